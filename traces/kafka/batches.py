@@ -1,0 +1,399 @@
+"""Record batches (magic 2) of one segment file, read lazily: one batch in memory at a time.
+
+Header, 61 bytes, big-endian (``DefaultRecordBatch`` in Kafka)::
+
+    baseOffset int64, batchLength int32, partitionLeaderEpoch int32, magic int8, crc uint32,
+    attributes int16, lastOffsetDelta int32, baseTimestamp int64, maxTimestamp int64,
+    producerId int64, producerEpoch int16, baseSequence int32, recordCount int32
+
+``batchLength`` counts what follows itself; the CRC-32C covers everything from the attributes on, so a flipped bit
+in the base offset, the length, the leader epoch or the magic is not caught by it but by the checks of order.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+import google_crc32c
+
+from .codecs import CODEC_NAMES, CodecError, decompress
+from .problems import RESTORE_MEND, ProblemLog
+from .records import Record, RecordError, hash_records, iter_records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_BYTES = HEADER.size  # 61
+LENGTH_END = 12  # bytes before the part that batchLength counts
+CRC_START = 21  # the first byte that the CRC covers
+MIN_LENGTH = HEADER_BYTES - LENGTH_END
+
+_WINDOW = 1 << 20
+_SMALL_STEP = 1 << 12  # first look-ahead after damage: many small faults must not cost a window each
+_RELATIVE_OFFSETS = 1 << 31  # offsets in a segment fit its base plus an int32 (LogSegment.toRelative)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on what one batch may cost, against lying lengths and decompression bombs.
+
+    ``batch_bytes``: the longest batch that is read whole, before and after decompression (each).
+    Kafka's own default for ``message.max.bytes`` is 1 MiB.
+    """
+
+    batch_bytes: int = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The header of one batch with a valid CRC, its byte position in the file, and its raw records."""
+
+    position: int
+    size: int
+    base_offset: int
+    leader_epoch: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+    payload: bytes
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the batch's last record, kept even where compaction has removed that record."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def codec(self) -> int:
+        """Bits 0-2: the compression, by ``codecs.CODEC_NAMES``."""
+        return self.attributes & 0x07
+
+    @property
+    def log_append_time(self) -> bool:
+        """Bit 3: timestamps are the broker's (``LogAppendTime``) and not the producer's (``CreateTime``)."""
+        return bool(self.attributes & 0x08)
+
+    @property
+    def transactional(self) -> bool:
+        """Bit 4."""
+        return bool(self.attributes & 0x10)
+
+    @property
+    def control(self) -> bool:
+        """Bit 5: transaction markers, and the quorum's own records in the metadata log."""
+        return bool(self.attributes & 0x20)
+
+    def hashes(self, limits: Limits) -> tuple[list[int], list[bytes]]:
+        """Offset deltas and payload hashes of the records. Raises ``RecordError`` or ``CodecError``."""
+        return hash_records(self.uncompressed(limits), self.count, self.last_offset_delta)
+
+    def records(self, limits: Limits) -> Iterator[Record]:
+        """The records with all their fields. Raises ``RecordError`` or ``CodecError``."""
+        return iter_records(self.uncompressed(limits), self.count, self.base_offset, self.base_timestamp)
+
+    def uncompressed(self, limits: Limits) -> bytes:
+        """The bytes of the records. Raises ``CodecError``."""
+        if self.codec and not self.count and not self.payload:
+            return b""
+        return decompress(self.codec, self.payload, limits.batch_bytes)
+
+
+def _batch(position: int, size: int, fields: tuple[int, ...], payload: bytes) -> Batch:
+    base_offset, _, epoch, _, crc, attributes, last_delta, *rest = fields
+    base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count = rest
+    return Batch(
+        position,
+        size,
+        base_offset,
+        epoch,
+        crc,
+        attributes,
+        last_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+        payload,
+    )
+
+
+class FileWindow:
+    """Reads of a file of a known size through one buffer; never beyond that size, whatever a length says."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        self.size = size
+        self._start = 0
+        self._data = b""
+
+    def get(self, position: int, length: int) -> bytes:
+        """``length`` bytes at ``position``, fewer where the file ends (or has shrunk meanwhile)."""
+        length = min(length, self.size - position)
+        if length <= 0:
+            return b""
+        start = position - self._start
+        if start < 0 or start + length > len(self._data):
+            self._file.seek(position)
+            self._data = self._file.read(min(max(length, _WINDOW), self.size - position))
+            self._start = position
+            start = 0
+        return self._data[start : start + length]
+
+    def all_zero(self, position: int) -> bool:
+        """Whether every byte from ``position`` to the end is zero (a preallocated tail)."""
+        step = _SMALL_STEP
+        while position < self.size:
+            chunk = self.get(position, step)
+            if not chunk or chunk.count(0) != len(chunk):
+                return False
+            position += len(chunk)
+            step = min(2 * step, _WINDOW)
+        return True
+
+
+class SegmentScan:
+    """Iterates over the valid batches of one segment and notes everything else as problems.
+
+    ``segment_base`` is the offset that the file is named by, ``next_offset`` the smallest offset that may still
+    come (the end of the batches before this file). ``last`` says that this is the newest segment of its log, where a
+    kill or a live copy leaves a torn tail; anywhere else a file that ends inside a batch has lost data.
+
+    After iteration: ``next_offset`` is one more than the last valid offset, ``end`` the byte after the
+    last valid batch.
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        size: int,
+        problems: ProblemLog,
+        *,
+        segment_base: int = 0,
+        next_offset: int = 0,
+        last: bool = True,
+        limits: Limits | None = None,
+    ) -> None:
+        self._window = FileWindow(file, size)
+        self._size = size
+        self._problems = problems
+        self._base = segment_base
+        self.next_offset = max(next_offset, segment_base)
+        self.last = last
+        self._limits = limits or Limits()
+        self.end = 0
+        # Looking for the next batch after damage may checksum wrong candidates: bounded, or a hostile file
+        # would cost its size squared.
+        self._resync_budget = 4 * size + (1 << 20)
+
+    def __iter__(self) -> Iterator[Batch]:
+        position = 0
+        while position < self._size:
+            header = self._window.get(position, HEADER_BYTES)
+            if len(header) < HEADER_BYTES:
+                position = self._broken_tail(position, f"{self._size - position} bytes are left, no whole header")
+                continue
+            fields = HEADER.unpack(header)
+            base_offset, length, _, magic, crc = fields[:5]
+            size = LENGTH_END + length
+            if length < MIN_LENGTH and magic == 2:
+                position = self._bad_length(position, length)
+            elif magic != 2:
+                position = self._bad_magic(position, magic, length)
+            elif size > self._size - position:
+                what = f"a batch of {size} bytes at offset {base_offset} where {self._size - position} are left"
+                position = self._broken_tail(position, what)
+            elif size > self._limits.batch_bytes:
+                self._problems.add(
+                    "batch-too-large",
+                    f"a batch of {size} bytes, the limit is {self._limits.batch_bytes}",
+                    "check the length; raise the limit if the batch is real",
+                    byte=position,
+                )
+                position = self._after(position, size)
+            else:
+                data = self._window.get(position, size)
+                actual = google_crc32c.value(data[CRC_START:])
+                if len(data) < size:
+                    position = self._broken_tail(position, "the file has shrunk while it was read")
+                elif actual != crc:
+                    self._problems.add(
+                        "crc-mismatch",
+                        f"CRC-32C {actual:08x} where the batch at offset {base_offset} says {crc:08x}",
+                        "copy the file from another replica; the batch is left out",
+                        byte=position,
+                    )
+                    position = self._after(position, size)
+                elif self._in_order(position, base_offset, fields[6]):
+                    yield _batch(position, size, fields, data[HEADER_BYTES:])
+                    position += size
+                    self.end = position
+                    self.next_offset = base_offset + fields[6] + 1
+                else:
+                    position += size
+
+    def _in_order(self, position: int, base_offset: int, last_delta: int) -> bool:
+        """Whether the batch's offsets follow the ones before it and belong to this segment."""
+        limit = self._base + _RELATIVE_OFFSETS
+        if last_delta < 0:
+            what = f"a last offset delta of {last_delta}"
+        elif base_offset < self.next_offset:
+            what = f"base offset {base_offset} where {self.next_offset} is the smallest that may follow"
+        elif base_offset + last_delta >= limit:
+            what = f"offsets {base_offset} to {base_offset + last_delta} in the segment of base {self._base}"
+        else:
+            return True
+        self._problems.add(
+            "offset-order", what, "copy the file from another replica; the batch is left out", byte=position
+        )
+        return False
+
+    def _bad_length(self, position: int, length: int) -> int:
+        self._problems.add(
+            "bad-length",
+            f"a batch length of {length}, less than the {MIN_LENGTH} of a header",
+            "copy the file from another replica",
+            byte=position,
+        )
+        return self._resync(position + 1)
+
+    def _bad_magic(self, position: int, magic: int, length: int) -> int:
+        if length == 0 and self._window.all_zero(position):
+            self._zero_tail(position)
+            return self._size
+        if magic in (0, 1) and 10 <= length <= self._size - position - LENGTH_END:
+            self._problems.add(
+                "old-magic",
+                f"magic {magic}: a message set of Kafka before 0.11",
+                "have a broker of Kafka 3.x rewrite it; only magic 2 is read here",
+                byte=position,
+            )
+        else:
+            self._problems.add(
+                "unknown-magic",
+                f"unknown magic {magic}, a record batch has 2",
+                "check that this is a Kafka segment; copy it from another replica if so",
+                byte=position,
+            )
+        return self._after(position, LENGTH_END + length) if length > 0 else self._resync(position + 1)
+
+    def _zero_tail(self, position: int) -> None:
+        self._problems.add(
+            "zero-tail" if self.last else "truncated-segment",
+            f"{self._size - position} zero bytes to the end of the file",
+            "nothing to mend: a preallocated or torn tail, which Kafka cuts off at its next start"
+            if self.last
+            else "copy the segment from another replica: it is not the newest, so data are missing",
+            byte=position,
+            severity="note" if self.last else "error",
+        )
+
+    def _broken_tail(self, position: int, what: str) -> int:
+        """A batch that does not fit the file: a torn tail, unless valid batches follow."""
+        if self._window.all_zero(position):
+            self._zero_tail(position)
+            return self._size
+        found = self._find(position + 1)
+        if found is not None:
+            self._problems.add(
+                "bad-length",
+                f"{what}, but a valid batch begins at byte {found}",
+                "copy the file from another replica",
+                byte=position,
+            )
+            return found
+        self._problems.add(
+            "truncated-segment",
+            f"truncated segment: {what}",
+            "nothing before it is affected; Kafka cuts this torn tail off at its next start"
+            if self.last
+            else "copy the segment from another replica: it is not the newest, so data are missing",
+            byte=position,
+        )
+        return self._size
+
+    def _after(self, position: int, size: int) -> int:
+        """Where to go on after a batch that is left out: its end if a header stands there, else the next one."""
+        following = position + size
+        if following == self._size or self._plausible(following):
+            return following
+        return self._resync(position + 1)
+
+    def _plausible(self, position: int) -> bool:
+        header = self._window.get(position, HEADER_BYTES)
+        if len(header) < HEADER_BYTES:
+            return False
+        base_offset, length, _, magic = struct.unpack_from(">qiib", header)
+        return (
+            magic == 2
+            and MIN_LENGTH <= length <= self._size - position - LENGTH_END
+            and self.next_offset <= base_offset < self._base + _RELATIVE_OFFSETS
+        )
+
+    def _resync(self, position: int) -> int:
+        """The next byte at which a valid batch begins; the end of the file, with a problem, if none does."""
+        found = self._find(position)
+        if found is not None:
+            return found
+        if position < self._size:
+            self._problems.add(
+                "unreadable-tail",
+                f"no valid batch in the {self._size - position} bytes from here on",
+                RESTORE_MEND,
+                byte=position,
+            )
+        return self._size
+
+    def _find(self, position: int) -> int | None:
+        """The first byte from ``position`` on at which a batch with a valid CRC begins, within the budget."""
+        # The high bytes of the base offset are the same for all offsets that may follow here.
+        low, high = struct.pack(">q", self.next_offset), struct.pack(">q", self._base + _RELATIVE_OFFSETS - 1)
+        shared = next((i for i in range(8) if low[i] != high[i]), 8)
+        pattern = re.compile(b"(?=" + re.escape(low[:shared]) + b".{%d}\x02)" % (16 - shared), re.DOTALL)
+        step = _SMALL_STEP
+        while position < self._size:
+            chunk = self._window.get(position, step)
+            for match in pattern.finditer(chunk):
+                candidate = position + match.start()
+                if self._plausible(candidate) and self._valid(candidate):
+                    return candidate
+                if self._resync_budget <= 0:
+                    return None
+            if len(chunk) < step:
+                return None
+            position += step - 16
+            step = min(2 * step, _WINDOW)
+        return None
+
+    def _valid(self, position: int) -> bool:
+        base_offset, length, _, _, crc, _, last_delta = struct.unpack(">qiibIhi", self._window.get(position, 27))
+        size = min(LENGTH_END + length, self._limits.batch_bytes + 1)
+        self._resync_budget -= size
+        data = self._window.get(position, size)
+        actual: int = google_crc32c.value(data[CRC_START:])
+        in_segment: bool = last_delta >= 0 and base_offset + last_delta < self._base + _RELATIVE_OFFSETS
+        return in_segment and actual == crc
+
+
+def read_batch(batch: Batch, problems: ProblemLog, limits: Limits) -> tuple[list[int], list[bytes]] | None:
+    """Offset deltas and payload hashes of the batch; ``None``, with a problem, where its records do not parse."""
+    try:
+        return batch.hashes(limits)
+    except CodecError as error:
+        name = CODEC_NAMES.get(batch.codec, str(batch.codec))
+        what = f"the batch at offset {batch.base_offset} ({name}) does not decompress: {error}"
+        problems.add("bad-compression", what, "copy the file from another replica", byte=batch.position)
+    except RecordError as error:
+        what = f"record {error.index} of {batch.count} in the batch at offset {batch.base_offset}: {error}"
+        problems.add("bad-records", what, "copy the file from another replica", byte=batch.position)
+    return None
