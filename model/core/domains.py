@@ -1,0 +1,76 @@
+"""What indices and values range over: index domains, value domains, variables of the state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .terms import Sort
+
+Constants: TypeAlias = Mapping[str, int]
+"""The values of a protocol's constants, by name."""
+
+Size: TypeAlias = Callable[[Constants], int]
+"""A number that depends on the constants."""
+
+
+@dataclass(frozen=True)
+class Index:
+    """Something that variables and parameters range over: ``0 .. size(constants) - 1``."""
+
+    name: str
+    sort: Sort
+    size: Size
+
+
+REPLICA = Index("replica", Sort.REPLICA, lambda c: c["replicas"])
+"""The replicas. Every protocol over replicas has a constant ``replicas``."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """What a cell may hold: the integers ``low .. high`` (both included), a replica, or a set of replicas.
+
+    A replica is an int from 0, or ``NONE`` (-1) where ``low`` is -1; a set is a bit mask, replica 0 being bit 0.
+    """
+
+    sort: Sort
+    low: Size
+    high: Size
+
+
+def integers(low: int, high: Size) -> Values:
+    """Integers from ``low`` to ``high(constants)``, both included."""
+    return Values(Sort.INT, lambda _: low, high)
+
+
+OPTIONAL_REPLICA = Values(Sort.REPLICA, lambda _: -1, lambda c: c["replicas"] - 1)
+REPLICA_SET = Values(Sort.SET, lambda _: 0, lambda c: (1 << c["replicas"]) - 1)
+
+
+def all_replicas(constants: Constants) -> int:
+    """The set of all replicas, as a bit mask."""
+    return (1 << constants["replicas"]) - 1
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One variable of the state.
+
+    ``per`` are its index domains: none for a scalar, ``(REPLICA,)`` for one cell a replica, and so on.
+    ``live`` says, for a variable some of whose cells are dead at times (log cells at and above the LEO), in which
+    states a cell is live; a dead cell always holds ``dead``, so that equal states are equal tuples.
+    """
+
+    name: str
+    per: tuple[Index, ...]
+    values: Values
+    initially: Size
+    doc: str
+    live: Callable[..., object] | None = None
+    dead: int = -1
+
+    def shape(self, constants: Constants) -> tuple[int, ...]:
+        """The number of cells along each index."""
+        return tuple(index.size(constants) for index in self.per)

@@ -1,0 +1,279 @@
+"""Grounding: one variant at finite constants, as conditions and updates over numbered cells.
+
+Every finite engine reads a ``System``: the staged reference and the batch engine compile it, liveness and replay
+walk it. Parameters are bound, quantifiers expanded, reads at computed indices turned into choices over cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import TypeAlias
+
+from . import terms
+from .domains import Constants, Variable
+from .errors import ProtocolError
+from .protocol import TracedAction, TracedProtocol
+from .terms import FALSE, Sort, Term
+
+State: TypeAlias = tuple[int, ...]
+"""A state: the value of every cell, in the layout's order."""
+
+Params: TypeAlias = tuple[tuple[str, int], ...]
+"""The parameters of a step, by name, in the order of the action's text."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One integer of the state: ``variable[index...]``, holding ``low .. high``."""
+
+    number: int
+    variable: Variable
+    index: tuple[int, ...]
+    low: int
+    high: int
+    initial: int
+
+    @property
+    def name(self) -> str:
+        """The cell's name in traces and reports: ``leo[1]``, ``record_epoch[0][2]``."""
+        return self.variable.name + "".join(f"[{i}]" for i in self.index)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An action with its parameters bound: guards in the order written, and the new term of each changed cell."""
+
+    action: str
+    params: Params
+    guards: tuple[tuple[str, Term], ...]
+    effect: Mapping[int, Term]
+
+    def __str__(self) -> str:
+        return f"{self.action}({', '.join(f'{k}={v}' for k, v in self.params)})"
+
+
+class Layout:
+    """Which number each cell of the state has."""
+
+    def __init__(self, variables: Mapping[str, Variable], constants: Constants) -> None:
+        self.cells: list[Cell] = []
+        self.by_variable: dict[str, dict[tuple[int, ...], int]] = {}
+        for variable in variables.values():
+            low, high = variable.values.low(constants), variable.values.high(constants)
+            initial = variable.initially(constants)
+            numbers = self.by_variable[variable.name] = {}
+            for index in product(*(range(n) for n in variable.shape(constants))):
+                numbers[index] = len(self.cells)
+                self.cells.append(Cell(len(self.cells), variable, index, low, high, initial))
+        self.by_name = {cell.name: cell.number for cell in self.cells}
+
+    @property
+    def initial(self) -> State:
+        """The initial state."""
+        return tuple(cell.initial for cell in self.cells)
+
+
+@dataclass
+class System:
+    """One variant of a protocol at finite constants."""
+
+    traced: TracedProtocol
+    constants: dict[str, int]
+    layout: Layout
+    instances: list[Instance]
+    invariants: dict[str, Term]
+    witnesses: dict[str, Term]
+    """Only the witnesses that are relevant at these constants."""
+    by_step: dict[tuple[str, Params], Instance] = field(default_factory=dict)
+    """Every instance by action and parameters, those that can never happen too."""
+
+    @property
+    def name(self) -> str:
+        """The protocol's name."""
+        return self.traced.protocol.name
+
+    @cached_property
+    def actions(self) -> list[str]:
+        """The names of the variant's actions."""
+        return [action.name for action in self.traced.actions]
+
+    @property
+    def initial(self) -> State:
+        """The initial state."""
+        return self.layout.initial
+
+
+class Grounder:
+    """Turns terms over parameters and quantifiers into terms over cells."""
+
+    def __init__(self, traced: TracedProtocol, constants: Constants, layout: Layout) -> None:
+        self.traced = traced
+        self.constants = constants
+        self.layout = layout
+        self.indices = traced.protocol.indices
+        self._cells = [terms.node("cell", (), c.variable.values.sort, c.number) for c in layout.cells]
+
+    def cell(self, number: int) -> Term:
+        """The term that reads a cell."""
+        return self._cells[number]
+
+    def ground(self, term: Term, binding: Mapping[Term, Term]) -> Term:
+        """The term with constants, parameters and bound variables replaced, in simplest form."""
+        memo: dict[Term, Term] = {}
+
+        def walk(t: Term) -> Term:
+            if t.op == "const":
+                return t
+            found = memo.get(t)
+            if found is None:
+                found = memo[t] = self._ground(t, binding, walk)
+            return found
+
+        return walk(term)
+
+    def _ground(self, t: Term, binding: Mapping[Term, Term], walk: object) -> Term:
+        assert callable(walk)
+        if t.op == "constant":
+            return terms.const(self.constants[str(t.value)])
+        if t.op in ("param", "bound"):
+            return binding[t]
+        if t.op == "var":
+            return self.read(str(t.value), tuple(walk(a) for a in t.args))
+        if t.op in terms.BINDERS:
+            return self._expand(t, binding, walk)
+        return terms.rebuild(t, tuple(walk(a) for a in t.args))
+
+    def _expand(self, t: Term, binding: Mapping[Term, Term], walk: object) -> Term:
+        assert callable(walk)
+        index = self.indices[str(t.value)]
+        values = [
+            terms.const(i, None if index.sort is Sort.INT else index.sort) for i in range(index.size(self.constants))
+        ]
+        bodies = [self.ground(t.args[1], {**binding, t.args[0]: value}) for value in values]
+        if t.op == "forall":
+            return terms.conjunction(*bodies)
+        if t.op == "exists":
+            return terms.disjunction(*bodies)
+        chosen: Term = walk(t.args[2])
+        # Built from the least preferred value outwards, so that the preferred one is asked first.
+        pairs = list(zip(values, bodies, strict=True))
+        for value, body in reversed(pairs) if t.op == "first" else pairs:
+            chosen = terms.choose(body, value, chosen)
+        return chosen
+
+    def read(self, name: str, indices: tuple[Term, ...]) -> Term:
+        """A cell at indices that may be computed. An index out of range reads the variable's ``dead`` value."""
+        variable = self.traced.protocol.variables[name]
+        numbers = self.layout.by_variable[name]
+        sort = variable.values.sort
+        default = terms.const(variable.dead, None if sort is Sort.INT else sort)
+        candidates: list[tuple[Term, int]] = []
+        for index, number in numbers.items():
+            test = terms.conjunction(*(term == i for term, i in zip(indices, index, strict=True)))
+            if test is FALSE:
+                continue
+            candidates.append((test, number))
+        value = default
+        for test, number in reversed(candidates):
+            value = terms.choose(test, self._cells[number], value)
+        return value
+
+    def effect(self, writes: tuple[tuple[Term, Term], ...], binding: Mapping[Term, Term]) -> dict[int, Term]:
+        """The changed cells of an update, dead cells put in canonical form."""
+        after: dict[int, Term] = {}
+        for target, value in writes:
+            indices = tuple(self.ground(a, binding) for a in target.args)
+            new = self.ground(value, binding)
+            for index, number in self.layout.by_variable[str(target.value)].items():
+                test = terms.conjunction(*(term == i for term, i in zip(indices, index, strict=True)))
+                if test is not FALSE:
+                    after[number] = terms.choose(test, new, after.get(number, self._cells[number]))
+        self._canonical(after)
+        return {n: term for n, term in sorted(after.items()) if term is not self._cells[n]}
+
+    def _canonical(self, after: dict[int, Term]) -> None:
+        """A cell that the update leaves dead takes its variable's dead value."""
+        written = {self._cells[n]: term for n, term in after.items()}
+        for name, (bound, live) in self.traced.live.items():
+            variable = self.traced.protocol.variables[name]
+            sort = variable.values.sort
+            dead = terms.const(variable.dead, None if sort is Sort.INT else sort)
+            for index, number in self.layout.by_variable[name].items():
+                values = (
+                    terms.const(i, None if b.sort is Sort.INT else b.sort) for i, b in zip(index, bound, strict=True)
+                )
+                before = self.ground(live, dict(zip(bound, values, strict=True)))
+                now = substitute(before, written)
+                if now is before and number not in after:
+                    continue
+                after[number] = terms.choose(now, after.get(number, self._cells[number]), dead)
+
+
+def substitute(term: Term, replacement: Mapping[Term, Term]) -> Term:
+    """A ground term with cells replaced."""
+    if term in replacement:
+        return replacement[term]
+    return terms.rebuild(term, tuple(substitute(a, replacement) for a in term.args))
+
+
+def bindings(action: TracedAction, constants: Constants) -> Iterator[tuple[Params, dict[Term, Term]]]:
+    """Every choice of an action's parameters, with the terms that they bind."""
+    ranges = [range(index.size(constants)) for index in action.params.values()]
+    for values in product(*ranges):
+        binding = {}
+        for (name, index), value in zip(action.params.items(), values, strict=True):
+            param = terms.node("param", (), index.sort, name)
+            binding[param] = terms.const(value, None if index.sort is Sort.INT else index.sort)
+        yield tuple(zip(action.params, values, strict=True)), binding
+
+
+def _type_ok(grounder: Grounder) -> Term:
+    """Every cell holds a value of its domain; a live cell holds no dead value, a dead cell nothing else."""
+    parts: list[Term] = []
+    for cell in grounder.layout.cells:
+        variable = cell.variable
+        term = grounder.cell(cell.number)
+        if variable.values.sort is Sort.INT:
+            parts += [terms.const(cell.low) <= term, term <= cell.high]
+        if variable.live is None:
+            continue
+        bound, live = grounder.traced.live[variable.name]
+        values = (
+            terms.const(i, None if b.sort is Sort.INT else b.sort) for i, b in zip(cell.index, bound, strict=True)
+        )
+        is_live = grounder.ground(live, dict(zip(bound, values, strict=True)))
+        if variable.values.sort is Sort.INT:
+            parts.append(terms.equal(is_live, term != variable.dead))
+        else:
+            parts.append(terms.disjunction(is_live, term == variable.dead))
+    return terms.conjunction(*parts)
+
+
+def ground(traced: TracedProtocol, constants: Constants) -> System:
+    """One variant at these constants. Raises BadInput for constants that the protocol does not have."""
+    protocol = traced.protocol
+    values = protocol.check_constants(constants)
+    layout = Layout(protocol.variables, values)
+    grounder = Grounder(traced, values, layout)
+    instances: list[Instance] = []
+    by_step: dict[tuple[str, Params], Instance] = {}
+    for action in traced.actions:
+        for params, binding in bindings(action, values):
+            guards = tuple((name, grounder.ground(guard, binding)) for name, guard in action.guards)
+            instance = Instance(action.name, params, guards, grounder.effect(action.writes, binding))
+            by_step[action.name, params] = instance
+            if all(guard is not FALSE for _, guard in guards):
+                instances.append(instance)
+    if not instances:
+        raise ProtocolError(f"no action of {protocol.name} can ever happen at {values}")
+    invariants = {"type_ok": _type_ok(grounder)}
+    invariants |= {name: grounder.ground(term, {}) for name, term in traced.invariants.items()}
+    witnesses = {
+        name: grounder.ground(term, {})
+        for name, term in traced.witnesses.items()
+        if protocol.witnesses[name].relevant(values)
+    }
+    return System(traced, values, layout, instances, invariants, witnesses, by_step)

@@ -1,0 +1,305 @@
+"""A protocol: constants, variables, actions, invariants, witnesses and variants, each written once.
+
+The text of an action is a generator over the algebra ``k`` and the state ``s`` that yields its named guards
+and then its update::
+
+    @fencing.action(leader=REPLICA, follower=REPLICA)
+    def follower_fetch(k, s, leader, follower):
+        yield "follows_leader", s.leader[follower] == leader
+        ...
+        yield s.update(leo={follower: s.leo[follower] + 1})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+from . import terms
+from .algebra import Step, TracedState, Tracer, Update, Value, read_term
+from .domains import REPLICA, Constants, Index, Size, Values, Variable
+from .errors import BadInput, ProtocolError
+from .terms import Sort, Term
+
+ActionText = Callable[..., Step]
+ConditionText = Callable[..., Value]
+_Text = TypeVar("_Text", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class ConstantSpec:
+    """A constant of a protocol: its name, smallest and default value, and what it means."""
+
+    name: str
+    default: int
+    minimum: int
+    doc: str
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A named version of a protocol. ``rules`` is what the text reads as ``k.rules``."""
+
+    name: str
+    rules: object
+    doc: str
+
+
+@dataclass(frozen=True)
+class ActionSpec:
+    """An action as written: its name, its parameters' domains, its text, and the variants that have it."""
+
+    name: str
+    params: Mapping[str, Index]
+    text: ActionText
+    present: Callable[[Any], bool]
+
+    @property
+    def doc(self) -> str:
+        """The first line of the text's docstring."""
+        return (self.text.__doc__ or "").strip().split("\n")[0]
+
+    @property
+    def tla_name(self) -> str:
+        """The name of the same action in the TLA+ module."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+
+@dataclass(frozen=True)
+class PropertySpec:
+    """An invariant (``always``) or a witness (``sometimes``).
+
+    ``relevant`` says at which constants a witness can be expected at all.
+    """
+
+    name: str
+    text: ConditionText
+    relevant: Callable[[Constants], bool] = field(default=lambda _: True)
+
+    @property
+    def doc(self) -> str:
+        """The first paragraph of the text's docstring, on one line."""
+        return " ".join((self.text.__doc__ or "").strip().split("\n\n")[0].split())
+
+
+@dataclass(frozen=True)
+class TracedAction:
+    """An action as terms over its parameters: guards in the order written, and the cells that it writes."""
+
+    name: str
+    params: Mapping[str, Index]
+    guards: tuple[tuple[str, Term], ...]
+    writes: tuple[tuple[Term, Term], ...]
+    """Pairs (``var`` term that names the cell, value term)."""
+
+    def drop(self, guard: str) -> TracedAction:
+        """The same action without one guard: a mutant."""
+        if guard not in dict(self.guards):
+            raise BadInput(
+                f"{self.name} has no guard {guard!r}",
+                "--drop",
+                f"choose one of {', '.join(dict(self.guards))}",
+            )
+        return replace(self, guards=tuple(g for g in self.guards if g[0] != guard))
+
+
+@dataclass(frozen=True)
+class TracedProtocol:
+    """One variant of a protocol as terms: what every engine reads."""
+
+    protocol: Protocol
+    variant: Variant
+    actions: tuple[TracedAction, ...]
+    invariants: Mapping[str, Term]
+    witnesses: Mapping[str, Term]
+    live: Mapping[str, tuple[tuple[Term, ...], Term]]
+    """For a variable with dead cells: its index terms (``bound`` nodes) and the condition of being live."""
+
+    def action(self, name: str) -> TracedAction:
+        """The action of that name; KeyError if this variant has none."""
+        for action in self.actions:
+            if action.name == name:
+                return action
+        raise KeyError(name)
+
+    def drop(self, *guards: str) -> TracedProtocol:
+        """The mutant that lacks these guards, each given as ``ACTION.GUARD``. Raises BadInput for an unknown one."""
+        actions = {action.name: action for action in self.actions}
+        for spec in guards:
+            name, dot, guard = spec.partition(".")
+            if not dot or name not in actions:
+                raise BadInput(
+                    f"{spec!r} names no guard of {self.protocol.name} ({self.variant.name})",
+                    "--drop",
+                    f"write ACTION.GUARD with an action of {', '.join(actions)}",
+                )
+            actions[name] = actions[name].drop(guard)
+        return replace(self, actions=tuple(actions.values()))
+
+
+class Protocol:
+    """A protocol under construction and, once its module is imported, the protocol itself."""
+
+    def __init__(self, name: str, source: str, *, constants: tuple[ConstantSpec, ...]) -> None:
+        self.name = name
+        self.source = source
+        self.constants: dict[str, ConstantSpec] = {c.name: c for c in constants}
+        self.variables: dict[str, Variable] = {}
+        self.indices: dict[str, Index] = {REPLICA.name: REPLICA}
+        self.actions: dict[str, ActionSpec] = {}
+        self.invariants: dict[str, PropertySpec] = {}
+        self.witnesses: dict[str, PropertySpec] = {}
+        self.variants: dict[str, Variant] = {}
+        self._traced: dict[str, TracedProtocol] = {}
+
+    def variable(
+        self,
+        name: str,
+        doc: str,
+        values: Values,
+        *,
+        per: tuple[Index, ...] = (),
+        initially: int | Size = 0,
+        live: Callable[..., Value] | None = None,
+        dead: int = -1,
+    ) -> None:
+        """Declare a state variable (see ``domains.Variable``)."""
+        start: Size = initially if callable(initially) else lambda _, value=initially: value  # type: ignore[misc]
+        self.variables[name] = Variable(name, per, values, start, doc, live, dead)
+        for index in per:
+            self.indices[index.name] = index
+
+    def variant(self, name: str, rules: object, doc: str) -> None:
+        """Declare a variant; the last one declared is the safe one, and the default."""
+        self.variants[name] = Variant(name, rules, doc)
+
+    @property
+    def default_variant(self) -> str:
+        """The safe variant."""
+        return next(reversed(self.variants))
+
+    def action(
+        self, *, present: Callable[[Any], bool] = lambda _: True, **params: Index
+    ) -> Callable[[ActionText], ActionText]:
+        """Register the text of an action with its parameters' domains.
+
+        ``present(rules)`` says which variants have the action.
+        """
+
+        def register(text: ActionText) -> ActionText:
+            name = text.__name__
+            self.actions[name] = ActionSpec(name, params, text, present)
+            for index in params.values():
+                self.indices[index.name] = index
+            return text
+
+        return register
+
+    def always(self, text: _Text) -> _Text:
+        """Register an invariant: it holds in every reachable state."""
+        self.invariants[text.__name__] = PropertySpec(text.__name__, text)
+        return text
+
+    def sometimes(self, relevant: Callable[[Constants], bool] = lambda _: True) -> Callable[[_Text], _Text]:
+        """Register a witness: a run over constants at which it is relevant must meet it, or the model is vacuous."""
+
+        def register(text: _Text) -> _Text:
+            self.witnesses[text.__name__] = PropertySpec(text.__name__, text, relevant)
+            return text
+
+        return register
+
+    @cached_property
+    def invariant_names(self) -> tuple[str, ...]:
+        """Every invariant: ``type_ok``, which the declared domains give, and the registered ones."""
+        return ("type_ok", *self.invariants)
+
+    def check_constants(self, constants: Constants) -> dict[str, int]:
+        """The constants completed by their defaults. Raises BadInput for an unknown name or a value too small."""
+        for name, value in constants.items():
+            spec = self.constants.get(name)
+            option = "--" + name.replace("_", "-")
+            if spec is None:
+                known = ", ".join(self.constants)
+                raise BadInput(f"{self.name} has no constant {name!r}", option, f"its constants are {known}")
+            if isinstance(value, bool) or not isinstance(value, int) or not spec.minimum <= value <= 63:
+                raise BadInput(f"{name} is {value!r}", option, f"give an integer from {spec.minimum} to 63")
+        return {name: constants.get(name, spec.default) for name, spec in self.constants.items()}
+
+    def traced(self, variant: str | None = None) -> TracedProtocol:
+        """One variant as terms (traced once). Raises BadInput for an unknown variant, ProtocolError for a bad text."""
+        name = variant or self.default_variant
+        if name not in self.variants:
+            known = ", ".join(self.variants)
+            raise BadInput(f"{self.name} has no variant {name!r}", "--variant", f"choose one of {known}")
+        if name not in self._traced:
+            self._traced[name] = self._trace(self.variants[name])
+        return self._traced[name]
+
+    def _trace(self, variant: Variant) -> TracedProtocol:
+        k = Tracer(variant.rules)
+        s = TracedState(self.variables)
+        live = {}
+        for variable in self.variables.values():
+            if variable.live is not None:
+                bound = tuple(
+                    terms.node("bound", (), index.sort, f"{variable.name}.{i}") for i, index in enumerate(variable.per)
+                )
+                live[variable.name] = (bound, _lifted(variable.live(k, s, *bound)))
+        return TracedProtocol(
+            self,
+            variant,
+            tuple(self._trace_action(k, s, a) for a in self.actions.values() if a.present(variant.rules)),
+            {p.name: _condition(p, k, s) for p in self.invariants.values()},
+            {p.name: _condition(p, k, s) for p in self.witnesses.values()},
+            live,
+        )
+
+    def _trace_action(self, k: Tracer, s: TracedState, action: ActionSpec) -> TracedAction:
+        params = {name: terms.node("param", (), index.sort, name) for name, index in action.params.items()}
+        guards: dict[str, Term] = {}
+        writes: dict[Term, Term] | None = None
+        for step in action.text(k, s, **params):
+            if writes is not None:
+                raise ProtocolError(f"{action.name} yields after its update")
+            if isinstance(step, Update):
+                writes = {}
+                for name, indices, value in step.writes:
+                    target, term = self._write(action, name, indices, value)
+                    if target in writes:
+                        raise ProtocolError(f"{action.name} writes {target} twice")
+                    writes[target] = term
+                continue
+            name, condition = step
+            if name in guards:
+                raise ProtocolError(f"{action.name} has two guards named {name}")
+            guards[name] = terms.lift(condition)
+            if guards[name].sort is not Sort.BOOL:
+                raise ProtocolError(f"the guard {name} of {action.name} is not a condition: {guards[name]}")
+        if writes is None:
+            raise ProtocolError(f"{action.name} yields no update")
+        return TracedAction(action.name, action.params, tuple(guards.items()), tuple(writes.items()))
+
+    def _write(self, action: ActionSpec, name: str, indices: tuple[Value, ...], value: Value) -> tuple[Term, Term]:
+        if name not in self.variables:
+            raise ProtocolError(f"{action.name} updates {name!r}, which is no variable of {self.name}")
+        variable = self.variables[name]
+        target = read_term(variable, tuple(terms.lift(i) for i in indices))
+        sort = variable.values.sort
+        term = value if isinstance(value, Term) else terms.const(value, None if sort is Sort.INT else sort)
+        if term.sort is not sort:
+            raise ProtocolError(f"{action.name} writes the {term.sort.value} {term} to {name}, a {sort.value}")
+        return target, term
+
+
+def _condition(prop: PropertySpec, k: Tracer, s: TracedState) -> Term:
+    term = _lifted(prop.text(k, s))
+    if term.sort is not Sort.BOOL:
+        raise ProtocolError(f"{prop.name} is not a condition: {term}")
+    return term
+
+
+def _lifted(value: Value) -> Term:
+    return terms.lift(value)

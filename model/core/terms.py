@@ -1,0 +1,335 @@
+"""Terms: what the text of an action is made of once it has been traced.
+
+A protocol's text is written against an algebra ``k`` and a state ``s`` (see ``protocol.py``). Tracing it yields
+terms: immutable, interned expressions over state cells, parameters, constants and quantifiers. Every engine reads
+terms: ``ground.py`` binds them to finite constants, ``interpret/symbolic.py`` turns them into z3 expressions.
+
+Four sorts exist. ``REPLICA`` allows only equality and indexing: that is what makes symmetry over replicas sound.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from weakref import WeakValueDictionary
+
+from .errors import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Sort(Enum):
+    """The sort of a term."""
+
+    BOOL = "bool"
+    INT = "int"
+    REPLICA = "replica"
+    SET = "set of replicas"
+
+
+NONE = -1
+"""The value of a REPLICA cell that names no replica (TLA+ ``None``, JSON ``null``)."""
+
+Literal: TypeAlias = "bool | int"
+Operand: TypeAlias = "Term | bool | int"
+
+
+class Term:
+    """One interned expression node; equal terms are the same object.
+
+    ``op`` names the operation, ``args`` are its operands and ``value`` its payload: a literal for ``const``; a
+    name for ``constant``, ``param``, ``bound``; a variable's name for ``var`` (operands: the indices); an int for
+    ``cell`` (ground terms only); an index domain's name for ``forall``, ``exists``, ``first`` and ``last``.
+
+    Comparison operators build terms. A term has no truth value: ``if`` and ``and`` in the text of an action are
+    refused with ProtocolError.
+    """
+
+    __slots__ = ("__weakref__", "args", "op", "sort", "value")
+
+    op: str
+    args: tuple[Term, ...]
+    sort: Sort
+    value: bool | int | str | None
+
+    def __add__(self, other: Operand) -> Term:
+        return _arith("add", self, lift(other))
+
+    def __sub__(self, other: Operand) -> Term:
+        return _arith("sub", self, lift(other))
+
+    def __eq__(self, other: object) -> Term:  # type: ignore[override]
+        return equal(self, _operand(other, self.sort))
+
+    def __ne__(self, other: object) -> Term:  # type: ignore[override]
+        return negate(equal(self, _operand(other, self.sort)))
+
+    def __lt__(self, other: Operand) -> Term:
+        return _compare("lt", self, lift(other))
+
+    def __le__(self, other: Operand) -> Term:
+        return _compare("le", self, lift(other))
+
+    def __gt__(self, other: Operand) -> Term:
+        return _compare("lt", lift(other), self)
+
+    def __ge__(self, other: Operand) -> Term:
+        return _compare("le", lift(other), self)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __bool__(self) -> NoReturn:
+        raise ProtocolError(
+            f"the condition {self} was used as a Python truth value; write k.all, k.any, k.negate, k.ite instead"
+        )
+
+    def __repr__(self) -> str:
+        from .show import show
+
+        return show(self)
+
+
+_interned: WeakValueDictionary[tuple[object, ...], Term] = WeakValueDictionary()
+
+
+def node(op: str, args: tuple[Term, ...], sort: Sort, value: bool | int | str | None = None) -> Term:
+    """The interned node of these parts, without any simplification."""
+    key = (op, tuple(map(id, args)), sort, type(value), value)
+    found = _interned.get(key)
+    if found is None:
+        found = Term.__new__(Term)
+        found.op, found.args, found.sort, found.value = op, args, sort, value
+        _interned[key] = found
+    return found
+
+
+def const(value: Literal, sort: Sort | None = None) -> Term:
+    """A literal; a bool is BOOL, an int is INT unless ``sort`` says REPLICA or SET (a bit mask)."""
+    if sort is None:
+        sort = Sort.BOOL if isinstance(value, bool) else Sort.INT
+    return node("const", (), sort, value)
+
+
+TRUE = const(True)
+FALSE = const(False)
+
+
+def lift(value: Operand) -> Term:
+    """A term as it is; a Python literal as a constant."""
+    return value if isinstance(value, Term) else const(value)
+
+
+def _operand(value: object, sort: Sort) -> Term:
+    if isinstance(value, Term):
+        return value
+    if isinstance(value, bool):
+        return const(value)
+    if isinstance(value, int):
+        return const(value, sort if sort in (Sort.REPLICA, Sort.SET) else Sort.INT)
+    raise ProtocolError(f"{value!r} is neither a term nor a literal")
+
+
+def _want(term: Term, *sorts: Sort) -> None:
+    if term.sort not in sorts:
+        raise ProtocolError(f"{term} is a {term.sort.value}, wanted {' or '.join(s.value for s in sorts)}")
+
+
+def is_const(term: Term) -> bool:
+    """Whether the term is a literal."""
+    return term.op == "const"
+
+
+def literal(term: Term) -> int:
+    """The value of a literal (a bool counts as 0 or 1)."""
+    assert term.op == "const" and isinstance(term.value, int)
+    return int(term.value)
+
+
+def _arith(op: str, left: Term, right: Term) -> Term:
+    _want(left, Sort.INT)
+    _want(right, Sort.INT)
+    if is_const(left) and is_const(right):
+        a, b = literal(left), literal(right)
+        return const({"add": a + b, "sub": a - b, "min": min(a, b), "max": max(a, b)}[op])
+    if op in ("add", "sub") and is_const(right):
+        offset = literal(right) if op == "add" else -literal(right)
+        # x + a + b is kept as one addition, so that equal positions are the same term.
+        if left.op == "add" and is_const(left.args[1]):
+            offset += literal(left.args[1])
+            left = left.args[0]
+        return left if offset == 0 else node("add", (left, const(offset)), Sort.INT)
+    if op in ("min", "max") and left is right:
+        return left
+    return node(op, (left, right), Sort.INT)
+
+
+def minimum(left: Operand, right: Operand) -> Term:
+    """The smaller of two INT terms."""
+    return _arith("min", lift(left), lift(right))
+
+
+def maximum(left: Operand, right: Operand) -> Term:
+    """The larger of two INT terms."""
+    return _arith("max", lift(left), lift(right))
+
+
+def _compare(op: str, left: Term, right: Term) -> Term:
+    _want(left, Sort.INT)
+    _want(right, Sort.INT)
+    if is_const(left) and is_const(right):
+        a, b = literal(left), literal(right)
+        return const(a < b if op == "lt" else a <= b)
+    if left is right:
+        return const(op == "le")
+    return node(op, (left, right), Sort.BOOL)
+
+
+def equal(left: Term, right: Term) -> Term:
+    """Equality of two terms of one sort."""
+    if left.sort is not right.sort:
+        raise ProtocolError(f"{left} ({left.sort.value}) is compared with {right} ({right.sort.value})")
+    if left is right:
+        return TRUE
+    if is_const(left) and is_const(right):
+        return const(left.value == right.value)
+    if left.sort is Sort.BOOL:
+        for this, other in ((left, right), (right, left)):
+            if is_const(this):
+                return other if this.value else negate(other)
+    if is_const(left):
+        left, right = right, left
+    return node("eq", (left, right), Sort.BOOL)
+
+
+def negate(condition: Operand) -> Term:
+    """Not."""
+    term = lift(condition)
+    _want(term, Sort.BOOL)
+    if is_const(term):
+        return const(not term.value)
+    if term.op == "not":
+        return term.args[0]
+    return node("not", (term,), Sort.BOOL)
+
+
+def _junction(op: str, conditions: Iterator[Operand]) -> Term:
+    absorbing = op == "or"
+    parts: dict[Term, None] = {}
+    for condition in conditions:
+        term = lift(condition)
+        _want(term, Sort.BOOL)
+        if is_const(term):
+            if bool(term.value) is absorbing:
+                return term
+            continue
+        for part in term.args if term.op == op else (term,):
+            parts[part] = None
+    if not parts:
+        return const(not absorbing)
+    if len(parts) == 1:
+        return next(iter(parts))
+    return node(op, tuple(parts), Sort.BOOL)
+
+
+def conjunction(*conditions: Operand) -> Term:
+    """All of them."""
+    return _junction("and", iter(conditions))
+
+
+def disjunction(*conditions: Operand) -> Term:
+    """At least one of them."""
+    return _junction("or", iter(conditions))
+
+
+def choose(condition: Operand, then: Operand, otherwise: Operand) -> Term:
+    """If-then-else over two terms of one sort."""
+    test = lift(condition)
+    _want(test, Sort.BOOL)
+    yes = lift(then)
+    no = _operand(otherwise, yes.sort)
+    if not isinstance(then, Term):
+        yes = _operand(then, no.sort)
+    if yes.sort is not no.sort:
+        raise ProtocolError(f"the branches {yes} and {no} have different sorts")
+    if is_const(test):
+        return yes if test.value else no
+    if yes is no:
+        return yes
+    if yes.sort is Sort.BOOL:
+        return disjunction(conjunction(test, yes), conjunction(negate(test), no))
+    return node("ite", (test, yes, no), yes.sort)
+
+
+def member(replica: Term, replicas: Term) -> Term:
+    """Whether a replica is in a set. NONE is in no set."""
+    _want(replica, Sort.REPLICA)
+    _want(replicas, Sort.SET)
+    if is_const(replica):
+        number = literal(replica)
+        if number < 0:
+            return FALSE
+        if is_const(replicas):
+            return const(bool(literal(replicas) >> number & 1))
+    return node("member", (replica, replicas), Sort.BOOL)
+
+
+def with_member(replicas: Term, replica: Term) -> Term:
+    """The set and this replica."""
+    _want(replicas, Sort.SET)
+    _want(replica, Sort.REPLICA)
+    if is_const(replicas) and is_const(replica):
+        return const(literal(replicas) | 1 << literal(replica), Sort.SET)
+    return node("with", (replicas, replica), Sort.SET)
+
+
+def without_member(replicas: Term, replica: Term) -> Term:
+    """The set less this replica."""
+    _want(replicas, Sort.SET)
+    _want(replica, Sort.REPLICA)
+    if is_const(replicas) and is_const(replica):
+        return const(literal(replicas) & ~(1 << literal(replica)), Sort.SET)
+    return node("without", (replicas, replica), Sort.SET)
+
+
+def rebuild(term: Term, args: tuple[Term, ...]) -> Term:
+    """The term's operation over other operands, simplified again. Not for binders."""
+    op = term.op
+    if args == () or all(a is b for a, b in zip(args, term.args, strict=True)):
+        return term
+    if op in ("add", "sub", "min", "max"):
+        return _arith(op, *args)
+    if op in ("lt", "le"):
+        return _compare(op, *args)
+    if op in ("and", "or"):
+        return _junction(op, iter(args))
+    simple: dict[str, Callable[..., Term]] = {
+        "eq": equal,
+        "not": negate,
+        "ite": choose,
+        "member": member,
+        "with": with_member,
+        "without": without_member,
+    }
+    if op in simple:
+        return simple[op](*args)
+    return node(op, args, term.sort, term.value)
+
+
+BINDERS = frozenset({"forall", "exists", "first", "last"})
+"""Operations whose first operand is a ``bound`` term and whose second is the body over it."""
+
+
+def leaves(term: Term) -> list[Term]:
+    """The state reads (``var`` and ``cell`` nodes) below a term, each once, in reading order."""
+    found: dict[Term, None] = {}
+
+    def walk(t: Term) -> None:
+        if t.op in ("var", "cell"):
+            found[t] = None
+        for a in t.args:
+            walk(a)
+
+    walk(term)
+    return list(found)

@@ -1,0 +1,452 @@
+"""Kafka's ISR replication with leader epochs, and the fencing that KIP-320 adds to it.
+
+State and steps are those of the TLA+ model that the KIP names (``Kip320.tla``); ``specs/Fencing.tla`` is our own
+text of the same graph, and ``specs/DEVIATIONS.md`` lists where the KIP's model slips. One partition; every
+replica is leader or follower at any time; the controller acts on the quorum state at once and its LeaderAndIsr
+requests reach replicas late, in any order, or never.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from .core.algebra import Algebra, Step, Update, Value, View
+from .core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, Index, all_replicas, integers
+from .core.protocol import ConstantSpec, Protocol
+from .core.terms import Sort
+
+OFFSET = Index("offset", Sort.INT, lambda c: c["log_size"])
+EPOCH = Index("epoch", Sort.INT, lambda c: c["max_leader_epoch"] + 1)
+
+fencing = Protocol(
+    "fencing",
+    "KIP-320, replicas",
+    constants=(
+        ConstantSpec("replicas", 3, 1, "the number of replicas"),
+        ConstantSpec("log_size", 2, 1, "the number of offsets in each log"),
+        ConstantSpec("max_records", 2, 1, "the number of records that producers write"),
+        ConstantSpec("max_leader_epoch", 2, 0, "the largest leader epoch"),
+    ),
+)
+
+
+class Truncation(Enum):
+    """How far a new follower cuts its log back."""
+
+    HIGH_WATERMARK = "to its own high watermark (before KIP-101)"
+    EPOCH_END = "to the end offset of its last epoch on the leader (KIP-101)"
+    FIRST_MISMATCH = "to the first offset at which its log differs from the leader's (KIP-279)"
+    ON_FETCH = "not at all: a fetch that finds a divergence truncates (KIP-320, first try)"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """In what a variant differs: the truncation, and whether the leader epoch is compared.
+
+    ``fenced`` compares the leader epochs of leader and follower wherever the two talk; ``validated`` compares
+    the epoch of the record before the fetch position instead.
+    """
+
+    truncation: Truncation
+    fenced: bool = False
+    validated: bool = False
+
+
+fencing.variant("truncate-to-hw", Rules(Truncation.HIGH_WATERMARK), "Kafka before 0.11")
+fencing.variant("kip-101", Rules(Truncation.EPOCH_END), "Kafka 0.11: truncation by leader epoch")
+fencing.variant("kip-279", Rules(Truncation.FIRST_MISMATCH), "Kafka 2.0: truncation by the whole lineage")
+fencing.variant(
+    "kip-320-first-try",
+    Rules(Truncation.ON_FETCH, validated=True),
+    "KIP-320, Rejected Alternatives: the fetch names the last fetched epoch, not the current one",
+)
+fencing.variant(
+    "kip-320",
+    Rules(Truncation.FIRST_MISMATCH, fenced=True),
+    "Kafka 2.1: fetch and truncation fenced by epoch",
+)
+
+_IDS = integers(0, lambda c: c["max_records"])
+_EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])
+_OFFSETS = integers(0, lambda c: c["log_size"])
+
+
+def _in_log(_k: Algebra, s: View, replica: Value, offset: Value) -> Value:
+    return offset < s.leo[replica]
+
+
+def _sent(_k: Algebra, s: View, epoch: Value) -> Value:
+    return epoch < s.next_leader_epoch
+
+
+fencing.variable("next_record_id", "the id of the next record that a producer writes", _IDS)
+fencing.variable("next_leader_epoch", "the next leader epoch", integers(0, lambda c: c["max_leader_epoch"] + 1))
+fencing.variable("leo", "log end offset, exclusive", _OFFSETS, per=(REPLICA,))
+fencing.variable(
+    "record_id",
+    "the record at an offset",
+    integers(-1, lambda c: c["max_records"] - 1),
+    per=(REPLICA, OFFSET),
+    initially=-1,
+    live=_in_log,
+)
+fencing.variable(
+    "record_epoch",
+    "the leader epoch of the record at an offset",
+    _EPOCHS,
+    per=(REPLICA, OFFSET),
+    initially=-1,
+    live=_in_log,
+)
+fencing.variable("hw", "a replica's high watermark", _OFFSETS, per=(REPLICA,))
+fencing.variable("leader_epoch", "the leader epoch that a replica has seen", _EPOCHS, per=(REPLICA,), initially=-1)
+fencing.variable("leader", "the leader that a replica follows", OPTIONAL_REPLICA, per=(REPLICA,), initially=-1)
+fencing.variable("isr", "the ISR that a replica has seen", REPLICA_SET, per=(REPLICA,))
+fencing.variable("quorum_leader_epoch", "the controller's leader epoch", _EPOCHS, initially=-1)
+fencing.variable("quorum_leader", "the controller's leader", OPTIONAL_REPLICA, initially=-1)
+fencing.variable("quorum_isr", "the controller's ISR", REPLICA_SET, initially=all_replicas)
+fencing.variable(
+    "request_leader",
+    "the leader in the LeaderAndIsr request of an epoch",
+    OPTIONAL_REPLICA,
+    per=(EPOCH,),
+    initially=-1,
+    live=_sent,
+)
+fencing.variable(
+    "request_isr",
+    "the ISR in the LeaderAndIsr request of an epoch",
+    REPLICA_SET,
+    per=(EPOCH,),
+    live=_sent,
+    dead=0,
+)
+
+
+def _presumes_leadership(s: View, replica: Value) -> Value:
+    return s.leader[replica] == replica
+
+
+def _true_leader(k: Algebra, s: View, leader: Value) -> Value:
+    return k.all(
+        s.quorum_leader == leader,
+        _presumes_leadership(s, leader),
+        s.leader_epoch[leader] == s.quorum_leader_epoch,
+    )
+
+
+def _same_record(k: Algebra, s: View, left: Value, right: Value, offset: Value) -> Value:
+    return k.all(
+        offset < s.leo[left],
+        offset < s.leo[right],
+        s.record_id[left, offset] == s.record_id[right, offset],
+        s.record_epoch[left, offset] == s.record_epoch[right, offset],
+    )
+
+
+def _send_leader_and_isr(s: View, leader: Value, isr: Value) -> Update:
+    """The controller bumps the leader epoch, updates the quorum state and sends the request of that epoch."""
+    epoch = s.next_leader_epoch
+    return s.update(
+        next_leader_epoch=epoch + 1,
+        quorum_leader_epoch=epoch,
+        quorum_leader=leader,
+        quorum_isr=isr,
+        request_leader={epoch: leader},
+        request_isr={epoch: isr},
+    )
+
+
+@fencing.action(new_leader=REPLICA)
+def controller_elect_leader(k: Algebra, s: View, new_leader: Value) -> Step:
+    """The controller makes a member of the ISR the leader (a clean election)."""
+    yield "in_quorum_isr", k.member(new_leader, s.quorum_isr)
+    yield "not_leader_yet", s.quorum_leader != new_leader
+    yield "epoch_available", s.next_leader_epoch <= k.c.max_leader_epoch
+    yield _send_leader_and_isr(s, new_leader, s.quorum_isr)
+
+
+@fencing.action(replica=REPLICA)
+def controller_shrink_isr(k: Algebra, s: View, replica: Value) -> Step:
+    """The controller takes a failed replica out of the ISR; the last member stays, but leads no more."""
+    leads = s.quorum_leader == replica
+    yield "leads_or_in_isr", k.any(leads, k.member(replica, s.quorum_isr))
+    yield "epoch_available", s.next_leader_epoch <= k.c.max_leader_epoch
+    last_leader = k.all(leads, s.quorum_isr == k.only(replica))
+    yield _send_leader_and_isr(
+        s,
+        k.ite(leads, k.NONE, s.quorum_leader),
+        k.ite(last_leader, s.quorum_isr, k.without_member(s.quorum_isr, replica)),
+    )
+
+
+@fencing.action(leader=REPLICA, epoch=EPOCH)
+def become_leader(k: Algebra, s: View, leader: Value, epoch: Value) -> Step:
+    """A replica takes up the request that names it leader; its high watermark stays, typically behind the true one."""
+    yield "request_sent", _sent(k, s, epoch)
+    yield "names_leader", s.request_leader[epoch] == leader
+    yield "epoch_newer", s.leader_epoch[leader] < epoch
+    yield s.update(
+        leader_epoch={leader: epoch},
+        leader={leader: leader},
+        isr={leader: s.request_isr[epoch]},
+    )
+
+
+def _truncation_offset(k: Algebra, s: View, leader: Value, follower: Value) -> Value:
+    """The end of the follower's log after the variant's truncation against the leader's present log."""
+    end, leader_end = s.leo[follower], s.leo[leader]
+    match k.rules.truncation:
+        case Truncation.HIGH_WATERMARK:
+            return s.hw[follower]
+        case Truncation.EPOCH_END:
+            last = s.record_epoch[follower, end - 1]
+            larger = k.first(
+                OFFSET,
+                lambda o: k.all(o < leader_end, s.record_epoch[leader, o] > last),
+                s.hw[follower],
+            )
+            known = k.ite(s.record_epoch[leader, leader_end - 1] == last, leader_end, larger)
+            return k.ite(end == 0, 0, k.ite(leader_end == 0, s.hw[follower], known))
+        case Truncation.FIRST_MISMATCH:
+            return k.last(OFFSET, lambda o: _same_record(k, s, leader, follower, o), -1) + 1
+        case Truncation.ON_FETCH:
+            return end
+
+
+@fencing.action(leader=REPLICA, follower=REPLICA, epoch=EPOCH)
+def become_follower(k: Algebra, s: View, leader: Value, follower: Value, epoch: Value) -> Step:
+    """A replica takes up a request that names another leader, and truncates its log by the variant's rule.
+
+    KIP-320, "Replica Handling": the truncation asks a leader that is in the request's own epoch.
+    """
+    yield "not_leader_itself", leader != follower
+    yield "request_sent", _sent(k, s, epoch)
+    yield "names_leader", s.request_leader[epoch] == leader
+    yield "epoch_newer", s.leader_epoch[follower] < epoch
+    if k.rules.fenced:
+        yield "presumes_leadership", _presumes_leadership(s, leader)
+        yield "leader_epoch_matches", s.leader_epoch[leader] == epoch
+    end = _truncation_offset(k, s, leader, follower)
+    joins = {
+        "leader_epoch": {follower: epoch},
+        "leader": {follower: leader},
+        "isr": {follower: s.request_isr[epoch]},
+    }
+    if k.rules.truncation is Truncation.ON_FETCH:
+        yield s.update(**joins)
+        return
+    yield "truncates_backward", end <= s.leo[follower]
+    yield s.update(leo={follower: end}, hw={follower: k.min(end, s.hw[follower])}, **joins)
+
+
+@fencing.action(leader=REPLICA)
+def leader_write(k: Algebra, s: View, leader: Value) -> Step:
+    """A presumed leader appends a producer's record in its own epoch."""
+    yield "presumes_leadership", _presumes_leadership(s, leader)
+    yield "record_available", s.next_record_id < k.c.max_records
+    end = s.leo[leader]
+    yield "log_not_full", end < k.c.log_size
+    yield s.update(
+        next_record_id=s.next_record_id + 1,
+        leo={leader: end + 1},
+        record_id={(leader, end): s.next_record_id},
+        record_epoch={(leader, end): s.leader_epoch[leader]},
+    )
+
+
+def _previous_epoch_matches(k: Algebra, s: View, leader: Value, follower: Value, end: Value) -> Value:
+    """Leader and follower hold a record of the same epoch just below ``end`` (KIP-320, first try)."""
+    return k.any(
+        end == 0,
+        k.all(
+            end <= s.leo[leader],
+            end <= s.leo[follower],
+            s.record_epoch[leader, end - 1] == s.record_epoch[follower, end - 1],
+        ),
+    )
+
+
+@fencing.action(leader=REPLICA, follower=REPLICA)
+def follower_fetch(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
+    """A follower copies the next record and the high watermark from a presumed leader (KIP-320, "Replica Handling")."""
+    yield "presumes_leadership", _presumes_leadership(s, leader)
+    yield "follows_leader", s.leader[follower] == leader
+    if k.rules.fenced:
+        yield "epoch_not_fenced", s.leader_epoch[follower] == s.leader_epoch[leader]
+    end = s.leo[follower]
+    if k.rules.validated:
+        yield "previous_epoch_matches", _previous_epoch_matches(k, s, leader, follower, end)
+    yield "record_available", end < s.leo[leader]
+    yield s.update(
+        leo={follower: end + 1},
+        record_id={(follower, end): s.record_id[leader, end]},
+        record_epoch={(follower, end): s.record_epoch[leader, end]},
+        hw={follower: k.min(s.hw[leader], end + 1)},
+    )
+
+
+@fencing.action(leader=REPLICA)
+def leader_inc_high_watermark(k: Algebra, s: View, leader: Value) -> Step:
+    """A presumed leader counts one more record as committed: every member of the ISR that it knows has it."""
+    rules: Rules = k.rules
+    hw = s.hw[leader]
+    yield "presumes_leadership", _presumes_leadership(s, leader)
+    # Without fencing, the leader's own log counts only where the leader is in its own ISR, as in the KIP's model.
+    yield "record_above_hw", hw < (s.leo[leader] if rules.fenced or rules.validated else k.c.log_size)
+
+    def acknowledges(member: Value) -> Value:
+        conditions = [s.leader[member] == leader, hw < s.leo[member]]
+        if rules.fenced:
+            conditions.append(s.leader_epoch[member] == s.leader_epoch[leader])
+        if rules.validated:
+            conditions.append(s.record_epoch[member, hw] == s.record_epoch[leader, hw])
+        return k.all(*conditions)
+
+    yield (
+        "isr_acknowledges",
+        k.forall(REPLICA, lambda r: k.implies(k.member(r, s.isr[leader]), acknowledges(r))),
+    )
+    yield s.update(hw={leader: hw + 1})
+
+
+@fencing.action(leader=REPLICA, follower=REPLICA)
+def leader_shrink_isr(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
+    """The true leader takes a follower that lags, or follows another epoch, out of the ISR."""
+    rules: Rules = k.rules
+    end = s.leo[leader]
+    yield "not_leader_itself", leader != follower
+    yield "in_isr", k.member(follower, s.isr[leader])
+    follows = [s.leader[follower] == leader]
+    if rules.fenced:
+        follows += [_presumes_leadership(s, leader), s.leader_epoch[follower] == s.leader_epoch[leader]]
+    if rules.validated:
+        follows += [
+            _presumes_leadership(s, leader),
+            _previous_epoch_matches(k, s, leader, follower, end),
+        ]
+    yield "not_caught_up", k.negate(k.all(*follows, end <= s.leo[follower]))
+    yield "true_leader", _true_leader(k, s, leader)
+    isr = k.without_member(s.isr[leader], follower)
+    yield s.update(quorum_isr=isr, isr={leader: isr})
+
+
+@fencing.action(leader=REPLICA, follower=REPLICA)
+def leader_expand_isr(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
+    """The true leader takes a follower that has reached its high watermark into the ISR.
+
+    KIP-320's model adds that the high watermark has reached the leader's own epoch: before that, the leader does
+    not know the high watermark of its predecessor (KAFKA-7128).
+    """
+    rules: Rules = k.rules
+    hw = s.hw[leader]
+    yield "outside_isr", k.negate(k.member(follower, s.isr[leader]))
+    yield "follows_leader", s.leader[follower] == leader
+    if rules.fenced:
+        yield "epoch_not_fenced", s.leader_epoch[follower] == s.leader_epoch[leader]
+        yield "reached_high_watermark", hw <= s.leo[follower]
+    elif rules.validated:
+        yield "reached_high_watermark", _previous_epoch_matches(k, s, leader, follower, hw)
+    else:
+        yield "reached_high_watermark", k.any(hw == 0, k.all(hw <= s.leo[leader], hw <= s.leo[follower]))
+    if rules.fenced or rules.validated:
+        yield (
+            "hw_reached_epoch",
+            k.any(
+                hw == s.leo[leader],
+                k.all(hw < s.leo[leader], s.record_epoch[leader, hw] == s.leader_epoch[leader]),
+            ),
+        )
+    yield "true_leader", _true_leader(k, s, leader)
+    isr = k.with_member(s.isr[leader], follower)
+    yield s.update(quorum_isr=isr, isr={leader: isr})
+
+
+@fencing.action(leader=REPLICA, follower=REPLICA, present=lambda rules: rules.truncation is Truncation.ON_FETCH)
+def follower_truncate(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
+    """A fetch finds that the logs diverge, and the follower cuts its own back (KIP-320, first try)."""
+    end, leader_end = s.leo[follower], s.leo[leader]
+    yield "presumes_leadership", _presumes_leadership(s, leader)
+    yield "follows_leader", s.leader[follower] == leader
+    yield (
+        "diverges",
+        k.any(
+            leader_end < end,
+            k.all(
+                0 < end,
+                end <= leader_end,
+                s.record_epoch[leader, end - 1] != s.record_epoch[follower, end - 1],
+            ),
+        ),
+    )
+    cut = k.last(OFFSET, lambda o: _same_record(k, s, leader, follower, o), -1) + 1
+    yield s.update(leo={follower: cut}, hw={follower: k.min(cut, s.hw[follower])})
+
+
+def _committed_on(k: Algebra, s: View, leader: Value, replicas: Value) -> Value:
+    """Every record below the leader's high watermark is in the logs of these replicas."""
+    return k.forall(
+        REPLICA,
+        lambda r: k.implies(
+            k.member(r, replicas),
+            k.forall(OFFSET, lambda o: k.implies(o < s.hw[leader], _same_record(k, s, leader, r, o))),
+        ),
+    )
+
+
+@fencing.always
+def weak_isr(k: Algebra, s: View) -> Value:
+    """A presumed leader's records below its high watermark are on every member of the ISR that it knows."""
+    return k.forall(REPLICA, lambda r: k.implies(_presumes_leadership(s, r), _committed_on(k, s, r, s.isr[r])))
+
+
+@fencing.always
+def strong_isr(k: Algebra, s: View) -> Value:
+    """A presumed leader's records below its high watermark are on every member of the controller's ISR.
+
+    Whoever is elected next has them, so what a consumer saw is never lost.
+    """
+    return k.forall(REPLICA, lambda r: k.implies(_presumes_leadership(s, r), _committed_on(k, s, r, s.quorum_isr)))
+
+
+@fencing.always
+def leader_in_isr(k: Algebra, s: View) -> Value:
+    """While there is a leader, it is in the controller's ISR."""
+    return k.any(s.quorum_leader == k.NONE, k.member(s.quorum_leader, s.quorum_isr))
+
+
+@fencing.sometimes()
+def record_committed(k: Algebra, s: View) -> Value:
+    """Some leader counts a record as committed."""
+    return k.exists(REPLICA, lambda r: k.all(_presumes_leadership(s, r), s.hw[r] > 0))
+
+
+@fencing.sometimes(lambda c: c["replicas"] > 1 and c["max_leader_epoch"] > 0)
+def two_presumed_leaders(k: Algebra, s: View) -> Value:
+    """Two replicas presume leadership at once (one is a zombie)."""
+    return k.exists(
+        REPLICA,
+        lambda a: k.exists(REPLICA, lambda b: k.all(a != b, _presumes_leadership(s, a), _presumes_leadership(s, b))),
+    )
+
+
+@fencing.sometimes(lambda c: c["replicas"] > 1 and c["max_leader_epoch"] > 0 and c["max_records"] > 1)
+def logs_diverge(k: Algebra, s: View) -> Value:
+    """Two logs hold different records at one offset: there is something to truncate."""
+    return k.exists(
+        REPLICA,
+        lambda a: k.exists(
+            REPLICA,
+            lambda b: k.all(0 < s.leo[a], 0 < s.leo[b], s.record_id[a, 0] != s.record_id[b, 0]),
+        ),
+    )
+
+
+@fencing.sometimes(lambda c: c["replicas"] > 1)
+def isr_shrunk(k: Algebra, s: View) -> Value:
+    """The leader works on with an ISR that lacks a replica."""
+    return k.exists(
+        REPLICA,
+        lambda r: k.all(_true_leader(k, s, r), k.negate(k.forall(REPLICA, lambda m: k.member(m, s.quorum_isr)))),
+    )

@@ -1,0 +1,187 @@
+"""The batch interpreter: guards as masks and updates as columns over a whole frontier, in NumPy.
+
+States travel as packed keys (``packing.py``). A block of keys is unpacked into one column per cell; every
+condition is computed once per block, whichever instances share it; an update changes only its own fields of the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..core.ground import Instance, System
+from ..core.terms import Term, literal
+from .packing import Columns, Packing, Words
+
+Array = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+
+
+def _member(replica: Array, replicas: Array) -> Array:
+    # NONE is -1 and in no set; a shift by it means nothing.
+    inside: Array = np.right_shift(replicas, np.maximum(replica, 0)) & 1
+    return np.logical_and(replica >= 0, inside)
+
+
+_OPERATIONS: dict[str, Callable[..., Array]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "min": np.minimum,
+    "max": np.maximum,
+    "lt": np.less,
+    "le": np.less_equal,
+    "eq": np.equal,
+    "not": np.logical_not,
+    "ite": np.where,
+    "with": lambda replicas, replica: replicas | np.left_shift(1, replica, dtype=replicas.dtype),
+    "without": lambda replicas, replica: replicas & ~np.left_shift(1, replica, dtype=replicas.dtype),
+}
+
+
+class Block:
+    """Terms evaluated over the columns of some states; each term once."""
+
+    def __init__(self, columns: Columns, outer: tuple[Block, npt.NDArray[np.intp]] | None = None) -> None:
+        self._columns = columns
+        self._outer = outer
+        self._memo: dict[Term, Array] = {}
+        self._dtype: npt.DTypeLike = columns.dtype
+
+    def select(self, rows: npt.NDArray[np.intp]) -> Block:
+        """These rows alone. Whatever has been computed for all rows is taken from there."""
+        return Block(self._columns, (self, rows))
+
+    def __call__(self, term: Term) -> Array:
+        """The term's value: an array of one value a state, or a NumPy scalar for a constant."""
+        found = self._memo.get(term)
+        if found is None:
+            found = self._memo[term] = self._compute(term)
+        return found
+
+    def _compute(self, term: Term) -> Array:
+        op, args = term.op, term.args
+        if op == "const":
+            value = term.value
+            return np.asarray(value, dtype=bool if isinstance(value, bool) else self._dtype)
+        if self._outer is not None:
+            outer, rows = self._outer
+            if op == "cell":
+                taken: Array = np.take(self._columns[literal_cell(term)], rows)
+                return taken
+            known = outer._memo.get(term)
+            if known is not None:
+                return np.take(known, rows) if known.ndim else known
+        elif op == "cell":
+            column: Array = self._columns[literal_cell(term)]
+            return column
+        if op in ("and", "or"):
+            combine = np.logical_and if op == "and" else np.logical_or
+            result = self(args[0])
+            for arg in args[1:]:
+                result = combine(result, self(arg))
+            return result
+        if op == "member":
+            if args[0].op == "const":
+                return np.not_equal(self(args[1]) & np.asarray(1 << literal(args[0]), self._dtype), 0)
+            return _member(self(args[0]), self(args[1]))
+        return _OPERATIONS[op](*map(self, args))
+
+
+def literal_cell(term: Term) -> int:
+    """The number of the cell that a ground ``cell`` term reads."""
+    assert isinstance(term.value, int)
+    return term.value
+
+
+@dataclass(frozen=True)
+class _Edit:
+    """How an instance changes a key: bits to clear and to set in each word, then computed fields to put in."""
+
+    clear: tuple[int, ...]
+    fixed: tuple[int, ...]
+    computed: tuple[tuple[int, Term], ...]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Successors of one block by one instance.
+
+    ``rows``: the positions in the block of the states in which the instance is enabled, shape (n,).
+    ``keys``: their successors, shape (words, n). ``escaped``: positions among the rows whose successor has a value
+    outside its cell's domain; their keys mean nothing.
+    """
+
+    instance: int
+    rows: npt.NDArray[np.intp]
+    keys: Words
+    escaped: npt.NDArray[np.intp]
+
+
+class Batch:
+    """A system compiled for blocks of states."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self.packing = Packing(system.layout)
+        self._edits = [self._edit(instance) for instance in system.instances]
+
+    def _edit(self, instance: Instance) -> _Edit:
+        clear = [0] * self.packing.words
+        fixed = [0] * self.packing.words
+        computed = []
+        for number, term in instance.effect.items():
+            field = self.packing.fields[number]
+            clear[field.word] |= ((1 << field.bits) - 1) << field.shift
+            if term.op == "const" and field.low <= literal(term) <= field.high:
+                fixed[field.word] |= (literal(term) - field.low) << field.shift
+            else:
+                computed.append((number, term))
+        return _Edit(tuple(clear), tuple(fixed), tuple(computed))
+
+    def block(self, keys: Words) -> Block:
+        """The states of these keys, ready for evaluation."""
+        return Block(self.packing.unpack(keys))
+
+    def holds(self, block: Block, condition: Term, count: int) -> Mask:
+        """Where a condition holds, shape (count,)."""
+        return np.broadcast_to(block(condition), (count,))
+
+    def successors(self, block: Block, keys: Words) -> list[Candidates]:
+        """All successors of a block, instance by instance; instances enabled nowhere are left out."""
+        found: list[Candidates] = []
+        for number, instance in enumerate(self.system.instances):
+            mask: Array | None = None
+            for _, guard in instance.guards:
+                here = block(guard)
+                mask = here if mask is None else np.logical_and(mask, here)
+            assert mask is not None, "an action without guards has no place in a finite system"
+            rows = np.flatnonzero(mask) if mask.ndim else np.arange(keys.shape[1] if mask else 0)
+            if rows.size:
+                found.append(self._apply(number, block.select(rows), rows, keys))
+        return found
+
+    def _apply(self, number: int, block: Block, rows: npt.NDArray[np.intp], keys: Words) -> Candidates:
+        edit = self._edits[number]
+        after = np.take(keys, rows, axis=1)
+        for word in range(self.packing.words):
+            if edit.clear[word]:
+                after[word] &= np.uint64(~edit.clear[word] & 0xFFFFFFFFFFFFFFFF)
+            if edit.fixed[word]:
+                after[word] |= np.uint64(edit.fixed[word])
+        bad: Mask | None = None
+        for cell, term in edit.computed:
+            field = self.packing.fields[cell]
+            value = block(term)
+            if value.ndim == 0:
+                value = np.full(rows.size, value)
+            if value.min() < field.low or value.max() > field.high:
+                outside = (value < field.low) | (value > field.high)
+                bad = outside if bad is None else bad | outside
+            offset = value - field.low if field.low else value
+            after[field.word] |= offset.astype(np.uint64) << np.uint64(field.shift)
+        escaped = np.flatnonzero(bad) if bad is not None else np.empty(0, dtype=np.intp)
+        return Candidates(number, rows, after, escaped)

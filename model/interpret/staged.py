@@ -1,0 +1,152 @@
+"""The staged reference: a system compiled once into plain Python functions over tuples of ints.
+
+The generated source is ordinary Python (``Staged.source`` holds it): one function that lists all successors of a
+state, and one for each invariant and witness. Guards that instances share are tested once. Against the direct
+reading of the text in ``reference.py`` this is about six times as fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from ..core.ground import Instance, State, System
+from ..core.terms import Term, literal
+
+Successors = Callable[[State], list[tuple[int, State]]]
+Condition = Callable[[State], bool]
+
+_INFIX = {"lt": "<", "le": "<=", "eq": "==", "add": "+", "sub": "-"}
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Compiled functions of a system. ``successors`` pairs each next state with its instance's number."""
+
+    system: System
+    successors: Successors
+    invariants: dict[str, Condition]
+    witnesses: dict[str, Condition]
+    source: str
+
+    def enabled(self, state: State) -> list[Instance]:
+        """The instances whose guards all hold."""
+        return [self.system.instances[number] for number, _ in self.successors(state)]
+
+
+def expression(term: Term, names: Mapping[Term, str] | None = None) -> str:
+    """A ground term as a Python expression over the locals ``c0, c1, ...``; ``names`` are terms already computed."""
+    if names and term in names:
+        return names[term]
+    op, args = term.op, [expression(a, names) for a in term.args]
+    if op == "const":
+        return repr(term.value)
+    if op == "cell":
+        return f"c{term.value}"
+    if op in _INFIX:
+        return f"({args[0]} {_INFIX[op]} {args[1]})"
+    if op in ("and", "or"):
+        return "(" + f" {op} ".join(args) + ")"
+    if op == "not":
+        return f"(not {args[0]})"
+    if op == "ite":
+        return f"({args[1]} if {args[0]} else {args[2]})"
+    if op in ("min", "max"):
+        symbol = "<" if op == "min" else ">"
+        return f"({args[0]} if {args[0]} {symbol} {args[1]} else {args[1]})"
+    if op == "member":
+        replica = term.args[0]
+        if replica.op == "const":
+            return f"({args[1]} & {1 << literal(replica)} != 0)"
+        # NONE is -1 and in no set; a shift by it would raise.
+        return f"({args[0]} >= 0 and {args[1]} >> {args[0]} & 1 == 1)"
+    if op in ("with", "without"):
+        replica = term.args[1]
+        bit = str(1 << literal(replica)) if replica.op == "const" else f"(1 << {args[1]})"
+        return f"({args[0]} | {bit})" if op == "with" else f"({args[0]} & ~{bit})"
+    raise AssertionError(f"{op} is not ground")
+
+
+class _Trie:
+    """Instances by the sequence of their guards, so that a shared guard is tested once."""
+
+    def __init__(self) -> None:
+        self.children: dict[Term, _Trie] = {}
+        self.instances: list[int] = []
+
+
+def _conjuncts(guards: Iterable[Term]) -> list[Term]:
+    parts: dict[Term, None] = {}
+    for guard in guards:
+        for part in guard.args if guard.op == "and" else (guard,):
+            if part.op != "const":
+                parts[part] = None
+    # The order of guards is not observable here; small conditions are the ones that instances share.
+    return sorted(parts, key=_cost)
+
+
+def _cost(term: Term) -> int:
+    return 1 + sum(_cost(a) for a in term.args)
+
+
+def _shared(term: Term, seen: dict[Term, int]) -> None:
+    if term.args:
+        seen[term] = seen.get(term, 0) + 1
+        if seen[term] == 1:
+            for a in term.args:
+                _shared(a, seen)
+
+
+def _emit_instance(system: System, number: int, pad: str) -> list[str]:
+    effect = system.instances[number].effect
+    lines: list[str] = []
+    counts: dict[Term, int] = {}
+    for value in effect.values():
+        _shared(value, counts)
+    # A value that several cells use (the truncation offset) is computed once.
+    names: dict[Term, str] = {}
+    for term in sorted((t for t, n in counts.items() if n > 1 and _cost(t) > 6), key=_cost):
+        lines.append(f"{pad}t{len(names)} = {expression(term, names)}")
+        names[term] = f"t{len(names)}"
+    cells = [expression(effect[c.number], names) if c.number in effect else f"c{c.number}" for c in system.layout.cells]
+    lines.append(f"{pad}put(({number}, ({', '.join(cells)},)))")
+    return lines
+
+
+def _emit_trie(system: System, trie: _Trie, depth: int, lines: list[str]) -> None:
+    pad = "    " * depth
+    for number in trie.instances:
+        lines.extend(_emit_instance(system, number, pad))
+    for guard, child in trie.children.items():
+        lines.append(f"{pad}if {expression(guard)}:")
+        _emit_trie(system, child, depth + 1, lines)
+
+
+def _unpack(system: System) -> str:
+    return "    (" + ", ".join(f"c{c.number}" for c in system.layout.cells) + ",) = state"
+
+
+def stage(system: System) -> Staged:
+    """Compile a system."""
+    root = _Trie()
+    for number, instance in enumerate(system.instances):
+        at = root
+        for guard in _conjuncts(g for _, g in instance.guards):
+            at = at.children.setdefault(guard, _Trie())
+        at.instances.append(number)
+    lines = ["def successors(state):", _unpack(system), "    out = []", "    put = out.append"]
+    _emit_trie(system, root, 1, lines)
+    lines.append("    return out")
+    for kind, conditions in (("always", system.invariants), ("sometimes", system.witnesses)):
+        for name, term in conditions.items():
+            lines += [f"def {kind}_{name}(state):", _unpack(system), f"    return {expression(term)}"]
+    source = "\n".join(lines) + "\n"
+    scope: dict[str, Callable[..., object]] = {}
+    exec(compile(source, f"<{system.name} staged>", "exec"), scope)  # noqa: S102 - our own text, generated above
+    return Staged(
+        system,
+        scope["successors"],  # type: ignore[arg-type]
+        {name: scope[f"always_{name}"] for name in system.invariants},  # type: ignore[misc]
+        {name: scope[f"sometimes_{name}"] for name in system.witnesses},  # type: ignore[misc]
+        source,
+    )

@@ -1,0 +1,110 @@
+"""A set of packed keys that numbers its members in the order in which they came.
+
+Open addressing over NumPy arrays: a slot holds a member's number, and every comparison is of whole keys. The
+64-bit fingerprint only chooses the slot, so a collision of fingerprints costs a probe and never a wrong answer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from .packing import Words
+
+Numbers = npt.NDArray[np.int32]
+"""Member numbers (positions in the order of insertion)."""
+
+_ODD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
+_EMPTY = np.int32(-1)
+
+
+class StateTable:
+    """Distinct keys of ``words`` 64-bit words each, at most 2**31 - 2 of them."""
+
+    def __init__(self, words: int) -> None:
+        self._keys = np.empty((words, 1 << 10), dtype=np.uint64)
+        self._slots = np.full(1 << 12, _EMPTY, dtype=np.int32)
+        self.count = 0
+
+    @property
+    def keys(self) -> Words:
+        """All members, shape (words, count), in the order of insertion. A view: valid until the next insertion."""
+        return self._keys[:, : self.count]
+
+    @property
+    def bytes(self) -> int:
+        """The memory held, in bytes."""
+        return self._keys.nbytes + self._slots.nbytes
+
+    def _home(self, keys: Words) -> npt.NDArray[np.int64]:
+        """The slot at which the search for each key starts."""
+        mixed = keys[0] * np.uint64(_ODD[0])
+        for word, odd in zip(keys[1:], _ODD[1:] * len(keys), strict=False):
+            mixed ^= mixed >> np.uint64(29)
+            mixed += word
+            mixed *= np.uint64(odd)
+        mixed ^= mixed >> np.uint64(32)
+        mixed *= np.uint64(_ODD[-1])
+        bits = self._slots.size.bit_length() - 1
+        homes: npt.NDArray[np.int64] = (mixed >> np.uint64(64 - bits)).view(np.int64)
+        return homes
+
+    def insert(self, keys: Words) -> Numbers:
+        """Add keys, shape (words, n). Returns the positions in ``keys`` of those that are new, in ascending order.
+
+        Of equal new keys the first position counts. The new members' numbers are consecutive from the former count.
+        """
+        self._reserve(self.count + keys.shape[1])
+        fresh = self._claim(keys, -2)
+        numbers = np.arange(self.count, self.count + fresh.size, dtype=np.int32)
+        self._slots[self._where[fresh]] = numbers
+        self._keys[:, self.count : self.count + fresh.size] = keys[:, fresh]
+        self.count += fresh.size
+        return fresh
+
+    def _claim(self, keys: Words, base: int) -> Numbers:
+        """Find or take a slot for each key; a taken slot holds ``base - position`` until its member is numbered."""
+        at = self._home(keys)
+        self._where = at
+        mask = self._slots.size - 1
+        fresh: list[npt.NDArray[np.int64]] = []
+        rows = np.arange(keys.shape[1])
+        while rows.size:
+            slot = at[rows]
+            held = self._slots[slot]
+            empty = held == _EMPTY
+            if empty.any():
+                # Written in descending order, so that of several rows that want one slot the first one gets it.
+                wanting = rows[empty][::-1]
+                self._slots[at[wanting]] = base - wanting
+                held = self._slots[slot]
+                won = held == base - rows
+                fresh.append(rows[won])
+                rows, slot, held = rows[~won], slot[~won], held[~won]
+            same = np.ones(rows.size, dtype=bool)
+            old = held >= 0
+            member = held[old]
+            rival = base - held[~old].astype(np.int64)
+            for mine, table in zip(keys, self._keys, strict=True):
+                same[old] &= table[member] == mine[rows[old]]
+                same[~old] &= mine[rival] == mine[rows[~old]]
+            rows = rows[~same]
+            at[rows] = (at[rows] + 1) & mask
+        if not fresh:
+            return np.empty(0, dtype=np.int32)
+        return np.sort(np.concatenate(fresh)).astype(np.int32)
+
+    def _reserve(self, count: int) -> None:
+        if count > self._keys.shape[1]:
+            grown = np.empty((len(self._keys), max(count, 2 * self._keys.shape[1])), dtype=np.uint64)
+            grown[:, : self.count] = self.keys
+            self._keys = grown
+        if 2 * count > self._slots.size:
+            size = 1 << (4 * count - 1).bit_length()
+            self._slots = np.full(size, _EMPTY, dtype=np.int32)
+            step = 1 << 18
+            for start in range(0, self.count, step):
+                keys = self._keys[:, start : min(start + step, self.count)]
+                fresh = self._claim(keys, -2)
+                assert fresh.size == keys.shape[1]
+                self._slots[self._where] = np.arange(start, start + keys.shape[1], dtype=np.int32)
