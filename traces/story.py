@@ -188,9 +188,9 @@ class Story:
 
 
 def to_json(story: Story) -> str:
-    """The story as one JSON object (UTF-8 text, one line); ``from_json`` reads it back to an equal story."""
+    """The story as one JSON object (ASCII, one line); ``from_json`` reads it back to an equal story."""
     body = cast("dict[str, Json]", _plain(story))
-    return json.dumps({"format": FORMAT, "version": VERSION, **body}, ensure_ascii=False, allow_nan=False)
+    return json.dumps({"format": FORMAT, "version": VERSION, **body}, ensure_ascii=True, allow_nan=False)
 
 
 def from_json(text: str, where: str = "story") -> Story:

@@ -119,7 +119,7 @@ def replica_lane(story: Story, moment: Moment, replica: int) -> ReplicaLane:
         end=end,
         high_watermark=mine(view.high_watermark),
         records=tuple(_record(view, state, replica, offset) for offset in range(start, end or 0)),
-        values=tuple(Value(label, words(state[cell]), cell) for label, cell in cells if cell in state),
+        values=tuple(Value(printable(label), words(state[cell]), cell) for label, cell in cells if cell in state),
     )
 
 
@@ -137,7 +137,9 @@ def controller_values(story: Story, moment: Moment) -> tuple[Value, ...]:
     """The controller's scalars, those of them that the state has."""
     view = story.view
     return tuple(
-        Value(view.label(name), words(moment.state[name]), name) for name in view.controller if name in moment.state
+        Value(printable(view.label(name)), words(moment.state[name]), name)
+        for name in view.controller
+        if name in moment.state
     )
 
 
@@ -150,7 +152,7 @@ def messages(story: Story, moment: Moment) -> tuple[tuple[int, tuple[Value, ...]
         (
             epoch,
             tuple(
-                Value(view.label(name), words(state[f"{name}[{epoch}]"]), f"{name}[{epoch}]")
+                Value(printable(view.label(name)), words(state[f"{name}[{epoch}]"]), f"{name}[{epoch}]")
                 for name in view.per_epoch
                 if f"{name}[{epoch}]" in state
             ),
@@ -165,7 +167,9 @@ def other_values(story: Story, moment: Moment) -> tuple[Value, ...]:
     shown = {view.record_id, view.record_epoch, view.start, view.end, view.high_watermark, view.leader, view.epoch}
     shown |= {*view.fields, *view.controller, *view.per_epoch}
     return tuple(
-        Value(cell, words(value), cell) for cell, value in moment.state.items() if split_cell(cell)[0] not in shown
+        Value(printable(cell), words(value), cell)
+        for cell, value in moment.state.items()
+        if split_cell(cell)[0] not in shown
     )
 
 

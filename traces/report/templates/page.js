@@ -17,8 +17,10 @@
   /* Geometry of the diagram, in pixels. */
   const CELL = 32, STRIP = 17, HEAD = 66, CONTROLLER_LANE = 58, REPLICA_LANE = story.hasLogs ? 82 : 58, SHOWN = 5;
   const FOOT = 34, MARGIN = 48;
+  /* A short run is spread over the page, a long one scrolls. */
+  const room = Math.floor((byId("scroll").clientWidth - MARGIN) / moments.length);
   const longest = Math.max(0, ...moments.flatMap((m) => m.replicas.map((r) => r.records.length)));
-  const COLUMN = Math.max(96, Math.min(longest, SHOWN) * CELL + 30);
+  const COLUMN = Math.max(96, Math.min(longest, SHOWN) * CELL + 30, Math.min(150, room));
   const lanes = [...(story.hasController ? [CONTROLLER] : []), ...story.replicas];
   const laneY = new Map();
   let bottom = HEAD;

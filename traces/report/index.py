@@ -1,0 +1,186 @@
+"""The report folder of a check: ``index.html``, ``report.json``, ``junit.xml`` and a page per counterexample.
+
+The folder is written under a temporary name beside its own and renamed when it is whole, so that nobody ever
+reads half a report. Nothing in it but ``seconds`` depends on the machine or the hour.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
+from markupsafe import Markup
+
+from ...model.core.errors import BadInput
+from ..story import to_json
+from .lanes import printable
+from .obligation import Obligation, grouped, overall, summary
+from .page import asset, environment, policy, render_page
+
+FORMAT: Final = "fencepost-report"
+VERSION: Final = 1
+
+__all__ = ["Obligation", "overall", "report_json", "summary", "write_report"]
+
+
+def write_report(folder: Path, results: Sequence[Obligation]) -> Path:
+    """Write the report and return the path of its ``index.html``. An older report in ``folder`` is replaced.
+
+    Raises ``BadInput`` when ``folder`` holds something that is not a report, or cannot be written: nothing is
+    touched then, and no temporary folder is left behind.
+    """
+    target = Path(folder).absolute()
+    _refuse_foreign(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent))
+    except OSError as error:
+        raise BadInput(f"cannot write the report: {error.strerror}", str(folder), "name another folder") from error
+    try:
+        building.chmod(0o755)  # mkdtemp makes it private; a report is for whoever may read the folder above
+        _fill(building, results)
+        _swap(building, target)
+    except OSError as error:
+        raise BadInput(f"cannot write the report: {error.strerror}", str(folder), "name another folder") from error
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return target / "index.html"
+
+
+def report_json(results: Sequence[Obligation]) -> dict[str, object]:
+    """The report as one JSON object; ``story`` is the page of the counterexample, relative to the folder."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "verdict": overall(results),
+        "summary": summary(results),
+        "seconds": round(sum(each.seconds for each in results), 3),
+        "obligations": [
+            {
+                "name": each.name,
+                "group": each.group,
+                "verdict": each.verdict,
+                "expected": each.expected,
+                "met": each.met,
+                "detail": each.detail,
+                "count": each.count,
+                "unit": each.unit,
+                "seconds": round(each.seconds, 3),
+                "story": f"stories/{name}.html" if each.story is not None else None,
+            }
+            for each, name in zip(results, _names(results), strict=True)
+        ],
+    }
+
+
+def _refuse_foreign(target: Path) -> None:
+    if not target.exists() and not target.is_symlink():
+        return
+    mend = "name a folder that does not exist yet, is empty, or holds an older report"
+    if target.is_symlink() or not target.is_dir():
+        raise BadInput("the report goes into a folder, and this is none", str(target), mend)
+    if not any(target.iterdir()):
+        return
+    try:
+        old = json.loads((target / "report.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        old = None
+    if not isinstance(old, dict) or old.get("format") != FORMAT:
+        raise BadInput("the folder holds something that is not a report", str(target), mend)
+
+
+def _fill(building: Path, results: Sequence[Obligation]) -> None:
+    (building / "stories").mkdir()
+    for each, name in zip(results, _names(results), strict=True):
+        if each.story is not None:
+            page = building / "stories" / f"{name}.html"
+            page.write_text(render_page(each.story), encoding="utf-8")
+            page.with_suffix(".json").write_text(to_json(each.story) + "\n", encoding="utf-8")
+    report = json.dumps(report_json(results), indent=2, allow_nan=False)
+    (building / "report.json").write_text(report + "\n", encoding="utf-8")
+    (building / "index.html").write_text(_index(results), encoding="utf-8")
+    _junit(results).write(str(building / "junit.xml"), pretty=True)
+
+
+def _swap(building: Path, target: Path) -> None:
+    """Put the finished folder in place; if that fails, the older report comes back."""
+    old = building.with_suffix(".old")
+    if target.exists():
+        target.rename(old)
+    try:
+        building.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _names(results: Sequence[Obligation]) -> list[str]:
+    """A file name for each obligation: its place in the list, then what is safe of its name."""
+    return [
+        f"{place:03d}-{re.sub(r'[^a-z0-9]+', '-', f'{each.group} {each.name}'.lower()).strip('-')[:80]}".rstrip("-")
+        for place, each in enumerate(results, start=1)
+    ]
+
+
+def _index(results: Sequence[Obligation]) -> str:
+    style = asset("index.css")
+    # By identity: two obligations may be equal, and each still has a page of its own.
+    names = {id(each): name for each, name in zip(results, _names(results), strict=True)}
+    groups = [
+        {
+            "name": printable(group),
+            "rows": [
+                {
+                    "name": printable(each.name),
+                    "detail": printable(each.detail),
+                    "outcome": each.outcome,
+                    "kind": "met" if each.met else each.verdict,
+                    "mark": "\u2713" if each.met else "?" if each.verdict == "unknown" else "\u2717",
+                    "count": f"{each.count:,}",
+                    "unit": printable(each.unit),
+                    "seconds": f"{each.seconds:.2f}",
+                    "page": f"stories/{names[id(each)]}.html" if each.story is not None else None,
+                    "steps": each.story.moments[-1].step if each.story is not None else 0,
+                }
+                for each in members
+            ],
+        }
+        for group, members in grouped(results).items()
+    ]
+    return (
+        environment()
+        .get_template("index.html.j2")
+        .render(
+            policy=policy(style=style),
+            style=Markup(style),  # noqa: S704 - our own file, named by its hash in the policy
+            verdict=overall(results),
+            summary=summary(results),
+            seconds=f"{sum(each.seconds for each in results):.1f}",
+            groups=groups,
+        )
+    )
+
+
+def _junit(results: Sequence[Obligation]) -> JUnitXml:
+    """One suite per group, one case per obligation: a wrong verdict is a failure, a spent budget an error."""
+    xml = JUnitXml("fencepost")
+    for group, members in grouped(results).items():
+        suite = TestSuite(printable(group))
+        for each in members:
+            case = TestCase(printable(each.name), classname=f"fencepost.{printable(group)}", time=each.seconds)
+            if not each.met:
+                said = f"{each.outcome}: {each.detail}" if each.detail else each.outcome
+                kind = Error if each.verdict == "unknown" else Failure
+                case.result = [kind(printable(said), each.verdict)]
+            case.system_out = f"{each.outcome}; {each.count} {printable(each.unit)}"
+            suite.add_testcase(case)
+        xml.add_testsuite(suite)
+    return xml

@@ -1,0 +1,79 @@
+"""One thing that a check set out to show, and how it went."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..story import VERDICTS, Story, Verdict
+
+
+@dataclass(frozen=True)
+class Obligation:
+    """A property or a file that was checked.
+
+    ``expected`` is ``violated`` for a must-fail twin, which is there to show that the check can fail. ``count``
+    is in ``unit`` (states, events, files); ``seconds`` is wall time. ``story`` is the counterexample, if any.
+    Raises ValueError for a verdict that is none of the three, and for a count or time that is negative or not finite.
+    """
+
+    name: str
+    group: str
+    verdict: Verdict
+    expected: Verdict
+    detail: str
+    count: int
+    unit: str
+    seconds: float
+    story: Story | None = None
+
+    def __post_init__(self) -> None:
+        for verdict in (self.verdict, self.expected):
+            if verdict not in VERDICTS:
+                raise ValueError(f"{self.name}: {verdict!r} is not one of {', '.join(VERDICTS)}")
+        if self.count < 0 or self.seconds < 0 or not math.isfinite(self.seconds):
+            raise ValueError(f"{self.name}: count {self.count} or seconds {self.seconds} is no measurement")
+
+    @property
+    def met(self) -> bool:
+        """Whether the verdict is the expected one."""
+        return self.verdict == self.expected
+
+    @property
+    def outcome(self) -> str:
+        """The verdict in words that also say whether it was to be: ``violated, as it must be``."""
+        if self.met:
+            return self.verdict if self.expected == "holds" else f"{self.verdict}, as it must be"
+        return self.verdict if self.expected == "holds" else f"{self.verdict}, must be {self.expected}"
+
+
+def grouped(results: Sequence[Obligation]) -> dict[str, list[Obligation]]:
+    """The obligations by group, groups in the order in which they first come up."""
+    groups: dict[str, list[Obligation]] = {}
+    for each in results:
+        groups.setdefault(each.group, []).append(each)
+    return groups
+
+
+def overall(results: Sequence[Obligation]) -> Verdict:
+    """The verdict on all of them: ``violated`` if one came out wrong, else ``unknown`` if one ran out of budget.
+
+    A must-fail twin that holds counts as ``violated``: the check did not catch what it is there to catch.
+    """
+    unmet = [each for each in results if not each.met]
+    if any(each.verdict != "unknown" for each in unmet):
+        return "violated"
+    return "unknown" if unmet else "holds"
+
+
+def summary(results: Sequence[Obligation]) -> str:
+    """``12 obligations: 11 met, 1 unmet, 3 must-fail twins caught``, in one line."""
+    met = sum(each.met for each in results)
+    twins = [each for each in results if each.expected == "violated"]
+    text = f"{len(results)} obligation{'' if len(results) == 1 else 's'}: {met} met"
+    if met < len(results):
+        text += f", {len(results) - met} not met"
+    if twins:
+        text += f"; {sum(each.met for each in twins)} of {len(twins)} must-fail twins caught"
+    return text
