@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -84,6 +85,54 @@ class PropertySpec:
         return " ".join((self.text.__doc__ or "").strip().split("\n\n")[0].split())
 
 
+class Form(Enum):
+    """The form of a liveness property."""
+
+    LEADS_TO = "P ~> Q: whenever P holds, Q holds then or later"
+    RECURS = "[]<>P: P holds again and again"
+    SETTLES = "<>[]P: from some step on, P holds for ever"
+
+
+@dataclass(frozen=True)
+class LivenessSpec:
+    """A liveness property; one with parameters must hold for each of their values.
+
+    The text gives the pair (P, Q) for ``Form.LEADS_TO``, and P alone for the other forms.
+    """
+
+    name: str
+    form: Form
+    params: Mapping[str, Index]
+    text: ConditionText
+
+    @property
+    def doc(self) -> str:
+        """The first paragraph of the text's docstring, on one line."""
+        return " ".join((self.text.__doc__ or "").strip().split("\n\n")[0].split())
+
+
+@dataclass(frozen=True)
+class Fair:
+    """Fairness of an action, as in TLA: ``WF_vars(E p: A)`` or, where ``strong``, ``SF_vars(E p: A)``.
+
+    Weak: an action that stays enabled for ever happens again and again. Strong: so does one that is enabled again
+    and again. The parameters in ``per`` are not quantified away: the action is fair for each of their values.
+    """
+
+    action: str
+    strong: bool = False
+    per: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FairnessSpec:
+    """A named set of fairness conditions; those over actions that a variant lacks do not apply to it."""
+
+    name: str
+    conditions: tuple[Fair, ...]
+    doc: str
+
+
 @dataclass(frozen=True)
 class TracedAction:
     """An action as terms over its parameters: guards in the order written, and the cells that it writes."""
@@ -152,6 +201,8 @@ class Protocol:
         self.invariants: dict[str, PropertySpec] = {}
         self.witnesses: dict[str, PropertySpec] = {}
         self.variants: dict[str, Variant] = {}
+        self.liveness: dict[str, LivenessSpec] = {}
+        self.fairness: dict[str, FairnessSpec] = {}
         self._traced: dict[str, TracedProtocol] = {}
 
     def variable(
@@ -210,6 +261,25 @@ class Protocol:
             return text
 
         return register
+
+    def eventually(self, form: Form, **params: Index) -> Callable[[_Text], _Text]:
+        """Register a liveness property; what holds in the end depends on the fairness that is assumed."""
+
+        def register(text: _Text) -> _Text:
+            self.liveness[text.__name__] = LivenessSpec(text.__name__, form, params, text)
+            return text
+
+        return register
+
+    def assume_fair(self, name: str, conditions: tuple[Fair, ...], doc: str) -> None:
+        """Declare a named set of fairness conditions. Raises ProtocolError for an unknown action or parameter."""
+        for fair in conditions:
+            if fair.action not in self.actions:
+                raise ProtocolError(f"the fairness {name} names {fair.action!r}, which is no action of {self.name}")
+            for param in fair.per:
+                if param not in self.actions[fair.action].params:
+                    raise ProtocolError(f"the fairness {name} is per {param!r}, which {fair.action} does not have")
+        self.fairness[name] = FairnessSpec(name, conditions, doc)
 
     @cached_property
     def invariant_names(self) -> tuple[str, ...]:
