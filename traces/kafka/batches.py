@@ -382,7 +382,7 @@ class SegmentScan:
         data = self._window.get(position, size)
         actual: int = google_crc32c.value(data[CRC_START:])
         in_segment: bool = last_delta >= 0 and base_offset + last_delta < self._base + _RELATIVE_OFFSETS
-        return in_segment and actual == crc
+        return in_segment and actual == int(crc)
 
 
 def read_batch(batch: Batch, problems: ProblemLog, limits: Limits) -> tuple[list[int], list[bytes]] | None:

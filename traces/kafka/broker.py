@@ -1,0 +1,256 @@
+"""The data directory of one broker, or of several of one cluster."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...model.core.errors import BadInput
+from .batches import Batch, Limits, SegmentScan
+from .image import ImageBuilder, MetadataImage
+from .partition import METADATA_TOPIC, PartitionFiles, SnapshotId, read_partition
+from .problems import Problem, ProblemLog
+from .statefiles import (
+    MetaProperties,
+    QuorumState,
+    read_meta_properties,
+    read_offset_checkpoint,
+    read_quorum_state,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_PARTITION_FOLDER = re.compile(r"([A-Za-z0-9._-]{1,249})-(\d{1,10})")
+_MOVED_FOLDER = re.compile(r".*-(delete|future|stray)")
+
+NOT_KAFKA = "not a Kafka data directory"
+NOT_KAFKA_MEND = "name a broker's log.dirs folder: it holds meta.properties and folders such as topic-0"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFiles:
+    """Everything that was read from one data directory."""
+
+    path: Path
+    meta: MetaProperties | None
+    partitions: dict[tuple[str, int], PartitionFiles]
+    """By ``(topic, partition)``, sorted; the metadata log is ``("__cluster_metadata", 0)``."""
+    quorum: QuorumState | None
+    metadata: MetadataImage | None
+    """The controller's decisions as this node's own metadata log has them; ``None`` without such a log."""
+    clean_shutdown: bool
+    """Whether Kafka left its marker of a clean stop; without one, checkpoints may lag what the broker knew."""
+    problems: tuple[Problem, ...]
+    """All problems of all files, in the order of the files."""
+
+    @property
+    def node_id(self) -> int | None:
+        """The node id of ``meta.properties``."""
+        return self.meta.node_id if self.meta else None
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster id of ``meta.properties``."""
+        return self.meta.cluster_id if self.meta else None
+
+    @property
+    def label(self) -> str:
+        """``broker 2``, or the folder's path where the node id is not known."""
+        return str(self.path) if self.node_id is None else f"broker {self.node_id}"
+
+    def to_json(self) -> dict[str, Any]:
+        """A summary for a report; no row per batch or record."""
+        return {
+            "path": str(self.path),
+            "node_id": self.node_id,
+            "cluster_id": self.cluster_id,
+            "directory_id": self.meta.directory_id if self.meta else None,
+            "clean_shutdown": self.clean_shutdown,
+            "quorum_state": self.quorum.to_json() if self.quorum else None,
+            "metadata": self.metadata.to_json() if self.metadata else None,
+            "partitions": [partition.to_json() for partition in self.partitions.values()],
+            "problems": [problem.to_json() for problem in self.problems],
+        }
+
+
+def read_brokers(
+    paths: Iterable[str | Path],
+    *,
+    limits: Limits | None = None,
+    on_bytes: Callable[[int], None] | None = None,
+) -> list[BrokerFiles]:
+    """Read the data directories of brokers of one cluster, in the order given.
+
+    Raises ``BadInput`` as ``read_broker`` does, and for two directories of the same node or of different clusters.
+    """
+    brokers = [read_broker(path, limits=limits, on_bytes=on_bytes) for path in paths]
+    require_one_cluster(brokers)
+    return brokers
+
+
+def require_one_cluster(brokers: Iterable[BrokerFiles]) -> None:
+    """Raise ``BadInput`` for two brokers with the same node id or with different cluster ids."""
+    nodes: dict[int, BrokerFiles] = {}
+    first: BrokerFiles | None = None
+    for broker in brokers:
+        if broker.node_id is not None:
+            twin = nodes.setdefault(broker.node_id, broker)
+            if twin is not broker:
+                raise BadInput(
+                    f"node id {broker.node_id} is also that of {twin.path}",
+                    str(broker.path / "meta.properties"),
+                    "name one directory per broker",
+                )
+        if broker.cluster_id is None:
+            continue
+        first = first or broker
+        if broker.cluster_id != first.cluster_id:
+            raise BadInput(
+                f"cluster id {broker.cluster_id}, but {first.path} is of cluster {first.cluster_id}",
+                str(broker.path / "meta.properties"),
+                "name the directories of one cluster",
+            )
+
+
+def data_bytes(path: str | Path) -> int:
+    """The bytes of all segments below a data directory: what ``on_bytes`` will add up to."""
+    return sum(file.stat().st_size for file in Path(path).glob("*/*.log") if file.is_file())
+
+
+def read_broker(
+    path: str | Path,
+    *,
+    limits: Limits | None = None,
+    on_bytes: Callable[[int], None] | None = None,
+) -> BrokerFiles:
+    """Read one broker's data directory (one of its ``log.dirs``), whole.
+
+    What cannot be read in one file becomes a ``Problem`` and the rest is still read. ``on_bytes`` is called
+    with the size of each segment after it was read.
+
+    Raises ``BadInput`` for a path that does not exist, is no directory, or is no Kafka data directory.
+    """
+    root = Path(path)
+    limits = limits or Limits()
+    folders = _partition_folders(root)
+    problems: list[Problem] = []
+    meta = _meta(root, problems)
+    watermarks = _checkpoint(root / "replication-offset-checkpoint", problems)
+    starts = _checkpoint(root / "log-start-offset-checkpoint", problems)
+    recovery = _checkpoint(root / "recovery-point-offset-checkpoint", problems)
+
+    partitions: dict[tuple[str, int], PartitionFiles] = {}
+    image: MetadataImage | None = None
+    quorum: QuorumState | None = None
+    for (topic, index), folder in sorted(folders.items()):
+        key = topic, index
+        builder = None
+        replay: Callable[[Batch], None] | None = None
+        log = ProblemLog(folder)
+        if key == (METADATA_TOPIC, 0):
+            builder = ImageBuilder(limits)
+            _load_snapshot(folder, builder, problems, limits)
+
+            def replay(batch: Batch, builder: ImageBuilder = builder, log: ProblemLog = log) -> None:
+                builder.replay(batch, log)
+
+        files = read_partition(
+            folder,
+            topic,
+            index,
+            high_watermark=watermarks.get(key),
+            log_start_checkpoint=starts.get(key),
+            recovery_point=recovery.get(key),
+            limits=limits,
+            on_batch=replay,
+            on_bytes=on_bytes,
+        )
+        partitions[key] = files
+        problems.extend(files.problems)
+        if builder:
+            problems.extend(log.result())
+            image = builder.image
+            image.complete = image.complete and not files.damaged
+            state = folder / "quorum-state"
+            if state.exists():
+                state_log = ProblemLog(state)
+                quorum = read_quorum_state(state, state_log)
+                problems.extend(state_log.result())
+    clean = (root / ".kafka_cleanshutdown").exists()
+    return BrokerFiles(root, meta, partitions, quorum, image, clean, tuple(problems))
+
+
+def _partition_folders(root: Path) -> dict[tuple[str, int], Path]:
+    """The partition folders below ``root``; raises ``BadInput`` where this is no data directory."""
+    if not root.exists():
+        raise BadInput("no such directory", str(root), "name the data directory of a broker")
+    if not root.is_dir():
+        raise BadInput("not a directory", str(root), NOT_KAFKA_MEND)
+    folders: dict[tuple[str, int], Path] = {}
+    try:
+        for entry in sorted(root.iterdir()):
+            match = _PARTITION_FOLDER.fullmatch(entry.name)
+            if match and entry.is_dir() and not _MOVED_FOLDER.fullmatch(entry.name):
+                folders[match[1], int(match[2])] = entry
+    except OSError as error:
+        raise BadInput(error.strerror or str(error), str(root), "make the directory readable") from None
+    if not folders and not (root / "meta.properties").exists():
+        raise BadInput(NOT_KAFKA, str(root), NOT_KAFKA_MEND)
+    if not (root / "meta.properties").exists() and not any(_has_segment(folder) for folder in folders.values()):
+        raise BadInput(NOT_KAFKA, str(root), NOT_KAFKA_MEND)
+    return folders
+
+
+def _has_segment(folder: Path) -> bool:
+    return any(re.fullmatch(r"\d{20}\.log", entry.name) for entry in folder.iterdir())
+
+
+def _meta(root: Path, problems: list[Problem]) -> MetaProperties | None:
+    path = root / "meta.properties"
+    log = ProblemLog(path)
+    meta = None
+    if path.exists():
+        meta = read_meta_properties(path, log)
+    else:
+        log.add("no-meta-properties", "no meta.properties", "copy it from the broker: it holds the node id")
+    problems.extend(log.result())
+    return meta
+
+
+def _checkpoint(path: Path, problems: list[Problem]) -> dict[tuple[str, int], int]:
+    if not path.exists():
+        return {}
+    log = ProblemLog(path)
+    entries = read_offset_checkpoint(path, log)
+    problems.extend(log.result())
+    return {key: offset for key, (offset, _) in entries.items()}
+
+
+def _load_snapshot(folder: Path, builder: ImageBuilder, problems: list[Problem], limits: Limits) -> None:
+    """Start the image from the oldest snapshot that reaches the first segment, where the log does not begin at 0."""
+    starts = sorted(int(p.name[:20]) for p in folder.glob("*.log") if re.fullmatch(r"\d{20}\.log", p.name))
+    if not starts or starts[0] == 0:
+        return
+    named = [
+        (SnapshotId(int(p.name[:20]), int(p.name[21:31])), p)
+        for p in folder.glob("*.checkpoint")
+        if re.fullmatch(r"\d{20}-\d{10}\.checkpoint", p.name)
+    ]
+    reaching = sorted(entry for entry in named if entry[0].end_offset >= starts[0])
+    if not reaching:
+        builder.image.complete = False
+        return
+    snapshot, path = reaching[0]
+    log = ProblemLog(path)
+    try:
+        with path.open("rb") as file:
+            for batch in SegmentScan(file, path.stat().st_size, log, last=False, limits=limits):
+                builder.load_snapshot(batch, snapshot.end_offset, snapshot.epoch, log)
+    except OSError as error:
+        log.add("unreadable", error.strerror or str(error), "make the file readable")
+    found = log.result()
+    builder.image.complete = builder.image.complete and not found
+    problems.extend(found)

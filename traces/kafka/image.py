@@ -1,0 +1,274 @@
+"""What the controller had decided: the metadata log (and the snapshot before it) replayed into an image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from .codecs import CodecError
+from .metadata import (
+    MetadataError,
+    MetadataRecord,
+    control_type,
+    decode_leader_change,
+    decode_metadata_record,
+)
+from .records import RecordError
+from .statefiles import encode_uuid
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from .batches import Batch, Limits
+    from .problems import ProblemLog
+
+_NO_LEADER_CHANGE = -2
+_TOPIC_RESOURCE = 2  # ConfigResource.Type.TOPIC
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """What the controller decided about one partition. ``leader`` is -1 while there is none.
+
+    ``offset`` is the metadata offset of the record that decided it (the last included one of a snapshot).
+    """
+
+    offset: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    leader_recovery_state: int = 0
+    """1 (RECOVERING) after an unclean election, until the new leader reports that it has recovered."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields."""
+        return {
+            "offset": self.offset,
+            "replicas": list(self.replicas),
+            "isr": list(self.isr),
+            "leader": None if self.leader < 0 else self.leader,
+            "leader_epoch": self.leader_epoch,
+            "partition_epoch": self.partition_epoch,
+            "leader_recovery_state": self.leader_recovery_state,
+        }
+
+
+@dataclass(slots=True)
+class TopicState:
+    """A topic: its partitions' states, oldest first, as far back as log and snapshot go."""
+
+    name: str
+    topic_id: UUID
+    history: dict[int, list[PartitionState]] = field(default_factory=dict)
+
+    def current(self, partition: int) -> PartitionState | None:
+        """The newest state of a partition."""
+        states = self.history.get(partition)
+        return states[-1] if states else None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """A registered broker. ``epoch`` is its broker epoch (the offset of its registration)."""
+
+    broker_id: int
+    epoch: int
+    fenced: bool
+    in_controlled_shutdown: bool
+
+
+@dataclass(slots=True)
+class MetadataImage:
+    """The image at ``end_offset`` of one node's metadata log. Its last records may not be committed yet."""
+
+    end_offset: int = 0
+    epoch: int = -1
+    """Epoch of the last batch (or of the snapshot, where nothing follows it)."""
+    topics: dict[str, TopicState] = field(default_factory=dict)
+    brokers: dict[int, BrokerState] = field(default_factory=dict)
+    features: dict[str, int] = field(default_factory=dict)
+    configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Configurations of topics, by topic name, that were set on the topic itself."""
+    quorum_leaders: list[tuple[int, int, int]] = field(default_factory=list)
+    """``(offset, epoch, leader id)`` of each LeaderChange control record, in log order."""
+    complete: bool = True
+    """False where damage or a missing snapshot keeps some of the history out."""
+
+    def partition(self, topic: str, partition: int) -> PartitionState | None:
+        """The newest state of ``topic``-``partition``."""
+        state = self.topics.get(topic)
+        return state.current(partition) if state else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The image, with each partition's newest state."""
+        return {
+            "end_offset": self.end_offset,
+            "epoch": self.epoch,
+            "complete": self.complete,
+            "features": dict(sorted(self.features.items())),
+            "quorum_leaders": [
+                {"offset": offset, "epoch": epoch, "leader": leader} for offset, epoch, leader in self.quorum_leaders
+            ],
+            "brokers": [
+                {"id": b.broker_id, "epoch": b.epoch, "fenced": b.fenced}
+                for b in sorted(self.brokers.values(), key=lambda b: b.broker_id)
+            ],
+            "topics": [
+                {
+                    "name": topic.name,
+                    "id": encode_uuid(topic.topic_id),
+                    "partitions": {str(p): states[-1].to_json() for p, states in sorted(topic.history.items())},
+                }
+                for topic in sorted(self.topics.values(), key=lambda t: t.name)
+            ],
+        }
+
+
+class ImageBuilder:
+    """Replays batches of the metadata log into an image; what does not decode is noted as a problem."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.image = MetadataImage()
+        self._limits = limits
+        self._names: dict[UUID, str] = {}
+        self._transaction: list[tuple[int, MetadataRecord]] | None = None
+
+    def load_snapshot(self, batch: Batch, end_offset: int, epoch: int, problems: ProblemLog) -> None:
+        """Replay a batch of a snapshot: its records stand for the log up to ``end_offset``, exclusive."""
+        self._replay(batch, problems, end_offset - 1)
+        self.image.end_offset, self.image.epoch = end_offset, epoch
+
+    def replay(self, batch: Batch, problems: ProblemLog) -> None:
+        """Replay a batch of the log. Batches at or below the image's offset are skipped."""
+        if batch.last_offset < self.image.end_offset:
+            return
+        self._replay(batch, problems, None)
+        self.image.end_offset, self.image.epoch = batch.last_offset + 1, batch.leader_epoch
+
+    def _replay(self, batch: Batch, problems: ProblemLog, at: int | None) -> None:
+        try:
+            for record in batch.records(self._limits):
+                offset = record.offset if at is None else at
+                if at is None and offset < self.image.end_offset:
+                    continue
+                if batch.control:
+                    if control_type(record.key) == "LEADER_CHANGE" and record.value:
+                        leader = decode_leader_change(record.value)
+                        self.image.quorum_leaders.append((offset, batch.leader_epoch, leader))
+                elif record.value is not None:
+                    decoded = decode_metadata_record(record.value)
+                    if decoded is not None:
+                        self._apply(offset, decoded)
+        except (MetadataError, RecordError, CodecError) as error:
+            self.image.complete = False
+            what = f"a metadata record in the batch at offset {batch.base_offset}: {error}"
+            problems.add("bad-metadata", what, "copy the file from another controller", byte=batch.position)
+
+    def _apply(self, offset: int, record: MetadataRecord) -> None:
+        """Apply a record, or hold it until the metadata transaction (KIP-868) around it ends."""
+        if record.type == "BeginTransactionRecord":
+            self._transaction = []
+        elif record.type == "AbortTransactionRecord":
+            self._transaction = None
+        elif record.type == "EndTransactionRecord":
+            held, self._transaction = self._transaction or [], None
+            for held_offset, held_record in held:
+                self._change(held_offset, held_record)
+        elif self._transaction is not None:
+            self._transaction.append((offset, record))
+        else:
+            self._change(offset, record)
+
+    def _change(self, offset: int, record: MetadataRecord) -> None:
+        fields = record.fields
+        image = self.image
+        match record.type:
+            case "TopicRecord":
+                topic = TopicState(fields["Name"] or "", fields["TopicId"])
+                image.topics[topic.name] = topic
+                self._names[topic.topic_id] = topic.name
+            case "RemoveTopicRecord":
+                name = self._names.pop(fields["TopicId"], None)
+                if name is not None:
+                    image.topics.pop(name, None)
+                    image.configs.pop(name, None)
+            case "PartitionRecord":
+                self._partition(offset, fields)
+            case "PartitionChangeRecord":
+                self._partition_change(offset, fields)
+            case "ConfigRecord":
+                self._config(fields)
+            case "FeatureLevelRecord":
+                image.features[fields["Name"] or ""] = fields["FeatureLevel"]
+            case "RegisterBrokerRecord":
+                broker_id = fields["BrokerId"]
+                leaving = fields.get("InControlledShutdown", False)
+                image.brokers[broker_id] = BrokerState(broker_id, fields["BrokerEpoch"], fields["Fenced"], leaving)
+            case "UnregisterBrokerRecord":
+                image.brokers.pop(fields["BrokerId"], None)
+            case "FenceBrokerRecord":
+                self._fence(fields["Id"], fenced=True)
+            case "UnfenceBrokerRecord":
+                self._fence(fields["Id"], fenced=False)
+            case "BrokerRegistrationChangeRecord":
+                if fields["Fenced"]:
+                    self._fence(fields["BrokerId"], fenced=fields["Fenced"] > 0)
+                broker = image.brokers.get(fields["BrokerId"])
+                if broker and fields["InControlledShutdown"]:
+                    image.brokers[broker.broker_id] = replace(broker, in_controlled_shutdown=True)
+
+    def _fence(self, broker_id: int, *, fenced: bool) -> None:
+        broker = self.image.brokers.get(broker_id)
+        if broker:
+            self.image.brokers[broker_id] = replace(broker, fenced=fenced)
+
+    def _config(self, fields: dict[str, Any]) -> None:
+        if fields["ResourceType"] != _TOPIC_RESOURCE:
+            return
+        configs = self.image.configs.setdefault(fields["ResourceName"] or "", {})
+        if fields["Value"] is None:
+            configs.pop(fields["Name"], None)
+        else:
+            configs[fields["Name"]] = fields["Value"]
+
+    def _topic(self, topic_id: UUID) -> TopicState:
+        name = self._names.get(topic_id)
+        if name is None or name not in self.image.topics:
+            raise MetadataError(f"a partition of topic id {encode_uuid(topic_id)}, which no record has named")
+        return self.image.topics[name]
+
+    def _partition(self, offset: int, fields: dict[str, Any]) -> None:
+        topic = self._topic(fields["TopicId"])
+        topic.history.setdefault(fields["PartitionId"], []).append(
+            PartitionState(
+                offset,
+                tuple(fields["Replicas"] or ()),
+                tuple(fields["Isr"] or ()),
+                fields["Leader"],
+                fields["LeaderEpoch"],
+                fields["PartitionEpoch"],
+                fields["LeaderRecoveryState"],
+            )
+        )
+
+    def _partition_change(self, offset: int, fields: dict[str, Any]) -> None:
+        """``PartitionRegistration.merge``: naming a leader, even the same one, begins a new leader epoch."""
+        topic = self._topic(fields["TopicId"])
+        old = topic.current(fields["PartitionId"])
+        if old is None:
+            raise MetadataError(f"a change of {topic.name}-{fields['PartitionId']}, which no record has made")
+        elected = fields["Leader"] != _NO_LEADER_CHANGE
+        recovery = fields["LeaderRecoveryState"]
+        topic.history[fields["PartitionId"]].append(
+            PartitionState(
+                offset,
+                old.replicas if fields["Replicas"] is None else tuple(fields["Replicas"]),
+                old.isr if fields["Isr"] is None else tuple(fields["Isr"]),
+                fields["Leader"] if elected else old.leader,
+                old.leader_epoch + elected,
+                old.partition_epoch + 1,
+                old.leader_recovery_state if recovery < 0 else recovery,
+            )
+        )

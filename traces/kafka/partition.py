@@ -1,0 +1,367 @@
+"""One partition's folder: its segments read into columns, its epoch cache, its snapshots by name."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from .batches import Batch, Limits, SegmentScan, read_batch
+from .problems import RESTORE_MEND, Problem, ProblemLog
+from .records import HASH_BYTES
+from .statefiles import EpochEntry, encode_uuid, read_epoch_checkpoint, read_topic_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from uuid import UUID
+
+    from numpy.typing import NDArray
+
+METADATA_TOPIC = "__cluster_metadata"
+
+T = TypeVar("T")
+
+_SEGMENT_NAME = re.compile(r"(\d{20})\.log")
+_SNAPSHOT_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_MAX_OFFSET = (1 << 63) - 1 - (1 << 32)  # room for an int32 of relative offsets
+
+
+@dataclass(frozen=True, slots=True)
+class BatchColumns:
+    """One row per valid batch, in log order (offsets rise). All arrays have the same length."""
+
+    segment: NDArray[np.int32]
+    """Index into ``PartitionFiles.segments``."""
+    position: NDArray[np.int64]
+    """Byte of the batch in its segment file."""
+    size: NDArray[np.int32]
+    base_offset: NDArray[np.int64]
+    last_offset: NDArray[np.int64]
+    leader_epoch: NDArray[np.int32]
+    count: NDArray[np.int32]
+    """Records in the batch, as its header says and its records confirm."""
+    crc: NDArray[np.uint32]
+    attributes: NDArray[np.int16]
+    producer_id: NDArray[np.int64]
+    max_timestamp: NDArray[np.int64]
+    readable: NDArray[np.bool_]
+    """False where the CRC is right and yet the records do not parse: such a batch has no rows in the records."""
+
+    def __len__(self) -> int:
+        return len(self.base_offset)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordColumns:
+    """One row per record, in offset order; ``payload_hash`` as ``records.HASH_BYTES`` tells."""
+
+    offset: NDArray[np.int64]
+    leader_epoch: NDArray[np.int32]
+    payload_hash: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+    def between(self, start: int, end: int) -> RecordColumns:
+        """The rows with ``start <= offset < end``, as views."""
+        low, high = (int(i) for i in np.searchsorted(self.offset, [start, end]))
+        rows = slice(low, max(low, high))
+        return RecordColumns(self.offset[rows], self.leader_epoch[rows], self.payload_hash[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """One ``.log`` file. ``valid_bytes`` is the byte after its last valid batch."""
+
+    path: Path
+    base_offset: int
+    size: int
+    valid_bytes: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SnapshotId:
+    """The id in a ``.checkpoint`` file's name (``Snapshots`` in Kafka): the offset after the last included
+    record, and the epoch of that record. KIP-630's text counts the last included offset instead."""
+
+    end_offset: int
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"{self.end_offset:020d}-{self.epoch:010d}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFiles:
+    """Everything that one broker's files say about one replica of one partition."""
+
+    topic: str
+    partition: int
+    path: Path
+    topic_id: UUID | None
+    segments: tuple[SegmentFile, ...]
+    batches: BatchColumns
+    records: RecordColumns
+    epoch_cache: tuple[EpochEntry, ...] | None
+    """Entries of ``leader-epoch-checkpoint`` in file order; ``None`` where there is no such file."""
+    high_watermark: int | None
+    """From ``replication-offset-checkpoint``; it may lag the broker's own by the checkpoint interval (5 s)."""
+    log_start_checkpoint: int | None
+    """From ``log-start-offset-checkpoint``, which lists only partitions whose start is above their first segment."""
+    recovery_point: int | None
+    snapshots: tuple[tuple[SnapshotId, Path], ...]
+    problems: tuple[Problem, ...] = field(default=())
+
+    @property
+    def name(self) -> str:
+        """``TOPIC-PARTITION``, as the folder is called."""
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def log_start(self) -> int:
+        """Log start offset: the first segment's base, or the checkpointed one where that is larger."""
+        first = self.segments[0].base_offset if self.segments else 0
+        return max(first, self.log_start_checkpoint or 0)
+
+    @property
+    def log_end(self) -> int:
+        """LEO: one after the last readable offset, or the base offset of a newer and still empty segment."""
+        last = self.segments[-1].base_offset if self.segments else 0
+        return max(last, int(self.batches.last_offset[-1]) + 1) if len(self.batches) else last
+
+    @property
+    def damaged(self) -> bool:
+        """Whether data inside the log could not be read, so that absence of a record proves nothing.
+
+        A torn tail is no such damage: Kafka cuts it off itself, and the LEO is where it begins.
+        """
+        tail = self.segments[-1].path if self.segments else None
+        return any(
+            problem.severity == "error"
+            and problem.byte is not None
+            and not (problem.kind == "truncated-segment" and problem.path == tail)
+            for problem in self.problems
+        )
+
+    def where(self, offset: int) -> str:
+        """``FILE, byte N`` of the batch that holds ``offset`` or, failing that, comes next; the folder if none."""
+        row = int(np.searchsorted(self.batches.last_offset, offset))
+        if row == len(self.batches):
+            return str(self.path)
+        segment = self.segments[int(self.batches.segment[row])]
+        return f"{segment.path}, byte {int(self.batches.position[row])}"
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """Ranges ``(start, end)`` of offsets between log start and LEO that no batch covers."""
+        if not len(self.batches):
+            return [(self.log_start, self.log_end)] if self.log_end > self.log_start else []
+        starts = np.concatenate(([self.log_start], self.batches.last_offset + 1))
+        ends = np.concatenate((self.batches.base_offset, [self.log_end]))
+        rows = np.flatnonzero(ends > starts)
+        return [(int(starts[row]), int(ends[row])) for row in rows]
+
+    def epoch_starts(self) -> tuple[EpochEntry, ...]:
+        """The epoch cache that the batches alone imply: each leader epoch and its first offset at or above
+        the log start, in log order. Batches with no epoch (-1) have no entry."""
+        epochs = self.batches.leader_epoch
+        changes = np.flatnonzero(np.diff(epochs, prepend=epochs[:1] - 1)) if len(epochs) else ()
+        kept = [EpochEntry(int(epochs[i]), int(self.batches.base_offset[i])) for i in changes if epochs[i] >= 0]
+        later = [entry for entry in kept if entry.start_offset > self.log_start]
+        earlier = [entry for entry in kept if entry.start_offset <= self.log_start]
+        clamped = [EpochEntry(earlier[-1].epoch, self.log_start)] if earlier else []
+        return (*clamped, *later)
+
+    def to_json(self) -> dict[str, Any]:
+        """A summary: offsets, sizes, epochs; no row per batch or record."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "path": str(self.path),
+            "topic_id": None if self.topic_id is None else encode_uuid(self.topic_id),
+            "segments": [
+                {"path": str(s.path), "base_offset": s.base_offset, "size": s.size, "valid_bytes": s.valid_bytes}
+                for s in self.segments
+            ],
+            "batches": len(self.batches),
+            "records": len(self.records),
+            "log_start": self.log_start,
+            "high_watermark": self.high_watermark,
+            "log_end": self.log_end,
+            "recovery_point": self.recovery_point,
+            "epochs": [[entry.epoch, entry.start_offset] for entry in self.epoch_starts()],
+            "epoch_cache": None
+            if self.epoch_cache is None
+            else [[entry.epoch, entry.start_offset] for entry in self.epoch_cache],
+            "snapshots": [str(snapshot) for snapshot, _ in self.snapshots],
+        }
+
+
+class _Columns:
+    """Grows the columns of batches and records; the arrays hold what NumPy takes over without a copy."""
+
+    def __init__(self) -> None:
+        self.segment = array("i")
+        self.position = array("q")
+        self.size = array("i")
+        self.base_offset = array("q")
+        self.last_offset = array("q")
+        self.leader_epoch = array("i")
+        self.count = array("i")
+        self.crc = array("I")
+        self.attributes = array("h")
+        self.producer_id = array("q")
+        self.max_timestamp = array("q")
+        self.readable = array("b")
+        self.offsets = array("q")
+        self.hashes = bytearray()
+
+    def add(self, segment: int, batch: Batch, rows: tuple[list[int], list[bytes]] | None) -> None:
+        self.segment.append(segment)
+        self.position.append(batch.position)
+        self.size.append(batch.size)
+        self.base_offset.append(batch.base_offset)
+        self.last_offset.append(batch.last_offset)
+        self.leader_epoch.append(batch.leader_epoch)
+        self.count.append(batch.count)
+        self.crc.append(batch.crc)
+        self.attributes.append(batch.attributes)
+        self.producer_id.append(batch.producer_id)
+        self.max_timestamp.append(batch.max_timestamp)
+        self.readable.append(rows is not None)
+        if rows is not None:
+            base = batch.base_offset
+            self.offsets.extend([base + delta for delta in rows[0]])
+            self.hashes += b"".join(rows[1])
+
+    def result(self) -> tuple[BatchColumns, RecordColumns]:
+        readable = np.frombuffer(self.readable, np.bool_)
+        epochs = np.frombuffer(self.leader_epoch, np.int32)
+        counts = np.frombuffer(self.count, np.int32)
+        batches = BatchColumns(
+            np.frombuffer(self.segment, np.int32),
+            np.frombuffer(self.position, np.int64),
+            np.frombuffer(self.size, np.int32),
+            np.frombuffer(self.base_offset, np.int64),
+            np.frombuffer(self.last_offset, np.int64),
+            epochs,
+            counts,
+            np.frombuffer(self.crc, np.uint32),
+            np.frombuffer(self.attributes, np.int16),
+            np.frombuffer(self.producer_id, np.int64),
+            np.frombuffer(self.max_timestamp, np.int64),
+            readable,
+        )
+        per_record = np.repeat(epochs[readable], counts[readable])
+        assert HASH_BYTES == 8
+        hashes = np.frombuffer(self.hashes, np.dtype("<u8")).astype(np.uint64, copy=False)
+        return batches, RecordColumns(np.frombuffer(self.offsets, np.int64), per_record, hashes)
+
+
+def read_partition(
+    path: Path,
+    topic: str,
+    partition: int,
+    *,
+    high_watermark: int | None = None,
+    log_start_checkpoint: int | None = None,
+    recovery_point: int | None = None,
+    limits: Limits | None = None,
+    on_batch: Callable[[Batch], None] | None = None,
+    on_bytes: Callable[[int], None] | None = None,
+) -> PartitionFiles:
+    """Read the folder ``path`` of one replica. Faults become ``problems``; nothing is raised for them.
+
+    ``on_batch`` sees every valid batch in log order (the metadata log is decoded through it), ``on_bytes`` the number
+    of bytes of each segment once it is read.
+    """
+    limits = limits or Limits()
+    problems: list[Problem] = []
+    names, snapshots = _listing(path, problems)
+    columns = _Columns()
+    segments: list[SegmentFile] = []
+    next_offset = 0
+    for index, (base, name) in enumerate(names):
+        file_path = path / name
+        log = ProblemLog(file_path)
+        size = valid = 0
+        try:
+            size = file_path.stat().st_size
+            with file_path.open("rb") as file:
+                scan = SegmentScan(
+                    file,
+                    size,
+                    log,
+                    segment_base=base,
+                    next_offset=next_offset,
+                    last=index == len(names) - 1,
+                    limits=limits,
+                )
+                for batch in scan:
+                    columns.add(index, batch, read_batch(batch, log, limits))
+                    if on_batch:
+                        on_batch(batch)
+                next_offset, valid = scan.next_offset, scan.end
+        except OSError as error:
+            log.add("unreadable", error.strerror or str(error), "make the file readable")
+        segments.append(SegmentFile(file_path, base, size, valid))
+        problems.extend(log.result())
+        if on_bytes:
+            on_bytes(size)
+    batches, records = columns.result()
+    return PartitionFiles(
+        topic,
+        partition,
+        path,
+        _optional(path / "partition.metadata", read_topic_id, problems),
+        tuple(segments),
+        batches,
+        records,
+        _optional(path / "leader-epoch-checkpoint", read_epoch_checkpoint, problems),
+        high_watermark,
+        log_start_checkpoint,
+        recovery_point,
+        tuple(snapshots),
+        tuple(problems),
+    )
+
+
+def _optional(path: Path, read: Callable[[Path, ProblemLog], T], problems: list[Problem]) -> T | None:
+    """What ``read`` makes of a file that need not be there."""
+    if not path.exists():
+        return None
+    log = ProblemLog(path)
+    result = read(path, log)
+    problems.extend(log.result())
+    return result
+
+
+def _listing(path: Path, problems: list[Problem]) -> tuple[list[tuple[int, str]], list[tuple[SnapshotId, Path]]]:
+    """Segments ``(base offset, file name)`` and snapshots, each in ascending order."""
+    segments: list[tuple[int, str]] = []
+    snapshots: list[tuple[SnapshotId, Path]] = []
+    log = ProblemLog(path)
+    try:
+        names = sorted(entry.name for entry in path.iterdir())
+    except OSError as error:
+        log.add("unreadable", error.strerror or str(error), "make the folder readable")
+        names = []
+    for name in names:
+        if match := _SEGMENT_NAME.fullmatch(name):
+            base = int(match[1])
+            if base <= _MAX_OFFSET:
+                segments.append((base, name))
+            else:
+                log.add("bad-name", f"{name} names an offset that no log has", RESTORE_MEND)
+        elif match := _SNAPSHOT_NAME.fullmatch(name):
+            snapshots.append((SnapshotId(int(match[1]), int(match[2])), path / name))
+        elif name.endswith((".log.swap", ".log.cleaned", ".checkpoint.part")):
+            what = f"{name}: a file that the broker was still writing"
+            log.add("unfinished-file", what, "nothing to mend: Kafka deals with it at its next start", severity="note")
+    if not segments and not log.result():
+        log.add("no-segment", "no segment (20 digits and .log)", RESTORE_MEND)
+    problems.extend(log.result())
+    return segments, snapshots
