@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.ground import Instance, System
-from ..core.terms import Term, literal
+from ..core.terms import Sort, Term, literal
 from .packing import Columns, Packing, Words
 
 Array = npt.NDArray[Any]
@@ -65,8 +65,7 @@ class Block:
     def _compute(self, term: Term) -> Array:
         op, args = term.op, term.args
         if op == "const":
-            value = term.value
-            return np.asarray(value, dtype=bool if isinstance(value, bool) else self._dtype)
+            return np.asarray(term.value, dtype=bool if term.sort is Sort.BOOL else self._dtype)
         if self._outer is not None:
             outer, rows = self._outer
             if op == "cell":
@@ -74,13 +73,14 @@ class Block:
                 return taken
             known = outer._memo.get(term)
             if known is not None:
-                return np.take(known, rows) if known.ndim else known
+                values: Array = np.take(known, rows) if known.ndim else known
+                return values
         elif op == "cell":
             column: Array = self._columns[literal_cell(term)]
             return column
         if op in ("and", "or"):
             combine = np.logical_and if op == "and" else np.logical_or
-            result = self(args[0])
+            result: Array = self(args[0])
             for arg in args[1:]:
                 result = combine(result, self(arg))
             return result
@@ -88,7 +88,8 @@ class Block:
             if args[0].op == "const":
                 return np.not_equal(self(args[1]) & np.asarray(1 << literal(args[0]), self._dtype), 0)
             return _member(self(args[0]), self(args[1]))
-        return _OPERATIONS[op](*map(self, args))
+        result = _OPERATIONS[op](*map(self, args))
+        return result
 
 
 def literal_cell(term: Term) -> int:

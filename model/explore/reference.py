@@ -1,0 +1,78 @@
+"""Breadth-first search over the staged reference, one state at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..core.ground import State
+from ..interpret.staged import stage
+from ..interpret.symmetry import Symmetry
+from .path import rebuild
+from .result import Coverage, Exploration, OnProgress, Query, Verdict, Watch, conclude
+
+_CHECK_EVERY = 4096
+
+
+def explore_reference(query: Query, on_progress: OnProgress | None = None) -> Exploration:
+    """Explore with plain Python; memory is about 0.5 KiB a state."""
+    system = query.system
+    staged = stage(system)
+    invariants = [(name, staged.invariants[name]) for name in query.invariants]
+    representative = Symmetry(system).representative if query.symmetry else None
+    actions = [instance.action for instance in system.instances]
+    watch = Watch(query.limits, on_progress)
+    answer = Exploration(query, "reference", Verdict.HOLDS, 0, 0, 0.0)
+    answer.witnesses = dict.fromkeys(staged.witnesses, 0)
+    coverage = {name: Coverage() for name in system.actions}
+
+    initial = representative(system.initial) if representative else system.initial
+    parent: dict[State, State | None] = {initial: None}
+    level = [initial]
+    while level:
+        answer.depth += 1
+        answer.distinct += len(level)
+        watch.report(answer.depth, len(parent), len(level))
+        broken = [(name, state) for state in level for name, holds in invariants if not holds(state)]
+        if broken:
+            # The first state of the level and, of its broken invariants, the first as listed.
+            answer.verdict = Verdict.VIOLATED
+            answer.violated, state = broken[0]
+            answer.path = rebuild(system, staged, _ancestry(parent, state), representative)
+            break
+        for name, happens in staged.witnesses.items():
+            answer.witnesses[name] += sum(map(happens, level))
+        following: list[State] = []
+        transitions: Counter[int] = Counter()
+        discoveries: Counter[int] = Counter()
+        for done, state in enumerate(level):
+            for number, after in staged.successors(state):
+                transitions[number] += 1
+                after = representative(after) if representative else after
+                if after not in parent:
+                    parent[after] = state
+                    discoveries[number] += 1
+                    following.append(after)
+            if done % _CHECK_EVERY == 0:
+                answer.reason = watch.exhausted(len(parent))
+                if answer.reason:
+                    break
+                watch.report(answer.depth, len(parent), len(level) - done)
+        answer.reason = answer.reason or watch.exhausted(len(parent))
+        if answer.reason:
+            answer.verdict = Verdict.UNKNOWN
+            break
+        for number, count in transitions.items():
+            seen = coverage[actions[number]]
+            coverage[actions[number]] = Coverage(seen.transitions + count, seen.discoveries + discoveries[number])
+        level = following
+    answer.coverage = coverage
+    answer.seconds = watch.seconds
+    answer.memory = watch.peak
+    return conclude(answer) if answer.verdict is Verdict.HOLDS else answer
+
+
+def _ancestry(parent: dict[State, State | None], state: State) -> list[State]:
+    chain = [state]
+    while (before := parent[chain[-1]]) is not None:
+        chain.append(before)
+    return chain[::-1]

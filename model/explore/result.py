@@ -1,0 +1,192 @@
+"""What an exploration is asked, and what it answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+import psutil
+
+from ..core.errors import BadInput
+from ..core.ground import Instance, State, System
+
+
+class Verdict(Enum):
+    """The three verdicts. Nothing ever turns an ``unknown`` into a ``holds``."""
+
+    HOLDS = "holds"
+    VIOLATED = "violated"
+    UNKNOWN = "unknown"
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a command that ends with this verdict."""
+        return {"holds": 0, "violated": 1, "unknown": 3}[self.value]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far an exploration may go: distinct states, and resident bytes of this process."""
+
+    max_states: int = 50_000_000
+    max_memory: int = 8 << 30
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an exploration is: levels finished, distinct states so far, states still to expand."""
+
+    depth: int
+    distinct: int
+    frontier: int
+
+
+OnProgress = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Query:
+    """What to explore for.
+
+    ``invariants``: those to check; ``type_ok`` is checked in any case, because every engine relies on it.
+    ``symmetry``: count orbits under renaming of replicas instead of states.
+    """
+
+    system: System
+    invariants: tuple[str, ...]
+    symmetry: bool = False
+    limits: Limits = Limits()
+
+    @classmethod
+    def of(
+        cls,
+        system: System,
+        invariants: tuple[str, ...] = (),
+        symmetry: bool = False,
+        limits: Limits | None = None,
+    ) -> Query:
+        """A query for these invariants (none given: all). Raises BadInput for an unknown invariant."""
+        for name in invariants:
+            if name not in system.invariants:
+                raise BadInput(
+                    f"{system.name} has no invariant {name!r}",
+                    "--invariant",
+                    f"choose of {', '.join(system.invariants)}",
+                )
+        chosen = tuple(n for n in system.invariants if not invariants or n in invariants or n == "type_ok")
+        return cls(system, chosen, symmetry, limits or Limits())
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a path: the instance that happened and the state after it."""
+
+    instance: Instance
+    state: State
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How often an action was enabled in a distinct state (transitions), and how often it led to a new one."""
+
+    transitions: int = 0
+    discoveries: int = 0
+
+
+@dataclass
+class Exploration:
+    """The answer.
+
+    ``distinct``: distinct states (orbits, with symmetry) at most as far from the initial state as the violation; all
+    reachable ones where there is none. ``depth``: states on the longest shortest path to one of them, the initial
+    state included. ``path``: the steps of a shortest counterexample. ``coverage`` counts the fully explored levels.
+    """
+
+    query: Query
+    engine: str
+    verdict: Verdict
+    distinct: int
+    depth: int
+    seconds: float
+    violated: str | None = None
+    path: list[Step] | None = None
+    reason: str | None = None
+    coverage: dict[str, Coverage] = field(default_factory=dict)
+    witnesses: dict[str, int] = field(default_factory=dict)
+    memory: int = 0
+
+    @property
+    def states_per_second(self) -> float:
+        """Distinct states found in a second."""
+        return self.distinct / self.seconds if self.seconds else 0.0
+
+    def to_json(self) -> dict[str, object]:
+        """The object that ``fencepost explore --json`` prints."""
+        traced = self.query.system.traced
+        steps = None
+        if self.path is not None:
+            steps = [{"action": s.instance.action, "params": dict(s.instance.params)} for s in self.path]
+        return {
+            "protocol": traced.protocol.name,
+            "variant": traced.variant.name,
+            "constants": self.query.system.constants,
+            "engine": self.engine,
+            "symmetry": self.query.symmetry,
+            "invariants": list(self.query.invariants),
+            "verdict": self.verdict.value,
+            "distinct": self.distinct,
+            "depth": self.depth,
+            "violated": self.violated,
+            "trace": steps,
+            "reason": self.reason,
+            "witnesses": self.witnesses,
+            "coverage": {
+                name: {"transitions": c.transitions, "discoveries": c.discoveries} for name, c in self.coverage.items()
+            },
+            "memory_bytes": self.memory,
+            "seconds": round(self.seconds, 3),
+            "states_per_second": round(self.states_per_second),
+        }
+
+
+class Watch:
+    """Time, memory and budget of one exploration."""
+
+    def __init__(self, limits: Limits, on_progress: OnProgress | None) -> None:
+        self._limits = limits
+        self._on_progress = on_progress
+        self._process = psutil.Process()
+        self._start = time.perf_counter()
+        self.peak = self._process.memory_info().rss
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self._start
+
+    def report(self, depth: int, distinct: int, frontier: int) -> None:
+        """Tell whoever watches."""
+        if self._on_progress is not None:
+            self._on_progress(Progress(depth, distinct, frontier))
+
+    def exhausted(self, distinct: int) -> str | None:
+        """Which budget has run out, in words; None while there is room."""
+        self.peak = max(self.peak, self._process.memory_info().rss)
+        if distinct > self._limits.max_states:
+            return f"more than {self._limits.max_states:,} states (--max-states)"
+        if self.peak > self._limits.max_memory:
+            return f"more than {self._limits.max_memory / (1 << 20):,.0f} MiB of memory (--max-memory)"
+        return None
+
+
+def conclude(answer: Exploration) -> Exploration:
+    """The verdict of an exploration that saw every reachable state: a witness never met makes it ``violated``."""
+    for name, count in answer.witnesses.items():
+        if not count:
+            answer.verdict = Verdict.VIOLATED
+            answer.violated = name
+            answer.reason = f"the witness {name} never happened: the model may be vacuous"
+            break
+    return answer
