@@ -1,0 +1,163 @@
+"""Fetch Apache Kafka's jars with Maven into a cache of our own.
+
+Maven decides what the newest release is and which jars it needs; the cache holds one directory per release, put
+there by a rename, so that an interrupted download is never taken for a whole one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...model.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: The artifact that brings a broker, a controller and ``kafka.tools.StorageTool``.
+ARTIFACT = "org.apache.kafka:kafka_2.13"
+
+# Changed when the set of jars changes, so that an old cache is not taken for a new one.
+_LAYOUT = "1"
+# KRaft's dynamic quorums (KIP-853) and StorageTool's --standalone came with 3.9; the search for the newest starts here.
+_OLDEST = "4.0.0"
+_PRE_RELEASES = ".*-.*"  # Kafka's release candidates are named like 4.0.0-rc1
+_OFFLINE = re.compile(
+    r"UnknownHostException|Unknown host|Connection refused|Connect timed out|Network is unreachable"
+    r"|Could not transfer artifact|offline mode|Temporary failure in name resolution",
+    re.IGNORECASE,
+)
+
+# kafka-tools-api is left out: it holds the interfaces of the console tools, no broker uses it, and Maven Central
+# lacks it for 4.4.0. slf4j-simple is there because kafka_2.13 itself brings no slf4j binding.
+_POM = """<?xml version="1.0" encoding="UTF-8"?>
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>fencepost</groupId>
+  <artifactId>kafka-under-recording</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <properties><kafka.version>{version}</kafka.version></properties>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.kafka</groupId>
+      <artifactId>kafka_2.13</artifactId>
+      <version>${{kafka.version}}</version>
+      <exclusions>
+        <exclusion><groupId>org.apache.kafka</groupId><artifactId>kafka-tools-api</artifactId></exclusion>
+      </exclusions>
+    </dependency>
+    <dependency>
+      <groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+
+@dataclass(frozen=True)
+class KafkaJars:
+    """One release of Apache Kafka on this machine: its version and the directory of its jars."""
+
+    version: str
+    directory: Path
+
+    @property
+    def classpath(self) -> str:
+        """What ``java -cp`` takes; the JVM itself expands the star."""
+        return f"{self.directory}{os.sep}*"
+
+
+def default_cache() -> Path:
+    """``$XDG_CACHE_HOME/fencepost/kafka``, or ``~/.cache/fencepost/kafka`` (XDG Base Directory Specification)."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(named) if named.startswith("/") else Path.home() / ".cache"
+    return base / "fencepost" / "kafka"
+
+
+def newest_release(timeout: float = 120.0) -> str:
+    """The newest release of Kafka that Maven sees, pre-releases left out, by ``versions:update-properties``.
+
+    `timeout` is in seconds. Raises `BadInput` when Maven is missing, offline or too slow.
+    """
+    with tempfile.TemporaryDirectory(prefix="fencepost-pom-") as scratch:
+        pom = Path(scratch) / "pom.xml"
+        pom.write_text(_POM.format(version=_OLDEST), encoding="utf-8")
+        _maven(
+            scratch,
+            ["versions:update-properties", "-DgenerateBackupPoms=false", "-DincludeProperties=kafka.version",
+             f"-Dmaven.version.ignore={_PRE_RELEASES}"],
+            "look up Kafka's newest release",
+            timeout,
+        )  # fmt: skip
+        found = re.search(r"<kafka\.version>([^<]+)</kafka\.version>", pom.read_text(encoding="utf-8"))
+    if found is None:
+        raise BadInput("Maven left no version in the pom", ARTIFACT, "name one with --version")
+    return found.group(1)
+
+
+def fetch_kafka(version: str | None = None, cache: Path | None = None, timeout: float = 600.0) -> KafkaJars:
+    """The jars of Kafka `version` (default: the newest release), from `cache` or fetched into it by Maven.
+
+    A cached release is used with no network; only the look-up of the newest needs one. `timeout` is in seconds, for
+    each run of Maven. Raises `BadInput` when the version has no such form, or when Maven is missing, offline, too slow
+    or does not find the release.
+    """
+    if version is not None and not re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}(-[A-Za-z0-9]+)?", version):
+        raise BadInput(f"{version!r} is not a version of Kafka", "--version", "write it as in 4.4.0")
+    cache = default_cache() if cache is None else cache
+    version = newest_release(timeout) if version is None else version
+    home = cache / f"{version}-layout{_LAYOUT}"
+    jars = KafkaJars(version, home)
+    if home.is_dir():
+        return jars
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=".incoming-", dir=cache))
+    except OSError as failed:
+        raise BadInput(
+            f"cannot write there ({failed.strerror})", str(cache), "name a writable directory with --cache"
+        ) from failed
+    try:
+        (scratch / "pom.xml").write_text(_POM.format(version=version), encoding="utf-8")
+        _maven(
+            scratch,
+            ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={scratch / 'lib'}"],
+            f"fetch {ARTIFACT}:{version}",
+            timeout,
+        )
+        if not home.is_dir():
+            (scratch / "lib").rename(home)
+    except OSError:
+        if not home.is_dir():  # somebody else's run may have put it there first, which is as good
+            raise
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return jars
+
+
+def _maven(directory: str | Path, goals: Sequence[str], purpose: str, timeout: float) -> None:
+    """Run Maven in `directory`. Raises `BadInput` that says what it could not do."""
+    program = shutil.which("mvn")
+    if program is None:
+        raise BadInput(f"no mvn on PATH to {purpose}", "Maven", "install Maven (Debian: apt-get install maven)")
+    command = [program, "--batch-mode", "--no-transfer-progress", "-f", str(Path(directory) / "pom.xml"), *goals]
+    mend = "see that this machine reaches Maven Central, or name a release in the cache with --version"
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed goals, and a version that was checked
+            command, capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired as late:
+        raise BadInput(f"could not {purpose} in {timeout:g} s", "Maven", mend) from late
+    if done.returncode == 0:
+        return
+    errors = [line.removeprefix("[ERROR] ") for line in done.stdout.splitlines() if line.startswith("[ERROR] ")]
+    reason = errors[0] if errors else f"exit code {done.returncode}"
+    what = "offline, " if _OFFLINE.search(done.stdout) else ""
+    raise BadInput(f"{what}could not {purpose}: {reason}", "Maven", mend)
