@@ -16,7 +16,7 @@ from . import terms
 from .domains import Constants, Variable
 from .errors import ProtocolError
 from .protocol import TracedAction, TracedProtocol
-from .terms import FALSE, Sort, Term
+from .terms import FALSE, TRUE, Sort, Term
 
 State: TypeAlias = tuple[int, ...]
 """A state: the value of every cell, in the layout's order."""
@@ -89,6 +89,8 @@ class System:
     """Only the witnesses that are relevant at these constants."""
     by_step: dict[tuple[str, Params], Instance] = field(default_factory=dict)
     """Every instance by action and parameters, those that can never happen too."""
+    constraint: Term = TRUE
+    """States in which this does not hold are counted and checked, but not expanded (TLC's CONSTRAINT)."""
 
     @property
     def name(self) -> str:

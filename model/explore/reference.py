@@ -44,7 +44,7 @@ def explore_reference(query: Query, on_progress: OnProgress | None = None) -> Ex
         following: list[State] = []
         transitions: Counter[int] = Counter()
         discoveries: Counter[int] = Counter()
-        for done, state in enumerate(level):
+        for done, state in enumerate(filter(staged.expandable, level)):
             for number, after in staged.successors(state):
                 transitions[number] += 1
                 after = representative(after) if representative else after

@@ -86,10 +86,9 @@ class Block:
             return result
         if op == "member":
             if args[0].op == "const":
-                return np.not_equal(self(args[1]) & np.asarray(1 << literal(args[0]), self._dtype), 0)
+                return np.asarray((self(args[1]) & np.asarray(1 << literal(args[0]), self._dtype)) != 0)
             return _member(self(args[0]), self(args[1]))
-        result = _OPERATIONS[op](*map(self, args))
-        return result
+        return _OPERATIONS[op](*map(self, args))
 
 
 def literal_cell(term: Term) -> int:

@@ -27,6 +27,8 @@ class Staged:
     successors: Successors
     invariants: dict[str, Condition]
     witnesses: dict[str, Condition]
+    expandable: Condition
+    """Whether the system's constraint lets a state be expanded."""
     source: str
 
     def enabled(self, state: State) -> list[Instance]:
@@ -137,7 +139,8 @@ def stage(system: System) -> Staged:
     lines = ["def successors(state):", _unpack(system), "    out = []", "    put = out.append"]
     _emit_trie(system, root, 1, lines)
     lines.append("    return out")
-    for kind, conditions in (("always", system.invariants), ("sometimes", system.witnesses)):
+    constraint = {"constraint": system.constraint}
+    for kind, conditions in (("always", system.invariants), ("sometimes", system.witnesses), ("within", constraint)):
         for name, term in conditions.items():
             lines += [f"def {kind}_{name}(state):", _unpack(system), f"    return {expression(term)}"]
     source = "\n".join(lines) + "\n"
@@ -148,5 +151,6 @@ def stage(system: System) -> Staged:
         scope["successors"],  # type: ignore[arg-type]
         {name: scope[f"always_{name}"] for name in system.invariants},  # type: ignore[misc]
         {name: scope[f"sometimes_{name}"] for name in system.witnesses},  # type: ignore[misc]
+        scope["within_constraint"],  # type: ignore[arg-type]
         source,
     )
