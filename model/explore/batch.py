@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.ground import State
+from ..core.terms import TRUE
 from ..interpret.batch import Batch, Block, Candidates
 from ..interpret.packing import Words
 from ..interpret.reference import Reference
 from ..interpret.staged import stage
 from ..interpret.symmetry import Symmetry
-from ..interpret.table import StateTable
+from ..interpret.table import Numbers, StateTable
 from .path import rebuild
 from .result import Coverage, Exploration, OnProgress, Query, Step, Verdict, Watch, conclude
 
@@ -71,10 +72,15 @@ class _Search:
             broken = self._broken(block, keys.shape[1], at)
             if broken:
                 break
-            found = self.batch.successors(block, keys)
-            escape = escape or self._escape(found, at)
+            numbers = np.arange(at, at + keys.shape[1], dtype=np.int32)
+            if self.system.constraint is not TRUE:
+                inside = self.batch.holds(block, self.system.constraint, keys.shape[1])
+                numbers, keys = numbers[inside], keys[:, inside]
+                block = self.batch.block(keys)
+            found = self.batch.successors(block, keys) if numbers.size else []
+            escape = escape or self._escape(found, numbers)
             if found and not escape:
-                self._discover(found, at, transitions, discoveries)
+                self._discover(found, numbers, transitions, discoveries)
             answer.reason = self.watch.exhausted(self.table.count)
             if answer.reason:
                 answer.verdict = Verdict.UNKNOWN
@@ -107,21 +113,23 @@ class _Search:
                 self.answer.witnesses[name] += int(np.count_nonzero(self.batch.holds(block, term, count)))
         return first
 
-    def _discover(self, found: list[Candidates], at: int, transitions: Counter[int], discoveries: Counter[int]) -> None:
+    def _discover(
+        self, found: list[Candidates], numbers: Numbers, transitions: Counter[int], discoveries: Counter[int]
+    ) -> None:
         keys = np.concatenate([c.keys for c in found], axis=1)
         rows = np.concatenate([c.rows for c in found])
-        fresh = self._add(keys, (rows + at).astype(np.int32))
+        fresh = self._add(keys, numbers[rows])
         bounds = np.cumsum([0, *(c.rows.size for c in found)])
         new = np.searchsorted(fresh, bounds)
         for candidates, (low, high) in zip(found, pairwise(new), strict=True):
             transitions[candidates.instance] += candidates.rows.size
             discoveries[candidates.instance] += int(high - low)
 
-    def _escape(self, found: list[Candidates], at: int) -> tuple[int, int] | None:
+    def _escape(self, found: list[Candidates], numbers: Numbers) -> tuple[int, int] | None:
         """A state and an instance whose successor holds a value outside its domain, if there is one."""
         for candidates in found:
             if candidates.escaped.size:
-                return at + int(candidates.rows[candidates.escaped[0]]), candidates.instance
+                return int(numbers[candidates.rows[candidates.escaped[0]]]), candidates.instance
         return None
 
     def _report_escape(self, number: int, instance_number: int) -> None:
