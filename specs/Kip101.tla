@@ -1,0 +1,54 @@
+------------------------------- MODULE Kip101 -------------------------------
+(***************************************************************************)
+(* Kafka 0.11: a new follower asks the leader where the epoch of its own last*)
+(* record ends. One question is not enough after two fast elections: the   *)
+(* leader may never have heard of that epoch, and then logs diverge.       *)
+(***************************************************************************)
+EXTENDS Unfenced
+
+BecomeFollower(leader, follower, epoch) ==
+    /\ leader # follower                                            \* not_leader_itself
+    /\ Sent(epoch)                                                  \* request_sent
+    /\ RequestOf(epoch).leader = leader                             \* names_leader
+    /\ epoch > Epoch(follower)                                      \* epoch_newer
+    /\ EndOffsetByLastEpoch(leader, follower) <= Leo(follower)      \* truncates_backward
+    /\ FollowEffect(leader, follower, epoch, EndOffsetByLastEpoch(leader, follower))
+
+-----------------------------------------------------------------------------
+(* The steps, for any replicas and epochs: what fairness speaks of. *)
+
+AnyElectLeader      == \E replica \in Replicas : ControllerElectLeader(replica)
+AnyFailure          == \E replica \in Replicas : ControllerShrinkIsr(replica)
+AnyBecomeLeader     == \E leader \in Replicas, epoch \in Epochs : BecomeLeader(leader, epoch)
+AnyBecomeFollower   == \E leader, follower \in Replicas, epoch \in Epochs :
+                            BecomeFollower(leader, follower, epoch)
+AnyWrite            == \E leader \in Replicas : LeaderWrite(leader)
+AnyFetch            == \E leader, follower \in Replicas : FollowerFetch(leader, follower)
+AnyIncHighWatermark == \E leader \in Replicas : LeaderIncHighWatermark(leader)
+AnyShrinkIsr        == \E leader, follower \in Replicas : LeaderShrinkIsr(leader, follower)
+AnyExpandIsr        == \E leader, follower \in Replicas : LeaderExpandIsr(leader, follower)
+
+Next ==
+    \/ AnyElectLeader
+    \/ AnyFailure
+    \/ AnyBecomeLeader
+    \/ AnyBecomeFollower
+    \/ AnyWrite
+    \/ AnyFetch
+    \/ AnyIncHighWatermark
+    \/ AnyShrinkIsr
+    \/ AnyExpandIsr
+
+Spec == Init /\ [][Next]_vars
+
+\* What the KIP's own model assumes to go on: nothing about fetches.
+KipFairness ==
+    /\ SF_vars(AnyIncHighWatermark)
+    /\ SF_vars(AnyExpandIsr)
+    /\ SF_vars(AnyWrite)
+    /\ WF_vars(AnyBecomeFollower)
+    /\ WF_vars(AnyBecomeLeader)
+
+KipFairSpec == Spec /\ KipFairness
+
+=============================================================================
