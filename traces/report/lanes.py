@@ -169,8 +169,16 @@ def other_values(story: Story, moment: Moment) -> tuple[Value, ...]:
     return tuple(
         Value(printable(cell), words(value), cell)
         for cell, value in moment.state.items()
-        if split_cell(cell)[0] not in shown
+        if _place(cell)[0] not in shown
     )
+
+
+def _place(cell: str) -> tuple[str, tuple[int, ...]]:
+    """``split_cell``, but a name that is none stands for itself: a strange trace is shown, not refused."""
+    try:
+        return split_cell(cell)
+    except ValueError:
+        return cell, ()
 
 
 def record_words(identity: Json, epoch: Json) -> str:
@@ -186,7 +194,7 @@ def readable_changes(story: Story, index: int) -> tuple[tuple[str, str, str], ..
     told: list[tuple[str, str, str]] = []
     logs: set[tuple[int, ...]] = set()
     for change in story.changes(index):
-        variable, place = split_cell(change.cell)
+        variable, place = _place(change.cell)
         if variable in (view.record_id, view.record_epoch) and len(place) == 2:
             if place not in logs:
                 logs.add(place)

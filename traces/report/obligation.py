@@ -42,10 +42,10 @@ class Obligation:
 
     @property
     def outcome(self) -> str:
-        """The verdict in words that also say whether it was to be: ``violated, as it must be``."""
-        if self.met:
-            return self.verdict if self.expected == "holds" else f"{self.verdict}, as it must be"
-        return self.verdict if self.expected == "holds" else f"{self.verdict}, must be {self.expected}"
+        """The verdict in words that also say whether it was to be: ``violated (expected)``."""
+        if self.expected == "holds":
+            return self.verdict
+        return f"{self.verdict} (expected)" if self.met else f"{self.verdict}, not {self.expected}"
 
 
 def grouped(results: Sequence[Obligation]) -> dict[str, list[Obligation]]:

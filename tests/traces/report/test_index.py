@@ -1,0 +1,229 @@
+"""The report folder: what it holds, and that it appears whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fencepost.model.core.errors import BadInput
+from fencepost.traces.report import index
+from fencepost.traces.report.index import Obligation, overall, summary, write_report
+from fencepost.traces.story import Story, Verdict, from_json
+from junitparser import Error, Failure, JUnitXml
+
+BAD = "<b>x</b> & \x00\x1b[31m \ud800 ]]> \"'"
+
+
+@pytest.fixture
+def results(lost_record: Story, lasso: Story) -> list[Obligation]:
+    return [
+        Obligation("kip-320 is safe", "safety", "holds", "holds", "", 5973, "states", 1.25),
+        Obligation("a record is committed", "liveness", "violated", "holds", "a lasso", 12, "states", 0.5, lasso),
+        Obligation("truncate-to-hw", "safety", "violated", "violated", "12 steps", 3869, "states", 0.5, lost_record),
+        Obligation("kip-279", "safety", "holds", "violated", "no counterexample", 60106, "states", 2.0),
+        Obligation("3/3/3/2", "engines", "unknown", "holds", "--max-memory was spent", 4, "states", 9.0),
+    ]
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_the_folder_holds(tmp_path: Path, results: list[Obligation], lost_record: Story) -> None:
+    page = write_report(tmp_path / "report", results)
+    files = tree(tmp_path / "report")
+    assert page == tmp_path / "report" / "index.html"
+    assert sorted(files) == [
+        "index.html",
+        "junit.xml",
+        "report.json",
+        "stories/002-liveness-a-record-is-committed.html",
+        "stories/002-liveness-a-record-is-committed.json",
+        "stories/003-safety-truncate-to-hw.html",
+        "stories/003-safety-truncate-to-hw.json",
+    ]
+    assert from_json(files["stories/003-safety-truncate-to-hw.json"].decode()) == lost_record
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+def test_the_table_links_each_counterexample(tmp_path: Path, results: list[Obligation]) -> None:
+    html = write_report(tmp_path / "report", results).read_text(encoding="utf-8")
+    assert '<a href="stories/003-safety-truncate-to-hw.html">12 steps</a>' in html
+    assert '<a href="stories/002-liveness-a-record-is-committed.html">7 steps</a>' in html
+    assert "violated (expected)" in html
+    assert "holds, not violated" in html
+    assert "60,106 states" in html
+    assert "script-src &#39;none&#39;" in html
+    # Groups in the order in which they come up, each once.
+    assert html.index("safety</th>") < html.index("liveness</th>") < html.index("engines</th>")
+    assert html.count("safety</th>") == 1
+
+
+def test_report_json(tmp_path: Path, results: list[Obligation]) -> None:
+    write_report(tmp_path / "report", results)
+    report = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))
+    assert (report["format"], report["version"], report["verdict"]) == ("fencepost-report", 1, "violated")
+    assert report["seconds"] == 13.25
+    assert [each["met"] for each in report["obligations"]] == [True, False, True, False, False]
+    assert report["obligations"][2] == {
+        "name": "truncate-to-hw",
+        "group": "safety",
+        "verdict": "violated",
+        "expected": "violated",
+        "met": True,
+        "detail": "12 steps",
+        "count": 3869,
+        "unit": "states",
+        "seconds": 0.5,
+        "story": "stories/003-safety-truncate-to-hw.html",
+    }
+
+
+def test_junit(tmp_path: Path, results: list[Obligation]) -> None:
+    write_report(tmp_path / "report", results)
+    xml = JUnitXml.fromfile(str(tmp_path / "report" / "junit.xml"))
+    assert (xml.tests, xml.failures, xml.errors) == (5, 2, 1)
+    cases = {case.name: case for suite in xml for case in suite}
+    assert [suite.name for suite in xml] == ["safety", "liveness", "engines"]
+    assert cases["kip-320 is safe"].result == []
+    assert cases["truncate-to-hw"].result == []
+    assert isinstance(cases["kip-279"].result[0], Failure)
+    assert cases["kip-279"].result[0].message == "holds, not violated: no counterexample"
+    assert isinstance(cases["3/3/3/2"].result[0], Error)
+
+
+def test_hostile_strings(tmp_path: Path, lost_record: Story) -> None:
+    bad = Obligation(BAD, f"../{BAD}", "violated", "holds", BAD, 1, BAD, 0.0, replace(lost_record, headline=BAD))
+    html = write_report(tmp_path / "report", [bad]).read_text(encoding="utf-8")
+    assert "<b>" not in html
+    assert "&lt;b&gt;x&lt;/b&gt; &amp; \\x00\\x1b[31m \\ud800" in html
+    case = next(iter(next(iter(JUnitXml.fromfile(str(tmp_path / "report" / "junit.xml"))))))
+    assert case.name == "<b>x</b> & \\x00\\x1b[31m \\ud800 ]]> \"'"
+    assert json.loads((tmp_path / "report" / "report.json").read_text())["obligations"][0]["name"] == BAD
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+def test_an_older_report_is_replaced_as_a_whole(tmp_path: Path, results: list[Obligation]) -> None:
+    write_report(tmp_path / "report", results)
+    write_report(tmp_path / "report", results[:1])
+    assert sorted(tree(tmp_path / "report")) == ["index.html", "junit.xml", "report.json"]
+
+
+def test_the_same_results_give_the_same_bytes(tmp_path: Path, results: list[Obligation]) -> None:
+    write_report(tmp_path / "a", results)
+    write_report(tmp_path / "b", results)
+    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+
+
+@pytest.mark.parametrize("step", ["render_page", "_index", "_junit"])
+def test_a_failure_while_writing_leaves_the_older_report_and_nothing_else(
+    tmp_path: Path, results: list[Obligation], monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def disk_full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    folder = tmp_path / "report"
+    with monkeypatch.context() as patch:
+        patch.setattr(index, step, disk_full)
+        with pytest.raises(BadInput, match="No space left on device"):
+            write_report(folder, results)
+        assert list(tmp_path.iterdir()) == []
+    write_report(folder, results)
+    before = tree(folder)
+    monkeypatch.setattr(index, step, disk_full)
+    with pytest.raises(BadInput, match="No space left on device"):
+        write_report(folder, results[::-1])
+    assert tree(folder) == before
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_an_interrupt_leaves_nothing_behind(
+    tmp_path: Path, results: list[Obligation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(index, "_junit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_report(tmp_path / "report", results)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_when_the_new_folder_cannot_be_put_in_place_the_old_one_comes_back(
+    tmp_path: Path, results: list[Obligation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "report"
+    write_report(folder, results)
+    before = tree(folder)
+    rename = Path.rename
+
+    def refuse(self: Path, target: Path) -> Path:
+        if self.suffix == ".new":
+            raise OSError(13, "Permission denied")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(BadInput, match="Permission denied"):
+        write_report(folder, results[:1])
+    assert tree(folder) == before
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_folder_that_holds_something_else_is_not_touched(tmp_path: Path, results: list[Obligation]) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "thesis.txt").write_text("ten years")
+    (home / "report.json").write_text('{"format": "another"}')
+    before = tree(home)
+    with pytest.raises(BadInput, match="holds something that is not a report"):
+        write_report(home, results)
+    assert tree(home) == before
+    with pytest.raises(BadInput, match="this is none"):
+        write_report(home / "thesis.txt", results)
+    (tmp_path / "link").symlink_to(home)
+    with pytest.raises(BadInput, match="this is none"):
+        write_report(tmp_path / "link", results)
+    with pytest.raises(BadInput, match="cannot write the report"):
+        write_report(home / "thesis.txt" / "report", results)
+    assert tree(home) == before
+
+
+def test_an_empty_folder_and_a_folder_yet_to_make_are_fine(tmp_path: Path, results: list[Obligation]) -> None:
+    (tmp_path / "empty").mkdir()
+    assert write_report(tmp_path / "empty", results).exists()
+    assert write_report(tmp_path / "a" / "b" / "c", results).exists()
+
+
+def obligation(verdict: Verdict, expected: Verdict = "holds") -> Obligation:
+    return Obligation("it", "group", verdict, expected, "", 1, "states", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("results", "verdict"),
+    [
+        ([], "holds"),
+        ([obligation("holds"), obligation("violated", "violated")], "holds"),
+        ([obligation("unknown"), obligation("holds")], "unknown"),
+        ([obligation("unknown"), obligation("violated")], "violated"),
+        ([obligation("holds", "violated")], "violated"),
+        ([obligation("unknown", "violated")], "unknown"),
+    ],
+)
+def test_the_verdict_on_all(results: list[Obligation], verdict: Verdict) -> None:
+    assert overall(results) == verdict
+
+
+def test_the_summary_counts_the_twins(results: list[Obligation]) -> None:
+    assert summary(results) == "5 obligations: 2 met, 3 not met; 1 of 2 must-fail twins caught"
+    assert summary(results[:1]) == "1 obligation: 1 met"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"verdict": "maybe"}, {"expected": "maybe"}, {"count": -1}, {"seconds": -0.1}, {"seconds": float("nan")}],
+)
+def test_an_obligation_that_makes_no_sense_is_refused(change: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="it: "):
+        replace(obligation("holds"), **change)  # type: ignore[arg-type]
