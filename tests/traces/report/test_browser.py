@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-
 from fencepost.traces.report.index import Obligation, write_report
 from fencepost.traces.report.page import render_page
 from fencepost.traces.story import Breach, Call, Moment, Story
@@ -181,7 +180,7 @@ def test_it_steps_by_click_and_by_address(page: Page, tmp_path: Path, lost_recor
     path = written(tmp_path, lost_record)
     page.open(path, "#step=7")
     assert page.step() == "7"
-    page.click("#column-3 .number")
+    page.click("#column-3 .hit")
     assert page.step() == "3"
     assert page.script("location.hash") == "#step=3"
     page.script("void (location.hash = '#step=9')")
@@ -329,7 +328,7 @@ def test_a_long_run_stays_quick_and_keeps_the_step_in_sight(page: Page, tmp_path
       const column = document.querySelector('[aria-selected=true] .hit').getBoundingClientRect();
       return column.left >= box.left && column.right <= box.right;
     })()"""
-    page.script("new Promise((done) => setTimeout(done, 1000))")
+    page.script("new Promise((done) => setTimeout(done, 100))")
     assert page.script(inside) is True
 
 

@@ -72,7 +72,8 @@
         class: "column" + (m.broken.length ? " broken" : ""), id: `column-${index}`, role: "option",
         "aria-selected": "false", "aria-label": `Step ${m.step}: ${title(m)}`, "data-index": index,
       }, root);
-      svg("rect", { class: "hit", x: index * COLUMN + 1.5, y: 1.5, width: COLUMN - 3, height: height - 3, rx: 4 }, column);
+      const box = { x: index * COLUMN + 1.5, y: 1.5, width: COLUMN - 3, height: height - 3, rx: 4 };
+      svg("rect", { class: "hit", ...box }, column);
       svg("text", { class: "number", x: x(index), y: 18 }, column, String(m.step));
       broken(m.action === null ? "initial state" : m.action).forEach((line, at) =>
         svg("text", { class: "action", x: x(index), y: 32 + at * 12 }, column, line));
@@ -101,6 +102,8 @@
       const name = html("div", {}, each === CONTROLLER ? "controller" : `replica ${each}`);
       name.style.top = `${laneY.get(each)}px`;
       gutter.append(name);
+      /* On paper the gutter would not shrink with the diagram: there the names stand in the diagram itself. */
+      svg("text", { class: "lane-name", x: 2, y: laneY.get(each) - 8 }, root, name.textContent);
     }
   }
 
@@ -113,8 +116,9 @@
         svg("g", { class: "piece", "data-index": index }, names), words);
       const end = index === last ? x(index) + COLUMN / 2 : x(index + 1);
       const from = index === 0 ? 0 : x(index);
+      const line = { x1: from, y1: y, x2: end, y2: y };
       if (which === CONTROLLER) {
-        svg("line", { class: "lane", x1: from, y1: y, x2: end, y2: y, stroke: "var(--line)", "stroke-width": 3 }, group);
+        svg("line", { class: "lane", ...line, stroke: "var(--line)", "stroke-width": 3 }, group);
         const now = m.controller, old = index ? moments[index - 1].controller : null;
         if (old && (old.epoch !== now.epoch || old.leader !== now.leader))
           say([now.leader === null ? null : now.leader === "none" ? "no leader" : `leader ${now.leader}`,
@@ -122,9 +126,11 @@
         return;
       }
       const now = lane(index, which), old = index ? lane(index - 1, which) : null;
-      const line = { x1: from, y1: y, x2: end, y2: y };
       if (now.epoch === null) svg("line", { class: "lane idle", ...line, "stroke-width": 2 }, group);
-      else svg("line", { class: "lane", ...line, stroke: colour(now.epoch)[0], "stroke-width": now.leads ? 9 : 3.5 }, group);
+      else {
+        const width = now.leads ? 9 : 3.5;
+        svg("line", { class: "lane", ...line, stroke: colour(now.epoch)[0], "stroke-width": width }, group);
+      }
       if (old && now.role && (old.role !== now.role || old.epoch !== now.epoch))
         say((now.leads ? "leads" : now.role) + (now.epoch === null ? "" : ` e${now.epoch}`));
       if (now.end !== null && (!old || shape(old) !== shape(now))) smallStrip(group, now, x(index), y + 15);
@@ -142,7 +148,8 @@
       const [fill, ink] = colour(record.epoch);
       const place = left + (at + (cut ? 1 : 0)) * CELL;
       svg("rect", { class: "record", x: place, y: top, width: CELL, height: STRIP, fill }, parent);
-      const text = svg("text", { class: "on-record", x: place + CELL / 2, y: top + 12 }, parent, record.text.slice(0, 5));
+      const middle = { x: place + CELL / 2, y: top + 12 };
+      const text = svg("text", { class: "on-record", ...middle }, parent, record.text.slice(0, 5));
       text.style.setProperty("--on", ink);
     });
     if (log.hw === null) return;
@@ -200,7 +207,8 @@
   }
 
   function legend() {
-    const epochs = new Set(moments.flatMap((m) => m.replicas.flatMap((r) => [r.epoch, ...r.records.map((c) => c.epoch)])));
+    const epochs = new Set(moments.flatMap((m) =>
+      m.replicas.flatMap((r) => [r.epoch, ...r.records.map((record) => record.epoch)])));
     const box = byId("legend");
     for (const epoch of [...epochs].filter((each) => each !== null && each >= 0).sort((a, b) => a - b)) {
       const [fill, ink] = colour(epoch);
@@ -278,7 +286,8 @@
       const dd = html("dd", { "data-cell": value.cell }, value.text);
       if (changed.has(value.cell)) {
         dd.classList.add("changed");
-        dd.append(html("span", { class: "was" }, html("span", { class: "hidden" }, "was "), before ? before.text : "absent"));
+        const said = html("span", { class: "hidden" }, "was ");
+        dd.append(html("span", { class: "was" }, said, before ? before.text : "absent"));
       }
       if (suspects.has(value.cell)) dd.classList.add("suspect");
       box.append(html("dt", {}, value.label), dd);
@@ -325,6 +334,8 @@
       all.push(html("section", { class: "card" }, html("h3", {}, story.hasLogs ? "Other variables" : "State"),
         values(m.others, old && old.others, changed, suspects)));
     byId("cards").replaceChildren(...all);
+    /* A log that is longer than its card shows its end: that is where things happen. */
+    for (const strip of document.querySelectorAll(".strip")) strip.scrollLeft = strip.scrollWidth;
   }
 
   function sides(index) {
@@ -340,7 +351,8 @@
       return item;
     }));
     const first = (each) => (each.invariant === story.violated ? 0 : 1);
-    const alarms = [...m.broken].sort((a, b) => first(a) - first(b)).map((each) => html("div", {}, html("b", {}, each.invariant), " does not hold here",
+    const alarms = [...m.broken].sort((a, b) => first(a) - first(b)).map((each) => html("div", {},
+      html("b", {}, each.invariant), " does not hold here",
       each.promise ? html("p", {}, `The promise: ${each.promise}.`) : null,
       each.detail ? html("p", {}, `What happened: ${each.detail}.`) : null));
     if (index === last && story.loopStart !== null) {
@@ -370,8 +382,11 @@
     byId("diagram").setAttribute("aria-activedescendant", `column-${index}`);
     const box = byId("scroll");
     const left = index * COLUMN;
-    if (left < box.scrollLeft + COLUMN || left + 2 * COLUMN > box.scrollLeft + box.clientWidth)
-      box.scrollLeft = left - box.clientWidth / 2 + COLUMN / 2;
+    if (left < box.scrollLeft + COLUMN || left + 2 * COLUMN > box.scrollLeft + box.clientWidth) {
+      const to = left - box.clientWidth / 2 + COLUMN / 2;
+      const near = Math.abs(to - box.scrollLeft) < box.clientWidth;
+      box.scrollTo({ left: to, behavior: near ? "auto" : "instant" });
+    }
     byId("step-title").textContent = `Step ${m.step}: ${title(m)}`;
     byId("live").textContent = `Step ${m.step} of ${moments[last].step}: ${title(m)}`
       + m.broken.map((each) => `; ${each.invariant} does not hold`).join("");
