@@ -334,7 +334,7 @@ class SegmentScan:
         if len(header) < HEADER_BYTES:
             return False
         base_offset, length, _, magic = struct.unpack_from(">qiib", header)
-        return (
+        return bool(
             magic == 2
             and MIN_LENGTH <= length <= self._size - position - LENGTH_END
             and self.next_offset <= base_offset < self._base + _RELATIVE_OFFSETS
@@ -382,7 +382,7 @@ class SegmentScan:
         data = self._window.get(position, size)
         actual: int = google_crc32c.value(data[CRC_START:])
         in_segment: bool = last_delta >= 0 and base_offset + last_delta < self._base + _RELATIVE_OFFSETS
-        return in_segment and actual == int(crc)
+        return in_segment and actual == crc
 
 
 def read_batch(batch: Batch, problems: ProblemLog, limits: Limits) -> tuple[list[int], list[bytes]] | None:

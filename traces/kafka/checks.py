@@ -1,0 +1,138 @@
+"""All checks of brokers' files, and the one report that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .broker import BrokerFiles, require_one_cluster
+from .controller_checks import (
+    check_assigned,
+    check_isr_agrees,
+    check_leader_epochs,
+    check_leader_in_isr,
+    check_topic_ids,
+)
+from .cross_checks import PartitionComparison, Replica, compare_replicas
+from .partition import METADATA_TOPIC
+from .replica_checks import (
+    check_epoch_cache,
+    check_epochs_monotone,
+    check_offsets_contiguous,
+    check_offsets_ordered,
+    check_snapshot_ids,
+)
+from .verdicts import CheckResult, Verdict, overall
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .image import MetadataImage, PartitionState
+    from .problems import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class FilesReport:
+    """What the data directories of one cluster's brokers tell, in one object for a report."""
+
+    brokers: tuple[BrokerFiles, ...]
+    checks: tuple[CheckResult, ...]
+    comparisons: tuple[PartitionComparison, ...]
+    """One per partition that at least two of the brokers hold."""
+    controller: str | None
+    """The broker (label) whose metadata log gave the controller's decisions; ``None`` if none has such a log."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The problems of all brokers' files."""
+        return tuple(problem for broker in self.brokers for problem in broker.problems)
+
+    @property
+    def bad_input(self) -> bool:
+        """Whether some file could not be read as it should: exit code 2."""
+        return any(problem.severity == "error" for problem in self.problems)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict over all checks that are not informative."""
+        return overall(self.checks)
+
+    def to_json(self) -> dict[str, Any]:
+        """One JSON object: brokers, problems, checks, comparisons; no row per batch or record."""
+        return {
+            "verdict": self.verdict,
+            "controller": self.controller,
+            "brokers": [broker.to_json() for broker in self.brokers],
+            "problems": [problem.to_json() for problem in self.problems],
+            "checks": [check.to_json() for check in self.checks],
+            "comparisons": [comparison.to_json() for comparison in self.comparisons],
+        }
+
+
+def check_brokers(brokers: Sequence[BrokerFiles]) -> FilesReport:
+    """Run every check that the files of these brokers allow; results do not depend on the brokers' order.
+
+    Raises ``BadInput`` for two brokers with the same node id or with different cluster ids.
+    """
+    require_one_cluster(brokers)
+    ordered = sorted(brokers, key=lambda b: (b.node_id is None, b.node_id or 0, str(b.path)))
+    controller = newest_metadata(ordered)
+    image = controller.metadata if controller else None
+    checks: list[CheckResult] = []
+    comparisons: list[PartitionComparison] = []
+    for key in sorted({key for broker in ordered for key in broker.partitions}):
+        holders = [broker for broker in ordered if key in broker.partitions]
+        for broker in holders:
+            checks.extend(_replica(broker, key, image))
+        replicas: list[Replica] = [(b.label, b.node_id, b.partitions[key]) for b in holders]
+        state = image.partition(*key) if image else None
+        ids = {files.topic_id for _, _, files in replicas if files.topic_id is not None}
+        if len(replicas) > 1 and len(ids) <= 1:
+            comparison, results = compare_replicas(replicas, state)
+            comparisons.append(comparison)
+            checks.extend(results)
+        if key[0] != METADATA_TOPIC:
+            checks.extend(_controller(replicas, state, image))
+    return FilesReport(tuple(ordered), tuple(checks), tuple(comparisons), controller.label if controller else None)
+
+
+def newest_metadata(brokers: Sequence[BrokerFiles]) -> BrokerFiles | None:
+    """The broker whose metadata log would win an election: the largest (epoch, LEO), the first of equals."""
+    known = [broker for broker in brokers if broker.metadata is not None]
+    return max(known, key=_metadata_rank, default=None)
+
+
+def _metadata_rank(broker: BrokerFiles) -> tuple[int, int]:
+    image = broker.metadata
+    assert image is not None
+    return image.epoch, image.end_offset
+
+
+def _replica(broker: BrokerFiles, key: tuple[str, int], image: MetadataImage | None) -> list[CheckResult]:
+    files = broker.partitions[key]
+    subject = f"{broker.label}: {files.name}"
+    policy = image.configs.get(key[0], {}).get("cleanup.policy") if image else None
+    results = [
+        check_epochs_monotone(files, subject),
+        check_epoch_cache(files, subject, clean_shutdown=broker.clean_shutdown),
+        check_offsets_contiguous(files, subject, policy),
+        check_offsets_ordered(files, subject, clean_shutdown=broker.clean_shutdown),
+    ]
+    if key[0] == METADATA_TOPIC:
+        results.append(check_snapshot_ids(files, subject))
+    return results
+
+
+def _controller(
+    replicas: list[Replica], state: PartitionState | None, image: MetadataImage | None
+) -> list[CheckResult]:
+    subject = replicas[0][2].name
+    results = [check_topic_ids(subject, replicas, image)]
+    if image is None:
+        return results
+    results.extend(check_leader_epochs(replicas, state, image))
+    if state is not None:
+        results.append(check_leader_in_isr(subject, state, image))
+        results.append(check_isr_agrees(subject, replicas, state, image))
+        results.append(check_assigned(subject, replicas, state))
+    return results

@@ -1,0 +1,131 @@
+"""Checks of partitions' files against the controller's decisions in the metadata log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .divergence import disagreement
+from .statefiles import encode_uuid
+from .verdicts import CheckResult, Verdict
+
+if TYPE_CHECKING:
+    from .cross_checks import Replica
+    from .image import MetadataImage, PartitionState
+
+
+def check_leader_epochs(
+    replicas: list[Replica], state: PartitionState | None, image: MetadataImage
+) -> list[CheckResult]:
+    """No batch has a leader epoch above the one that the controller last gave out."""
+    name = "leader_epochs_known_to_controller"
+    results: list[CheckResult] = []
+    for label, _, files in replicas:
+        subject = f"{label}: {files.name}"
+        if state is None:
+            message = "the metadata log does not know this partition"
+            results.append(CheckResult(name, "unknown", subject, message))
+            continue
+        above = np.flatnonzero(files.batches.leader_epoch > state.leader_epoch)
+        if len(above):
+            row = int(above[0])
+            offset = int(files.batches.base_offset[row])
+            message = (
+                f"leader epoch {files.batches.leader_epoch[row]} at offset {offset}, "
+                f"the controller's is {state.leader_epoch} as of metadata offset {state.offset}"
+            )
+            results.append(CheckResult(name, "violated", subject, message, files.where(offset)))
+        else:
+            message = f"all epochs are at most the controller's {state.leader_epoch}"
+            results.append(CheckResult(name, _sure(image), subject, message))
+    return results
+
+
+def check_leader_in_isr(subject: str, state: PartitionState, image: MetadataImage) -> CheckResult:
+    """The leader is in the ISR, and the ISR among the replicas, in every state that the metadata log holds."""
+    name = "leader_in_isr"
+    topic, _, index = subject.rpartition("-")
+    history = image.topics[topic].history[int(index)]
+    for past in history:
+        if past.leader >= 0 and past.leader not in past.isr:
+            message = f"leader {past.leader} is not in the ISR {list(past.isr)} at metadata offset {past.offset}"
+            return CheckResult(name, "violated", subject, message)
+        if not set(past.isr) <= set(past.replicas):
+            message = f"ISR {list(past.isr)} is not within the replicas {list(past.replicas)}"
+            return CheckResult(name, "violated", subject, f"{message} at metadata offset {past.offset}")
+    message = f"in {len(history)} states; now leader {state.leader}, ISR {list(state.isr)}"
+    return CheckResult(name, _sure(image), subject, message)
+
+
+def check_isr_agrees(subject: str, replicas: list[Replica], state: PartitionState, image: MetadataImage) -> CheckResult:
+    """Every replica in the ISR holds all records below the largest high watermark in the ISR, and they agree.
+
+    The strong ISR property of KIP-320's model, with the checkpointed high watermarks in place of the brokers' own
+    (which are never lower). A replica outside the ISR promises nothing.
+    """
+    name = "isr_agrees_below_high_watermark"
+    members = [(label, files) for label, node, files in replicas if node in state.isr]
+    marks = [files.high_watermark for _, files in members if files.high_watermark is not None]
+    if not members:
+        message = f"none of the ISR {list(state.isr)} is among the directories" if state.isr else "the ISR is empty"
+        return CheckResult(name, "unknown", subject, message, informative=True)
+    if not marks:
+        return CheckResult(name, "unknown", subject, "no member of the ISR has a high watermark here")
+    bound = max(marks)
+    reference_label, reference = max(members, key=lambda member: member[1].log_end)
+    verdict: Verdict = _sure(image)
+    for label, files in members:
+        if files.log_end < bound:
+            message = (
+                f"{label} is in the ISR {list(state.isr)} with LEO {files.log_end}, below the high watermark {bound}"
+            )
+            return CheckResult(name, "violated", subject, message, str(files.path))
+        found, _ = disagreement(reference, files, 0, bound)
+        if found is not None:
+            message = f"{label} and {reference_label} are in the ISR and differ at offset {found.offset}, below {bound}"
+            return CheckResult(name, "violated", subject, message, files.where(found.offset))
+        if files.damaged:
+            verdict = "unknown"
+    absent = len(state.isr) - len(members)
+    missing = f"; {absent} more members are not among the directories" if absent else ""
+    return CheckResult(name, verdict, subject, f"{len(members)} members agree below {bound}{missing}")
+
+
+def check_topic_ids(subject: str, replicas: list[Replica], image: MetadataImage | None) -> CheckResult:
+    """``partition.metadata`` names the same topic id on every replica, and the controller's."""
+    name = "topic_ids_match"
+    topic = replicas[0][2].topic
+    expected = None
+    source = ""
+    if image is not None and topic in image.topics:
+        expected, source = image.topics[topic].topic_id, "the metadata log"
+    seen = 0
+    for label, _, files in replicas:
+        if files.topic_id is None:
+            continue
+        seen += 1
+        if expected is None:
+            expected, source = files.topic_id, label
+        elif files.topic_id != expected:
+            message = f"{label} has topic id {encode_uuid(files.topic_id)}, {source} has {encode_uuid(expected)}"
+            where = str(files.path / "partition.metadata")
+            return CheckResult(name, "violated", subject, message, where)
+    if expected is None:
+        return CheckResult(name, "unknown", subject, "no replica names its topic id")
+    return CheckResult(name, "holds", subject, f"{encode_uuid(expected)} on {seen} replicas")
+
+
+def check_assigned(subject: str, replicas: list[Replica], state: PartitionState) -> CheckResult:
+    """Informative: folders of brokers that are not among the partition's replicas are strays."""
+    name = "replicas_assigned"
+    strays = [label for label, node, _ in replicas if node is not None and node not in state.replicas]
+    if strays:
+        message = f"{', '.join(strays)} hold a folder, the replicas are {list(state.replicas)}"
+        return CheckResult(name, "violated", subject, message, informative=True)
+    return CheckResult(name, "holds", subject, f"replicas {list(state.replicas)}", informative=True)
+
+
+def _sure(image: MetadataImage) -> Verdict:
+    """``holds``, or ``unknown`` where part of the metadata log could not be read."""
+    return "holds" if image.complete else "unknown"

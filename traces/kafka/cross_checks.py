@@ -1,0 +1,226 @@
+"""Checks between the replicas of one partition: agreement, divergence, and the truncation that must mend it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from .divergence import Difference, EpochSpan, by_epoch, disagreement
+from .partition import METADATA_TOPIC
+from .truncation import Truncation, prescribe
+from .verdicts import CheckResult
+
+if TYPE_CHECKING:
+    from .image import PartitionState
+    from .partition import PartitionFiles
+
+Replica = tuple[str, int | None, "PartitionFiles"]
+"""A replica of a partition: its broker's label, its node id, its files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Two replicas whose logs differ at an offset that both cover."""
+
+    a: str
+    b: str
+    difference: Difference
+    epochs: tuple[EpochSpan, ...]
+    """Both logs from the difference on, by leader epoch."""
+    committed: bool | None
+    """Whether it is below the smallest high watermark; ``None`` where no high watermark is known."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields."""
+        return {
+            "a": self.a,
+            "b": self.b,
+            "difference": self.difference.to_json(),
+            "epochs": [span.to_json() for span in self.epochs],
+            "committed": self.committed,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionComparison:
+    """All replicas of one partition held against each other."""
+
+    topic: str
+    partition: int
+    replicas: tuple[str, ...]
+    committed_below: int | None
+    """The smallest high watermark of the replicas (the metadata log: the newest snapshot's end)."""
+    divergences: tuple[Divergence, ...]
+    truncations: tuple[Truncation, ...]
+    """For each diverging pair both ways round: what the follower truncates under that leader."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "replicas": list(self.replicas),
+            "committed_below": self.committed_below,
+            "divergences": [divergence.to_json() for divergence in self.divergences],
+            "truncations": [truncation.to_json() for truncation in self.truncations],
+        }
+
+
+def compare_replicas(
+    replicas: list[Replica], state: PartitionState | None
+) -> tuple[PartitionComparison, list[CheckResult]]:
+    """Hold the replicas of one partition against each other; ``state`` is what the controller says of it."""
+    files = replicas[0][2]
+    labels = tuple(label for label, _, _ in replicas)
+    bound = _committed_below([replica for _, _, replica in replicas])
+    divergences: list[Divergence] = []
+    truncations: list[Truncation] = []
+    unsure: list[str] = []
+    for (a_label, a_id, a), (b_label, b_id, b) in combinations(replicas, 2):
+        high = max(a.log_end, b.log_end)
+        found, sure = disagreement(a, b, 0, high)
+        if not sure:
+            unsure.append(f"{a_label} and {b_label}")
+        if found is None:
+            continue
+        committed = None if bound is None else found.offset < bound
+        divergences.append(Divergence(a_label, b_label, found, by_epoch(a, b, found.offset), committed))
+        truncations.append(_truncate(a, b, a_label, b_label, a_id, state))
+        truncations.append(_truncate(b, a, b_label, a_label, b_id, state))
+    comparison = PartitionComparison(
+        files.topic, files.partition, labels, bound, tuple(divergences), tuple(truncations)
+    )
+    by_label = {label: replica for label, _, replica in replicas}
+    results = [
+        _agreement(comparison, by_label, unsure),
+        *_restoration(comparison, by_label),
+    ]
+    return comparison, results
+
+
+def _committed_below(replicas: list[PartitionFiles]) -> int | None:
+    """The largest offset below which every record is surely committed on all of these replicas."""
+    if replicas[0].topic == METADATA_TOPIC:
+        # No high watermark is written; a snapshot is taken of committed records only (KIP-630).
+        ends = [snapshot.end_offset for files in replicas for snapshot, _ in files.snapshots]
+        return max(ends, default=None)
+    marks = [files.high_watermark for files in replicas if files.high_watermark is not None]
+    return min(marks) if len(marks) == len(replicas) else None
+
+
+def _truncate(
+    leader: PartitionFiles,
+    follower: PartitionFiles,
+    leader_label: str,
+    follower_label: str,
+    leader_id: int | None,
+    state: PartitionState | None,
+) -> Truncation:
+    elected = state is not None and leader_id is not None and state.leader == leader_id
+    return prescribe(
+        leader,
+        follower,
+        leader_label=leader_label,
+        follower_label=follower_label,
+        leader_epoch=state.leader_epoch if elected and state else None,
+        by_controller=elected,
+    )
+
+
+def _agreement(comparison: PartitionComparison, files: dict[str, PartitionFiles], unsure: list[str]) -> CheckResult:
+    """Below the smallest high watermark all replicas hold the same (offset, leader epoch, payload hash)."""
+    name = "replicas_agree_below_high_watermark"
+    subject = f"{comparison.topic}-{comparison.partition}"
+    bound = comparison.committed_below
+    data: dict[str, Any] = {"committed_below": bound, "replicas": list(comparison.replicas)}
+    for divergence in comparison.divergences:
+        if divergence.committed:
+            message = f"{_words(divergence)}, below the smallest high watermark {bound}"
+            where = files[divergence.a].where(divergence.difference.offset)
+            return CheckResult(name, "violated", subject, message, where, data=data)
+    damaged = [label for label, replica in files.items() if replica.damaged]
+    if damaged:
+        return CheckResult(name, "unknown", subject, f"part of {damaged[0]}'s log could not be read", data=data)
+    if unsure:
+        message = f"{unsure[0]} agree on every offset that both hold; compaction removed others"
+        return CheckResult(name, "holds", subject, message, data=data)
+    if bound is None and comparison.divergences:
+        message = f"{_words(comparison.divergences[0])}, and no high watermark is known for all replicas"
+        return CheckResult(name, "unknown", subject, message, data=data)
+    scope = "over all offsets they share" if bound is None else f"below {bound}"
+    return CheckResult(name, "holds", subject, f"{len(files)} replicas agree {scope}", data=data)
+
+
+def _words(divergence: Divergence) -> str:
+    difference = divergence.difference
+    place = f"{divergence.a} and {divergence.b} differ at offset {difference.offset}"
+    if difference.kind == "epoch":
+        return f"{place}: leader epoch {difference.epochs[0]} against {difference.epochs[1]}"
+    if difference.kind == "payload":
+        return f"{place}: another payload under the same leader epoch {difference.epochs[0]}"
+    absent = divergence.a if difference.absent_in == 0 else divergence.b
+    return f"{place}: {absent} has no record there"
+
+
+def _restoration(comparison: PartitionComparison, files: dict[str, PartitionFiles]) -> list[CheckResult]:
+    """What KIP-279 and KIP-320 promise of truncation: agreement afterwards, and no committed record lost."""
+    if not comparison.divergences:
+        return []
+    subject = f"{comparison.topic}-{comparison.partition}"
+    results: list[CheckResult] = []
+    broken = [t for t in comparison.truncations if t.agrees_after is False]
+    name = "truncation_restores_agreement"
+    if broken:
+        first = broken[0]
+        message = f"{_sentence(first)}, and still differs from it: an epoch has records of two leaders"
+        where = files[first.follower].where(first.offset)
+        results.append(CheckResult(name, "violated", subject, message, where, data=first.to_json()))
+    else:
+        elected = [t for t in comparison.truncations if t.by_controller] or list(comparison.truncations)
+        message = "; ".join(_sentence(t) for t in elected)
+        results.append(CheckResult(name, "holds", subject, message))
+    results.append(_committed_kept(comparison, subject))
+    results.extend(_follower_watermark(comparison, files, subject))
+    return results
+
+
+def _sentence(truncation: Truncation) -> str:
+    what = "starts over at" if truncation.rule == "reset" else "truncates to"
+    condition = "under" if truncation.by_controller else "were it under"
+    return (
+        f"{truncation.follower} {condition} {truncation.leader} {what} {truncation.offset} "
+        f"by {truncation.rule}, losing {truncation.records_lost} records"
+    )
+
+
+def _committed_kept(comparison: PartitionComparison, subject: str) -> CheckResult:
+    """No truncation goes below the smallest high watermark."""
+    name = "truncation_keeps_committed"
+    bound = comparison.committed_below
+    if bound is None:
+        return CheckResult(name, "unknown", subject, "no high watermark is known for all replicas")
+    for truncation in comparison.truncations:
+        if truncation.rule != "reset" and truncation.offset < bound and truncation.records_lost:
+            message = f"{_sentence(truncation)}, below the smallest high watermark {bound}"
+            return CheckResult(name, "violated", subject, message, data=truncation.to_json())
+    return CheckResult(name, "holds", subject, f"no truncation goes below {bound}")
+
+
+def _follower_watermark(
+    comparison: PartitionComparison, files: dict[str, PartitionFiles], subject: str
+) -> list[CheckResult]:
+    """Records that a follower loses below its own high watermark: what an unclean election costs."""
+    results: list[CheckResult] = []
+    for truncation in comparison.truncations:
+        if not truncation.by_controller:
+            continue
+        watermark = files[truncation.follower].high_watermark
+        if watermark is not None and truncation.offset < watermark and truncation.records_lost:
+            message = (
+                f"{_sentence(truncation)}, of which {watermark - truncation.offset} offsets were below its own "
+                f"high watermark {watermark}: an unclean election lost them"
+            )
+            name = "truncation_keeps_follower_high_watermark"
+            results.append(CheckResult(name, "violated", subject, message, informative=True))
+    return results

@@ -1,0 +1,199 @@
+"""Checks on one replica's files alone: what a log, its epoch cache and its offsets promise each other."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .divergence import has_offset_holes
+from .partition import METADATA_TOPIC
+from .verdicts import CheckResult, Verdict
+
+if TYPE_CHECKING:
+    from .partition import PartitionFiles
+    from .statefiles import EpochEntry
+
+CACHE_FILE = "leader-epoch-checkpoint"
+
+
+def check_epochs_monotone(files: PartitionFiles, subject: str) -> CheckResult:
+    """Leader epochs never fall along the log (KIP-101: an epoch's records are one run of offsets)."""
+    name = "epochs_monotone"
+    epochs, bases = files.batches.leader_epoch, files.batches.base_offset
+    falls = np.flatnonzero(np.diff(epochs) < 0)
+    if len(falls):
+        row = int(falls[0]) + 1
+        offset = int(bases[row])
+        message = f"leader epoch {epochs[row]} at offset {offset} after epoch {epochs[row - 1]} before it"
+        return CheckResult(name, "violated", subject, message, files.where(offset), data={"offset": offset})
+    if files.damaged:
+        return CheckResult(name, "unknown", subject, "part of the log could not be read; what could be is monotone")
+    return CheckResult(name, "holds", subject, f"over {len(epochs)} batches")
+
+
+def check_epoch_cache(files: PartitionFiles, subject: str, *, clean_shutdown: bool) -> CheckResult:
+    """The entries of ``leader-epoch-checkpoint`` are the first offsets of the epochs in the batches.
+
+    By Kafka's own rules (``LeaderEpochFileCache``) three differences are none: an entry at the LEO (a leader enters its
+    epoch before its first record), entries at or below the log start (only the last of them counts, from the log start
+    on), and in a compacted log an entry below the first record that is left of its epoch. An entry above the
+    LEO is what a killed broker leaves, since a truncation writes the file later (Kafka drops it when it loads the
+    log): ``unknown`` then, ``violated`` after a clean shutdown.
+    """
+    name = "epoch_cache_matches_batches"
+    path = str(files.path / CACHE_FILE)
+    expected = files.epoch_starts()
+    if files.epoch_cache is None:
+        if not expected:
+            return CheckResult(name, "holds", subject, "no record has an epoch and there is no cache")
+        message = f"there is no {CACHE_FILE} to compare with {len(expected)} epochs in the batches"
+        return CheckResult(name, "unknown", subject, message, path)
+    if any(problem.path.name == CACHE_FILE for problem in files.problems):
+        return CheckResult(name, "unknown", subject, f"{CACHE_FILE} could not be read whole", path)
+    mismatch = _cache_mismatch(files, expected)
+    if mismatch is not None:
+        verdict: Verdict = "unknown" if files.damaged else "violated"
+        reason = " (part of the log could not be read)" if files.damaged else ""
+        return CheckResult(name, verdict, subject, mismatch + reason, path)
+    stale = [entry for entry in files.epoch_cache if entry.start_offset > files.log_end]
+    if stale:
+        message = f"epoch {stale[0].epoch} begins at {stale[0].start_offset}, above the LEO {files.log_end}"
+        if clean_shutdown:
+            return CheckResult(name, "violated", subject, f"{message}, after a clean shutdown", path)
+        return CheckResult(
+            name, "unknown", subject, f"{message}: left over from a truncation, or the log lost its tail", path
+        )
+    if files.damaged:
+        return CheckResult(name, "unknown", subject, "part of the log could not be read; the rest matches", path)
+    return CheckResult(
+        name, "holds", subject, f"{len(files.epoch_cache)} entries, {len(expected)} epochs in the batches"
+    )
+
+
+def _cache_mismatch(files: PartitionFiles, expected: tuple[EpochEntry, ...]) -> str | None:
+    """The first contradiction between cache and batches, in words."""
+    cache = files.epoch_cache or ()
+    for line, (before, after) in enumerate(pairwise(cache), start=4):
+        if after.epoch <= before.epoch or after.start_offset <= before.start_offset:
+            return (
+                f"line {line}: entry {after.epoch} {after.start_offset} does not rise "
+                f"over {before.epoch} {before.start_offset}"
+            )
+    below = [entry for entry in cache if entry.start_offset <= files.log_start]
+    starts = {entry.epoch: entry.start_offset for entry in cache if entry.start_offset > files.log_start}
+    if below:
+        starts[below[-1].epoch] = files.log_start
+    for entry in expected:
+        start = starts.get(entry.epoch)
+        if start is None:
+            return (
+                f"the batches have epoch {entry.epoch} from offset {entry.start_offset} on, the cache has no such entry"
+            )
+        if start != entry.start_offset and not (
+            start < entry.start_offset and _empty(files, start, entry.start_offset)
+        ):
+            return f"epoch {entry.epoch} begins at {entry.start_offset} in the batches and at {start} in the cache"
+    known = {entry.epoch for entry in expected}
+    ordered = sorted(starts.items())
+    for (epoch, start), following in zip(ordered, [*ordered[1:], (0, files.log_end)], strict=True):
+        end = min(following[1], files.log_end)
+        if epoch not in known and start < end and not _empty(files, start, end):
+            return f"the cache has epoch {epoch} from offset {start} on, no batch from there to {end} has it"
+    return None
+
+
+def _empty(files: PartitionFiles, start: int, end: int) -> bool:
+    """Whether no batch holds any offset of ``[start, end)``."""
+    batches = files.batches
+    return not bool(np.any((batches.last_offset >= start) & (batches.base_offset < end)))
+
+
+def check_offsets_contiguous(files: PartitionFiles, subject: str, cleanup_policy: str | None) -> CheckResult:
+    """Every offset from log start to LEO has its record, but for what compaction has removed.
+
+    ``cleanup_policy`` is the topic's own setting in the metadata log, if it has one.
+    """
+    name = "offsets_contiguous"
+    if not has_offset_holes(files):
+        return CheckResult(name, "holds", subject, f"offsets {files.log_start} to {files.log_end}, LEO exclusive")
+    gaps = files.gaps()
+    if gaps:
+        start, end = gaps[0]
+        message, where = f"no batch covers offsets {start} to {end - 1}", files.where(start)
+    else:
+        message, where = "batches hold fewer records than they cover offsets", ""
+    if files.damaged:
+        return CheckResult(name, "unknown", subject, f"{message}; part of the log could not be read", where)
+    if cleanup_policy is not None and "compact" in cleanup_policy:
+        return CheckResult(name, "holds", subject, f"{message}, as cleanup.policy={cleanup_policy} allows", where)
+    if cleanup_policy is not None or files.topic == METADATA_TOPIC:
+        reason = f"cleanup.policy={cleanup_policy}" if cleanup_policy else "this log is never compacted"
+        return CheckResult(name, "violated", subject, f"{message}, and {reason}", where)
+    message += "; compaction may have removed them (the topic has no cleanup.policy of its own)"
+    return CheckResult(name, "unknown", subject, message, where)
+
+
+def check_offsets_ordered(files: PartitionFiles, subject: str, *, clean_shutdown: bool) -> CheckResult:
+    """log start <= high watermark <= LEO.
+
+    Compared are: the first segment's base or the checkpointed log start, whichever is larger; the high watermark of
+    ``replication-offset-checkpoint``; and one more than the last readable offset. The checkpointed high watermark lags
+    the broker's own by up to 5 s unless the broker was shut down cleanly, so one below the log start is ``unknown``
+    without a clean shutdown. One above the LEO is never lag: records below it were committed and are gone.
+    """
+    name = "log_start_hw_leo_ordered"
+    start, watermark, end = files.log_start, files.high_watermark, files.log_end
+    data = {"log_start": start, "high_watermark": watermark, "log_end": end}
+    if start > end:
+        message = f"log start {start} is above the LEO {end}"
+        return CheckResult(name, "violated", subject, message, str(files.path), data=data)
+    if watermark is None:
+        if files.topic == METADATA_TOPIC:
+            # A raft log's high watermark is never written; snapshot_ids_within_log has the bounds that are.
+            message = f"log start {start} <= LEO {end}; Kafka writes no high watermark of this log"
+            return CheckResult(name, "holds", subject, message, data=data)
+        message = f"log start {start} <= LEO {end}; replication-offset-checkpoint has no entry"
+        return CheckResult(name, "unknown", subject, message, data=data)
+    checkpoint = str(files.path.parent / "replication-offset-checkpoint")
+    if watermark > end:
+        message = f"checkpointed high watermark {watermark} is above the LEO {end}"
+        verdict: Verdict = "unknown" if files.damaged else "violated"
+        return CheckResult(name, verdict, subject, message, checkpoint, data=data)
+    if watermark < start:
+        message = f"checkpointed high watermark {watermark} is below the log start {start}"
+        if clean_shutdown:
+            return CheckResult(name, "violated", subject, f"{message}, after a clean shutdown", checkpoint, data=data)
+        return CheckResult(name, "unknown", subject, f"{message}; it may lag", checkpoint, data=data)
+    return CheckResult(name, "holds", subject, f"{start} <= {watermark} <= {end}", data=data)
+
+
+def check_snapshot_ids(files: PartitionFiles, subject: str) -> CheckResult:
+    """Each snapshot id against the metadata log (KIP-630; Kafka's ids are exclusive ends).
+
+    Its end is at most the LEO (the high watermark that bounds it is not written to disk), its epoch is the epoch of the
+    record before its end where the log still has that, ids rise in both parts, and a log that does not begin at offset
+    0 has a snapshot that reaches its start.
+    """
+    name = "snapshot_ids_within_log"
+    ids = [snapshot for snapshot, _ in files.snapshots]
+    start, end = files.log_start, files.log_end
+    for snapshot, path in files.snapshots:
+        if snapshot.end_offset > end:
+            message = f"snapshot {snapshot} ends above the LEO {end}"
+            return CheckResult(name, "violated", subject, message, str(path))
+        record = files.records.between(snapshot.end_offset - 1, snapshot.end_offset)
+        if len(record) and int(record.leader_epoch[0]) != snapshot.epoch:
+            message = f"snapshot {snapshot}, but the record before its end has epoch {int(record.leader_epoch[0])}"
+            return CheckResult(name, "violated", subject, message, str(path))
+    for before, after in pairwise(files.snapshots):
+        if after[0].epoch < before[0].epoch:
+            message = f"snapshot {after[0]} has a lower epoch than {before[0]} before it"
+            return CheckResult(name, "violated", subject, message, str(after[1]))
+    if start > 0 and not any(snapshot.end_offset >= start for snapshot in ids):
+        message = f"the log begins at {start} and no snapshot reaches it"
+        return CheckResult(name, "violated", subject, message, str(files.path))
+    if files.damaged:
+        return CheckResult(name, "unknown", subject, "part of the log could not be read")
+    return CheckResult(name, "holds", subject, f"{len(ids)} snapshots, log from {start} to {end}")
