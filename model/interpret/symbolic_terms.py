@@ -1,0 +1,317 @@
+"""Traced terms read as z3: the one evaluator under the finite and the unbounded symbolic interpreter.
+
+A state is a mapping from variable to a function of indices. The state after a step is made of closures over the
+state before it (the writes, in their order, before what was there), so no primed function and no frame axiom is
+needed. Terms come from ``TracedProtocol`` as they are; nothing here reads ``ground.py``'s terms, which is what makes
+the comparison of the two worth something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import z3
+
+from ..core import terms
+from ..core.domains import Index, Variable
+from ..core.errors import ProtocolError
+from ..core.protocol import TracedProtocol
+from ..core.terms import Sort, Term
+from .symbolic_universe import Unbounded, Universe
+from .symbolic_values import (
+    Replicas,
+    Scalar,
+    Truth,
+    Value,
+    as_formula,
+    both,
+    choose,
+    either,
+    equal,
+    implied,
+    maximum,
+    minimum,
+    negated,
+)
+
+Function = Callable[[tuple[Scalar, ...]], Value]
+"""A variable in one state, as a function of indices that are in range."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a parameter or a bound variable stands for. It is known to be in the range of its index."""
+
+    value: Scalar
+    index: Index
+
+
+Binding = Mapping[Term, Bound]
+
+
+@dataclass(frozen=True)
+class SymbolicState:
+    """A state: for each variable a function of indices."""
+
+    universe: Universe
+    variables: Mapping[str, Variable]
+    functions: Mapping[str, Function]
+
+    def read(self, name: str, indices: Sequence[Scalar], known: Sequence[bool] | None = None) -> Value:
+        """A cell. Reads are total: an index out of range gives the variable's dead value.
+
+        ``known`` marks the indices that are in range for certain, and need no test.
+        """
+        variable = self.variables[name]
+        tests = [
+            True if known is not None and known[i] else self.universe.inside(index, value)
+            for i, (index, value) in enumerate(zip(variable.per, indices, strict=True))
+        ]
+        inside = both(*tests)
+        dead = self.universe.literal(variable.values.sort, variable.dead) if inside is not True else None
+        return dead if inside is False else choose(inside, self.functions[name](tuple(indices)), dead)
+
+    def written(self, writes: Sequence[tuple[str, tuple[Scalar, ...], Value]]) -> SymbolicState:
+        """The state after these writes, the later one winning; a write out of range writes nothing."""
+        functions = dict(self.functions)
+        for name, target, value in writes:
+            functions[name] = _overwrite(functions[name], target, value)
+        return SymbolicState(self.universe, self.variables, functions)
+
+
+def _overwrite(before: Function, target: tuple[Scalar, ...], value: Value) -> Function:
+    def after(indices: tuple[Scalar, ...]) -> Value:
+        here = both(*(equal(i, t) for i, t in zip(indices, target, strict=True)))
+        return value if here is True else choose(here, value, before(indices))
+
+    return after
+
+
+class Reading:
+    """Terms read in one state under one binding; equal terms are read once.
+
+    ``definitions`` collects the axioms of the values that ``first`` and ``last`` stand for where an index is unbounded;
+    they belong beside every formula that this reading gave. They define and restrict nothing, as long as the
+    condition holds at finitely many offsets (a ``last`` must exist; in a log it ends at the LEO).
+    """
+
+    def __init__(
+        self,
+        universe: Universe,
+        indices: Mapping[str, Index],
+        state: SymbolicState,
+        binding: Binding,
+    ) -> None:
+        self.universe = universe
+        self.indices = indices
+        self.state = state
+        self.binding = binding
+        self.definitions: list[z3.BoolRef] = []
+        self._scope: tuple[Bound, ...] = ()
+        self._memo: dict[Term, Value] = {}
+
+    def __call__(self, term: Term) -> Value:
+        if term not in self._memo:
+            self._memo[term] = self._read(term)
+        return self._memo[term]
+
+    def _read(self, t: Term) -> Value:
+        if t.op == "const":
+            return bool(t.value) if t.sort is Sort.BOOL else self.universe.literal(t.sort, terms.literal(t))
+        if t.op == "constant":
+            return self.universe.constants[str(t.value)]
+        if t.op in ("param", "bound"):
+            return self.binding[t].value
+        if t.op == "var":
+            return self._variable(t)
+        if t.op in ("forall", "exists"):
+            return self._quantified(t)
+        if t.op in ("first", "last"):
+            return self._extreme(t)
+        if t.op == "member":
+            replica, replicas = (self(a) for a in t.args)
+            proper = t.args[0] in self.binding or negated(equal(replica, self.universe.none))
+            return False if proper is False else both(proper, replicas.has(replica))
+        if t.op == "eq" and t.args[0].sort is Sort.SET:
+            return self._same_set(*(self(a) for a in t.args))
+        return _OPERATIONS[t.op](*(self(a) for a in t.args))
+
+    def _variable(self, t: Term) -> Value:
+        variable = self.state.variables[str(t.value)]
+        known = [a in self.binding and self.binding[a].index is i for a, i in zip(t.args, variable.per, strict=True)]
+        return self.state.read(variable.name, [self(a) for a in t.args], known)
+
+    def _at(self, bound: Term, value: Scalar, index: Index, *, quantified: bool = False) -> Reading:
+        inner = Reading(self.universe, self.indices, self.state, {**self.binding, bound: Bound(value, index)})
+        inner.definitions = self.definitions
+        inner._scope = (*self._scope, Bound(value, index)) if quantified else self._scope
+        return inner
+
+    def _quantified(self, t: Term) -> Truth:
+        (bound, body), index = t.args, self.indices[str(t.value)]
+        values = self.universe.values(index)
+        if values is not None:
+            parts = (self._at(bound, value, index)(body) for value in values)
+            return both(*parts) if t.op == "forall" else either(*parts)
+        x = self.universe.fresh(index)
+        inner, inside = self._at(bound, x, index, quantified=True)(body), self.universe.inside(index, x)
+        if t.op == "forall":
+            return inner if inner is True else z3.ForAll([x], as_formula(implied(inside, inner)))
+        return inner if inner is False else z3.Exists([x], as_formula(both(inside, inner)))
+
+    def _same_set(self, left: Replicas, right: Replicas) -> Truth:
+        index = self.indices["replica"]
+        values = self.universe.values(index)
+        if values is not None:
+            return both(*(equal(left.has(r), right.has(r)) for r in values))
+        x = self.universe.fresh(index)
+        same = equal(left.has(x), right.has(x))
+        return same if same is True else z3.ForAll([x], as_formula(implied(self.universe.inside(index, x), same)))
+
+    def _extreme(self, t: Term) -> Scalar:
+        bound, body, default = t.args
+        index = self.indices[str(t.value)]
+        values = self.universe.values(index)
+        chosen = self(default)
+        if values is not None:
+            # Built from the least preferred value outwards, so that the preferred one is asked first.
+            for value in reversed(values) if t.op == "first" else values:
+                chosen = choose(self._at(bound, value, index)(body), value, chosen)
+            return chosen
+        assert isinstance(self.universe, Unbounded)
+        found = self.universe.skolem(index, tuple(b.value for b in self._scope))
+        x = self.universe.fresh(index)
+        holds = self._at(bound, x, index, quantified=True)(body)
+        at_found = both(self.universe.inside(index, found), self._at(bound, found, index)(body))
+        nearer = found <= x if t.op == "first" else x <= found
+        self._define(
+            either(at_found, equal(found, chosen)),
+            z3.ForAll([x], as_formula(implied(both(self.universe.inside(index, x), holds), both(at_found, nearer)))),
+        )
+        return found
+
+    def _define(self, *axioms: Truth) -> None:
+        bound = [b.value for b in self._scope]
+        inside = both(*(self.universe.inside(b.index, b.value) for b in self._scope))
+        for axiom in axioms:
+            self.definitions.append(z3.ForAll(bound, implied(inside, axiom)) if bound else as_formula(axiom))
+
+
+_OPERATIONS: dict[str, Callable[..., Value]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "min": minimum,
+    "max": maximum,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "eq": equal,
+    "not": negated,
+    "and": both,
+    "or": either,
+    "ite": choose,
+    "with": lambda replicas, replica: replicas.with_member(replica),
+    "without": lambda replicas, replica: replicas.without_member(replica),
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One action with its parameters bound, from a state ``before``."""
+
+    before: SymbolicState
+    guards: Mapping[str, Truth]
+    after: SymbolicState
+    definitions: tuple[z3.BoolRef, ...]
+    """The axioms of the skolem values in guards and effect (none where every index is finite)."""
+
+    @property
+    def enabled(self) -> Truth:
+        """All guards."""
+        return both(*self.guards.values())
+
+
+class Interpreter:
+    """A traced protocol read in a universe: steps and invariants over any symbolic state."""
+
+    def __init__(self, traced: TracedProtocol, universe: Universe) -> None:
+        self.traced = traced
+        self.universe = universe
+        self.variables = traced.protocol.variables
+        self.indices = traced.protocol.indices
+
+    def reading(self, state: SymbolicState, binding: Binding) -> Reading:
+        """A reading of terms in a state."""
+        return Reading(self.universe, self.indices, state, binding)
+
+    def step(self, state: SymbolicState, action: str, params: Mapping[str, Scalar], *, canonical: bool = True) -> Step:
+        """One action. KeyError for an action that the variant does not have, ProtocolError for other parameters.
+
+        The first guard, ``parameters_in_range``, is there where a parameter is no literal. ``canonical`` gives
+        a cell that is dead in the state after the step its variable's dead value, as every engine does.
+        """
+        traced = self.traced.action(action)
+        if set(params) != set(traced.params):
+            raise ProtocolError(f"{action} takes {', '.join(traced.params)}, not {', '.join(params) or 'nothing'}")
+        binding = {
+            terms.node("param", (), index.sort, name): Bound(params[name], index)
+            for name, index in traced.params.items()
+        }
+        reading = self.reading(state, binding)
+        guards: dict[str, Truth] = {}
+        in_range = both(*(self.universe.inside(b.index, b.value) for b in binding.values()))
+        if in_range is not True:
+            guards["parameters_in_range"] = in_range
+        guards |= {name: reading(guard) for name, guard in traced.guards}
+        writes = [
+            (str(target.value), tuple(reading(a) for a in target.args), reading(value))
+            for target, value in traced.writes
+        ]
+        after = state.written(writes)
+        return Step(state, guards, self.canonical(after) if canonical else after, tuple(reading.definitions))
+
+    def canonical(self, state: SymbolicState) -> SymbolicState:
+        """The state with each dead cell at its variable's dead value. What is live is read in the state as given."""
+        functions = dict(state.functions)
+        for name in self.traced.live:
+            functions[name] = self._clear(state, self.variables[name])
+        return SymbolicState(self.universe, self.variables, functions)
+
+    def _clear(self, state: SymbolicState, variable: Variable) -> Function:
+        before = state.functions[variable.name]
+        dead = self.universe.literal(variable.values.sort, variable.dead)
+
+        def after(indices: tuple[Scalar, ...]) -> Value:
+            return choose(self.is_live(state, variable, indices), before(indices), dead)
+
+        return after
+
+    def is_live(self, state: SymbolicState, variable: Variable, indices: Sequence[Scalar]) -> Truth:
+        """Whether a cell, at indices in range, is live."""
+        if variable.live is None:
+            return True
+        bound, live = self.traced.live[variable.name]
+        binding = {b: Bound(v, i) for b, v, i in zip(bound, indices, variable.per, strict=True)}
+        reading = self.reading(state, binding)
+        condition = reading(live)
+        assert not reading.definitions
+        return condition
+
+    def type_ok_parts(self, state: SymbolicState, variable: Variable, indices: tuple[Scalar, ...]) -> list[Truth]:
+        """What ``type_ok`` says of one cell: a value of its domain; dead exactly where the cell is not live."""
+        value = state.read(variable.name, indices, [True] * len(indices))
+        sort = variable.values.sort
+        parts: list[Truth] = []
+        if sort is Sort.INT or (sort is Sort.REPLICA and isinstance(self.universe.none, int)):
+            low, high = self.universe.bounds(variable.values)
+            parts += [low <= value, value <= high]
+        if variable.live is not None:
+            live = self.is_live(state, variable, indices)
+            dead = self.universe.literal(sort, variable.dead)
+            if sort is Sort.INT:
+                parts.append(equal(live, negated(equal(value, dead))))
+            else:
+                reading = self.reading(state, {})
+                same = reading._same_set(value, dead) if sort is Sort.SET else equal(value, dead)
+                parts.append(either(live, same))
+        return parts

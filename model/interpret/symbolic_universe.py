@@ -1,0 +1,135 @@
+"""What indices range over in the symbolic interpreter: finitely many literals, or any number of anything.
+
+``Finite`` reads a protocol at finite constants: a replica is an int (NONE is -1), an index is a range, quantifiers
+are expanded. ``Unbounded`` reads it at all constants at once: replicas are an uninterpreted sort with one element
+``none`` that is no replica, offsets and epochs are all the naturals, constants are z3 integers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from itertools import count
+
+import z3
+
+from ..core.domains import Constants, Index, Values
+from ..core.errors import ProtocolError
+from ..core.terms import NONE, Sort
+from .symbolic_values import EMPTY, Replicas, Scalar, Truth, Value, both, either, equal
+
+
+class Universe(ABC):
+    """The reading of constants, literals and indices."""
+
+    none: Scalar
+    """The value of a REPLICA that names no replica."""
+
+    constants: Mapping[str, Scalar]
+    """The protocol's constants, ints or z3 integers."""
+
+    @abstractmethod
+    def values(self, index: Index) -> range | None:
+        """The values of an index where they are finitely many; None where they are not."""
+
+    @abstractmethod
+    def inside(self, index: Index, value: Scalar) -> Truth:
+        """Whether a value is in the range of an index."""
+
+    @abstractmethod
+    def fresh(self, index: Index) -> Scalar:
+        """A new z3 constant of the sort of an index, to be bound by a quantifier."""
+
+    @abstractmethod
+    def replica(self, number: int) -> Scalar:
+        """A literal REPLICA."""
+
+    @abstractmethod
+    def replicas(self, mask: int) -> Replicas:
+        """A literal SET, given as a bit mask."""
+
+    @abstractmethod
+    def sort(self, sort: Sort) -> z3.SortRef:
+        """The z3 sort of INT or REPLICA values."""
+
+    def literal(self, sort: Sort, value: int) -> Value:
+        """A literal of any sort."""
+        if sort is Sort.REPLICA:
+            return self.replica(value)
+        return self.replicas(value) if sort is Sort.SET else value
+
+    def bounds(self, values: Values) -> tuple[Scalar, Scalar]:
+        """The smallest and the largest INT of a value domain (they may depend on the constants)."""
+        return values.low(self.constants), values.high(self.constants)
+
+
+class Finite(Universe):
+    """A protocol at finite constants. Offsets and epochs stay mathematical integers; only their use is finite."""
+
+    none = NONE
+
+    def __init__(self, constants: Constants) -> None:
+        self.constants = dict(constants)
+
+    def values(self, index: Index) -> range:
+        return range(index.size(self.constants))
+
+    def inside(self, index: Index, value: Scalar) -> Truth:
+        return both(0 <= value, value < index.size(self.constants))
+
+    def fresh(self, index: Index) -> Scalar:
+        raise AssertionError(f"{index.name} is finite here, and expanded")
+
+    def replica(self, number: int) -> Scalar:
+        return number
+
+    def replicas(self, mask: int) -> Replicas:
+        numbers = [i for i in range(mask.bit_length()) if mask >> i & 1]
+        return Replicas(lambda r: either(*(equal(r, i) for i in numbers)))
+
+    def sort(self, sort: Sort) -> z3.SortRef:
+        assert sort in (Sort.INT, Sort.REPLICA)
+        return z3.IntSort()
+
+
+class Unbounded(Universe):
+    """A protocol with any number of replicas and no bound on offsets and epochs.
+
+    The names of bound constants are counted from zero in each universe, so that the same calls give the same text.
+    """
+
+    def __init__(self, constants: Mapping[str, object]) -> None:
+        self.replica_sort = z3.DeclareSort("Replica")
+        self.none = z3.Const("none", self.replica_sort)
+        self.constants = {name: z3.Int(name) for name in constants}
+        self._fresh = count()
+
+    def values(self, index: Index) -> None:  # noqa: ARG002 - no index is finite here
+        return None
+
+    def inside(self, index: Index, value: Scalar) -> Truth:
+        return value != self.none if index.sort is Sort.REPLICA else 0 <= value
+
+    def fresh(self, index: Index) -> Scalar:
+        return z3.Const(f"{index.name}!{next(self._fresh)}", self.sort(index.sort))
+
+    def skolem(self, index: Index, scope: tuple[Scalar, ...]) -> Scalar:
+        """A new value of an INT index that depends on the constants bound around it."""
+        name = f"{index.name}!at!{next(self._fresh)}"
+        if not scope:
+            return z3.Int(name)
+        return z3.Function(name, *(x.sort() for x in scope), z3.IntSort())(*scope)
+
+    def replica(self, number: int) -> Scalar:
+        if number != NONE:
+            raise ProtocolError(f"the text names replica {number}; among any number of replicas none has a number")
+        return self.none
+
+    def replicas(self, mask: int) -> Replicas:
+        if mask:
+            raise ProtocolError(f"the text names the set {mask:#b}; among any number of replicas only {{}} is literal")
+        return EMPTY
+
+    def sort(self, sort: Sort) -> z3.SortRef:
+        assert sort in (Sort.INT, Sort.REPLICA)
+        return z3.IntSort() if sort is Sort.INT else self.replica_sort
