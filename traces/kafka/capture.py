@@ -2,8 +2,7 @@
 
 What is kept: segments, the checkpoint files, ``partition.metadata``, ``meta.properties`` and, of
 ``__cluster_metadata-0``, the log, the snapshots and ``quorum-state``. What is not: index files, preallocated to 10 MiB
-each and rebuilt by Kafka from the segments, producer state snapshots, the cleaner's checkpoint, and lock and marker
-files.
+each and rebuilt by Kafka from the segments, producer state snapshots, the cleaner's checkpoint, and lock files.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ README = "README.md"
 
 _KEPT_NAMES = frozenset(
     {
+        ".kafka_cleanshutdown",
         "leader-epoch-checkpoint",
         "log-start-offset-checkpoint",
         "meta.properties",

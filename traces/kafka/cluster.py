@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import atexit
 import os
+import secrets
 import shutil
 import signal
 import socket
 import subprocess
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from ...model.core.errors import FencepostError
@@ -86,10 +88,20 @@ def wait_until(what: str, holds: Callable[[], bool], seconds: float = 60.0, paus
 
 
 def free_port() -> int:
-    """A TCP port that nothing on loopback listens at just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A TCP port that nothing on loopback listens at just now.
+
+    It is below the range from which Linux takes the ports of outgoing connections (32768 and up), so that none takes
+    it before the node listens there. Raises `RecordingError` when a hundred tries find none.
+    """
+    for _ in range(100):
+        port = 20000 + secrets.randbelow(12000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise RecordingError("found no free TCP port on 127.0.0.1 between 20000 and 32000")
 
 
 class Node:
@@ -219,7 +231,7 @@ class Cluster:
                 return b"Kafka Server started" in output.read()
 
         for node in nodes:
-            wait_until(f"{node.name} to start (it printed: see {node.log})", lambda n=node: started(n), seconds)  # type: ignore[misc]
+            wait_until(f"{node.name} to start", partial(started, node), seconds)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:

@@ -28,6 +28,9 @@ _LAYOUT = "1"
 # KRaft's dynamic quorums (KIP-853) and StorageTool's --standalone came with 3.9; the search for the newest starts here.
 _OLDEST = "4.0.0"
 _PRE_RELEASES = ".*-.*"  # Kafka's release candidates are named like 4.0.0-rc1
+# Plugins by version, so that tomorrow's release of one does not decide what is fetched, or how.
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+_UPDATE = "org.codehaus.mojo:versions-maven-plugin:2.18.0:update-properties"
 _OFFLINE = re.compile(
     r"UnknownHostException|Unknown host|Connection refused|Connect timed out|Network is unreachable"
     r"|Could not transfer artifact|offline mode|Temporary failure in name resolution",
@@ -91,7 +94,7 @@ def newest_release(timeout: float = 120.0) -> str:
         pom.write_text(_POM.format(version=_OLDEST), encoding="utf-8")
         _maven(
             scratch,
-            ["versions:update-properties", "-DgenerateBackupPoms=false", "-DincludeProperties=kafka.version",
+            [_UPDATE, "-DgenerateBackupPoms=false", "-DincludeProperties=kafka.version",
              f"-Dmaven.version.ignore={_PRE_RELEASES}"],
             "look up Kafka's newest release",
             timeout,
@@ -128,7 +131,7 @@ def fetch_kafka(version: str | None = None, cache: Path | None = None, timeout: 
         (scratch / "pom.xml").write_text(_POM.format(version=version), encoding="utf-8")
         _maven(
             scratch,
-            ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={scratch / 'lib'}"],
+            [_COPY, "-DincludeScope=runtime", f"-DoutputDirectory={scratch / 'lib'}"],
             f"fetch {ARTIFACT}:{version}",
             timeout,
         )
@@ -158,6 +161,7 @@ def _maven(directory: str | Path, goals: Sequence[str], purpose: str, timeout: f
     if done.returncode == 0:
         return
     errors = [line.removeprefix("[ERROR] ") for line in done.stdout.splitlines() if line.startswith("[ERROR] ")]
-    reason = errors[0] if errors else f"exit code {done.returncode}"
+    reason = errors[0].removesuffix(" -> [Help 1]") if errors else f"exit code {done.returncode}"
+    reason = reason[max(0, reason.rfind("Could not ")) :]  # Maven goes from the goal down to the cause
     what = "offline, " if _OFFLINE.search(done.stdout) else ""
     raise BadInput(f"{what}could not {purpose}: {reason}", "Maven", mend)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import importlib.metadata
 import random
-import shutil
 import signal
 import sys
 import tempfile
@@ -41,8 +40,8 @@ loopback), and recorded by
 The JVM was {jvm}.
 
 Each stage holds the data directories of all nodes at one instant: every process was stopped with SIGSTOP while they
-were copied. Index files, producer state snapshots, the cleaner's checkpoint, lock and marker files are left out; what
-is here is byte for byte what Kafka wrote. `corpus.json` says for each stage how each node stood and what its logs
+were copied. Index files, producer state snapshots, the cleaner's checkpoint and lock files are left out; what is here
+is byte for byte what Kafka wrote. `corpus.json` says for each stage how each node stood and what its logs
 held, which records were produced, and each file's size and SHA-256. A run with the same seed produces the same
 records; the ids and times that Kafka makes up itself differ.
 
@@ -73,7 +72,7 @@ def record(
 
     `seed` decides payloads and the cluster's id. `version` and `cache` are those of `maven.fetch_kafka`. With
     `keep_logs`, everything that the processes printed and their whole data directories stay in ``OUT.run``.
-    Raises `BadInput`, or `cluster.RecordingError`.
+    Raises `BadInput`, or `cluster.RecordingError` that names where those of the failed run are.
     """
     out = out.absolute()
     run = out.with_name(out.name + ".run")
@@ -100,9 +99,10 @@ def record(
                 scenario = Scenario(cluster, client, capture, seed, _say)
                 scenario.run()
         except Exception as failed:
-            _keep(home / "run", run)
+            kept = Path(tempfile.mkdtemp(prefix=f"{out.name}.failed-", dir=out.parent))
+            (home / "run").rename(kept / "run")
             if isinstance(failed, FencepostError):
-                raise RecordingError(f"{failed} (the nodes' output is in {run})") from failed
+                raise RecordingError(f"{failed} (the nodes' output is in {kept / 'run'})") from failed
             raise
         capture.finish(
             {
@@ -118,7 +118,7 @@ def record(
             readme(capture.stages, jars.version, jvm, seed),
         )
         if keep_logs:
-            _keep(home / "run", run)
+            (home / "run").rename(run)
         (home / "corpus").rename(out)
     _say(f"{out / MANIFEST}: {len(capture.stages)} stages in {time.monotonic() - began:.0f} s")
     return out
@@ -146,11 +146,6 @@ def cluster_id(seed: int) -> str:
     """A cluster id as ``StorageTool random-uuid`` makes them (16 bytes in URL-safe Base64), but from `seed`."""
     made = random.Random(f"cluster-{seed}").randbytes(15)  # noqa: S311 - a name, not a secret
     return base64.urlsafe_b64encode(b"F" + made).decode().rstrip("=")  # never a leading dash
-
-
-def _keep(run: Path, target: Path) -> None:
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.move(run, target)
 
 
 def _say(text: str) -> None:

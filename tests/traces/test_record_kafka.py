@@ -1,0 +1,163 @@
+"""The recorder, on a real cluster. Needs Maven, Kafka's artifacts, a JVM and py4j; takes one to two minutes."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from fencepost.model.core.errors import BadInput
+from fencepost.traces.jvm import java_binary
+from fencepost.traces.kafka.capture import MANIFEST, broker_directories, bundled_corpus, file_list, load_manifest
+from fencepost.traces.kafka.maven import fetch_kafka
+from fencepost.traces.kafka.record import cluster_id, record
+
+SEED = 7
+# The release of the committed corpus: a cache that has it makes these tests need no network at all.
+VERSION = "4.4.0"
+
+
+def why_not() -> str | None:
+    """The reason that nothing can be recorded here, or None."""
+    if importlib.util.find_spec("py4j") is None:
+        return "py4j is not installed (the extra 'spark' brings it)"
+    try:
+        java_binary()
+        fetch_kafka(VERSION, timeout=120)
+    except BadInput as missing:
+        return str(missing)
+    return None
+
+
+@pytest.fixture(scope="module")
+def kafka() -> None:
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(f"no recording: {reason}")
+
+
+@pytest.fixture(scope="module")
+def recorded(kafka: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    out = record(tmp_path_factory.mktemp("recorder") / "corpus", seed=SEED, version=VERSION)
+    left = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
+    assert left == [], "the recorder left processes behind"
+    return out
+
+
+def batches(corpus: Path, stage: str, partition: str) -> list[list[tuple[int, int, bytes]]]:
+    """Per broker, (offset, leader epoch, batch) of each batch of the only segment, read straight from the bytes."""
+    found = []
+    for home in broker_directories(corpus, stage):
+        data = (home / partition / "00000000000000000000.log").read_bytes()
+        log = []
+        while data:
+            offset, length, epoch = struct.unpack_from(">qii", data)
+            log.append((offset, epoch, data[: 12 + length]))
+            data = data[12 + length :]
+        found.append(log)
+    return found
+
+
+def epochs(corpus: Path, stage: str, partition: str) -> list[list[int]]:
+    return [[epoch for _, epoch, _ in log] for log in batches(corpus, stage, partition)]
+
+
+def test_the_manifest_is_that_of_the_run(recorded: Path) -> None:
+    manifest = load_manifest(recorded)
+    assert manifest["files"] == file_list(recorded)
+    assert (manifest["seed"], manifest["cluster_id"]) == (SEED, cluster_id(SEED))
+    assert manifest["kafka"]["version"] == VERSION
+    assert sum(entry["bytes"] for entry in manifest["files"]) + (recorded / MANIFEST).stat().st_size < 2_000_000
+    # Nothing else is left beside the corpus: no scratch, no run.
+    assert [path.name for path in recorded.parent.iterdir()] == [recorded.name]
+
+
+def test_the_clean_failover_has_two_epochs_at_one_offset(recorded: Path) -> None:
+    assert epochs(recorded, "1-steady", "orders-0") == [[0], [0], [0]]
+    assert epochs(recorded, "2-leader-killed", "orders-0") == [[0, 0], [0], [0]]
+    assert epochs(recorded, "3-clean-failover", "orders-0") == [[0, 0], [0, 1], [0, 1]]
+    assert epochs(recorded, "4-old-leader-back", "orders-0") == [[0, 1]] * 3
+
+
+def test_the_unclean_election_loses_a_committed_record(recorded: Path) -> None:
+    assert epochs(recorded, "5-lone-leader", "payments-0") == [[0], [0, 0], [0]]
+    assert epochs(recorded, "6-unclean-election", "payments-0") == [[0], [0, 0], [0, 2]]
+    assert epochs(recorded, "7-all-back", "payments-0") == [[0, 2]] * 3
+    stage = next(s for s in load_manifest(recorded)["stages"] if s["name"] == "6-unclean-election")
+    assert [stage["nodes"][f"broker-{id_}"]["high_watermarks"]["payments-0"] for id_ in (1, 2, 3)] == [1, 2, 2]
+    assert stage["partitions"]["payments-0"]["leader"] == 3
+    lost = batches(recorded, "6-unclean-election", "payments-0")[1][1][2]
+    for log in batches(recorded, "7-all-back", "payments-0"):
+        assert lost not in [batch for *_, batch in log]
+
+
+def test_a_seed_decides_the_records_and_another_seed_gives_others(recorded: Path) -> None:
+    bundled = load_manifest(bundled_corpus())
+    mine = load_manifest(recorded)
+    places = [(r["topic"], r["offset"], r["acks"], r["codec"], r.get("epoch")) for r in mine["produced"]]
+    assert places == [(r["topic"], r["offset"], r["acks"], r["codec"], r.get("epoch")) for r in bundled["produced"]]
+    assert [r["value"] for r in mine["produced"]] != [r["value"] for r in bundled["produced"]]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["SIGTERM", "SIGKILL"])
+def test_a_recorder_that_is_killed_leaves_no_process(kafka: None, tmp_path: Path, how: signal.Signals) -> None:
+    if how == signal.SIGKILL and shutil.which("setpriv") is None:
+        pytest.skip("setpriv (util-linux) is not installed: nothing ends the nodes of a recorder killed with SIGKILL")
+    command = [sys.executable, "-m", "fencepost.traces.kafka.record", "--version", VERSION, "--out"]
+    recorder = subprocess.Popen([*command, str(tmp_path / "out")], stderr=subprocess.DEVNULL)
+    try:
+        jvms: list[psutil.Process] = []
+        deadline = time.monotonic() + 60
+        # Four nodes and the client: the cluster is up or coming up.
+        while len([p for p in jvms if p.is_running() and "kafka.Kafka" in " ".join(p.cmdline())]) < 4:
+            assert recorder.poll() is None and time.monotonic() < deadline
+            time.sleep(0.2)
+            jvms = [p for p in psutil.Process(recorder.pid).children(recursive=True) if p.status() != "zombie"]
+        assert len(jvms) >= 5
+        recorder.send_signal(how)
+        code = recorder.wait(30)
+    finally:
+        recorder.kill()
+    assert code == (143 if how == signal.SIGTERM else -signal.SIGKILL)
+    _, alive = psutil.wait_procs(jvms, timeout=10)
+    assert alive == []
+    assert not (tmp_path / "out").exists()
+    if how == signal.SIGTERM:
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"taken": True}, "it exists already; name a new directory with --out"),
+        ({"JAVA_HOME": "/nowhere"}, "JAVA_HOME=/nowhere: no executable bin/java there"),
+        ({"version": "newest"}, "--version: 'newest' is not a version of Kafka"),
+    ],
+    ids=["taken", "no-jvm", "no-version"],
+)
+def test_bad_input_is_one_line_and_exit_2(tmp_path: Path, change: dict[str, object], says: str) -> None:
+    out = tmp_path / "out"
+    if change.get("taken"):
+        out.mkdir()
+    # None of these comes to running Kafka: a JVM that can say its version is enough.
+    java = tmp_path / "jvm" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho 'openjdk version \"0\"' >&2\n")
+    java.chmod(0o755)
+    environment = {**os.environ, "JAVA_HOME": str(change.get("JAVA_HOME", tmp_path / "jvm"))}
+    command = [sys.executable, "-m", "fencepost.traces.kafka.record", "--out", str(out)]
+    command += ["--version", str(change.get("version", VERSION))]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stdout == ""
