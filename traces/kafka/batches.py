@@ -300,7 +300,7 @@ class SegmentScan:
 
     def _broken_tail(self, position: int, what: str) -> int:
         """A batch that does not fit the file: a torn tail, unless valid batches follow."""
-        if self._window.all_zero(position):
+        if self._size - position >= HEADER_BYTES and self._window.all_zero(position):
             self._zero_tail(position)
             return self._size
         found = self._find(position + 1)

@@ -83,21 +83,23 @@ def _snappy(data: bytes, limit: int) -> bytes:
         pos += 4
         if length < 0 or length > len(data) - pos:
             raise CodecError(f"snappy: a block of {length} bytes where {len(data) - pos} are left")
-        part = _snappy_block(data[pos : pos + length], limit - total)
+        part = _snappy_block(data[pos : pos + length], limit, total)
         total += len(part)
         parts.append(part)
         pos += length
     return b"".join(parts)
 
 
-def _snappy_block(block: bytes, limit: int) -> bytes:
+def _snappy_block(block: bytes, limit: int, before: int = 0) -> bytes:
     try:
         size = int(cramjam.snappy.decompress_raw_len(block))
-        if size > limit:
+        if before + size > limit:
             raise CodecError(f"more than {limit} bytes when uncompressed")
         # 64 KB of raw snappy can not become more than 21 times as much: a larger claim is a lie.
         if size > 64 * len(block) + 64:
             raise CodecError(f"snappy: a block of {len(block)} bytes claims {size} uncompressed bytes")
+        if size == 0 and len(block) != 1:
+            raise CodecError(f"snappy: a block of {len(block)} bytes says that it is empty")
         out = bytearray(size)
         written = int(cramjam.snappy.decompress_raw_into(block, out)) if size else 0
     except cramjam.DecompressionError as error:

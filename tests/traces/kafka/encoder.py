@@ -1,0 +1,274 @@
+"""Writes the files of a Kafka broker byte by byte, for tests: valid ones, to plant faults in."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import cramjam
+import google_crc32c
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+CLUSTER = "Rj_brD27af2db7ETxjjJIw"
+TOPIC_ID = UUID("12345678-1234-4678-9234-567812345678")
+
+Headers = tuple[tuple[bytes, bytes | None], ...]
+
+
+def uvarint(value: int) -> bytes:
+    """Unsigned LEB128."""
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def varint(value: int) -> bytes:
+    """Zig-zag LEB128."""
+    return uvarint(value << 1 if value >= 0 else (-value << 1) - 1)
+
+
+def nullable(value: bytes | None) -> bytes:
+    """A field with its varint length, -1 for null."""
+    return varint(-1) if value is None else varint(len(value)) + value
+
+
+def record(
+    delta: int, key: bytes | None, value: bytes | None, headers: Headers = (), timestamp_delta: int = 0
+) -> bytes:
+    """One record of a v2 batch."""
+    body = b"\x00" + varint(timestamp_delta) + varint(delta) + nullable(key) + nullable(value)
+    body += varint(len(headers)) + b"".join(nullable(k) + nullable(v) for k, v in headers)
+    return varint(len(body)) + body
+
+
+def xerial(data: bytes, block: int = 32 << 10) -> bytes:
+    """Snappy in the framing of ``SnappyOutputStream``."""
+    out = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
+    for start in range(0, len(data), block):
+        part = bytes(cramjam.snappy.compress_raw(data[start : start + block]))
+        out += struct.pack(">i", len(part)) + part
+    return out
+
+
+CODECS = {
+    0: lambda data: data,
+    1: lambda data: bytes(cramjam.gzip.compress(data)),
+    2: xerial,
+    3: lambda data: bytes(cramjam.lz4.compress(data)),
+    4: lambda data: bytes(cramjam.zstd.compress(data)),
+}
+
+
+def raw_batch(
+    base: int,
+    payload: bytes,
+    count: int,
+    *,
+    epoch: int = 0,
+    attributes: int = 0,
+    last_delta: int | None = None,
+    magic: int = 2,
+    base_timestamp: int = 1_700_000_000_000,
+) -> bytes:
+    """A batch with a right CRC around any payload and count."""
+    last_delta = count - 1 if last_delta is None else last_delta
+    covered = struct.pack(">hiqqqhii", attributes, last_delta, base_timestamp, base_timestamp + 5, -1, -1, -1, count)
+    covered += payload
+    head = struct.pack(">qiibI", base, 9 + len(covered), epoch, magic, google_crc32c.value(covered))
+    return head + covered
+
+
+def batch(
+    base: int,
+    values: Sequence[bytes | None],
+    *,
+    epoch: int = 0,
+    codec: int = 0,
+    attributes: int = 0,
+    deltas: Sequence[int] | None = None,
+    headers: Headers = (),
+    keys: Sequence[bytes | None] | None = None,
+) -> bytes:
+    """A valid batch of records with the given values; ``deltas`` with holes make a compacted one."""
+    deltas = list(range(len(values))) if deltas is None else deltas
+    keys = [None] * len(values) if keys is None else keys
+    rows = zip(deltas, keys, values, strict=True)
+    payload = b"".join(record(delta, key, value, headers, delta) for delta, key, value in rows)
+    last = deltas[-1] if deltas else 0
+    return raw_batch(
+        base, CODECS[codec](payload), len(values), epoch=epoch, attributes=attributes | codec, last_delta=last
+    )
+
+
+def log(*epochs: int, start: int = 0, tag: str = "r") -> bytes:
+    """A log of one record a batch: the leader epoch of each record. Equal (offset, epoch, tag), equal payload."""
+    return b"".join(
+        batch(offset, [f"{tag}-{epoch}-{offset}".encode()], epoch=epoch)
+        for offset, epoch in enumerate(epochs, start=start)
+    )
+
+
+def cache_of(epochs: Iterable[int], start: int = 0) -> list[tuple[int, int]]:
+    """The epoch cache that belongs to ``log(*epochs)``."""
+    result: list[tuple[int, int]] = []
+    for offset, epoch in enumerate(epochs, start=start):
+        if not result or result[-1][0] != epoch:
+            result.append((epoch, offset))
+    return result
+
+
+def checkpoint(lines: Iterable[str]) -> str:
+    """A checkpoint file of version 0."""
+    lines = list(lines)
+    return "".join(f"{line}\n" for line in ["0", str(len(lines)), *lines])
+
+
+def topic_id_text(value: UUID) -> str:
+    """Kafka's base64 of a UUID."""
+    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+
+
+@dataclass
+class Partition:
+    """One partition's files: segments by base offset, the epoch cache, and what the checkpoints say."""
+
+    segments: dict[int, bytes]
+    cache: list[tuple[int, int]] | None
+    high_watermark: int | None = None
+    log_start: int | None = None
+    topic_id: UUID | None = TOPIC_ID
+    snapshots: dict[tuple[int, int], bytes] = field(default_factory=dict)
+
+
+def partition(*epochs: int, hw: int | None = None, start: int = 0, tag: str = "r") -> Partition:
+    """A consistent partition whose records have these leader epochs; the high watermark is the LEO by default."""
+    end = start + len(epochs)
+    return Partition({start: log(*epochs, start=start, tag=tag)}, cache_of(epochs, start), end if hw is None else hw)
+
+
+def write_broker(
+    root: Path,
+    node: int,
+    partitions: dict[str, Partition],
+    *,
+    cluster: str = CLUSTER,
+    clean: bool = False,
+    quorum: dict[str, object] | None = None,
+) -> Path:
+    """Write a data directory; ``partitions`` by folder name. Gives the directory."""
+    root.mkdir(parents=True)
+    (root / "meta.properties").write_text(
+        f"#\n#Sat Nov 21 02:00:00 UTC 2026\nnode.id={node}\ndirectory.id=BJHo9cEqK2w\nversion=1\ncluster.id={cluster}\n"
+    )
+    marks: list[str] = []
+    starts: list[str] = []
+    for name, files in partitions.items():
+        folder = root / name
+        folder.mkdir()
+        topic, _, index = name.rpartition("-")
+        for base, data in files.segments.items():
+            (folder / f"{base:020d}.log").write_bytes(data)
+        if files.cache is not None:
+            (folder / "leader-epoch-checkpoint").write_text(checkpoint(f"{e} {o}" for e, o in files.cache))
+        if files.topic_id is not None:
+            text = f"version: 0\ntopic_id: {topic_id_text(files.topic_id)}"
+            (folder / "partition.metadata").write_text(text)
+        for (end, epoch), data in files.snapshots.items():
+            (folder / f"{end:020d}-{epoch:010d}.checkpoint").write_bytes(data)
+        if files.high_watermark is not None:
+            marks.append(f"{topic} {index} {files.high_watermark}")
+        if files.log_start is not None:
+            starts.append(f"{topic} {index} {files.log_start}")
+        if topic == "__cluster_metadata" and quorum is not None:
+            (folder / "quorum-state").write_text(json.dumps(quorum))
+    (root / "replication-offset-checkpoint").write_text(checkpoint(marks))
+    (root / "log-start-offset-checkpoint").write_text(checkpoint(starts))
+    (root / "recovery-point-offset-checkpoint").write_text(checkpoint([]))
+    if clean:
+        (root / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+    return root
+
+
+# -- the controller's records -------------------------------------------------------------------------------------
+
+
+def compact_string(text: str) -> bytes:
+    """A compact string."""
+    return uvarint(len(text.encode()) + 1) + text.encode()
+
+
+def compact_ints(values: Sequence[int]) -> bytes:
+    """A compact array of int32."""
+    return uvarint(len(values) + 1) + b"".join(struct.pack(">i", value) for value in values)
+
+
+def metadata_value(api_key: int, body: bytes, tagged: dict[int, bytes] | None = None, version: int = 0) -> bytes:
+    """The value of a metadata record: frame, type, version, message, tagged fields."""
+    tail = uvarint(len(tagged or {}))
+    for tag, data in sorted((tagged or {}).items()):
+        tail += uvarint(tag) + uvarint(len(data)) + data
+    return uvarint(1) + uvarint(api_key) + uvarint(version) + body + tail
+
+
+def topic_record(name: str, topic_id: UUID = TOPIC_ID) -> bytes:
+    """TopicRecord."""
+    return metadata_value(2, compact_string(name) + topic_id.bytes)
+
+
+def partition_record(
+    replicas: Sequence[int],
+    isr: Sequence[int],
+    leader: int,
+    leader_epoch: int = 0,
+    partition_index: int = 0,
+    topic_id: UUID = TOPIC_ID,
+) -> bytes:
+    """PartitionRecord, version 1."""
+    body = struct.pack(">i", partition_index) + topic_id.bytes + compact_ints(replicas) + compact_ints(isr)
+    body += compact_ints([]) + compact_ints([]) + struct.pack(">iii", leader, leader_epoch, 0)
+    body += uvarint(len(replicas) + 1) + bytes(16 * len(replicas))
+    return metadata_value(3, body, version=1)
+
+
+def partition_change(
+    *,
+    isr: Sequence[int] | None = None,
+    leader: int | None = None,
+    partition_index: int = 0,
+    topic_id: UUID = TOPIC_ID,
+) -> bytes:
+    """PartitionChangeRecord: naming a leader raises the leader epoch by one."""
+    tagged: dict[int, bytes] = {}
+    if isr is not None:
+        tagged[0] = compact_ints(isr)
+    if leader is not None:
+        tagged[1] = struct.pack(">i", leader)
+    return metadata_value(5, struct.pack(">i", partition_index) + topic_id.bytes, tagged)
+
+
+def config_record(topic: str, name: str, value: str | None) -> bytes:
+    """ConfigRecord of a topic."""
+    body = b"\x02" + compact_string(topic) + compact_string(name)
+    return metadata_value(4, body + (b"\x00" if value is None else compact_string(value)))
+
+
+def metadata_log(values: Sequence[bytes], *, epoch: int = 1, leader: int = 100, base: int = 0) -> bytes:
+    """A metadata log: the quorum leader's control record, then one batch with the given values."""
+    change = struct.pack(">hhi", 0, 0, leader) + uvarint(1) + uvarint(1) + b"\x00"
+    control = batch(base, [change], epoch=epoch, attributes=0x20, keys=[struct.pack(">hh", 0, 2)])
+    return control + (batch(base + 1, values, epoch=epoch) if values else b"")
+
+
+def metadata_partition(values: Sequence[bytes], *, epoch: int = 1) -> Partition:
+    """A consistent ``__cluster_metadata-0`` with no snapshot."""
+    return Partition({0: metadata_log(values, epoch=epoch)}, [(epoch, 0)], None, topic_id=None)
