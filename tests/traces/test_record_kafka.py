@@ -135,6 +135,29 @@ def test_a_recorder_that_is_killed_leaves_no_process(kafka: None, tmp_path: Path
         assert list(tmp_path.iterdir()) == []
 
 
+def hollow_jvm(tmp_path: Path) -> Path:
+    """A JAVA_HOME whose java says a version and runs nothing."""
+    java = tmp_path / "jvm" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho 'openjdk version \"0\"' >&2\n")
+    java.chmod(0o755)
+    return tmp_path / "jvm"
+
+
+def test_a_failed_recording_leaves_no_corpus_and_says_where_its_output_is(kafka: None, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "fencepost.traces.kafka.record", "--version", VERSION, "--out", str(out)]
+    environment = {**os.environ, "JAVA_HOME": str(hollow_jvm(tmp_path))}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    assert done.returncode == 3
+    error = done.stderr.splitlines()[-1]
+    (kept,) = tmp_path.glob("out.failed-*")
+    assert "the client's JVM did not start" in error
+    assert error.endswith(f"(the nodes' output is in {kept / 'run'})")
+    assert (kept / "run" / "client.out").is_file()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["jvm", kept.name]
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -149,11 +172,7 @@ def test_bad_input_is_one_line_and_exit_2(tmp_path: Path, change: dict[str, obje
     if change.get("taken"):
         out.mkdir()
     # None of these comes to running Kafka: a JVM that can say its version is enough.
-    java = tmp_path / "jvm" / "bin" / "java"
-    java.parent.mkdir(parents=True)
-    java.write_text("#!/bin/sh\necho 'openjdk version \"0\"' >&2\n")
-    java.chmod(0o755)
-    environment = {**os.environ, "JAVA_HOME": str(change.get("JAVA_HOME", tmp_path / "jvm"))}
+    environment = {**os.environ, "JAVA_HOME": str(change.get("JAVA_HOME", hollow_jvm(tmp_path)))}
     command = [sys.executable, "-m", "fencepost.traces.kafka.record", "--out", str(out)]
     command += ["--version", str(change.get("version", VERSION))]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)

@@ -61,9 +61,8 @@ class Client:
                     redirect_stderr=log, return_proc=True,
                 )  # fmt: skip
         except ValueError as failed:  # the JVM printed no port
-            raise RecordingError(
-                f"the client's JVM did not start: {output.read_text(errors='replace')[-500:]}"
-            ) from failed
+            said = " | ".join(output.read_text(errors="replace").splitlines()[-5:]) or "(nothing printed)"
+            raise RecordingError(f"the client's JVM did not start: {said}") from failed
         parameters = gateway.GatewayParameters(port=port, auth_token=token, auto_convert=True)
         self._gateway: Any = gateway.JavaGateway(gateway_parameters=parameters)
         self._kafka: Any = self._gateway.jvm.org.apache.kafka
