@@ -15,7 +15,8 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from ..model.core.errors import BadInput
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Json: TypeAlias = "bool | int | float | str | list[Json] | tuple[Json, ...] | dict[str, Json] | None"
+"""A JSON value. A tuple is a list to JSON, and becomes one in a ``Moment`` and in a ``Call``."""
 Verdict: TypeAlias = Literal["holds", "violated", "unknown"]
 VERDICTS: Final[tuple[Verdict, ...]] = ("holds", "violated", "unknown")
 
@@ -42,6 +43,9 @@ class Call:
 
     action: str
     params: Mapping[str, Json] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "params", _plain(self.params))
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,10 @@ class Moment:
     enabled: tuple[Call, ...] = ()
     broken: tuple[Breach, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "params", _plain(self.params))
+        object.__setattr__(self, "state", _plain(self.state))
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,13 @@ def test_json_round_trip() -> None:
         assert from_json(to_json(told)) == told
 
 
+def test_a_tuple_is_a_list_to_json() -> None:
+    one = Moment(0, "act", {"isr": (0, 1)}, {"isr[0]": (0, 1)}, (Call("act", {"isr": (1,)}),))
+    told = story(moments=(one,))
+    assert told.moments[0].state == {"isr[0]": [0, 1]}
+    assert from_json(to_json(told)) == told
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),

@@ -68,7 +68,7 @@ def words(value: Json) -> str:
         return "none"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return "{" + ", ".join(words(each) for each in value) + "}"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{printable(key)}: {words(each)}" for key, each in value.items()) + "}"
@@ -148,17 +148,15 @@ def messages(story: Story, moment: Moment) -> tuple[tuple[int, tuple[Value, ...]
     view, state = story.view, moment.state
     if view.per_epoch_end is None:
         return ()
-    return tuple(
-        (
-            epoch,
-            tuple(
-                Value(printable(view.label(name)), words(state[f"{name}[{epoch}]"]), f"{name}[{epoch}]")
-                for name in view.per_epoch
-                if f"{name}[{epoch}]" in state
-            ),
+    live = {
+        epoch: tuple(
+            Value(printable(view.label(name)), words(state[f"{name}[{epoch}]"]), f"{name}[{epoch}]")
+            for name in view.per_epoch
+            if f"{name}[{epoch}]" in state
         )
         for epoch in range(number(state.get(view.per_epoch_end)) or 0)
-    )
+    }
+    return tuple((epoch, values) for epoch, values in live.items() if values)
 
 
 def other_values(story: Story, moment: Moment) -> tuple[Value, ...]:

@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from .lanes import (
+    Record,
     ReplicaLane,
     Value,
     call_words,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from ..story import Breach, Moment, Story
 
 WIDTH: Final = 80
+SINGLY: Final = 8
+"""Up to this many records a log is drawn record by record."""
 _EPOCH_STYLES: Final = ("cyan", "yellow", "green", "magenta", "blue", "red")
 _VERDICT_STYLES: Final = {"holds": "bold green", "violated": "bold red", "unknown": "bold yellow"}
 
@@ -62,7 +65,10 @@ def story_renderable(story: Story, *, enabled: bool = False) -> RenderableType:
 
 
 def log_strip(lane: ReplicaLane) -> Text:
-    """``0: [0@e0 1@e0|2@e1]``: the replica, its records from the start offset on, ``|`` the high watermark."""
+    """``0: [0@e0 1@e0|2@e1]``: the replica, its records from the start offset on, ``|`` the high watermark.
+
+    In a log of more than ``SINGLY`` records, successive ids of one epoch are drawn together: ``0..9@e0``.
+    """
     text = Text(f"{lane.replica}: ")
     if lane.end is None:
         return text.append("no log")
@@ -72,19 +78,41 @@ def log_strip(lane: ReplicaLane) -> Text:
     text.append("[")
     if mark is not None and mark <= lane.start:
         text.append("|", style="bold")
-    for position, record in enumerate(lane.records):
-        marked = mark is not None and lane.start < record.offset == mark
+    for position, run in enumerate(_runs(lane)):
+        first, last = run[0], run[-1]
         if position:
-            text.append("|" if marked else " ", style="bold" if marked else "")
-        epoch = record.epoch
+            text.append("|" if first.offset == mark else " ", style="bold")
+        epoch = first.epoch
         style = _EPOCH_STYLES[epoch % len(_EPOCH_STYLES)] if isinstance(epoch, int) and epoch >= 0 else ""
-        text.append(record_words(record.id, record.epoch), style=style)
+        if len(run) > 1:
+            text.append(f"{words(first.id)}..", style=style)
+        text.append(record_words(last.id, epoch), style=style)
     if mark is not None and lane.records and mark >= lane.end:
         text.append("|", style="bold")
     text.append("]")
     if mark is not None and not lane.start <= mark <= lane.end:
         text.append(f" high watermark {mark} is outside")
     return text
+
+
+def _runs(lane: ReplicaLane) -> list[list[Record]]:
+    """The records, each alone, or in a long log those together that differ only by counting up."""
+    runs: list[list[Record]] = []
+    for record in lane.records:
+        last = runs[-1][-1] if runs else None
+        if (
+            len(lane.records) > SINGLY
+            and last is not None
+            and record.offset != lane.high_watermark
+            and record.epoch == last.epoch
+            and isinstance(record.id, int)
+            and isinstance(last.id, int)
+            and record.id == last.id + 1
+        ):
+            runs[-1].append(record)
+        else:
+            runs.append([record])
+    return runs
 
 
 def _head(story: Story) -> Text:

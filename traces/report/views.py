@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from ..story import CONTROLLER, LogView, Route
@@ -53,9 +54,22 @@ FENCING: Final = LogView(
 )
 """KIP-320's replicas. A LeaderAndIsr request travels from the step that sent it to the step that takes it up."""
 
+UNCONSULTED: Final = replace(
+    FENCING,
+    routes={
+        **FENCING.routes,
+        "become_follower": replace(FENCING.routes["become_follower"], consults=None),
+    },
+)
+"""The variants in which a new follower does not look at its leader's log before it cuts its own, if it does."""
+
 VIEWS: Final[dict[str, LogView]] = {"fencing": FENCING}
+VARIANT_VIEWS: Final[dict[tuple[str, str], LogView]] = {
+    ("fencing", "truncate-to-hw"): UNCONSULTED,
+    ("fencing", "kip-320-first-try"): UNCONSULTED,
+}
 
 
-def view_of(protocol: str) -> LogView:
-    """The layout of ``protocol``; an empty one, which shows plain variables, when nobody has drawn it yet."""
-    return VIEWS.get(protocol, LogView())
+def view_of(protocol: str, variant: str = "") -> LogView:
+    """The layout of a protocol's variant; an empty one, which shows plain variables, when there is none yet."""
+    return VARIANT_VIEWS.get((protocol, variant)) or VIEWS.get(protocol, LogView())

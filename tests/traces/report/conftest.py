@@ -1,4 +1,4 @@
-"""Two recorded runs: exact paths of the fencing model at replicas=3, log_size=2, found by breadth-first search."""
+"""Two runs of the fencing model at replicas=3, log_size=2: paths chosen by hand, every state of them computed."""
 
 from __future__ import annotations
 

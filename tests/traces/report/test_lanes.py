@@ -41,14 +41,25 @@ def test_the_cells_of_a_record_are_told_as_one_change(lost_record: Story) -> Non
     assert ("log[2][0]", "0@e0", "empty") in readable_changes(lost_record, 12)
 
 
-def test_a_request_starts_where_it_was_sent(lost_record: Story) -> None:
+def test_a_request_starts_where_it_was_sent(lost_record: Story, lasso: Story) -> None:
     adopted = arrow(lost_record, 12)
     assert adopted is not None
-    assert (adopted.source, adopted.target, adopted.from_index, adopted.consults) == (CONTROLLER, 2, 9, 1)
+    assert (adopted.source, adopted.target, adopted.from_index, adopted.consults) == (CONTROLLER, 2, 9, None)
+    fenced = arrow(lasso, 3)
+    assert fenced is not None
+    assert (fenced.source, fenced.target, fenced.from_index, fenced.consults) == (CONTROLLER, 1, 1, 0)
     fetch = arrow(lost_record, 6)
     assert fetch is not None
     assert (fetch.source, fetch.target, fetch.from_index, fetch.consults) == (0, 1, 6, None)
     assert arrow(lost_record, 0) is None
+
+
+def test_a_message_that_was_sent_twice_starts_at_the_later_sending(lost_record: Story) -> None:
+    moments = list(lost_record.moments)
+    moments[3] = replace(moments[3], state={**moments[3].state, "request_leader[1]": 2})
+    adopted = arrow(replace(lost_record, moments=tuple(moments)), 12)
+    assert adopted is not None
+    assert adopted.from_index == 9
 
 
 def test_an_arrow_to_a_replica_that_is_not_there_is_not_drawn(lost_record: Story) -> None:

@@ -125,7 +125,7 @@ def test_what_the_script_is_given(lost_record: Story) -> None:
     moments = shown["moments"]
     assert isinstance(moments, list)
     last = json.loads(json.dumps(moments[12]))
-    assert last["route"] == {"source": "@controller", "target": 2, "from": 9, "consults": 1}
+    assert last["route"] == {"source": "@controller", "target": 2, "from": 9, "consults": None}
     assert ["log[2][0]", "0@e0", "empty"] in last["changes"]
     assert [each["invariant"] for each in last["broken"]] == ["weak_isr", "strong_isr"]
     eighth = json.loads(json.dumps(moments[8]))

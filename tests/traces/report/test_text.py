@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fencepost.traces.report.lanes import ReplicaLane, replica_lane
+from fencepost.traces.report.lanes import Record, ReplicaLane, replica_lane
 from fencepost.traces.report.text import log_strip, print_story, render_text
 from fencepost.traces.story import Breach, Call, Moment, Story
 from rich.console import Console
@@ -88,6 +88,17 @@ def test_strips_of_other_logs(lost_record: Story) -> None:
     assert log_strip(cut).plain == "1: from 1 [|1@e1]"
     none = ReplicaLane(0, "", False, None, 0, None, None, (), ())
     assert log_strip(none).plain == "0: no log"
+
+
+def test_a_long_log_is_drawn_in_runs_of_one_epoch(lost_record: Story) -> None:
+    def record(offset: int, epoch: int) -> Record:
+        return Record(offset, 100 + offset, epoch, ())
+
+    records = tuple(record(offset, 0 if offset < 7 else 1) for offset in range(10))
+    lane = ReplicaLane(0, "", False, None, 0, 10, 5, records, ())
+    assert log_strip(lane).plain == "0: [100..104@e0|105..106@e0 107..109@e1]"
+    skip = replace(lane, records=(*records[:3], replace(records[3], id=900), *records[4:]))
+    assert log_strip(skip).plain == "0: [100..102@e0 900@e0 104@e0|105..106@e0 107..109@e1]"
 
 
 def test_hostile_strings_steer_nothing(lost_record: Story) -> None:

@@ -15,10 +15,12 @@
   const colour = (epoch) => (epoch === null || epoch < 0 ? EPOCHS[7] : EPOCHS[epoch % 7]);
 
   /* Geometry of the diagram, in pixels. */
-  const CELL = 32, STRIP = 17, HEAD = 66, CONTROLLER_LANE = 58, REPLICA_LANE = story.hasLogs ? 82 : 58, SHOWN = 5;
+  const STRIP = 17, HEAD = 66, CONTROLLER_LANE = 58, REPLICA_LANE = story.hasLogs ? 82 : 58, SHOWN = 5;
   const FOOT = 34, MARGIN = 48;
   /* A short run is spread over the page, a long one scrolls. */
   const room = Math.floor((byId("scroll").clientWidth - MARGIN) / moments.length);
+  const widest = Math.max(0, ...moments.flatMap((m) => m.replicas.flatMap((r) => r.records.map((c) => c.text.length))));
+  const LETTERS = Math.min(10, Math.max(4, widest)), CELL = LETTERS * 6.1 + 8;
   const longest = Math.max(0, ...moments.flatMap((m) => m.replicas.map((r) => r.records.length)));
   const COLUMN = Math.max(96, Math.min(longest, SHOWN) * CELL + 30, Math.min(150, room));
   const lanes = [...(story.hasController ? [CONTROLLER] : []), ...story.replicas];
@@ -46,6 +48,7 @@
     node.append(...children.filter((child) => child !== null && child !== undefined));
     return node;
   }
+  const short = (text, letters) => (text.length > letters ? text.slice(0, letters - 1) + "\u2026" : text);
   const title = (m) => (m.action === null ? "initial state" : `${m.action}(${m.params})`);
   const lane = (index, replica) => moments[index].replicas.find((each) => each.replica === replica);
   const shape = (l) => JSON.stringify([l.start, l.end, l.hw, l.records.map((r) => r.text)]);
@@ -58,7 +61,7 @@
       lines[lines.length - 1] += part;
     }
     if (lines.length > 3) lines.splice(2, lines.length, "\u2026");
-    return lines.map((line) => (line.length > COLUMN / 6.1 ? line.slice(0, COLUMN / 6.1 - 1) + "\u2026" : line));
+    return lines.map((line) => short(line, Math.floor(COLUMN / 6.1)));
   }
 
   function diagram() {
@@ -149,7 +152,7 @@
       const place = left + (at + (cut ? 1 : 0)) * CELL;
       svg("rect", { class: "record", x: place, y: top, width: CELL, height: STRIP, fill }, parent);
       const middle = { x: place + CELL / 2, y: top + 12 };
-      const text = svg("text", { class: "on-record", ...middle }, parent, record.text.slice(0, 5));
+      const text = svg("text", { class: "on-record", ...middle }, parent, short(record.text, LETTERS));
       text.style.setProperty("--on", ink);
     });
     if (log.hw === null) return;
@@ -244,7 +247,7 @@
     for (const record of ghosts) {
       svg("text", { class: "offset", x: at(record.offset) + W / 2, y: 12 }, root, String(record.offset));
       svg("rect", { class: "ghost", x: at(record.offset) + 2, y: TOP + 2, width: W - 4, height: H - 4 }, root);
-      svg("text", { class: "gone", x: at(record.offset) + W / 2, y: TOP + 19 }, root, record.text.slice(0, 7));
+      svg("text", { class: "gone", x: at(record.offset) + W / 2, y: TOP + 19 }, root, short(record.text, 7));
       svg("text", { class: "gone", x: at(record.offset) + W / 2, y: TOP + 33 }, root, "cut off");
     }
     for (const record of now.records) {
@@ -258,7 +261,7 @@
         x: at(record.offset) + 1.5, y: TOP + 1.5, width: W - 3, height: H - 3, fill,
       }, root);
       const big = svg("text", { class: "big", x: at(record.offset) + W / 2, y: TOP + 20 }, root,
-        record.id === null ? record.text.slice(0, 5) : record.id.slice(0, 5));
+        short(record.id === null ? record.text : record.id, 5));
       const small = svg("text", { class: "epoch", x: at(record.offset) + W / 2, y: TOP + 35 }, root,
         record.epoch === null || record.id === null ? "" : `e${record.epoch}`);
       for (const text of [big, small]) text.style.setProperty("--on", ink);
@@ -350,6 +353,7 @@
       if (call.taken) item.append(html("span", { class: "hidden" }, " (taken)"));
       return item;
     }));
+    if (!m.enabled.length) byId("enabled").append(html("li", {}, "no action is recorded as enabled"));
     const first = (each) => (each.invariant === story.violated ? 0 : 1);
     const alarms = [...m.broken].sort((a, b) => first(a) - first(b)).map((each) => html("div", {},
       html("b", {}, each.invariant), " does not hold here",
@@ -408,7 +412,6 @@
 
   function onKey(event) {
     if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || event.defaultPrevented) return;
-    if (event.target === byId("slider")) return;
     const target = { ArrowLeft: current - 1, ArrowRight: current + 1, Home: 0, End: last }[event.key];
     if (target === undefined) return;
     event.preventDefault();
