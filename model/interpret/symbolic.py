@@ -9,7 +9,6 @@ parameters leave at most one successor.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from itertools import product
 
 import z3
@@ -32,6 +31,7 @@ class CellState:
     def __init__(self, layout: Layout, replicas: int, mark: str) -> None:
         self.layout = layout
         self.cells: list[Constant] = [_constants(cell, replicas, mark) for cell in layout.cells]
+        self._kept: dict[tuple[int, int], tuple[list[z3.ExprRef], list[z3.Ast]]] = {}
 
     def encode(self, state: State) -> list[tuple[z3.ExprRef, z3.ExprRef]]:
         """Pairs (constant, literal), as ``z3.substitute`` takes them.
@@ -42,15 +42,26 @@ class CellState:
 
     def literals(self, state: State) -> list[z3.ExprRef]:
         """The literals of a state, one for each constant, in the order of the cells."""
-        found: list[z3.ExprRef] = []
-        for cell, constants, value in zip(self.layout.cells, self.cells, state, strict=True):
-            if cell.variable.values.sort is not Sort.SET:
-                found.append(_number(value))
-                continue
-            if not 0 <= value < 1 << len(constants):
-                raise ValueError(f"{cell.name} holds {value:#b}, and there are {len(constants)} replicas")
-            found += [_bool(bool(value >> i & 1)) for i in range(len(constants))]
+        return [x for cell, value in zip(self.layout.cells, state, strict=True) for x in self._literals(cell, value)]
+
+    def handles(self, state: State) -> list[z3.Ast]:
+        """The same literals as z3's own handles; this object keeps them alive."""
+        found: list[z3.Ast] = []
+        for number, value in enumerate(state):
+            kept = self._kept.get((number, value))
+            if kept is None:
+                literals = self._literals(self.layout.cells[number], value)
+                kept = self._kept[number, value] = (literals, [x.as_ast() for x in literals])
+            found += kept[1]
         return found
+
+    def _literals(self, cell: Cell, value: int) -> list[z3.ExprRef]:
+        if cell.variable.values.sort is not Sort.SET:
+            return [z3.IntVal(value)]
+        members = len(self.cells[cell.number])
+        if not 0 <= value < 1 << members:
+            raise ValueError(f"{cell.name} holds {value:#b}, and there are {members} replicas")
+        return [z3.BoolVal(bool(value >> i & 1)) for i in range(members)]
 
     def equals(self, state: State) -> z3.BoolRef:
         """The formula that these constants hold this state."""
@@ -81,16 +92,6 @@ def _member(constants: Constant, replica: Scalar) -> Value:
     return either(*(both(equal(replica, i), constant) for i, constant in enumerate(constants)))
 
 
-@cache
-def _number(value: int) -> z3.ExprRef:
-    return z3.IntVal(value)
-
-
-@cache
-def _bool(value: bool) -> z3.ExprRef:
-    return z3.BoolVal(value)
-
-
 def _constants(cell: Cell, replicas: int, mark: str) -> Constant:
     name = cell.name + mark
     if cell.variable.values.sort is Sort.SET:
@@ -112,10 +113,12 @@ class Symbolic:
         replicas = self.constants.get("replicas", 0)
         self.pre = CellState(self.layout, replicas, "")
         self.post = CellState(self.layout, replicas, "'")
-        self._constants = [c for cells in (self.pre, self.post) for cell in cells.cells for c in cell]
+        constants = [c.as_ast() for cells in (self.pre, self.post) for cell in cells.cells for c in cell]
+        self._constants = (z3.Ast * len(constants))(*constants)
         self._state = self.state(self.pre)
         self._steps: dict[tuple[str, Params], Step] = {}
         self._relations: dict[tuple[str, Params], z3.BoolRef] = {}
+        self._invariants: dict[str, z3.BoolRef] = {}
 
     def state(self, cells: CellState) -> SymbolicState:
         """Cell constants as a symbolic state, to read invariants in or to step from."""
@@ -160,7 +163,13 @@ class Symbolic:
 
     def invariant(self, name: str, cells: CellState | None = None) -> z3.BoolRef:
         """An invariant over ``pre``, or over other cell constants. KeyError for a name that there is not."""
-        state = self._state if cells is None else self.state(cells)
+        if cells is not None:
+            return self._read_invariant(name, self.state(cells))
+        if name not in self._invariants:
+            self._invariants[name] = self._read_invariant(name, self._state)
+        return self._invariants[name]
+
+    def _read_invariant(self, name: str, state: SymbolicState) -> z3.BoolRef:
         if name == "type_ok":
             return as_formula(both(*(p for c in self.layout.cells for p in self._typed(state, c))))
         return as_formula(self.interpreter.reading(state, {})(self.traced.invariants[name]))
@@ -177,14 +186,11 @@ class Symbolic:
 
         True or False where nothing is left of it but that literal, None where z3 leaves more.
         """
-        kept = self.pre.literals(state) + ([] if after is None else self.post.literals(after))
-        source = self._constants[: len(kept)]
+        kept = self.pre.handles(state) + ([] if after is None else self.post.handles(after))
         # What z3.substitute does, less its check of each pair's sorts in Python: 10 times as fast for 50 constants.
-        handles = z3.Ast * len(kept)
         ctx = formula.ctx
-        left = handles(*(c.as_ast() for c in source))
-        right = handles(*(c.as_ast() for c in kept))
-        placed = z3.BoolRef(z3.Z3_substitute(ctx.ref(), formula.as_ast(), len(kept), left, right), ctx)
+        literals = (z3.Ast * len(kept))(*kept)
+        placed = z3.BoolRef(z3.Z3_substitute(ctx.ref(), formula.as_ast(), len(kept), self._constants, literals), ctx)
         simple = z3.simplify(placed)
         return True if z3.is_true(simple) else False if z3.is_false(simple) else None
 
