@@ -18,7 +18,7 @@ from ..core.ground import Cell, Layout, Params, State
 from ..core.protocol import TracedProtocol
 from ..core.terms import Sort
 from .symbolic_terms import Function, Interpreter, Step, SymbolicState
-from .symbolic_universe import Finite
+from .symbolic_universe import FiniteUniverse
 from .symbolic_values import Replicas, Scalar, Value, as_formula, both, choose, either, equal
 
 Constant = tuple[z3.ExprRef, ...]
@@ -109,12 +109,12 @@ class Symbolic:
         self.traced = traced
         self.constants = traced.protocol.check_constants(constants)
         self.layout = Layout(traced.protocol.variables, self.constants)
-        self.interpreter = Interpreter(traced, Finite(self.constants))
+        self.interpreter = Interpreter(traced, FiniteUniverse(self.constants))
         replicas = self.constants.get("replicas", 0)
         self.pre = CellState(self.layout, replicas, "")
         self.post = CellState(self.layout, replicas, "'")
-        constants = [c.as_ast() for cells in (self.pre, self.post) for cell in cells.cells for c in cell]
-        self._constants = (z3.Ast * len(constants))(*constants)
+        handles = [c.as_ast() for cells in (self.pre, self.post) for cell in cells.cells for c in cell]
+        self._constants = (z3.Ast * len(handles))(*handles)
         self._state = self.state(self.pre)
         self._steps: dict[tuple[str, Params], Step] = {}
         self._relations: dict[tuple[str, Params], z3.BoolRef] = {}

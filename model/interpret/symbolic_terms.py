@@ -18,7 +18,7 @@ from ..core.domains import Index, Variable
 from ..core.errors import ProtocolError
 from ..core.protocol import TracedProtocol
 from ..core.terms import Sort, Term
-from .symbolic_universe import Unbounded, Universe
+from .symbolic_universe import UnboundedUniverse, Universe
 from .symbolic_values import (
     Replicas,
     Scalar,
@@ -179,7 +179,7 @@ class Reading:
             for value in reversed(values) if t.op == "first" else values:
                 chosen = choose(self._at(bound, value, index)(body), value, chosen)
             return chosen
-        assert isinstance(self.universe, Unbounded)
+        assert isinstance(self.universe, UnboundedUniverse)
         found = self.universe.skolem(index, tuple(b.value for b in self._scope))
         x = self.universe.fresh(index)
         holds = self._at(bound, x, index, quantified=True)(body)

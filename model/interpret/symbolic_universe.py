@@ -1,7 +1,7 @@
 """What indices range over in the symbolic interpreter: finitely many literals, or any number of anything.
 
-``Finite`` reads a protocol at finite constants: a replica is an int (NONE is -1), an index is a range, quantifiers
-are expanded. ``Unbounded`` reads it at all constants at once: replicas are an uninterpreted sort with one element
+``FiniteUniverse`` reads a protocol at finite constants: a replica is an int (NONE is -1), an index is a range, quantifiers
+are expanded. ``UnboundedUniverse`` reads it at all constants at once: replicas are an uninterpreted sort with one element
 ``none`` that is no replica, offsets and epochs are all the naturals, constants are z3 integers.
 """
 
@@ -63,7 +63,7 @@ class Universe(ABC):
         return values.low(self.constants), values.high(self.constants)
 
 
-class Finite(Universe):
+class FiniteUniverse(Universe):
     """A protocol at finite constants. Offsets and epochs stay mathematical integers; only their use is finite."""
 
     none = NONE
@@ -92,7 +92,7 @@ class Finite(Universe):
         return z3.IntSort()
 
 
-class Unbounded(Universe):
+class UnboundedUniverse(Universe):
     """A protocol with any number of replicas and no bound on offsets and epochs.
 
     The names of bound constants are counted from zero in each universe, so that the same calls give the same text.
