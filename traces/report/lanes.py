@@ -244,6 +244,6 @@ def _sent_at(story: Story, index: int, route: Route) -> int:
     for name, value in story.moments[index].params.items():
         cell = cell.replace("{" + name + "}", words(value))
     for earlier in range(index - 1, 0, -1):
-        if any(change.cell == cell for change in story.changes(earlier)):
+        if story.moments[earlier - 1].state.get(cell) != story.moments[earlier].state.get(cell):
             return earlier
     return index

@@ -1,6 +1,6 @@
 """A story as one self-contained HTML page: no network, no inline handler, nothing that a trace could inject.
 
-The page holds the story as a JSON data block that ``templates/page.js`` draws with ``textContent`` only. Its
+The page holds the story as a JSON data block that ``page.js`` draws with ``textContent`` only. Its
 content security policy allows exactly the one script and the one style sheet in it, by their SHA-256.
 """
 
@@ -56,8 +56,8 @@ def render_page(story: Story) -> str:
 
 
 def asset(name: str) -> str:
-    """A file of ``templates/``, which ship with the package."""
-    return resources.files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+    """A template, style sheet or script beside this module; they ship with the package as its data."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def environment() -> Environment:
