@@ -174,7 +174,18 @@ def _cells(state: FrontierState) -> list[Text]:
         told.append(
             f"{variable} " + " ".join(f"[{' '.join(row)}]" if nested else " ".join(row) for row in values.values())
         )
-    return [Text("the state, by replica or epoch:", style="dim"), Text("; ".join(told), style="dim")]
+    return [Text("the state, by replica or epoch:", style="dim"), *(Text(line, style="dim") for line in _flow(told))]
+
+
+def _flow(items: list[str]) -> list[str]:
+    """Items side by side, as many to a line as an indented line takes, none broken in two."""
+    lines: list[str] = []
+    for item in items:
+        if lines and len(lines[-1]) + 3 + len(item) <= WIDTH - 2:
+            lines[-1] += "   " + item
+        else:
+            lines.append(item)
+    return lines
 
 
 def _indented(block: RenderableType) -> Padding:
