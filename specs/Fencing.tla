@@ -242,14 +242,14 @@ StrongIsr ==
 \* While there is a leader, it is a member of its ISR.
 LeaderInIsr == quorumState.leader # None => quorumState.leader \in quorumState.isr
 
-\* Epochs run out, so every run has a last election. If that gave the partition a leader, the leader in
-\* the end takes it up.
+\* Epochs run out, so every run has a last election: if that gives the partition a leader, then in the end
+\* the leader takes it up.
 FinalLeaderAdoptsEpoch ==
-    \A leader \in Replicas : <>[](quorumState.leader = leader) => <>[]TrueLeader(leader)
+    []<>(quorumState.leader = None \/ \E leader \in Replicas : TrueLeader(leader))
 
-\* And whatever is then in its log for good is in the end below its high watermark.
-FinalLeaderCommits ==
+\* A record in the log of the true leader is in the end below its high watermark, or there is another leader.
+FinalLeaderCommitsRecord ==
     \A leader \in Replicas, offset \in Offsets :
-        <>[](quorumState.leader = leader /\ offset < Leo(leader)) => <>[](offset < Hw(leader))
+        TrueLeader(leader) /\ offset < Leo(leader) ~> ~ TrueLeader(leader) \/ offset < Hw(leader)
 
 =============================================================================

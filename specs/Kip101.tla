@@ -51,4 +51,9 @@ KipFairness ==
 
 KipFairSpec == Spec /\ KipFairness
 
+\* And with followers that go on fetching.
+FairFetches == WF_vars(AnyFetch)
+
+FairFetchSpec == Spec /\ KipFairness /\ FairFetches
+
 =============================================================================

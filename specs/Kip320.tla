@@ -89,4 +89,18 @@ KipFairness ==
 
 KipFairSpec == Spec /\ KipFairness
 
+\* And with followers that go on fetching.
+FairFetches == WF_vars(AnyFetch)
+
+FairFetchSpec == Spec /\ KipFairness /\ FairFetches
+
+\* The least that FinalLeaderCommits needs: without any one of the four it fails.
+LeastFairness ==
+    /\ WF_vars(AnyBecomeLeader)
+    /\ WF_vars(AnyBecomeFollower)
+    /\ WF_vars(AnyFetch)
+    /\ WF_vars(AnyIncHighWatermark)
+
+LeastFairSpec == Spec /\ LeastFairness
+
 =============================================================================

@@ -98,11 +98,17 @@ Spec == Init /\ [][Next]_vars
 \* What the KIP's own model assumes to go on: nothing about fetches.
 KipFairness ==
     /\ SF_vars(AnyIncHighWatermark)
+    \* The KIP's model names here the unfenced LeaderExpandIsr, which is no step of this variant.
     /\ SF_vars(AnyExpandIsr)
     /\ SF_vars(AnyWrite)
     /\ WF_vars(AnyBecomeFollower)
     /\ WF_vars(AnyBecomeLeader)
 
 KipFairSpec == Spec /\ KipFairness
+
+\* And with followers that go on fetching, and truncating where a fetch is refused.
+FairFetches == WF_vars(AnyFetch) /\ WF_vars(AnyTruncate)
+
+FairFetchSpec == Spec /\ KipFairness /\ FairFetches
 
 =============================================================================

