@@ -2,19 +2,21 @@
 
 A leader is *final* when the controller never acts again: the quorum's leader and leader epoch are the same for
 ever. Nothing obliges the controller to act, so any leader may be the final one; the largest leader epoch of the
-constants need not be reached. Importing this module registers both properties on ``fencing``.
+constants need not be reached. Importing this module, or ``fencing`` from it,
+registers both properties on the protocol.
 
 **The final leader adopts its epoch.** It holds under the KIP's own fairness, and weak fairness of become_leader
 alone gives it: the request of the quorum's epoch stays, and it is the newest there is.
 
 **A record at the final leader is in the end committed.** It fails under the KIP's own fairness, which obliges
 nobody to fetch: the leader writes, the follower adopts the epoch and then does nothing, the ISR keeps it, and
-with that the high watermark stands still (the loop is stuttering). fairness of leader_inc_high_watermark does not help, because it is never enabled.
+with that the high watermark stands still; the loop is stuttering. Strong fairness of leader_inc_high_watermark
+does not help, because it is never enabled.
 
-With fair fetches it holds. For kip-320, weak fairness of four actions is enough for both properties, and for
-the second the last three of them, none of which can be left out: become_leader; become_follower, or a member of
-the ISR stays in an older epoch and its fetches are fenced; follower_fetch; leader_inc_high_watermark. Strong
-fairness is not needed there: in the last epoch logs only grow, so whoever can fetch can fetch until it is done.
+With fair fetches it holds. For kip-320, weak fairness of four actions is enough for it, and none of them can be
+left out: become_leader, or the leader stays in an older epoch; become_follower, or a member of the ISR does, and
+its fetches are fenced; follower_fetch; leader_inc_high_watermark. Strong fairness is not needed, because in the
+last epoch logs only grow: whoever can fetch can fetch until it is done. Nor need writes or ISR changes be fair.
 
 Fair ISR shrinks are no substitute. With two replicas they are enough, and only because the KIP's fairness of
 leader_inc_high_watermark is strong: the high watermark may rise only in the moments between a shrink and the next
@@ -36,6 +38,8 @@ from .core.algebra import Algebra, Value, View
 from .core.domains import REPLICA
 from .core.protocol import Fair, Form
 from .fencing import OFFSET, fencing
+
+__all__ = ["fencing"]
 
 # ``Spec`` of Kip320.tla and its four siblings; the TLA+ names differ by variant, the actions do not. Kip320FirstTry.tla
 # says SF of the old LeaderExpandIsr, which is no action of its ``Next``: here it is the variant's own.
@@ -77,9 +81,9 @@ def final_leader_adopts_epoch(k: Algebra, s: View) -> Value:
 def final_leader_commits_record(k: Algebra, s: View, leader: Value, offset: Value) -> tuple[Value, Value]:
     """A record at the final leader is in the end committed: the leader counts it below its high watermark.
 
-    TLA+, for each replica r and offset o: ``IsTrueLeader(r) /\\ o < leo[r] ~> ~IsTrueLeader(r) \\/ o < hw[r]``. The
-    leader has adopted its epoch; that it does is the other property. A true leader's log never shrinks, so the
-    record at an offset is the same from the write to the commit.
+    TLA+: ``\\A r, o : <>[](quorumState.leader = r /\\ o < leo[r]) => <>[](o < hw[r])``, written as a ``~>``: while r
+    leads and has something at the offset, it is committed in the end. A record that the leader truncates before it
+    adopts its epoch is none of this; after that its log never shrinks.
     """
-    leads = _true_leader(k, s, leader)
-    return k.all(leads, offset < s.leo[leader]), k.any(k.negate(leads), offset < s.hw[leader])
+    stays = k.all(s.quorum_leader == leader, offset < s.leo[leader])
+    return stays, k.any(k.negate(stays), offset < s.hw[leader])

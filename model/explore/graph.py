@@ -208,6 +208,9 @@ def _dot_attributes(attributes: dict[str, object]) -> str:
 
 
 def dot_string(text: str) -> str:
-    """A text as a quoted string of the DOT language. A newline becomes ``\\l``, which in a label ends a left-justified line."""
+    """A text as a quoted string of the DOT language.
+
+    A newline becomes ``\\l``, which in a label ends a left-justified line.
+    """
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(f"{part}\\l" for part in escaped.split("\n")) + '"' if "\n" in text else f'"{escaped}"'
