@@ -150,6 +150,15 @@ class FileWindow:
             start = 0
         return self._data[start : start + length]
 
+    def peek(self, position: int, length: int) -> bytes:
+        """Like ``get``, but a miss leaves the buffer where it is: for probing what a length field points at."""
+        length = min(length, self.size - position)
+        start = position - self._start
+        if length <= 0 or (start >= 0 and start + length <= len(self._data)):
+            return self.get(position, length)
+        self._file.seek(position)
+        return self._file.read(length)
+
     def all_zero(self, position: int) -> bool:
         """Whether every byte from ``position`` to the end is zero (a preallocated tail)."""
         step = _SMALL_STEP
@@ -285,7 +294,8 @@ class SegmentScan:
                 "check that this is a Kafka segment; copy it from another replica if so",
                 byte=position,
             )
-        return self._after(position, LENGTH_END + length) if length > 0 else self._resync(position + 1)
+        # Not by the length: what is no batch has no length either, and a false one could hide many batches.
+        return self._resync(position + 1)
 
     def _zero_tail(self, position: int) -> None:
         self._problems.add(
@@ -323,14 +333,22 @@ class SegmentScan:
         return self._size
 
     def _after(self, position: int, size: int) -> int:
-        """Where to go on after a batch that is left out: its end if a header stands there, else the next one."""
+        """Where to go on after a batch that is left out.
+
+        A valid batch at its end comes first: one inside it is the payload of a damaged record, not a batch of this
+        log. Otherwise its length may be the lie, so a valid batch inside it comes before a mere header at its end.
+        """
         following = position + size
-        if following == self._size or self._plausible(following):
+        plausible = self._plausible(following)
+        if plausible and self._valid(following):
             return following
+        if plausible or following == self._size:
+            found = self._find(position + 1, following)
+            return following if found is None else found
         return self._resync(position + 1)
 
     def _plausible(self, position: int) -> bool:
-        header = self._window.get(position, HEADER_BYTES)
+        header = self._window.peek(position, HEADER_BYTES)
         if len(header) < HEADER_BYTES:
             return False
         base_offset, length, _, magic = struct.unpack_from(">qiib", header)
@@ -354,15 +372,16 @@ class SegmentScan:
             )
         return self._size
 
-    def _find(self, position: int) -> int | None:
-        """The first byte from ``position`` on at which a batch with a valid CRC begins, within the budget."""
+    def _find(self, position: int, stop: int | None = None) -> int | None:
+        """The first byte in ``[position, stop)`` at which a batch with a valid CRC begins, within the budget."""
+        stop = self._size if stop is None else stop
         # The high bytes of the base offset are the same for all offsets that may follow here.
         low, high = struct.pack(">q", self.next_offset), struct.pack(">q", self._base + _RELATIVE_OFFSETS - 1)
         shared = next((i for i in range(8) if low[i] != high[i]), 8)
         pattern = re.compile(b"(?=" + re.escape(low[:shared]) + b".{%d}\x02)" % (16 - shared), re.DOTALL)
         step = _SMALL_STEP
-        while position < self._size:
-            chunk = self._window.get(position, step)
+        while position < stop:
+            chunk = self._window.get(position, min(step, stop + 16 - position))
             for match in pattern.finditer(chunk):
                 candidate = position + match.start()
                 if self._plausible(candidate) and self._valid(candidate):
@@ -376,10 +395,10 @@ class SegmentScan:
         return None
 
     def _valid(self, position: int) -> bool:
-        base_offset, length, _, _, crc, _, last_delta = struct.unpack(">qiibIhi", self._window.get(position, 27))
+        base_offset, length, _, _, crc, _, last_delta = struct.unpack(">qiibIhi", self._window.peek(position, 27))
         size = min(LENGTH_END + length, self._limits.batch_bytes + 1)
         self._resync_budget -= size
-        data = self._window.get(position, size)
+        data = self._window.peek(position, size)
         actual: int = google_crc32c.value(data[CRC_START:])
         in_segment: bool = last_delta >= 0 and base_offset + last_delta < self._base + _RELATIVE_OFFSETS
         return in_segment and actual == crc

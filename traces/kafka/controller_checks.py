@@ -77,6 +77,9 @@ def check_isr_agrees(subject: str, replicas: list[Replica], state: PartitionStat
     verdict: Verdict = _sure(image)
     for label, files in members:
         if files.log_end < bound:
+            if files.damaged:
+                verdict = "unknown"
+                continue
             message = (
                 f"{label} is in the ISR {list(state.isr)} with LEO {files.log_end}, below the high watermark {bound}"
             )
@@ -89,7 +92,9 @@ def check_isr_agrees(subject: str, replicas: list[Replica], state: PartitionStat
             verdict = "unknown"
     absent = len(state.isr) - len(members)
     missing = f"; {absent} more members are not among the directories" if absent else ""
-    return CheckResult(name, verdict, subject, f"{len(members)} members agree below {bound}{missing}")
+    if any(files.damaged for _, files in members):
+        missing += "; part of a log could not be read"
+    return CheckResult(name, verdict, subject, f"{len(members)} members, no disagreement below {bound}{missing}")
 
 
 def check_topic_ids(subject: str, replicas: list[Replica], image: MetadataImage | None) -> CheckResult:

@@ -157,10 +157,7 @@ def _words(divergence: Divergence) -> str:
     place = f"{divergence.a} and {divergence.b} differ at offset {difference.offset}"
     if difference.kind == "epoch":
         return f"{place}: leader epoch {difference.epochs[0]} against {difference.epochs[1]}"
-    if difference.kind == "payload":
-        return f"{place}: another payload under the same leader epoch {difference.epochs[0]}"
-    absent = divergence.a if difference.absent_in == 0 else divergence.b
-    return f"{place}: {absent} has no record there"
+    return f"{place}: another payload under the same leader epoch {difference.epochs[0]}"
 
 
 def _restoration(comparison: PartitionComparison, files: dict[str, PartitionFiles]) -> list[CheckResult]:

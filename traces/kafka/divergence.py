@@ -15,25 +15,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first offset at which two logs disagree, in a range that both cover.
+    """The first offset that two logs both hold and at which they disagree.
 
-    ``kind`` is ``epoch`` (same offset, other leader epoch), ``payload`` (same offset and epoch, other key, value or
-    headers) or ``missing`` (only one of them has a record there; ``absent_in`` names which, 0 or 1).
+    ``kind`` is ``epoch`` (another leader epoch) or ``payload`` (the same epoch; another key, value or headers).
     """
 
     offset: int
     kind: str
-    epochs: tuple[int | None, int | None]
-    absent_in: int | None = None
+    epochs: tuple[int, int]
 
     def to_json(self) -> dict[str, Any]:
         """All fields."""
-        return {
-            "offset": self.offset,
-            "kind": self.kind,
-            "epochs": list(self.epochs),
-            "absent_in": self.absent_in,
-        }
+        return {"offset": self.offset, "kind": self.kind, "epochs": list(self.epochs)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,62 +52,41 @@ class EpochSpan:
 
 
 def disagreement(a: PartitionFiles, b: PartitionFiles, start: int, end: int) -> tuple[Difference | None, bool]:
-    """The first disagreement in ``[start, end)``, cut down to the range that both logs cover, and whether that is sure.
+    """The first disagreement in ``[start, end)``, cut down to the range that both logs cover, and whether that is all.
 
-    Where a log has holes (compaction, or damage), an offset that only one log holds proves nothing: then only offsets
-    that both hold count, and the second value is False if there are others.
+    Where a log has holes (compaction, or damage), an offset that only one log holds proves nothing: replicas
+    compact at different times. Then only the offsets that both hold count, and the second value is False.
     """
     low = max(start, a.log_start, b.log_start)
     high = min(end, a.log_end, b.log_end)
     if low >= high:
         return None, True
     x, y = a.records.between(low, high), b.records.between(low, high)
-    found = _first_difference(x, y)
-    if found is None or not (has_offset_holes(a) or has_offset_holes(b)):
-        return found, True
-    return _first_difference_where_both(x, y), False
+    whole = np.array_equal(x.offset, y.offset)
+    if not whole:
+        x, y = _common(x, y)
+    unequal = (x.leader_epoch != y.leader_epoch) | (x.payload_hash != y.payload_hash)
+    if not unequal.any():
+        return None, whole
+    row = int(np.argmax(unequal))
+    epochs = int(x.leader_epoch[row]), int(y.leader_epoch[row])
+    kind = "epoch" if epochs[0] != epochs[1] else "payload"
+    return Difference(int(x.offset[row]), kind, epochs), whole
 
 
-def _first_difference(x: RecordColumns, y: RecordColumns) -> Difference | None:
-    length = min(len(x), len(y))
-    # Equal prefixes are the rule: compare the columns position by position up to the first mismatch.
-    unequal = (
-        (x.offset[:length] != y.offset[:length])
-        | (x.leader_epoch[:length] != y.leader_epoch[:length])
-        | (x.payload_hash[:length] != y.payload_hash[:length])
-    )
-    row = int(np.argmax(unequal)) if unequal.any() else length
-    if row == len(x) == len(y):
-        return None
-    in_x = int(x.offset[row]) if row < len(x) else None
-    in_y = int(y.offset[row]) if row < len(y) else None
-    if in_x is not None and in_x == in_y:
-        epochs = int(x.leader_epoch[row]), int(y.leader_epoch[row])
-        return Difference(in_x, "epoch" if epochs[0] != epochs[1] else "payload", epochs)
-    if in_y is None or (in_x is not None and in_x < in_y):
-        assert in_x is not None
-        return Difference(in_x, "missing", (int(x.leader_epoch[row]), None), absent_in=1)
-    return Difference(in_y, "missing", (None, int(y.leader_epoch[row])), absent_in=0)
-
-
-def _first_difference_where_both(x: RecordColumns, y: RecordColumns) -> Difference | None:
-    """What two replicas that compact at different times must still agree on."""
+def _common(x: RecordColumns, y: RecordColumns) -> tuple[RecordColumns, RecordColumns]:
+    """The rows of both at the offsets that both hold."""
     _, i, j = np.intersect1d(x.offset, y.offset, assume_unique=True, return_indices=True)
-    unequal = np.flatnonzero((x.leader_epoch[i] != y.leader_epoch[j]) | (x.payload_hash[i] != y.payload_hash[j]))
-    if not len(unequal):
-        return None
-    row = int(unequal[0])
-    epochs = int(x.leader_epoch[i[row]]), int(y.leader_epoch[j[row]])
-    return Difference(int(x.offset[i[row]]), "epoch" if epochs[0] != epochs[1] else "payload", epochs)
+    return x.take(i), y.take(j)
 
 
 def by_epoch(a: PartitionFiles, b: PartitionFiles, start: int) -> tuple[EpochSpan, ...]:
     """The two logs from ``start`` on, one row per leader epoch, ascending."""
     x = a.records.between(start, a.log_end)
     y = b.records.between(start, b.log_end)
-    _, i, j = np.intersect1d(x.offset, y.offset, assume_unique=True, return_indices=True)
-    same = (x.leader_epoch[i] == y.leader_epoch[j]) & (x.payload_hash[i] == y.payload_hash[j])
-    shared = x.leader_epoch[i][same]
+    both_x, both_y = _common(x, y)
+    same = (both_x.leader_epoch == both_y.leader_epoch) & (both_x.payload_hash == both_y.payload_hash)
+    shared = both_x.leader_epoch[same]
     epochs = np.union1d(x.leader_epoch, y.leader_epoch)
     return tuple(
         EpochSpan(int(epoch), _span(x, epoch), _span(y, epoch), int(np.count_nonzero(shared == epoch)))

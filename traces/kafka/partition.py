@@ -72,6 +72,10 @@ class RecordColumns:
         rows = slice(low, max(low, high))
         return RecordColumns(self.offset[rows], self.leader_epoch[rows], self.payload_hash[rows])
 
+    def take(self, rows: NDArray[np.intp]) -> RecordColumns:
+        """The rows with these indices."""
+        return RecordColumns(self.offset[rows], self.leader_epoch[rows], self.payload_hash[rows])
+
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:

@@ -75,7 +75,7 @@ def hash_records(data: bytes, count: int, last_offset_delta: int) -> tuple[list[
     reader, which is why the one-byte varints are decoded in line.
     """
     size = len(data)
-    if count * MIN_RECORD_BYTES > size:
+    if count < 0 or count * MIN_RECORD_BYTES > size:
         raise RecordError(f"{count} records can not fit into {size} bytes", 0)
     deltas: list[int] = []
     hashes: list[bytes] = []
@@ -155,6 +155,8 @@ def iter_records(data: bytes, count: int, base_offset: int, base_timestamp: int)
 
     Raises ``RecordError`` at the first record that does not parse.
     """
+    if count < 0:
+        raise RecordError(f"{count} records", 0)
     pos = 0
     for index in range(count):
         try:

@@ -264,7 +264,7 @@ def config_record(topic: str, name: str, value: str | None) -> bytes:
 
 def metadata_log(values: Sequence[bytes], *, epoch: int = 1, leader: int = 100, base: int = 0) -> bytes:
     """A metadata log: the quorum leader's control record, then one batch with the given values."""
-    change = struct.pack(">hhi", 0, 0, leader) + uvarint(1) + uvarint(1) + b"\x00"
+    change = struct.pack(">hi", 0, leader) + uvarint(1) + uvarint(1) + b"\x00"
     control = batch(base, [change], epoch=epoch, attributes=0x20, keys=[struct.pack(">hh", 0, 2)])
     return control + (batch(base + 1, values, epoch=epoch) if values else b"")
 

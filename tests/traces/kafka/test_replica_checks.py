@@ -1,0 +1,261 @@
+"""Each check on one replica's files: the planted fault that it finds, beside the clean case that it passes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from fencepost.traces.kafka.broker import read_broker
+from fencepost.traces.kafka.checks import check_brokers
+
+from .encoder import (
+    Partition,
+    batch,
+    cache_of,
+    config_record,
+    log,
+    metadata_log,
+    metadata_partition,
+    partition,
+    partition_record,
+    topic_record,
+    write_broker,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fencepost.traces.kafka.verdicts import CheckResult
+
+
+def result(
+    tmp_path: Path,
+    check: str,
+    files: Partition,
+    *,
+    clean: bool = False,
+    name: str = "t-0",
+    metadata: Partition | None = None,
+) -> CheckResult:
+    partitions = {name: files}
+    if metadata is not None:
+        partitions["__cluster_metadata-0"] = metadata
+    root = tmp_path / f"b{len(list(tmp_path.iterdir()))}"
+    report = check_brokers([read_broker(write_broker(root, 1, partitions, clean=clean))])
+    (found,) = (c for c in report.checks if c.check == check and c.subject == f"broker 1: {name}")
+    assert "\n" not in str(found)
+    return found
+
+
+def verdict(tmp_path: Path, check: str, files: Partition, *, clean: bool = False) -> str:
+    return result(tmp_path, check, files, clean=clean).verdict
+
+
+def test_clean_partition_passes_every_check(tmp_path: Path) -> None:
+    root = write_broker(tmp_path / "b", 1, {"t-0": partition(0, 0, 2, 5, hw=3)})
+    report = check_brokers([read_broker(root)])
+    assert [(c.check, c.verdict) for c in report.checks] == [
+        ("epochs_monotone", "holds"),
+        ("epoch_cache_matches_batches", "holds"),
+        ("offsets_contiguous", "holds"),
+        ("log_start_hw_leo_ordered", "holds"),
+        ("topic_ids_match", "holds"),
+    ]
+    assert report.verdict == "holds" and not report.bad_input
+
+
+def test_epoch_going_backwards(tmp_path: Path) -> None:
+    found = result(tmp_path, "epochs_monotone", Partition({0: log(0, 2, 1)}, [(0, 0), (2, 1)], 3))
+    assert found.verdict == "violated"
+    assert found.message == "leader epoch 1 at offset 2 after epoch 2 before it"
+    assert found.where.endswith(f".log, byte {len(log(0, 2))}")
+
+
+def test_epoch_going_backwards_across_segments(tmp_path: Path) -> None:
+    files = Partition({0: log(0, 2), 2: log(1, start=2)}, [(0, 0), (2, 1)], 3)
+    found = result(tmp_path, "epochs_monotone", files)
+    assert found.verdict == "violated" and f"{2:020d}.log, byte 0" in found.where
+
+
+class TestEpochCache:
+    check = "epoch_cache_matches_batches"
+    epochs = (0, 0, 1, 3, 3)
+
+    def cached(self, *cache: tuple[int, int], **more: int) -> Partition:
+        return Partition({0: log(*self.epochs)}, list(cache), 5, **more)
+
+    def test_same_as_the_batches(self, tmp_path: Path) -> None:
+        assert verdict(tmp_path, self.check, self.cached((0, 0), (1, 2), (3, 3)), clean=True) == "holds"
+
+    def test_epoch_at_the_leo_with_no_record_yet(self, tmp_path: Path) -> None:
+        assert verdict(tmp_path, self.check, self.cached((0, 0), (1, 2), (3, 3), (4, 5)), clean=True) == "holds"
+
+    def test_entry_above_the_leo(self, tmp_path: Path) -> None:
+        stale = self.cached((0, 0), (1, 2), (3, 3), (4, 7))
+        assert verdict(tmp_path, self.check, stale) == "unknown"
+        assert verdict(tmp_path, self.check, stale, clean=True) == "violated"
+
+    def test_missing_entry(self, tmp_path: Path) -> None:
+        found = result(tmp_path, self.check, self.cached((0, 0), (3, 3)))
+        assert found.verdict == "violated"
+        assert "epoch 1 from offset 2" in found.message and found.where.endswith("leader-epoch-checkpoint")
+
+    @pytest.mark.parametrize("start", [1, 2])
+    def test_entry_at_another_offset(self, tmp_path: Path, start: int) -> None:
+        files = Partition({0: log(0, 0, 0, 1)}, [(0, 0), (1, start)], 4)
+        found = result(tmp_path, self.check, files)
+        assert found.verdict == "violated"
+        assert found.message == f"epoch 1 begins at 3 in the batches and at {start} in the cache"
+
+    def test_entry_with_no_batch_in_the_middle(self, tmp_path: Path) -> None:
+        files = Partition({0: log(0, 0, 0, 3)}, [(0, 0), (1, 2), (3, 3)], 4)
+        found = result(tmp_path, self.check, files)
+        assert found.verdict == "violated" and "cache has epoch 1 from offset 2" in found.message
+
+    @pytest.mark.parametrize("cache", [[(0, 0), (3, 3), (1, 2)], [(0, 0), (0, 1)], [(0, 2), (1, 2), (3, 3)]])
+    def test_entries_that_do_not_rise(self, tmp_path: Path, cache: list[tuple[int, int]]) -> None:
+        found = result(tmp_path, self.check, self.cached(*cache))
+        assert found.verdict == "violated" and "does not rise" in found.message
+
+    def test_entries_clamped_to_the_log_start(self, tmp_path: Path) -> None:
+        clamped = self.cached((1, 2), (3, 3), log_start=2)
+        assert verdict(tmp_path, self.check, clamped, clean=True) == "holds"
+        inside = self.cached((3, 4), log_start=4)
+        assert verdict(tmp_path, self.check, inside, clean=True) == "holds"
+        not_flushed = self.cached((0, 0), (1, 2), (3, 3), log_start=4)
+        assert verdict(tmp_path, self.check, not_flushed) == "holds"
+        wrong = self.cached((1, 4), log_start=4)
+        assert verdict(tmp_path, self.check, wrong) == "violated"
+
+    def test_start_below_what_compaction_left(self, tmp_path: Path) -> None:
+        data = batch(0, [b"a"], epoch=0) + batch(5, [b"b"], epoch=2) + batch(9, [b"c"], epoch=3)
+        kept = Partition({0: data}, [(0, 0), (1, 2), (2, 4), (3, 7)], 10)
+        assert verdict(tmp_path, self.check, kept) == "holds"
+        over = Partition({0: data}, [(0, 0), (2, 6), (3, 7)], 10)
+        assert verdict(tmp_path, self.check, over) == "violated"
+
+    def test_no_cache_or_a_broken_one(self, tmp_path: Path) -> None:
+        assert verdict(tmp_path, self.check, Partition({0: log(0)}, None, 1)) == "unknown"
+        assert verdict(tmp_path, self.check, Partition({0: b""}, None, 0)) == "holds"
+        root = write_broker(tmp_path / "broken", 1, {"t-0": partition(0, 1)})
+        (root / "t-0" / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n1 x\n")
+        (found,) = (c for c in check_brokers([read_broker(root)]).checks if c.check == self.check)
+        assert found.verdict == "unknown"
+
+
+class TestOffsetsOrdered:
+    check = "log_start_hw_leo_ordered"
+
+    def test_equal_ends_hold(self, tmp_path: Path) -> None:
+        assert verdict(tmp_path, self.check, partition(0, 0, hw=2), clean=True) == "holds"
+        assert verdict(tmp_path, self.check, partition(0, 0, hw=0), clean=True) == "holds"
+
+    def test_high_watermark_above_the_leo(self, tmp_path: Path) -> None:
+        found = result(tmp_path, self.check, partition(0, 0, hw=3))
+        assert found.verdict == "violated"
+        assert found.message == "checkpointed high watermark 3 is above the LEO 2"
+        assert found.where.endswith("replication-offset-checkpoint")
+
+    def test_torn_tail_below_the_high_watermark(self, tmp_path: Path) -> None:
+        files = Partition({0: log(0, 0)[:-3]}, [(0, 0)], 2)
+        assert verdict(tmp_path, self.check, files) == "violated"
+
+    def test_high_watermark_below_the_log_start(self, tmp_path: Path) -> None:
+        files = partition(0, 0, 0, hw=1)
+        files.log_start = 2
+        assert verdict(tmp_path, self.check, files) == "unknown"
+        assert verdict(tmp_path, self.check, files, clean=True) == "violated"
+
+    def test_log_start_above_the_leo(self, tmp_path: Path) -> None:
+        files = partition(0, 0, hw=2)
+        files.log_start = 3
+        assert verdict(tmp_path, self.check, files) == "violated"
+
+    def test_no_high_watermark(self, tmp_path: Path) -> None:
+        files = partition(0, 0)
+        files.high_watermark = None
+        assert verdict(tmp_path, self.check, files) == "unknown"
+
+
+class TestContiguous:
+    check = "offsets_contiguous"
+    holed = Partition({0: log(0, 0) + log(0, start=5)}, [(0, 0)], 6)
+
+    def with_policy(self, policy: str | None) -> Partition:
+        records = [topic_record("t"), partition_record([1], [1], 1)]
+        if policy:
+            records.append(config_record("t", "cleanup.policy", policy))
+        return metadata_partition(records)
+
+    def test_gap_by_cleanup_policy(self, tmp_path: Path) -> None:
+        expected = {None: "unknown", "compact": "holds", "compact,delete": "holds", "delete": "violated"}
+        for policy, wanted in expected.items():
+            found = result(tmp_path, self.check, self.holed, metadata=self.with_policy(policy))
+            assert found.verdict == wanted, policy
+            assert "offsets 2 to 4" in found.message
+
+    def test_records_missing_inside_a_batch(self, tmp_path: Path) -> None:
+        files = Partition({0: batch(0, [b"a", b"b"], deltas=[0, 3])}, [(0, 0)], 4)
+        assert verdict(tmp_path, self.check, files) == "unknown"
+
+    def test_gap_in_the_metadata_log(self, tmp_path: Path) -> None:
+        files = Partition({0: log(1, 1) + log(1, start=5)}, [(1, 0)], None)
+        name = "__cluster_metadata-0"
+        assert result(tmp_path, self.check, files, name=name).verdict == "violated"
+
+    def test_missing_segment(self, tmp_path: Path) -> None:
+        files = Partition({0: log(0, 0), 5: log(0, start=5)}, [(0, 0)], 6)
+        metadata = self.with_policy("delete")
+        assert result(tmp_path, self.check, files, metadata=metadata).verdict == "violated"
+
+
+class TestSnapshots:
+    check = "snapshot_ids_within_log"
+    name = "__cluster_metadata-0"
+
+    def make(self, *ids: tuple[int, int], start: int = 0, epochs: tuple[int, ...] = (1, 1, 1, 2, 2)) -> Partition:
+        data = log(*epochs, start=start)
+        return Partition({start: data}, cache_of(epochs, start), None, topic_id=None, snapshots=dict.fromkeys(ids, b""))
+
+    @pytest.mark.parametrize("ids", [(), ((0, 0),), ((3, 1),), ((4, 2),), ((0, 0), (3, 1), (5, 2))])
+    def test_ids_that_hold(self, tmp_path: Path, ids: tuple[tuple[int, int], ...]) -> None:
+        assert result(tmp_path, self.check, self.make(*ids), name=self.name).verdict == "holds"
+
+    @pytest.mark.parametrize(
+        ("ids", "message"),
+        [
+            (((6, 2),), "ends above the LEO 5"),
+            (((3, 2),), "the record before its end has epoch 1"),
+            (((5, 1),), "the record before its end has epoch 2"),
+        ],
+    )
+    def test_ids_against_the_log(self, tmp_path: Path, ids: tuple[tuple[int, int], ...], message: str) -> None:
+        found = result(tmp_path, self.check, self.make(*ids), name=self.name)
+        assert found.verdict == "violated" and message in found.message
+        assert ".checkpoint" in found.where
+
+    def test_log_start_needs_a_snapshot(self, tmp_path: Path) -> None:
+        late = self.make(start=10)
+        assert result(tmp_path, self.check, late, name=self.name).verdict == "violated"
+        short = self.make((9, 1), start=10)
+        assert result(tmp_path, self.check, short, name=self.name).verdict == "violated"
+        exact = self.make((10, 1), start=10)
+        assert result(tmp_path, self.check, exact, name=self.name).verdict == "holds"
+
+    def test_epochs_of_ids_rise(self, tmp_path: Path) -> None:
+        files = self.make((3, 3), (10, 1), start=10, epochs=(3, 3))
+        assert result(tmp_path, self.check, files, name=self.name).verdict == "violated"
+
+
+def test_crc_damage_makes_clean_verdicts_unknown(tmp_path: Path) -> None:
+    data = bytearray(log(0, 0, 1, 1))
+    data[len(log(0)) + 40] ^= 1
+    files = Partition({0: bytes(data)}, [(0, 0), (1, 2)], 4)
+    for check in ("epochs_monotone", "epoch_cache_matches_batches", "offsets_contiguous"):
+        assert verdict(tmp_path, check, files) == "unknown", check
+
+
+def test_metadata_log_as_a_plain_log(tmp_path: Path) -> None:
+    assert metadata_log([]).count(b"\x02") > 0
+    found = result(tmp_path, "log_start_hw_leo_ordered", metadata_partition([]), name="__cluster_metadata-0")
+    assert found.verdict == "holds" and "no high watermark" in found.message
