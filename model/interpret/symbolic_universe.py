@@ -1,8 +1,8 @@
 """What indices range over in the symbolic interpreter: finitely many literals, or any number of anything.
 
-``FiniteUniverse`` reads a protocol at finite constants: a replica is an int (NONE is -1), an index is a range, quantifiers
-are expanded. ``UnboundedUniverse`` reads it at all constants at once: replicas are an uninterpreted sort with one element
-``none`` that is no replica, offsets and epochs are all the naturals, constants are z3 integers.
+``FiniteUniverse`` reads a protocol at finite constants: a replica is an int (NONE is -1), an index is a range,
+quantifiers are expanded. ``UnboundedUniverse`` reads it at all constants at once: replicas are an uninterpreted
+sort with one element ``none`` that is no replica, offsets and epochs are all the naturals, constants are integers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Universe(ABC):
 
     @abstractmethod
     def replicas(self, mask: int) -> Replicas:
-        """A literal SET, given as a bit mask."""
+        """A literal SET, given as a bit mask; as in Python, a negative one has all members but those of its inverse."""
 
     @abstractmethod
     def sort(self, sort: Sort) -> z3.SortRef:
@@ -84,6 +84,8 @@ class FiniteUniverse(Universe):
         return number
 
     def replicas(self, mask: int) -> Replicas:
+        if mask < 0:
+            return self.replicas(~mask).inverse()
         numbers = [i for i in range(mask.bit_length()) if mask >> i & 1]
         return Replicas(lambda r: either(*(equal(r, i) for i in numbers)))
 
@@ -126,9 +128,9 @@ class UnboundedUniverse(Universe):
         return self.none
 
     def replicas(self, mask: int) -> Replicas:
-        if mask:
+        if mask not in (0, -1):
             raise ProtocolError(f"the text names the set {mask:#b}; among any number of replicas only {{}} is literal")
-        return EMPTY
+        return EMPTY if mask == 0 else EMPTY.inverse()
 
     def sort(self, sort: Sort) -> z3.SortRef:
         assert sort in (Sort.INT, Sort.REPLICA)

@@ -37,6 +37,10 @@ class Replicas:
         """The set less this replica."""
         return Replicas(lambda r: both(negated(equal(r, replica)), self.has(r)))
 
+    def inverse(self) -> Replicas:
+        """The replicas that are not in the set."""
+        return Replicas(lambda r: negated(self.has(r)))
+
 
 EMPTY = Replicas(lambda _: False)
 

@@ -44,7 +44,7 @@ class RefusedStep(NamedTuple):
 
 @dataclass
 class Sample:
-    """What a cross-check runs on, all of it found by the reference interpreter, without repetition."""
+    """What a cross-check runs on, all of it found by the reference interpreter."""
 
     states: list[State] = field(default_factory=list)
     transitions: list[Transition] = field(default_factory=list)
@@ -150,6 +150,29 @@ def sampled(system: System, count: int, seed: int, *, length: int = 40, refused_
                 sample.transitions.append(transition)
             state = after
         idle = 0 if len(sample.transitions) > before else idle + 1
+    return sample
+
+
+def disturbed(system: System, states: list[State], count: int, seed: int, *, cells: int = 3) -> Sample:
+    """Every step from ``count`` states that are each one of these with ``cells`` cells changed.
+
+    No run reaches most of them. Where a guard is implied by the others in all reachable states, only such states
+    tell whether the relation has it.
+    """
+    random = Random(seed)  # noqa: S311 - a seeded choice, no secret
+    reference, sample = Reference(system), Sample()
+    for _ in range(count):
+        values = list(random.choice(states))
+        for cell in random.sample(system.layout.cells, cells):
+            values[cell.number] = changed(cell, values[cell.number], random)
+        state = tuple(values)
+        sample.states.append(state)
+        for action, params in system.by_step:
+            after = reference.step(state, action, params)
+            if after is None:
+                sample.refused.append(RefusedStep(state, action, params))
+            else:
+                sample.transitions.append(Transition(state, action, params, after))
     return sample
 
 
