@@ -97,7 +97,10 @@ class DirectStepper(Stepper):
 
 
 class CompiledStepper(Stepper):
-    """Runs the staged form of a grounded system."""
+    """Runs the staged form of a grounded system.
+
+    That form lists steps by the guards that they share; sorting by the instances' numbers restores the order.
+    """
 
     def __init__(self, system: System) -> None:
         super().__init__(system)
@@ -109,7 +112,7 @@ class CompiledStepper(Stepper):
 
     def every(self, state: State) -> list[Happened]:
         calls = self._calls
-        return [Happened(*calls[number], after) for number, after in self._successors(state)]
+        return [Happened(*calls[number], after) for number, after in sorted(self._successors(state))]
 
     def some(self, state: State, action: str, choices: Sequence[Params]) -> list[Happened]:
         key = (action, tuple(choices))
@@ -120,7 +123,8 @@ class CompiledStepper(Stepper):
                 number for number, (name, params) in enumerate(self._calls) if name == action and params in asked
             )
         calls = self._calls
-        return [Happened(*calls[number], after) for number, after in self._successors(state) if number in wanted]
+        found = [step for step in self._successors(state) if step[0] in wanted]
+        return [Happened(*calls[number], after) for number, after in sorted(found)]
 
     def broken(self, state: State) -> list[str]:
         return [name for name, holds in self._invariants if not holds(state)]

@@ -1,0 +1,478 @@
+"""Replay: what it explains, what it refuses and why, and when it cannot tell."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fencepost.model.core.errors import BadInput
+from fencepost.model.core.ground import State
+from fencepost.model.explore.result import Verdict
+from fencepost.traces.format import Trace, TraceEvent, TraceHeader
+from fencepost.traces.observe import decode, encode, observe
+from fencepost.traces.record import record
+from fencepost.traces.replay import EXPLAINED, Budget, Replay, replay
+from fencepost.traces.stepper import DirectStepper, Happened, Stepper
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+Model = Any
+Walk = Any
+Shortest = Any
+CHOICES = st.lists(st.integers(0, 1000), max_size=25)
+OLD = ["truncate-to-hw", "kip-101", "kip-279", "kip-320-first-try"]
+
+
+def without_time(answer: Replay) -> dict[str, Any]:
+    return {name: value for name, value in answer.to_json().items() if name != "seconds"}
+
+
+def incomplete(trace: Trace, events: Sequence[TraceEvent] | None = None) -> Trace:
+    return Trace(replace(trace.header, complete=False), tuple(trace.events if events is None else events))
+
+
+# --- what was recorded is explained
+
+
+@settings(deadline=None)
+@given(CHOICES, st.data())
+def test_a_recorded_walk_holds(model: Model, walk: Walk, choices: list[int], data: st.DataObject) -> None:
+    stepper = model()
+    run = walk(stepper, choices)
+    seen = data.draw(st.sets(st.sampled_from(list(stepper.layout.by_variable))))
+    answer = replay(record(stepper.system, run, variables=seen), stepper)
+    assert (answer.verdict, answer.violated, answer.reason) == (Verdict.HOLDS, None, None)
+    assert list(answer.run) == run, "with every step known there is one explanation"
+    assert answer.explained == answer.events == len(run)
+    assert answer.skipped == 0
+
+
+@settings(deadline=None, max_examples=60)
+@given(CHOICES, st.data())
+def test_a_walk_with_events_dropped_holds_within_the_budget(
+    model: Model, walk: Walk, choices: list[int], data: st.DataObject
+) -> None:
+    stepper = model()
+    run = walk(stepper, choices[:12])
+    full = record(stepper.system, run)
+    kept: list[TraceEvent] = []
+    gap = 0
+    for event in full.events:
+        # At most two in a row are lost; of the others, some cells and some parameters.
+        if gap < 2 and data.draw(st.booleans()):
+            gap += 1
+            continue
+        gap = 0
+        cells = data.draw(st.sets(st.sampled_from(list(event.observed)), min_size=5))
+        params = {name: value if data.draw(st.booleans()) else None for name, value in event.params.items()}
+        action = data.draw(st.sampled_from([event.action, None])) if gap == 0 and not kept else event.action
+        if action is None:
+            params = {}
+        observed = {name: value for name, value in event.observed.items() if name in cells}
+        kept.append(TraceEvent(event.step, action, params, observed))
+    trace = incomplete(full, kept)
+    answer = replay(trace, stepper, budget=Budget(max_skipped=3))
+    assert answer.verdict is Verdict.HOLDS, answer.reason
+    assert_explains(stepper, trace, answer)
+
+
+def assert_explains(stepper: Stepper, trace: Trace, answer: Replay) -> None:
+    """The explanation is a run of the reference, has the trace's events in order, and agrees with what was seen."""
+    state = stepper.system.initial
+    left = list(trace.events)
+
+    def look() -> None:
+        while left and left[0].action is None and agrees(stepper, state, left[0]):
+            left.pop(0)
+
+    for each in answer.explanation:
+        look()
+        after = stepper.reference.step(state, each.happened.action, each.happened.params)
+        assert after == each.happened.state
+        state = after
+        assert stepper.reference.broken(state) == []
+        if each.event is not None:
+            event = left.pop(0)
+            assert event == each.event
+            assert event.action == each.happened.action
+            params = dict(each.happened.params)
+            assert all(value in (None, params[name]) for name, value in event.params.items())
+            assert agrees(stepper, state, event)
+    look()
+    assert left == []
+
+
+def agrees(stepper: Stepper, state: State, event: TraceEvent) -> bool:
+    seen = observe(stepper.layout, state)
+    return all(seen[name] == value for name, value in event.observed.items())
+
+
+# --- old protocols, held against kip-320
+
+
+@pytest.mark.parametrize("variant", OLD)
+@settings(deadline=None, max_examples=50)
+@given(choices=CHOICES)
+def test_a_walk_of_an_old_protocol_is_refused_where_kip_320_leaves_it(
+    model: Model, walk: Walk, variant: str, choices: list[int]
+) -> None:
+    """The oracle: the first step that the reference of kip-320 refuses, or takes to another state."""
+    old, new = model(variant), model()
+    run = walk(old, choices)
+    answer = replay(record(old.system, run), new)
+    state = new.system.initial
+    for number, step in enumerate(run, 1):
+        known = step.action in new.system.actions
+        after = new.reference.step(state, step.action, step.params) if known else None
+        if after != step.state:
+            assert (answer.verdict, answer.violated, answer.step) == (Verdict.VIOLATED, EXPLAINED, number)
+            assert answer.cause == ("guard" if after is None else "observation")
+            assert answer.explained == number - 1
+            assert [each.happened for each in answer.explanation] == run[: number - 1]
+            if known and after is None:
+                refusal = answer.frontier[0].denials[0].refusal
+                assert refusal is not None
+                assert refusal.guard == new.reference.refused_by(state, step.action, step.params)
+            return
+        state = step.state
+    assert answer.verdict is Verdict.HOLDS
+
+
+@pytest.mark.parametrize("variant", OLD)
+def test_the_counterexample_of_an_old_protocol(model: Model, shortest: Shortest, variant: str) -> None:
+    """On its own variant it is explained and breaks an invariant at its end; kip-320 does not explain it at all."""
+    old = model(variant)
+    run = shortest(old, old.broken)
+    trace = record(old.system, run)
+    own = replay(trace)
+    assert own.verdict is Verdict.VIOLATED
+    assert own.cause == "invariant"
+    assert own.violated in ("weak_isr", "strong_isr")
+    assert own.step == len(run)
+    assert own.breach is not None
+    assert own.breach.after == len(run)
+    assert own.run == tuple(run)
+    other = replay(trace, model())
+    assert (other.verdict, other.violated) == (Verdict.VIOLATED, EXPLAINED)
+    spared = replay(trace, old, invariants=["leader_in_isr"])
+    assert spared.verdict is Verdict.HOLDS, "only what is asked for is held against the run"
+
+
+def test_a_missing_guard_is_named(model: Model, shortest: Shortest) -> None:
+    """The planted fault: a broker that fetches without comparing epochs."""
+    good, mutant = model(), model(drop="follower_fetch.epoch_not_fenced")
+
+    def fenced(state: State) -> bool:
+        return any(
+            good.reference.refused_by(state, step.action, step.params) == "epoch_not_fenced"
+            for step in mutant.every(state)
+            if step.action == "follower_fetch"
+        )
+
+    run = shortest(mutant, fenced)
+    state = run[-1].state
+    fetch = next(step for step in mutant.every(state) if good.reference.step(state, step.action, step.params) is None)
+    trace = record(mutant.system, [*run, fetch])
+    assert replay(trace, mutant).verdict is Verdict.HOLDS
+    answer = replay(trace)
+    assert (answer.verdict, answer.cause, answer.step) == (Verdict.VIOLATED, "guard", len(run) + 1)
+    (only,) = answer.frontier
+    (denial,) = only.denials
+    assert denial.refusal is not None
+    assert denial.refusal.guard == "epoch_not_fenced"
+    epochs = dict(denial.refusal.operands)
+    leader, follower = (dict(fetch.params)[name] for name in ("leader", "follower"))
+    cells = {f"leader_epoch[{leader}]", f"leader_epoch[{follower}]"}
+    assert set(epochs) == cells
+    assert {name: int(value) for name, value in epochs.items()} == {name: only.cells[name] for name in cells}
+    assert [report.action for report in only.actions] == good.system.actions
+    for report in only.actions:
+        enabled = [step.params for step in good.every(state) if step.action == report.action]
+        assert list(report.enabled) == enabled
+        if not enabled:
+            assert report.refusal is not None
+            refused = good.reference.refused_by(state, report.action, report.refusal.params)
+            assert refused == report.refusal.guard
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=20), st.data())
+def test_a_changed_observation_is_caught_where_it_stands(
+    model: Model, walk: Walk, choices: list[int], data: st.DataObject
+) -> None:
+    stepper = model()
+    run = walk(stepper, choices)
+    trace = record(stepper.system, run)
+    at = data.draw(st.integers(0, len(run) - 1))
+    cell = data.draw(st.sampled_from(stepper.layout.cells))
+    value = data.draw(st.integers(cell.low, cell.high).filter(lambda v: v != run[at].state[cell.number]))
+    event = trace.events[at]
+    wrong = replace(event, observed={**event.observed, cell.name: decode(cell, value)})
+    answer = replay(Trace(trace.header, (*trace.events[:at], wrong, *trace.events[at + 1 :])), stepper)
+    assert (answer.verdict, answer.violated, answer.cause) == (Verdict.VIOLATED, EXPLAINED, "observation")
+    assert answer.step == at + 1
+    (difference,) = answer.frontier[0].denials[0].differences
+    assert difference.cell == cell.name
+    assert difference.observed == decode(cell, value)
+    assert difference.expected == decode(cell, run[at].state[cell.number])
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.integers(0, 1000), min_size=2, max_size=20), st.data())
+def test_a_lost_event_of_a_complete_trace_is_missed(
+    model: Model, walk: Walk, choices: list[int], data: st.DataObject
+) -> None:
+    stepper = model()
+    run = walk(stepper, choices)
+    at = data.draw(st.integers(0, len(run) - 2))
+    before = run[at - 1].state if at else stepper.system.initial
+    assume(stepper.reference.step(before, run[at + 1].action, run[at + 1].params) != run[at + 1].state)
+    trace = record(stepper.system, run)
+    cut = Trace(trace.header, trace.events[:at] + trace.events[at + 1 :])
+    answer = replay(cut, stepper, budget=Budget(max_skipped=5))
+    assert (answer.verdict, answer.step) == (Verdict.VIOLATED, at + 2), "complete: no step may be skipped"
+    told = replay(incomplete(cut), stepper, budget=Budget(max_skipped=1))
+    assert told.verdict is Verdict.HOLDS
+    assert told.skipped == 1
+
+
+# --- budgets
+
+
+def test_too_few_unobserved_steps_give_no_verdict(model: Model, walk: Walk) -> None:
+    stepper = model()
+    run = walk(stepper, [0, 1, 2, 3, 4, 5, 6])
+    trace = incomplete(record(stepper.system, run), record(stepper.system, run).events[4:])
+    for skips in range(4):
+        answer = replay(trace, stepper, budget=Budget(max_skipped=skips))
+        assert (answer.verdict, answer.violated) == (Verdict.UNKNOWN, None)
+        assert answer.reason is not None
+        assert answer.reason.startswith("max_skipped:")
+        assert answer.step == 5
+        assert answer.frontier, "the refusals are told all the same"
+    assert replay(trace, stepper, budget=Budget(max_skipped=4)).verdict is Verdict.HOLDS
+
+
+def test_the_other_budgets_say_which(model: Model, walk: Walk) -> None:
+    stepper = model()
+    run = walk(stepper, range(6))
+    trace = incomplete(record(stepper.system, run), record(stepper.system, run).events[3:])
+    small = replay(trace, stepper, budget=Budget(max_skipped=4, max_frontier=10))
+    assert small.verdict is Verdict.UNKNOWN
+    assert small.reason is not None
+    assert small.reason.startswith("max_frontier: more than 10 states")
+    hasty = replay(trace, stepper, budget=Budget(max_skipped=4, max_seconds=0.0))
+    assert hasty.verdict is Verdict.UNKNOWN
+    assert hasty.reason is not None
+    assert hasty.reason.startswith("max_seconds:")
+
+
+def test_an_impossible_look_is_refused_once_all_states_are_known(model: Model) -> None:
+    """With the whole graph inside the budget, more unobserved steps change nothing: the verdict is certain."""
+    stepper = model("kip-320", 2, 1, 1, 1)
+    header = TraceHeader("fencing", "kip-320", stepper.system.constants)
+    never = Trace(header, (TraceEvent(1, observed={"hw[0]": 1, "leo[0]": 0}),))
+    short = replay(never, stepper, budget=Budget(max_skipped=3))
+    assert short.verdict is Verdict.UNKNOWN
+    sure = replay(never, stepper, budget=Budget(max_skipped=40))
+    assert (sure.verdict, sure.violated, sure.cause) == (Verdict.VIOLATED, EXPLAINED, "observation")
+    assert sure.frontier_size > len(sure.frontier) == 5
+
+
+# --- clean and dirty explanations
+
+
+def test_one_clean_explanation_is_enough(model: Model, shortest: Shortest) -> None:
+    """The last step of the counterexample, seen through a keyhole, may also have kept every promise."""
+    old = model("truncate-to-hw")
+    run = shortest(old, old.broken)
+    trace = record(old.system, run, variables=[])
+    last = trace.events[-1]
+    vague = replace(last, params=dict.fromkeys(last.params))
+    answer = replay(Trace(trace.header, (*trace.events[:-1], vague)), old)
+    assert answer.verdict is Verdict.HOLDS
+    assert_explains(old, Trace(trace.header, (*trace.events[:-1], vague)), answer)
+    assert answer.run[-1] != run[-1]
+
+
+Choice = tuple[Stepper, State, bool]
+
+
+def oracle(stepper: Stepper, trace: Trace, skips: int) -> tuple[str, int]:
+    """The definition, as plainly as it can be put: all explanations as a set of (state, whether a promise broke)."""
+    layout = stepper.layout
+
+    def dirty(state: State) -> bool:
+        return bool(stepper.reference.broken(state))
+
+    found = {(stepper.system.initial, dirty(stepper.system.initial))}
+    for event in trace.events:
+        for _ in range(skips):
+            found |= {
+                (after, broken or dirty(after))
+                for state, broken in found
+                for _, _, after in stepper.reference.successors(state)
+            }
+        if event.action is not None:
+            found = {
+                (after, broken or dirty(after))
+                for state, broken in found
+                for action, params, after in stepper.reference.successors(state)
+                if action == event.action
+                and all(value in (None, dict(params)[name]) for name, value in event.params.items())
+            }
+        found = {
+            (state, broken)
+            for state, broken in found
+            if all(
+                state[layout.by_name[name]] == encode(layout.cells[layout.by_name[name]], value)
+                for name, value in event.observed.items()
+            )
+        }
+        if not any(not broken for _, broken in found):
+            return ("invariant" if found else EXPLAINED), event.step
+    return "holds", 0
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(["truncate-to-hw", "kip-320"]), st.lists(st.integers(0, 1000), max_size=8), st.data())
+def test_replay_agrees_with_the_definition(
+    model: Model, walk: Walk, variant: str, choices: list[int], data: st.DataObject
+) -> None:
+    """On vague and corrupted traces, with and without gaps, over a model small enough to be taken literally."""
+    stepper = model(variant, 2, 1, 1, 1)
+    events = []
+    for event in record(stepper.system, walk(stepper, choices)).events:
+        keep = data.draw(st.sets(st.sampled_from(list(event.observed)), max_size=3))
+        observed = {name: event.observed[name] for name in keep}
+        if data.draw(st.integers(0, 5)) == 0:
+            cell = data.draw(st.sampled_from(stepper.layout.cells))
+            observed[cell.name] = decode(cell, data.draw(st.integers(cell.low, cell.high)))
+        params = {name: data.draw(st.sampled_from([value, None])) for name, value in event.params.items()}
+        if data.draw(st.integers(0, 3)):
+            events.append(replace(event, observed=observed, params=params))
+    skips = data.draw(st.integers(0, 2))
+    header = TraceHeader("fencing", variant, stepper.system.constants, complete=not skips)
+    trace = Trace(header, tuple(events))
+    answer = replay(trace, stepper, budget=Budget(max_skipped=skips))
+    expected, step = oracle(stepper, trace, skips)
+    if expected == "holds":
+        assert answer.verdict is Verdict.HOLDS
+    else:
+        # What the definition refuses within the budget is refused for good where no step was skipped.
+        assert answer.verdict is (Verdict.UNKNOWN if skips and answer.reason else Verdict.VIOLATED)
+        assert answer.step == step
+        assert answer.cause == "invariant" if expected == "invariant" else answer.cause in ("guard", "observation")
+
+
+# --- engines, determinism, the caller's mistakes
+
+
+@pytest.mark.parametrize("variant", [*OLD, "kip-320"])
+@settings(deadline=None, max_examples=15)
+@given(choices=CHOICES, vague=st.booleans())
+def test_the_text_and_its_compiled_form_answer_alike(
+    model: Model, walk: Walk, variant: str, choices: list[int], vague: bool
+) -> None:
+    compiled, other = model(variant, 2, 2, 2, 2), model("truncate-to-hw", 2, 2, 2, 2)
+    trace = record(other.system, walk(other, choices), variables=["leo", "hw"] if vague else None)
+    if vague:
+        events = [replace(event, params=dict.fromkeys(event.params)) for event in trace.events]
+        trace = Trace(trace.header, tuple(events))
+    direct = DirectStepper(compiled.system.traced, compiled.system.constants)
+    assert without_time(replay(trace, compiled)) == without_time(replay(trace, direct))
+
+
+def test_large_constants_are_replayed_without_compiling(model: Model) -> None:
+    """3/40/60/8 would take hours to write out."""
+    constants = {"replicas": 3, "log_size": 40, "max_records": 60, "max_leader_epoch": 8}
+    events = [
+        TraceEvent(1, "controller_elect_leader", {"new_leader": 0}),
+        TraceEvent(2, "become_leader", {"leader": 0, "epoch": 0}),
+        *(TraceEvent(3 + n, "leader_write", {"leader": 0}, {"leo[0]": n + 1}) for n in range(40)),
+    ]
+    header = TraceHeader("fencing", "kip-320", constants, complete=True)
+    assert replay(Trace(header, tuple(events))).verdict is Verdict.HOLDS
+    over = replay(Trace(header, (*events, TraceEvent(99, "leader_write", {"leader": 0}))))
+    assert (over.verdict, over.step) == (Verdict.VIOLATED, 99)
+    refusal = over.frontier[0].denials[0].refusal
+    assert refusal is not None
+    assert refusal.guard == "log_not_full"
+
+
+SCRIPT = """
+import json
+from fencepost.traces.format import Trace, TraceEvent, TraceHeader
+from fencepost.traces.replay import Budget, replay
+constants = {"replicas": 3, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}
+events = (TraceEvent(1, observed={"quorum_isr": (0, 2)}), TraceEvent(2, "leader_write", {"leader": None}),
+          TraceEvent(3, "follower_fetch", {"leader": None, "follower": 1}, {"hw[1]": 1, "leo[1]": 0}))
+answer = replay(Trace(TraceHeader("fencing", "kip-320", constants), events), budget=Budget(max_skipped=3)).to_json()
+del answer["seconds"]
+print(json.dumps(answer))
+"""
+
+
+def test_the_answer_does_not_depend_on_hashing() -> None:
+    answers = set()
+    for seed in ("0", "1", "20"):
+        ran = subprocess.run(
+            [sys.executable, "-c", SCRIPT], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        )
+        answers.add(ran.stdout)
+    assert len(answers) == 1
+    answer = json.loads(answers.pop())
+    assert answer["frontier_size"] > 100
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (TraceEvent(7, observed={"lso[0]": 1}, line=3), r"step 7 \(line 3\): the state has no cell 'lso\[0\]'"),
+        (TraceEvent(7, observed={"leo[0]": 9}), "step 7: leo.* holds an integer from 0 to 2"),
+        (TraceEvent(7, "leader_write", {"replica": 0}), "step 7: leader_write has no parameter 'replica'"),
+        (TraceEvent(7, "leader_write", {"leader": 3}), "step 7: leader_write.* is out of range"),
+    ],
+)
+def test_words_that_the_model_does_not_have(model: Model, event: TraceEvent, words: str) -> None:
+    trace = Trace(TraceHeader("fencing", "kip-320", model().system.constants, complete=True), (event,))
+    with pytest.raises(BadInput, match=words):
+        replay(trace, model())
+
+
+def test_unknown_names_of_the_caller(model: Model) -> None:
+    header = TraceHeader("fencing", "kip-320", model().system.constants)
+    with pytest.raises(BadInput, match="no invariant 'exactly_once'"):
+        replay(Trace(header, ()), invariants=["exactly_once"])
+    with pytest.raises(BadInput, match="unknown protocol 'paxos'"):
+        replay(Trace(replace(header, protocol="paxos"), ()))
+    with pytest.raises(BadInput, match="no variant 'kip-1'"):
+        replay(Trace(replace(header, variant="kip-1"), ()))
+
+
+def test_an_empty_trace_is_explained_by_doing_nothing(model: Model) -> None:
+    header = TraceHeader("fencing", "kip-320", model().system.constants)
+    answer = replay(Trace(header, ()))
+    assert (answer.verdict, answer.explanation, answer.events) == (Verdict.HOLDS, (), 0)
+
+
+def test_an_action_that_the_variant_lacks(model: Model, shortest: Shortest) -> None:
+    first = model("kip-320-first-try", 2, 2, 2, 2)
+    run = shortest(first, lambda state: any(step.action == "follower_truncate" for step in first.every(state)))
+    cut = next(step for step in first.every(run[-1].state) if step.action == "follower_truncate")
+    trace = record(first.system, [*run, cut])
+    answer = replay(trace, model("kip-320", 2, 2, 2, 2))
+    assert answer.verdict is Verdict.VIOLATED
+    only_cut = Trace(trace.header, (trace.events[-1],))
+    answer = replay(only_cut, model("kip-320", 2, 2, 2, 2))
+    assert (answer.verdict, answer.cause) == (Verdict.VIOLATED, "guard")
+    assert answer.frontier[0].denials == ()
+
+
+def test_happened_reads_like_the_text() -> None:
+    assert Happened("leader_write", (("leader", 0),), ()).call == "leader_write(leader=0)"
