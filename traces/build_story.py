@@ -117,7 +117,7 @@ def _story(
 
 
 def _moments(stepper: Stepper, run: Sequence[Happened], notes: Sequence[str] = ()) -> list[Moment]:
-    breaches = _Breaches(stepper.system)
+    breaches = Breaches(stepper.system)
     found = [_moment(stepper, breaches, 0, None, stepper.system.initial, "")]
     for number, step in enumerate(run, 1):
         note = notes[number - 1] if number <= len(notes) else ""
@@ -126,7 +126,7 @@ def _moments(stepper: Stepper, run: Sequence[Happened], notes: Sequence[str] = (
 
 
 def _moment(
-    stepper: Stepper, breaches: _Breaches, number: int, step: Happened | None, state: State, note: str
+    stepper: Stepper, breaches: Breaches, number: int, step: Happened | None, state: State, note: str
 ) -> Moment:
     enabled = stepper.every(state)
     return Moment(
@@ -184,7 +184,7 @@ def _steps(count: int) -> str:
     return "1 step" if count == 1 else f"{count} steps"
 
 
-class _Breaches:
+class Breaches:
     """Says of a broken invariant which cells break it, and what they hold."""
 
     def __init__(self, system: System) -> None:
