@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import z3
 
@@ -40,6 +40,10 @@ class RefusedStep(NamedTuple):
     state: State
     action: str
     params: Params
+
+
+_Asked: TypeAlias = "Transition | RefusedStep | tuple[str, State]"
+"""What a query is about: a step, or an invariant in a state."""
 
 
 @dataclass
@@ -198,20 +202,26 @@ def crosscheck(
     thorough: int = 50,
     refused: int | None = None,
     states: int = 200,
+    rlimit: int = 10_000_000,
 ) -> CrossCheck:
     """Hold the symbolic relation (of ``system``, or the one given) against what the reference did.
 
     Every transition of the sample is asked as it is and with one cell changed, drawn by ``seed``; ``thorough``
     transitions are also asked with every cell changed and for any second successor; of the refused steps
     ``refused`` are asked (None: all), spread evenly over the guards that refuse them; and all invariants are read in
-    ``states`` of the states. ``violated`` and the first failure where anything differs.
+    ``states`` of the states. ``violated`` and the first failure where anything differs; ``unknown`` where z3 leaves one
+    query undecided within ``rlimit`` of its own resource units.
     """
     random = Random(seed)  # noqa: S311 - a seeded choice, no secret
-    check = _Check(system, symbolic or Symbolic(system.traced, system.constants), random)
-    failure = check.run(sample, thorough, refused, states)
+    check = _Check(system, symbolic or Symbolic(system.traced, system.constants), random, rlimit)
+    try:
+        failure = check.run(sample, thorough, refused, states)
+        verdict = Verdict.HOLDS if failure is None else Verdict.VIOLATED
+    except _UndecidedError as undecided:
+        failure, verdict = undecided.failure, Verdict.UNKNOWN
     counts = check.counts
     return CrossCheck(
-        Verdict.HOLDS if failure is None else Verdict.VIOLATED,
+        verdict,
         seed,
         counts["accepted"],
         counts["near misses"],
@@ -223,8 +233,19 @@ def crosscheck(
     )
 
 
+class _UndecidedError(Exception):
+    """z3 answered ``unknown``; that is neither an acceptance nor a refusal."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
 class _Check:
-    def __init__(self, system: System, symbolic: Symbolic, random: Random) -> None:
+    """One cross-check: what it counts, and the questions that it asks."""
+
+    def __init__(self, system: System, symbolic: Symbolic, random: Random, rlimit: int) -> None:
+        self.rlimit = rlimit
         self.system = system
         self.symbolic = symbolic
         self.random = random
@@ -256,7 +277,7 @@ class _Check:
         return self.system.layout.cells
 
     def accepts(self, t: Transition) -> Failure | None:
-        if self._holds(self.symbolic.relation(t.action, t.params), t.state, t.after):
+        if self._holds(self.symbolic.relation(t.action, t.params), t, t.state, t.after):
             self.counts["accepted"] += 1
             return None
         return self._failure("the relation refuses a transition of the reference", t)
@@ -266,7 +287,7 @@ class _Check:
         for cell in cells:
             value = changed(cell, t.after[cell.number], self.random)
             near = (*t.after[: cell.number], value, *t.after[cell.number + 1 :])
-            if self._holds(relation, t.state, near):
+            if self._holds(relation, t, t.state, near):
                 text = f"{cell.name} {show_value(cell.variable.values.sort, value)} after it"
                 return self._failure("the relation accepts a transition with one cell changed", t, text)
             self.counts["near misses"] += 1
@@ -274,10 +295,9 @@ class _Check:
 
     def determines(self, t: Transition) -> Failure | None:
         """No state but the reference's satisfies the relation. One query asks for all others at once."""
-        solver = z3.Solver()
-        solver.add(self.symbolic.relation(t.action, t.params), self.symbolic.pre.equals(t.state))
-        solver.add(z3.Not(self.symbolic.post.equals(t.after)))
-        if solver.check() == z3.unsat:
+        others = z3.Not(self.symbolic.post.equals(t.after))
+        relation = self.symbolic.relation(t.action, t.params)
+        if not self._satisfiable(t, relation, self.symbolic.pre.equals(t.state), others):
             self.counts["determined"] += 1
             return None
         return self._failure("the relation leaves a second state after a transition", t)
@@ -286,9 +306,7 @@ class _Check:
         relation = self.symbolic.relation(r.action, r.params)
         decided = self.symbolic.decided(relation, r.state)
         if decided is None:  # not a literal yet: the state after it is free, so ask whether there is one
-            solver = z3.Solver()
-            solver.add(relation, self.symbolic.pre.equals(r.state))
-            decided = solver.check() != z3.unsat
+            decided = self._satisfiable(r, relation, self.symbolic.pre.equals(r.state))
         if decided:
             guard = self.reference.refused_by(*r)
             return self._failure(f"the relation has a successor where the reference's guard {guard} refuses", r)
@@ -298,20 +316,30 @@ class _Check:
     def agrees_on_invariants(self, state: State) -> Failure | None:
         broken = self.reference.broken(state)
         for name in self.system.invariants:
-            holds = self._holds(self.symbolic.invariant(name), state)
+            holds = self._holds(self.symbolic.invariant(name), (name, state), state)
             if holds is (name in broken):
                 says = "holds" if holds else "does not hold"
                 return Failure("z3 and the reference differ", f"{name} {says} for z3", self._state(state))
             self.counts["invariants"] += 1
         return None
 
-    def _holds(self, formula: z3.BoolRef, state: State, after: State | None = None) -> bool:
+    def _holds(self, formula: z3.BoolRef, asked: _Asked, state: State, after: State | None = None) -> bool:
         decided = self.symbolic.decided(formula, state, after)
         if decided is None:
-            solver = z3.Solver()
-            solver.add(z3.substitute(formula, *self.symbolic.encode(state, after)))
-            decided = bool(solver.check() == z3.sat)
+            decided = self._satisfiable(asked, z3.substitute(formula, *self.symbolic.encode(state, after)))
         return decided
+
+    def _satisfiable(self, asked: _Asked, *formulas: z3.BoolRef) -> bool:
+        solver = z3.Solver()
+        solver.set(rlimit=self.rlimit)
+        solver.add(*formulas)
+        answer = solver.check()
+        if answer == z3.unknown:
+            kind = f"z3 does not decide ({solver.reason_unknown()})"
+            if isinstance(asked, Transition | RefusedStep):
+                raise _UndecidedError(self._failure(kind, asked))
+            raise _UndecidedError(Failure(kind, asked[0], self._state(asked[1])))
+        return bool(answer == z3.sat)
 
     def _some(self, items: list[_Item], count: int) -> list[_Item]:
         return items if len(items) <= count else self.random.sample(items, count)

@@ -43,7 +43,7 @@ def report(check: CrossCheck) -> CrossCheck:
 def test_every_transition_at_the_smallest_constants(variant: str) -> None:
     system = system_of(variant, SMALL)
     sample = exhaustive(system)
-    thorough, refused = (150, len(sample.refused)) if variant == "kip-320" else (25, 1000)
+    thorough, refused = (100, len(sample.refused)) if variant == "kip-320" else (20, 700)
     check = report(crosscheck(system, sample, SEED, thorough=thorough, refused=refused))
     assert check.first_failure is None
     assert check.verdict is Verdict.HOLDS
@@ -54,9 +54,8 @@ def test_every_transition_at_the_smallest_constants(variant: str) -> None:
     assert set(check.by_action) == set(system.actions)
 
 
-@pytest.mark.parametrize("variant", ["kip-320", "truncate-to-hw"])
-def test_two_thousand_sampled_transitions_at_larger_constants(variant: str) -> None:
-    system = system_of(variant, LARGER)
+def test_two_thousand_sampled_transitions_at_larger_constants() -> None:
+    system = system_of("kip-320", LARGER)
     sample = sampled(system, 2000, SEED)
     check = report(crosscheck(system, sample, SEED, thorough=25, refused=1000))
     assert check.first_failure is None
@@ -67,12 +66,12 @@ def test_two_thousand_sampled_transitions_at_larger_constants(variant: str) -> N
     assert min(check.by_action.values()) >= 50
 
 
-@pytest.mark.parametrize("variant", ["kip-101", "kip-279", "kip-320-first-try"])
+@pytest.mark.parametrize("variant", VARIANTS[:-1])
 def test_sampled_transitions_of_the_other_variants(variant: str) -> None:
     system = system_of(variant, LARGER)
-    check = report(crosscheck(system, sampled(system, 400, SEED), SEED, thorough=5, refused=300))
+    check = report(crosscheck(system, sampled(system, 250, SEED), SEED, thorough=5, refused=150))
     assert check.first_failure is None
-    assert check.accepted == 400
+    assert check.accepted == 250
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -108,7 +107,7 @@ def guards() -> list[str]:
 def everywhere(small: tuple[System, Sample]) -> Sample:
     """Every refused step of the smallest system, and those of states that no run reaches."""
     system, sample = small
-    return Sample(refused=sample.refused + disturbed(system, sample.states, 400, SEED).refused)
+    return Sample(refused=sample.refused + disturbed(system, sample.states, 300, SEED).refused)
 
 
 @pytest.mark.parametrize("guard", guards())
@@ -194,6 +193,13 @@ def test_a_wrong_invariant_is_reported(small: tuple[System, Sample]) -> None:
     wrong = replace(system.traced, invariants={**system.traced.invariants, "weak_isr": terms.FALSE})
     check = crosscheck(system, sample, SEED, symbolic=Symbolic(wrong, SMALL), refused=0)
     assert "z3 and the reference differ: weak_isr does not hold for z3" in str(check.first_failure)
+
+
+def test_a_query_that_z3_leaves_open_is_unknown(small: tuple[System, Sample]) -> None:
+    system, sample = small
+    check = crosscheck(system, sample, SEED, rlimit=1)
+    assert check.verdict is Verdict.UNKNOWN
+    assert str(check.first_failure).startswith("z3 does not decide (")
 
 
 # Invariants on broken states.
