@@ -15,9 +15,10 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import google_crc32c
+import numpy as np
 
 from .codecs import CODEC_NAMES, CodecError, decompress
 from .problems import RESTORE_MEND, ProblemLog
@@ -28,6 +29,24 @@ if TYPE_CHECKING:
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = HEADER.size  # 61
+HEADER_DTYPE = np.dtype(
+    [
+        ("base_offset", ">i8"),
+        ("length", ">i4"),
+        ("leader_epoch", ">i4"),
+        ("magic", ">i1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_offset_delta", ">i4"),
+        ("base_timestamp", ">i8"),
+        ("max_timestamp", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("base_sequence", ">i4"),
+        ("count", ">i4"),
+    ]
+)
+"""The same header for NumPy, unaligned: headers one after another become columns at once."""
 LENGTH_END = 12  # bytes before the part that batchLength counts
 CRC_START = 21  # the first byte that the CRC covers
 MIN_LENGTH = HEADER_BYTES - LENGTH_END
@@ -48,14 +67,19 @@ class Limits:
     batch_bytes: int = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """The header of one batch with a valid CRC, its byte position in the file, and its raw records."""
+class Batch(NamedTuple):
+    """The header of one batch with a valid CRC, its byte position in the file, and its raw records.
+
+    A named tuple, since a log of small batches makes one for every few records.
+    """
 
     position: int
     size: int
+    header: bytes
     base_offset: int
+    length: int
     leader_epoch: int
+    magic: int
     crc: int
     attributes: int
     last_offset_delta: int
@@ -64,7 +88,7 @@ class Batch:
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int
+    record_count: int
     payload: bytes
 
     @property
@@ -94,38 +118,17 @@ class Batch:
 
     def hashes(self, limits: Limits) -> tuple[list[int], list[bytes]]:
         """Offset deltas and payload hashes of the records. Raises ``RecordError`` or ``CodecError``."""
-        return hash_records(self.uncompressed(limits), self.count, self.last_offset_delta)
+        return hash_records(self.uncompressed(limits), self.record_count, self.last_offset_delta)
 
     def records(self, limits: Limits) -> Iterator[Record]:
         """The records with all their fields. Raises ``RecordError`` or ``CodecError``."""
-        return iter_records(self.uncompressed(limits), self.count, self.base_offset, self.base_timestamp)
+        return iter_records(self.uncompressed(limits), self.record_count, self.base_offset, self.base_timestamp)
 
     def uncompressed(self, limits: Limits) -> bytes:
         """The bytes of the records. Raises ``CodecError``."""
-        if self.codec and not self.count and not self.payload:
+        if self.codec and not self.record_count and not self.payload:
             return b""
         return decompress(self.codec, self.payload, limits.batch_bytes)
-
-
-def _batch(position: int, size: int, fields: tuple[int, ...], payload: bytes) -> Batch:
-    base_offset, _, epoch, _, crc, attributes, last_delta, *rest = fields
-    base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count = rest
-    return Batch(
-        position,
-        size,
-        base_offset,
-        epoch,
-        crc,
-        attributes,
-        last_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        count,
-        payload,
-    )
 
 
 class FileWindow:
@@ -244,7 +247,7 @@ class SegmentScan:
                     )
                     position = self._after(position, size)
                 elif self._in_order(position, base_offset, fields[6]):
-                    yield _batch(position, size, fields, data[HEADER_BYTES:])
+                    yield Batch._make((position, size, header, *fields, data[HEADER_BYTES:]))
                     position += size
                     self.end = position
                     self.next_offset = base_offset + fields[6] + 1
@@ -413,6 +416,6 @@ def read_batch(batch: Batch, problems: ProblemLog, limits: Limits) -> tuple[list
         what = f"the batch at offset {batch.base_offset} ({name}) does not decompress: {error}"
         problems.add("bad-compression", what, "copy the file from another replica", byte=batch.position)
     except RecordError as error:
-        what = f"record {error.index} of {batch.count} in the batch at offset {batch.base_offset}: {error}"
+        what = f"record {error.index} of {batch.record_count} in the batch at offset {batch.base_offset}: {error}"
         problems.add("bad-records", what, "copy the file from another replica", byte=batch.position)
     return None

@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING, Any
 from ...model.core.errors import BadInput
 from .batches import Batch, Limits, SegmentScan
 from .image import ImageBuilder, MetadataImage
-from .partition import METADATA_TOPIC, PartitionFiles, SnapshotId, read_partition
+from .partition import METADATA_TOPIC, SEGMENT_NAME, SNAPSHOT_NAME, PartitionFiles, SnapshotId, read_partition
 from .problems import Problem, ProblemLog
 from .statefiles import (
     MetaProperties,
     QuorumState,
+    present,
     read_meta_properties,
     read_offset_checkpoint,
     read_quorum_state,
+    regular_size,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-_PARTITION_FOLDER = re.compile(r"([A-Za-z0-9._-]{1,249})-(\d{1,10})")
+_PARTITION_FOLDER = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 _MOVED_FOLDER = re.compile(r".*-(delete|future|stray)")
 
 NOT_KAFKA = "not a Kafka data directory"
@@ -175,7 +177,7 @@ def read_broker(
             image = builder.image
             image.complete = image.complete and not files.damaged
             state = folder / "quorum-state"
-            if state.exists():
+            if present(state):
                 state_log = ProblemLog(state)
                 quorum = read_quorum_state(state, state_log)
                 problems.extend(state_log.result())
@@ -205,14 +207,17 @@ def _partition_folders(root: Path) -> dict[tuple[str, int], Path]:
 
 
 def _has_segment(folder: Path) -> bool:
-    return any(re.fullmatch(r"\d{20}\.log", entry.name) for entry in folder.iterdir())
+    try:
+        return any(SEGMENT_NAME.fullmatch(entry.name) for entry in folder.iterdir())
+    except OSError:
+        return False
 
 
 def _meta(root: Path, problems: list[Problem]) -> MetaProperties | None:
     path = root / "meta.properties"
     log = ProblemLog(path)
     meta = None
-    if path.exists():
+    if present(path):
         meta = read_meta_properties(path, log)
     else:
         log.add("no-meta-properties", "no meta.properties", "copy it from the broker: it holds the node id")
@@ -221,7 +226,7 @@ def _meta(root: Path, problems: list[Problem]) -> MetaProperties | None:
 
 
 def _checkpoint(path: Path, problems: list[Problem]) -> dict[tuple[str, int], int]:
-    if not path.exists():
+    if not present(path):
         return {}
     log = ProblemLog(path)
     entries = read_offset_checkpoint(path, log)
@@ -231,13 +236,13 @@ def _checkpoint(path: Path, problems: list[Problem]) -> dict[tuple[str, int], in
 
 def _load_snapshot(folder: Path, builder: ImageBuilder, problems: list[Problem], limits: Limits) -> None:
     """Start the image from the oldest snapshot that reaches the first segment, where the log does not begin at 0."""
-    starts = sorted(int(p.name[:20]) for p in folder.glob("*.log") if re.fullmatch(r"\d{20}\.log", p.name))
+    starts = sorted(int(p.name[:20]) for p in folder.glob("*.log") if SEGMENT_NAME.fullmatch(p.name))
     if not starts or starts[0] == 0:
         return
     named = [
         (SnapshotId(int(p.name[:20]), int(p.name[21:31])), p)
         for p in folder.glob("*.checkpoint")
-        if re.fullmatch(r"\d{20}-\d{10}\.checkpoint", p.name)
+        if SNAPSHOT_NAME.fullmatch(p.name)
     ]
     reaching = sorted(entry for entry in named if entry[0].end_offset >= starts[0])
     if not reaching:
@@ -246,8 +251,9 @@ def _load_snapshot(folder: Path, builder: ImageBuilder, problems: list[Problem],
     snapshot, path = reaching[0]
     log = ProblemLog(path)
     try:
+        size = regular_size(path)
         with path.open("rb") as file:
-            for batch in SegmentScan(file, path.stat().st_size, log, last=False, limits=limits):
+            for batch in SegmentScan(file, size, log, last=False, limits=limits):
                 builder.load_snapshot(batch, snapshot.end_offset, snapshot.epoch, log)
     except OSError as error:
         log.add("unreadable", error.strerror or str(error), "make the file readable")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from .batches import Batch, Limits, SegmentScan, read_batch
+from .batches import HEADER_DTYPE, LENGTH_END, Batch, Limits, SegmentScan, read_batch
 from .problems import RESTORE_MEND, Problem, ProblemLog
 from .records import HASH_BYTES
-from .statefiles import EpochEntry, encode_uuid, read_epoch_checkpoint, read_topic_id
+from .statefiles import EpochEntry, encode_uuid, present, read_epoch_checkpoint, read_topic_id, regular_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +25,8 @@ METADATA_TOPIC = "__cluster_metadata"
 
 T = TypeVar("T")
 
-_SEGMENT_NAME = re.compile(r"(\d{20})\.log")
-_SNAPSHOT_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+SEGMENT_NAME = re.compile(r"([0-9]{20})\.log")
+SNAPSHOT_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _MAX_OFFSET = (1 << 63) - 1 - (1 << 32)  # room for an int32 of relative offsets
 
 
@@ -38,7 +38,7 @@ class BatchColumns:
     """Index into ``PartitionFiles.segments``."""
     position: NDArray[np.int64]
     """Byte of the batch in its segment file."""
-    size: NDArray[np.int32]
+    size: NDArray[np.int64]
     base_offset: NDArray[np.int64]
     last_offset: NDArray[np.int64]
     leader_epoch: NDArray[np.int32]
@@ -205,36 +205,20 @@ class PartitionFiles:
 
 
 class _Columns:
-    """Grows the columns of batches and records; the arrays hold what NumPy takes over without a copy."""
+    """Collects raw headers and per-record values; NumPy makes columns of them at the end."""
 
     def __init__(self) -> None:
         self.segment = array("i")
         self.position = array("q")
-        self.size = array("i")
-        self.base_offset = array("q")
-        self.last_offset = array("q")
-        self.leader_epoch = array("i")
-        self.count = array("i")
-        self.crc = array("I")
-        self.attributes = array("h")
-        self.producer_id = array("q")
-        self.max_timestamp = array("q")
         self.readable = array("b")
+        self.headers = bytearray()
         self.offsets = array("q")
         self.hashes = bytearray()
 
     def add(self, segment: int, batch: Batch, rows: tuple[list[int], list[bytes]] | None) -> None:
         self.segment.append(segment)
         self.position.append(batch.position)
-        self.size.append(batch.size)
-        self.base_offset.append(batch.base_offset)
-        self.last_offset.append(batch.last_offset)
-        self.leader_epoch.append(batch.leader_epoch)
-        self.count.append(batch.count)
-        self.crc.append(batch.crc)
-        self.attributes.append(batch.attributes)
-        self.producer_id.append(batch.producer_id)
-        self.max_timestamp.append(batch.max_timestamp)
+        self.headers += batch.header
         self.readable.append(rows is not None)
         if rows is not None:
             base = batch.base_offset
@@ -242,26 +226,28 @@ class _Columns:
             self.hashes += b"".join(rows[1])
 
     def result(self) -> tuple[BatchColumns, RecordColumns]:
+        headers = np.frombuffer(self.headers, HEADER_DTYPE)
         readable = np.frombuffer(self.readable, np.bool_)
-        epochs = np.frombuffer(self.leader_epoch, np.int32)
-        counts = np.frombuffer(self.count, np.int32)
+        epochs = headers["leader_epoch"].astype(np.int32)
+        counts = headers["count"].astype(np.int32)
+        base_offset = headers["base_offset"].astype(np.int64)
         batches = BatchColumns(
-            np.frombuffer(self.segment, np.int32),
-            np.frombuffer(self.position, np.int64),
-            np.frombuffer(self.size, np.int32),
-            np.frombuffer(self.base_offset, np.int64),
-            np.frombuffer(self.last_offset, np.int64),
-            epochs,
-            counts,
-            np.frombuffer(self.crc, np.uint32),
-            np.frombuffer(self.attributes, np.int16),
-            np.frombuffer(self.producer_id, np.int64),
-            np.frombuffer(self.max_timestamp, np.int64),
-            readable,
+            segment=np.frombuffer(self.segment, np.int32),
+            position=np.frombuffer(self.position, np.int64),
+            size=headers["length"].astype(np.int64) + LENGTH_END,
+            base_offset=base_offset,
+            last_offset=base_offset + headers["last_offset_delta"],
+            leader_epoch=epochs,
+            count=counts,
+            crc=headers["crc"].astype(np.uint32),
+            attributes=headers["attributes"].astype(np.int16),
+            producer_id=headers["producer_id"].astype(np.int64),
+            max_timestamp=headers["max_timestamp"].astype(np.int64),
+            readable=readable,
         )
-        per_record = np.repeat(epochs[readable], counts[readable])
         assert HASH_BYTES == 8
         hashes = np.frombuffer(self.hashes, np.dtype("<u8")).astype(np.uint64, copy=False)
+        per_record = np.repeat(epochs[readable], counts[readable])
         return batches, RecordColumns(np.frombuffer(self.offsets, np.int64), per_record, hashes)
 
 
@@ -293,7 +279,7 @@ def read_partition(
         log = ProblemLog(file_path)
         size = valid = 0
         try:
-            size = file_path.stat().st_size
+            size = regular_size(file_path)
             with file_path.open("rb") as file:
                 scan = SegmentScan(
                     file,
@@ -335,7 +321,7 @@ def read_partition(
 
 def _optional(path: Path, read: Callable[[Path, ProblemLog], T], problems: list[Problem]) -> T | None:
     """What ``read`` makes of a file that need not be there."""
-    if not path.exists():
+    if not present(path):
         return None
     log = ProblemLog(path)
     result = read(path, log)
@@ -354,13 +340,13 @@ def _listing(path: Path, problems: list[Problem]) -> tuple[list[tuple[int, str]]
         log.add("unreadable", error.strerror or str(error), "make the folder readable")
         names = []
     for name in names:
-        if match := _SEGMENT_NAME.fullmatch(name):
+        if match := SEGMENT_NAME.fullmatch(name):
             base = int(match[1])
             if base <= _MAX_OFFSET:
                 segments.append((base, name))
             else:
                 log.add("bad-name", f"{name} names an offset that no log has", RESTORE_MEND)
-        elif match := _SNAPSHOT_NAME.fullmatch(name):
+        elif match := SNAPSHOT_NAME.fullmatch(name):
             snapshots.append((SnapshotId(int(match[1]), int(match[2])), path / name))
         elif name.endswith((".log.swap", ".log.cleaned", ".checkpoint.part")):
             what = f"{name}: a file that the broker was still writing"

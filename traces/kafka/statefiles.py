@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import errno
 import json
+import stat
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -59,10 +61,26 @@ class QuorumState:
         return asdict(self)
 
 
+def present(path: Path) -> bool:
+    """Whether there is something at ``path``; also where only permissions are missing, so that reading says so."""
+    try:
+        return path.exists()
+    except OSError:
+        return True
+
+
+def regular_size(path: Path) -> int:
+    """The size of a regular file. Raises ``OSError`` for anything else: opening a pipe would hang."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file")
+    return status.st_size
+
+
 def read_text(path: Path, problems: ProblemLog) -> str | None:
     """The text of a small file, ``None`` with a problem where it cannot be read."""
     try:
-        size = path.stat().st_size
+        size = regular_size(path)
         if size > MAX_STATE_FILE_BYTES:
             problems.add("file-too-large", f"{size} bytes, expected a small text file", RESTORE_MEND)
             return None

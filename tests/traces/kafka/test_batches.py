@@ -23,7 +23,7 @@ def test_all_header_fields_are_read() -> None:
     (only,) = found
     assert problems == []
     assert (only.position, only.base_offset, only.last_offset, only.leader_epoch) == (0, 40, 42, 7)
-    assert (only.count, only.codec, only.last_offset_delta) == (3, 4, 2)
+    assert (only.record_count, only.codec, only.last_offset_delta) == (3, 4, 2)
     assert (only.log_append_time, only.transactional, only.control) == (True, True, True)
     assert (only.base_timestamp, only.max_timestamp) == (1_700_000_000_000, 1_700_000_000_005)
     assert (only.producer_id, only.producer_epoch, only.base_sequence) == (-1, -1, -1)
@@ -153,7 +153,7 @@ def test_deltas_must_rise_within_the_batch() -> None:
 
 def test_empty_batch_kept_by_compaction() -> None:
     found, problems = scan(raw_batch(0, b"", 0, last_delta=4) + batch(5, [b"x"]))
-    assert [(b.base_offset, b.last_offset, b.count) for b in found] == [(0, 4, 0), (5, 5, 1)]
+    assert [(b.base_offset, b.last_offset, b.record_count) for b in found] == [(0, 4, 0), (5, 5, 1)]
     assert problems == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -147,3 +148,23 @@ def test_folder_without_segments(tmp_path: Path) -> None:
     broker = read_broker(root)
     assert [(p.kind, p.severity) for p in broker.problems] == [("no-segment", "error"), ("unfinished-file", "note")]
     assert broker.partitions["t", 0].log_end == 0
+
+
+def test_pipes_are_not_opened(tmp_path: Path) -> None:
+    root = write_broker(tmp_path / "b1", 1, {"t-0": partition(0), "u-0": partition(0)})
+    for path in (root / "t-0" / f"{0:020d}.log", root / "u-0" / "leader-epoch-checkpoint"):
+        path.unlink()
+        os.mkfifo(path)
+    broker = read_broker(root)
+    assert [(p.kind, p.what) for p in broker.problems] == [("unreadable", "not a regular file")] * 2
+
+
+def test_names_that_kafka_never_writes(tmp_path: Path) -> None:
+    root = write_broker(tmp_path / "b1", 1, {"t-0": partition(0)})
+    for name in ("t-00", "t-\u0661", "-1"):
+        (root / name).mkdir()
+    (root / "t-0" / ("9" * 20 + ".log")).write_bytes(b"")
+    (root / "t-0" / ("\u0660" * 20 + ".log")).write_bytes(b"")
+    broker = read_broker(root)
+    assert list(broker.partitions) == [("t", 0)]
+    assert [p.kind for p in broker.problems] == ["bad-name"]
