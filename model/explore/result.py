@@ -118,6 +118,11 @@ class Exploration:
     memory: int = 0
 
     @property
+    def transitions(self) -> dict[str, int]:
+        """How often each action was enabled in a distinct state. Engines agree on this; who discovers is a race."""
+        return {name: seen.transitions for name, seen in self.coverage.items()}
+
+    @property
     def states_per_second(self) -> float:
         """Distinct states found in a second."""
         return self.distinct / self.seconds if self.seconds else 0.0

@@ -36,7 +36,7 @@ def write_report(folder: Path, results: Sequence[Obligation]) -> Path:
     touched then, and no temporary folder is left behind.
     """
     target = Path(folder).absolute()
-    _refuse_foreign(target)
+    refuse_foreign(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         building = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent))
@@ -79,7 +79,8 @@ def report_json(results: Sequence[Obligation]) -> dict[str, object]:
     }
 
 
-def _refuse_foreign(target: Path) -> None:
+def refuse_foreign(target: Path) -> None:
+    """Raise BadInput unless a report may be written there: nothing, an empty folder, or an older report."""
     if not target.exists() and not target.is_symlink():
         return
     mend = "name a folder that does not exist yet, is empty, or holds an older report"

@@ -1,0 +1,174 @@
+"""The obligations of the models themselves, at built-in constants that take seconds."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...model.core.ground import System, ground
+from ...model.core.protocol import Protocol
+from ...model.explore import Exploration, Query, Verdict, explore
+from ...model.explore.liveness import Liveness, check_liveness
+from ...model.explore.result import OnProgress
+from ...model.fencing_liveness import fencing
+from ...model.prove.crosscheck import crosscheck, exhaustive, sampled
+from ...traces.record import record
+from ...traces.replay import replay
+from ...traces.stepper import stepper_for
+from .stories import counterexample, lasso_story
+from .task import Outcome, Task
+
+SEED = 320
+"""Of everything drawn here; every detail line that depends on it says so."""
+
+_MAIN = {"replicas": 3, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
+_SMALL = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
+_TINY = {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}
+
+_NEEDED = (
+    "follower_fetch.epoch_not_fenced",
+    "become_follower.leader_epoch_matches",
+    "leader_inc_high_watermark.isr_acknowledges",
+    "leader_expand_isr.hw_reached_epoch",
+    "leader_expand_isr.true_leader",
+)
+"""Guards of kip-320 without which a committed record is lost at three replicas: each is a must-fail twin."""
+
+
+def written(constants: dict[str, int]) -> str:
+    """``3/2/2/2``: the constants in the order of the protocol."""
+    return "/".join(map(str, constants.values()))
+
+
+def builtin_tasks() -> list[Task]:
+    """Every obligation, in the order of the report."""
+    return [*_exploration(fencing), *_interpreters(fencing), *_liveness(fencing), *_replay(fencing)]
+
+
+def _system(protocol: Protocol, variant: str, constants: dict[str, int], *drop: str) -> System:
+    return ground(protocol.traced(variant).drop(*drop), constants)
+
+
+def _exploration(protocol: Protocol) -> list[Task]:
+    group = f"{protocol.name}: invariants by exhaustive exploration"
+    safe = protocol.default_variant
+    tasks = [Task(f"{safe} {written(_MAIN)}", group, partial(_explored, protocol, safe, ()))]
+    for variant in protocol.variants:
+        if variant != safe:
+            run = partial(_explored, protocol, variant, ())
+            tasks.append(Task(f"{variant} {written(_MAIN)}", group, run, Verdict.VIOLATED))
+    for guard in _NEEDED:
+        run = partial(_explored, protocol, safe, (guard,))
+        tasks.append(Task(f"{safe} without {guard}", group, run, Verdict.VIOLATED))
+    return tasks
+
+
+def _explored(protocol: Protocol, variant: str, drop: tuple[str, ...], told: OnProgress) -> Outcome:
+    system = _system(protocol, variant, _MAIN, *drop)
+    found = explore(Query.of(system), "batch", told)
+    return Outcome(found.verdict, described(found), found.distinct, "states", counterexample(system, found))
+
+
+def described(found: Exploration) -> str:
+    """An exploration's answer in a line."""
+    if found.verdict is Verdict.HOLDS:
+        return f"{', '.join(found.query.invariants)} hold; depth {found.depth}"
+    if found.path is not None:
+        return f"{found.violated} breaks after {len(found.path)} steps"
+    return found.reason or ""
+
+
+def _interpreters(protocol: Protocol) -> list[Task]:
+    group = f"{protocol.name}: the interpreters agree"
+    tasks = [
+        Task(f"batch and reference, {variant} {written(_SMALL)}", group, partial(_engines_agree, protocol, variant))
+        for variant in protocol.variants
+    ]
+    safe = protocol.default_variant
+    tasks.append(Task(f"symbolic and reference, {safe} {written(_TINY)}", group, partial(_all_crosschecked, protocol)))
+    tasks.append(Task(f"symbolic and reference, {safe} {written(_MAIN)}", group, partial(_some_crosschecked, protocol)))
+    return tasks
+
+
+def _engines_agree(protocol: Protocol, variant: str, told: OnProgress) -> Outcome:
+    # Only type_ok is checked, so that a historic variant is explored to its end too.
+    query = Query.of(_system(protocol, variant, _SMALL), ("type_ok",))
+    batch, reference = (explore(query, engine, told) for engine in ("batch", "reference"))
+    same = all(
+        getattr(batch, name) == getattr(reference, name)
+        for name in ("verdict", "distinct", "depth", "transitions", "witnesses")
+    )
+    detail = f"{batch.distinct:,} and {reference.distinct:,} states, depth {batch.depth} and {reference.depth}"
+    return Outcome(Verdict.HOLDS if same else Verdict.VIOLATED, detail, batch.distinct, "states")
+
+
+def _all_crosschecked(protocol: Protocol, _told: OnProgress) -> Outcome:
+    system = _system(protocol, protocol.default_variant, _TINY)
+    return _crosschecked(system, exhaustive(system), "all transitions")
+
+
+def _some_crosschecked(protocol: Protocol, _told: OnProgress) -> Outcome:
+    system = _system(protocol, protocol.default_variant, _MAIN)
+    return _crosschecked(system, sampled(system, 300, SEED), f"sampled with seed {SEED}")
+
+
+def _crosschecked(system: System, sample: object, how: str) -> Outcome:
+    found = crosscheck(system, sample, SEED, refused=300)  # type: ignore[arg-type]
+    if found.first_failure is not None:
+        return Outcome(found.verdict, str(found.first_failure), found.accepted, "transitions")
+    detail = f"{how}: accepted, {found.near_misses:,} near misses and {found.refused:,} refused steps refused"
+    return Outcome(found.verdict, detail, found.accepted, "transitions")
+
+
+def _liveness(protocol: Protocol) -> list[Task]:
+    """One task for each property under each fairness; the explored graph is shared."""
+    group = f"{protocol.name}: liveness"
+    answers: dict[tuple[str, str], Liveness] = {}
+    fails = {("final_leader_commits_record", "kip")}
+    tasks = []
+    for fairness in protocol.fairness:
+        for name in protocol.liveness:
+            expected = Verdict.VIOLATED if (name, fairness) in fails else Verdict.HOLDS
+            run = partial(_live, protocol, name, fairness, answers)
+            tasks.append(Task(f"{name} under {fairness}", group, run, expected))
+    return tasks
+
+
+def _live(
+    protocol: Protocol, name: str, fairness: str, answers: dict[tuple[str, str], Liveness], told: OnProgress
+) -> Outcome:
+    if not answers:
+        system = _system(protocol, protocol.default_variant, _SMALL)
+        for each in check_liveness(system, on_progress=told):
+            answers[each.spec.name, each.fairness] = each
+    answer = answers[name, fairness]
+    if answer.lasso is None:
+        return Outcome(answer.verdict, answer.reason or answer.spec.doc, answer.distinct, "states")
+    loop = len(answer.lasso.loop)
+    ends = f"then a loop of {loop}" if loop else "then nothing happens any more"
+    detail = f"fails after {len(answer.lasso.stem)} steps, {ends}"
+    return Outcome(answer.verdict, detail, answer.distinct, "states", lasso_story(answer))
+
+
+def _replay(protocol: Protocol) -> list[Task]:
+    """A counterexample of the oldest variant, as a trace: a run of its own variant, and refused by the safe one."""
+    group = f"{protocol.name}: replay"
+    oldest, safe = next(iter(protocol.variants)), protocol.default_variant
+    return [
+        Task(f"trace of {oldest} against {oldest}", group, partial(_replayed, protocol, oldest, oldest, ("type_ok",))),
+        Task(
+            f"trace of {oldest} against {safe}", group, partial(_replayed, protocol, oldest, safe, ()), Verdict.VIOLATED
+        ),
+    ]
+
+
+def _replayed(protocol: Protocol, source: str, against: str, invariants: tuple[str, ...], _told: OnProgress) -> Outcome:
+    system = _system(protocol, source, _SMALL)
+    path = explore(Query.of(system)).path
+    assert path is not None, f"{source} has no counterexample at {_SMALL}"
+    trace = record(system, path)
+    stepper = stepper_for(protocol.traced(against), _SMALL, often=False)
+    answer = replay(trace, stepper, invariants=invariants or None)
+    detail = f"all {answer.events} events are explained"
+    if answer.event is not None:
+        detail = f"event {answer.event.step}, {answer.event.call}: {answer.cause}"
+    return Outcome(answer.verdict, detail, answer.events, "events")

@@ -1,0 +1,212 @@
+"""The obligations of real brokers' files: what they tell by themselves, and whether the model reaches them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from ...model.core.protocol import Protocol
+from ...model.explore import Limits, Verdict
+from ...model.explore.result import OnProgress
+from ...traces.build_story import story_of_run
+from ...traces.kafka.abstraction import ABSENT, Abstraction, abstract
+from ...traces.kafka.broker import read_brokers
+from ...traces.kafka.capture import broker_directories, bundled_corpus, load_manifest
+from ...traces.kafka.checks import FilesReport, check_brokers
+from ...traces.kafka.partition import METADATA_TOPIC, PartitionFiles
+from ...traces.kafka.reach import Reach, reach_any
+from ...traces.kafka.verdicts import CheckResult
+from ...traces.stepper import DirectStepper
+from ...traces.story import Story
+from .task import Outcome, Task
+
+MAX_OFFSETS = 4
+"""Logs that need more of the model's offsets than this are not searched for: the state space is too large."""
+
+LIMITS = Limits(max_states=6_000_000)
+"""Of one search. At three replicas, about 15 seconds and 500 MiB."""
+
+_SEVERITY = {"holds": Verdict.HOLDS, "violated": Verdict.VIOLATED, "unknown": Verdict.UNKNOWN}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The brokers of one cluster at one instant, read and checked. ``label`` stands before each obligation."""
+
+    label: str
+    report: FilesReport
+
+    def partition(self, topic: str, number: int) -> dict[int, PartitionFiles]:
+        """The logs of one partition by node id."""
+        found = {}
+        for broker in self.report.brokers:
+            files = broker.partitions.get((topic, number))
+            if files is not None and broker.node_id is not None:
+                found[broker.node_id] = files
+        return found
+
+    @property
+    def partitions(self) -> list[tuple[str, int]]:
+        """The partitions that at least two of the brokers hold, without the controllers' own log."""
+        keys = {key for broker in self.report.brokers for key in broker.partitions if key[0] != METADATA_TOPIC}
+        return sorted(key for key in keys if len(self.partition(*key)) > 1)
+
+    def replication(self, topic: str, number: int) -> int:
+        """The replication factor, as the controller has it; else the number of logs given."""
+        logs = self.partition(topic, number)
+        for broker in self.report.brokers:
+            state = broker.metadata.partition(topic, number) if broker.metadata else None
+            if state is not None:
+                return max(len(state.replicas), len(logs))
+        return len(logs)
+
+
+def read_cluster(label: str, paths: Sequence[Path]) -> Cluster:
+    """Read brokers' data directories. Raises BadInput for what is none, and for brokers that do not go together."""
+    return Cluster(label, check_brokers(read_brokers(paths)))
+
+
+def bundled_clusters() -> list[Cluster]:
+    """The recorded stages of the bundled corpus, in the order in which they happened."""
+    corpus = bundled_corpus()
+    stages = [stage["name"] for stage in load_manifest(corpus)["stages"]]
+    return [read_cluster(f"{stage}: ", broker_directories(corpus, stage)) for stage in stages]
+
+
+class Searches:
+    """Searches for runs of one variant that end in brokers' logs; logs that look alike are searched for once."""
+
+    def __init__(self, protocol: Protocol, variant: str | None = None) -> None:
+        self.protocol = protocol
+        self.variant = variant or protocol.default_variant
+        self._answers: dict[tuple[object, ...], Outcome] = {}
+
+    def reached(self, cluster: Cluster, key: tuple[str, int], target: Abstraction) -> Outcome:
+        """Whether a run ends in the logs of one partition."""
+        reason = not_searched(target, cluster, key)
+        if reason is not None:
+            return Outcome(Verdict.UNKNOWN, reason, 0, "states")
+        if target.shape in self._answers:
+            return self._answers[target.shape]
+        others = [name for name in self.protocol.variants if name != self.variant]
+        searches = reach_any(self.protocol, (self.variant, *others), target, spares=(0, 1), limits=LIMITS)
+        first, last = searches[0], searches[-1]
+        states = sum(each.search.distinct for each in searches)
+        if first.verdict is Verdict.UNKNOWN:
+            outcome = Outcome(Verdict.UNKNOWN, f"{first.variant}: {first.search.reason}", states, "states")
+        else:
+            detail = reach_sentence(first, last)
+            outcome = Outcome(first.verdict, detail, states, "states", reach_story(first, last, target, detail))
+        self._answers[target.shape] = outcome
+        return outcome
+
+    def all_reached(
+        self, cluster: Cluster, targets: Mapping[tuple[str, int], Abstraction], _told: OnProgress
+    ) -> Outcome:
+        """Whether a run ends in the logs of each partition: the worst outcome, and whose it is."""
+        outcomes = {key: self.reached(cluster, key, target) for key, target in targets.items()}
+        states = sum(outcome.count for outcome in outcomes.values())
+        for wanted in (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.HOLDS):
+            for key, outcome in outcomes.items():
+                if outcome.verdict is wanted:
+                    detail = outcome.detail if len(targets) == 1 else f"{_named(key)}: {outcome.detail}"
+                    return replace(outcome, detail=detail, count=states)
+        raise AssertionError("there is no partition to reach")
+
+
+def file_tasks(
+    cluster: Cluster,
+    group: str,
+    searches: Searches,
+    *,
+    lost: Iterable[tuple[str, int]] = (),
+    condensed: bool = False,
+) -> list[Task]:
+    """One obligation for each kind of check, one for each partition whose replicas differ, one for all the others.
+
+    ``lost`` are partitions that no run of the variant is expected to reach (in the bundled corpus, after an unclean
+    election). ``condensed`` makes one obligation of all kinds of check.
+    """
+    by_check: dict[str, list[CheckResult]] = {}
+    for result in cluster.report.checks:
+        if not result.informative:
+            by_check.setdefault("files by themselves" if condensed else result.check, []).append(result)
+    tasks = [Task(cluster.label + name, group, partial(_summed, by_check[name])) for name in sorted(by_check)]
+    missing = set(lost)
+    targets = {key: abstract(cluster.partition(*key), cluster.replication(*key)) for key in cluster.partitions}
+    agreed = {key: target for key, target in targets.items() if target.agreed}
+    if agreed:
+        what = f"{len(agreed)} partitions whose replicas agree" if len(agreed) > 1 else _named(next(iter(agreed)))
+        tasks.append(Task(f"{cluster.label}{what}: reachable", group, partial(searches.all_reached, cluster, agreed)))
+    for key, target in targets.items():
+        if key not in agreed:
+            run = partial(searches.all_reached, cluster, {key: target})
+            expected = Verdict.VIOLATED if key in missing else Verdict.HOLDS
+            tasks.append(Task(f"{cluster.label}{_named(key)}: reachable", group, run, expected))
+    return tasks
+
+
+def _named(key: tuple[str, int]) -> str:
+    return f"{key[0]}-{key[1]}"
+
+
+def _summed(results: list[CheckResult], _told: OnProgress) -> Outcome:
+    """Several results as one: the worst verdict, and what the first result with it says."""
+    for wanted in ("violated", "unknown"):
+        worst = [result for result in results if result.verdict == wanted]
+        if worst:
+            more = f" (and {len(worst) - 1} more)" if len(worst) > 1 else ""
+            place = f" ({worst[0].where})" if worst[0].where else ""
+            detail = f"{worst[0].check}: {worst[0].subject}: {worst[0].message}{place}{more}"
+            return Outcome(_SEVERITY[wanted], detail, len(results), "logs")
+    return Outcome(Verdict.HOLDS, f"in all {len(results)}", len(results), "logs")
+
+
+def not_searched(target: Abstraction, cluster: Cluster, key: tuple[str, int]) -> str | None:
+    """Why the model is not searched for a partition's logs; None where it is."""
+    damaged = [node for node, files in cluster.partition(*key).items() if files.damaged]
+    if damaged:
+        return f"broker {damaged[0]}'s log could not be read in full"
+    if target.holes:
+        return f"broker {target.holes[0]}'s log lacks offsets that another has (compaction leaves such holes)"
+    if len(target.blocks) > MAX_OFFSETS:
+        return f"the logs differ in {len(target.blocks)} places; the search goes up to {MAX_OFFSETS} offsets"
+    return None
+
+
+def reach_sentence(first: Reach, last: Reach) -> str:
+    """What the searches found: ``reachable by 17 steps of kip-320``, or which other variant reaches the logs."""
+    if first.verdict is Verdict.HOLDS:
+        assert first.search.path is not None
+        return f"reachable by {len(first.search.path)} steps of {first.variant}"
+    sentence = f"no run of {first.variant} reaches this ({first.bounds})"
+    if last.verdict is Verdict.HOLDS:
+        assert last.search.path is not None
+        return f"{sentence}, but {last.variant} does, by {len(last.search.path)} steps"
+    if last.verdict is Verdict.UNKNOWN:
+        return f"{sentence}; whether {last.variant} does is unknown: {last.search.reason}"
+    return f"{sentence}, nor does one of any other variant"
+
+
+def reach_story(first: Reach, last: Reach, target: Abstraction, headline: str) -> Story | None:
+    """The run that ends in the logs, where a variant has one."""
+    if last.verdict is not Verdict.HOLDS or last.search.path is None:
+        return None
+    system = last.system
+    return story_of_run(
+        DirectStepper(system.traced, system.constants),
+        last.search.path,
+        verdict=first.verdict,
+        headline=headline[0].upper() + headline[1:] + ".",
+        source={
+            "replicas": {str(r): f"broker {node}" for r, node in enumerate(target.nodes)},
+            "offsets": {str(o): f"{b.first} to {b.last}" for o, b in enumerate(target.blocks)},
+            "leader epochs": {str(model): real for real, model in target.epochs.items()},
+            "records": {
+                str(o): [None if i == ABSENT else f"record of broker {target.nodes[i]}" for i in b.identities]
+                for o, b in enumerate(target.blocks)
+            },
+        },
+    )

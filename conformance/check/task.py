@@ -1,0 +1,66 @@
+"""A task: something to show, what must come out, and how to find out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ...model.explore.result import OnProgress, Verdict
+from ...traces.report.obligation import Obligation
+from ...traces.story import Story
+from ...traces.story import Verdict as Word
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a task went. ``count`` is in ``unit``; ``detail`` is one line for the report."""
+
+    verdict: Verdict
+    detail: str
+    count: int
+    unit: str
+    story: Story | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """One obligation to be. ``expected`` is VIOLATED for a must-fail twin."""
+
+    name: str
+    group: str
+    run: Callable[[OnProgress], Outcome]
+    expected: Verdict = Verdict.HOLDS
+
+
+def word(verdict: Verdict) -> Word:
+    """The verdict as the presenters write it."""
+    words: dict[Verdict, Word] = {
+        Verdict.HOLDS: "holds",
+        Verdict.VIOLATED: "violated",
+        Verdict.UNKNOWN: "unknown",
+    }
+    return words[verdict]
+
+
+def carry_out(tasks: Iterable[Task], on_task: Callable[[Task], OnProgress]) -> list[Obligation]:
+    """Run tasks in order. ``on_task`` is told of each before it starts, and gives what its progress is told to."""
+    done: list[Obligation] = []
+    for task in tasks:
+        told = on_task(task)
+        start = time.perf_counter()
+        outcome = task.run(told)
+        done.append(
+            Obligation(
+                name=task.name,
+                group=task.group,
+                verdict=word(outcome.verdict),
+                expected=word(task.expected),
+                detail=outcome.detail,
+                count=outcome.count,
+                unit=outcome.unit,
+                seconds=time.perf_counter() - start,
+                story=outcome.story,
+            )
+        )
+    return done

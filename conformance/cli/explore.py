@@ -1,0 +1,158 @@
+"""``fencepost explore``: all reachable states of a protocol's variant, or a shortest counterexample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from rich.table import Table
+
+from ...model.core.errors import BadInput
+from ...model.core.ground import ground
+from ...model.core.protocol import Protocol
+from ...model.explore import Exploration, Limits, Query, Verdict
+from ...model.explore import explore as search
+from ...model.explore.graph import build_graph, write_graph
+from ...model.explore.liveness import Liveness, check_liveness
+from ...traces.record import record
+from ...traces.report.page import render_page
+from ...traces.report.text import render_text
+from ...traces.story import Json, Story
+from ...traces.vocabulary import PROTOCOLS
+from ...traces.write import write_trace
+from ..check.stories import counterexample
+from .output import exploring, print_json, stdout, write_text, written
+
+
+def protocol_named(name: str) -> Protocol:
+    """The protocol of that name. Raises BadInput for an unknown one."""
+    if name not in PROTOCOLS:
+        raise BadInput(f"there is no protocol {name!r}", "PROTOCOL", f"choose one of {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[name]
+
+
+def explore(
+    protocol: str,
+    *,
+    variant: str | None = None,
+    engine: Literal["batch", "reference"] = "batch",
+    invariant: Annotated[Sequence[str], Parameter(negative=())] = (),
+    symmetry: Annotated[bool, Parameter(negative=())] = False,
+    liveness: Annotated[bool, Parameter(negative=())] = False,
+    fairness: Annotated[Sequence[str], Parameter(negative=())] = (),
+    drop: Annotated[Sequence[str], Parameter(negative=())] = (),
+    max_states: int = Limits.max_states,
+    max_memory: int = Limits.max_memory >> 20,
+    trace_out: Path | None = None,
+    html: Path | None = None,
+    graph: Path | None = None,
+    json: Annotated[bool, Parameter(negative=())] = False,
+    **constants: int,
+) -> int:
+    """Visit every reachable state, or find a shortest counterexample.
+
+    The protocol's constants are options too: for fencing --replicas, --log-size, --max-records and
+    --max-leader-epoch.
+
+    Parameters
+    ----------
+    protocol
+        The protocol: fencing.
+    variant
+        A named version of it; the safe one by default. fencing: truncate-to-hw, kip-101, kip-279,
+        kip-320-first-try, kip-320.
+    engine
+        batch (NumPy, whole frontiers) or reference (plain Python, one state at a time).
+    invariant
+        Check only this invariant (repeatable; default all). type_ok is always checked.
+    symmetry
+        Count orbits under renaming of replicas instead of states.
+    liveness
+        Check the liveness properties too, on the whole graph: for small constants.
+    fairness
+        Assume this named set of fairness conditions (repeatable; default: each in turn).
+    drop
+        Explore with this guard gone, written ACTION.GUARD (repeatable).
+    max_states
+        Give up, with verdict unknown, after so many distinct states.
+    max_memory
+        Give up, with verdict unknown, at so many MiB of memory.
+    trace_out
+        Write the counterexample as a trace (JSON Lines).
+    html
+        Write the counterexample as one HTML page.
+    graph
+        Write the state graph (.graphml, .dot or .gv): for small constants.
+    json
+        Print one JSON object on standard output.
+    """
+    spec = protocol_named(protocol)
+    system = ground(spec.traced(variant).drop(*drop), constants)
+    limits = Limits(max_states, max_memory << 20)
+    query = Query.of(system, tuple(invariant), symmetry, limits)
+    with exploring(f"{system.name} {system.traced.variant.name}") as told:
+        found = search(query, engine, told)
+    live: list[Liveness] = []
+    if liveness and found.verdict is Verdict.HOLDS:
+        with exploring("liveness") as told:
+            live = check_liveness(system, tuple(fairness), limits=limits, on_progress=told)
+    verdict = _overall([found.verdict, *(each.verdict for each in live)])
+    story = counterexample(system, found, live)
+    if graph is not None:
+        write_graph(build_graph(system), graph)
+        written(graph)
+    if trace_out is not None and found.path is not None:
+        write_trace(trace_out, record(system, found.path, source=_source(found, drop)))
+        written(trace_out)
+    if html is not None and story is not None:
+        write_text(html, render_page(story))
+        written(html)
+    if json:
+        answer = found.to_json() | {"verdict": verdict.value, "dropped": list(drop)}
+        if liveness:
+            answer["liveness"] = [each.to_json() for each in live]
+        print_json(answer)
+    else:
+        _print(found, live, story)
+    return verdict.exit_code
+
+
+def _overall(verdicts: Sequence[Verdict]) -> Verdict:
+    for verdict in (Verdict.VIOLATED, Verdict.UNKNOWN):
+        if verdict in verdicts:
+            return verdict
+    return Verdict.HOLDS
+
+
+def _source(found: Exploration, drop: Sequence[str]) -> dict[str, Json]:
+    return {"engine": found.engine, "violated": found.violated, "dropped": list(drop)}
+
+
+def _print(found: Exploration, live: Sequence[Liveness], story: Story | None) -> None:
+    out = stdout()
+    if story is not None:
+        out.print(render_text(story), end="", markup=False)
+        out.print()
+    system = found.query.system
+    constants = ", ".join(f"{name} {value}" for name, value in system.constants.items())
+    what = "orbits" if found.query.symmetry else "states"
+    verdict = found.verdict.value if found.violated is None else f"{found.verdict.value}: {found.violated}"
+    out.print(f"{system.name} {system.traced.variant.name} ({constants}): [bold]{verdict}[/bold]")
+    if found.reason:
+        out.print(found.reason, markup=False)
+    out.print(
+        f"{found.distinct:,} distinct {what}, depth {found.depth}, {found.engine} engine, {found.seconds:.2f} s "
+        f"({found.states_per_second:,.0f} a second), {found.memory / (1 << 20):,.0f} MiB"
+    )
+    table = Table("action", "enabled", "led to a new state", box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, seen in found.coverage.items():
+        table.add_row(name, f"{seen.transitions:,}", f"{seen.discoveries:,}")
+    out.print(table)
+    for name, count in found.witnesses.items():
+        out.print(f"sometimes {name}: {count:,} {what}", markup=False)
+    for each in live:
+        out.print(f"{each.spec.name} under {each.fairness}: {each.verdict.value}", markup=False)

@@ -1,0 +1,85 @@
+"""What every command does alike: one JSON object or text, progress, notes about the files written."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from ...model.core.errors import BadInput
+from ...model.explore.result import OnProgress
+from ...model.explore.result import Progress as Explored
+
+
+def print_json(value: object) -> None:
+    """One object on standard output, and nothing else there."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=True) + "\n")
+
+
+def stdout() -> Console:
+    """The console of results."""
+    return Console(highlight=False, soft_wrap=False)
+
+
+def note(text: str) -> None:
+    """A line for the person at the terminal, on standard error."""
+    Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(text)
+
+
+def written(path: Path) -> None:
+    """Name a file that was written."""
+    note(f"wrote {path}")
+
+
+class _Count(ProgressColumn):
+    """``12,345 states, depth 9``."""
+
+    def render(self, task: Task) -> Text:
+        return Text(str(task.fields.get("detail", "")))
+
+
+def progress_bar(*columns: ProgressColumn) -> Progress:
+    """A progress display on standard error, silent where that is no terminal."""
+    console = Console(stderr=True)
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        *columns,
+        _Count(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+@contextmanager
+def exploring(description: str) -> Iterator[OnProgress]:
+    """Progress of one exploration."""
+    with progress_bar() as bar:
+        task = bar.add_task(description, total=None)
+
+        def told(at: Explored) -> None:
+            detail = f"{at.distinct:,} states, depth {at.depth}, {at.frontier:,} to expand"
+            bar.update(task, detail=detail)
+
+        yield told
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all: under a temporary name, then renamed. Raises BadInput where it cannot."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise BadInput(
+            f"cannot write: {error.strerror}", str(path), "name a file in a folder that is there and writable"
+        ) from error

@@ -1,0 +1,79 @@
+"""``fencepost replay``: is a recorded trace a run of the model?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ...model.core.ground import ground
+from ...traces.build_story import story_of_replay
+from ...traces.read import read_trace
+from ...traces.replay import Budget, traced_of
+from ...traces.replay import replay as run
+from ...traces.report.page import render_page
+from ...traces.report.replay_text import render_replay
+from ...traces.stepper import stepper_for
+from .explore import protocol_named
+from .output import print_json, progress_bar, stdout, write_text, written
+
+
+def replay(
+    trace: Path,
+    *,
+    variant: str | None = None,
+    invariant: Annotated[Sequence[str], Parameter(negative=())] = (),
+    drop: Annotated[Sequence[str], Parameter(negative=())] = (),
+    max_skipped: int = Budget.max_skipped,
+    max_frontier: int = Budget.max_frontier,
+    max_seconds: float | None = None,
+    html: Path | None = None,
+    json: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Replay a trace: keep every model state that explains it, and say what refuses it where none is left.
+
+    Parameters
+    ----------
+    trace
+        A trace file (JSON Lines, see the trace schema).
+    variant
+        Hold it against this variant; by default against its own.
+    invariant
+        Demand only this invariant (repeatable; default all).
+    drop
+        Replay with this guard gone, written ACTION.GUARD (repeatable).
+    max_skipped
+        How many unobserved steps may lie between two events.
+    max_frontier
+        Give up, with verdict unknown, at so many states at once.
+    max_seconds
+        Give up, with verdict unknown, after so many seconds.
+    html
+        Write the run that explains the trace, as far as one does, as one HTML page.
+    json
+        Print one JSON object on standard output.
+    """
+    read = read_trace(trace)
+    own = traced_of(read)
+    traced = (protocol_named(read.header.protocol).traced(variant) if variant else own).drop(*drop)
+    stepper = stepper_for(traced, read.header.constants, often=max_skipped > 0 or len(read) > 300)
+    with progress_bar() as bar:
+        task = bar.add_task(trace.name, total=len(read))
+        answer = run(
+            read,
+            stepper,
+            budget=Budget(max_skipped, max_frontier, max_seconds),
+            invariants=tuple(invariant) or None,
+            on_progress=lambda done, of: bar.update(task, completed=done, detail=f"{done:,} of {of:,} events"),
+        )
+    if html is not None:
+        write_text(html, render_page(story_of_replay(read, answer, stepper)))
+        written(html)
+    if json:
+        system = ground(traced, read.header.constants)
+        print_json({"trace": str(trace), "protocol": system.name, "variant": traced.variant.name, **answer.to_json()})
+    else:
+        stdout().print(render_replay(answer, str(trace)), end="", markup=False)
+    return answer.verdict.exit_code

@@ -1,0 +1,126 @@
+"""Is there a run of the model that ends in these logs?
+
+The final state is a condition on the model's cells (``abstraction.py``); the batch engine searches for the shortest
+run to it. States that hold a record which no final log holds, beyond a stated number of spare ones, are not
+expanded: their records could only have been written in vain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ...model.core import terms
+from ...model.core.ground import System, ground
+from ...model.core.protocol import Protocol
+from ...model.core.terms import Term
+from ...model.explore import Exploration, Limits, Query, Verdict, explore
+from .abstraction import ABSENT, Abstraction
+
+GOAL = "ends_elsewhere"
+"""The invariant whose counterexample is the run that is looked for."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Whether one variant reaches the logs. ``verdict`` is ``holds`` where it does: ``search.path`` is the run."""
+
+    variant: str
+    verdict: Verdict
+    system: System
+    search: Exploration
+    spare: int
+
+    @property
+    def bounds(self) -> str:
+        """Within which constants the search was complete, in words."""
+        c = self.system.constants
+        return (
+            f"{c['replicas']} replicas, {c['log_size']} offsets, {c['max_records']} records, "
+            f"leader epochs up to {c['max_leader_epoch']}"
+        )
+
+
+def _cell(system: System, name: str) -> Term:
+    cell = system.layout.cells[system.layout.by_name[name]]
+    return terms.node("cell", (), cell.variable.values.sort, cell.number)
+
+
+def goal(system: System, target: Abstraction) -> Term:
+    """The condition that a state's logs are the target's, each replica's high watermark not below the checkpoint's.
+
+    A checkpoint is written every few seconds and so may lag, but never lead.
+    """
+    parts: list[Term] = []
+    for r in range(len(target.nodes)):
+        parts.append(_cell(system, f"leo[{r}]") == target.end(r))
+        mark = target.high_watermarks[r]
+        if mark is not None:
+            parts.append(terms.const(mark) <= _cell(system, f"hw[{r}]"))
+        for o, block in enumerate(target.blocks):
+            if block.identities[r] == ABSENT:
+                continue
+            parts.append(_cell(system, f"record_epoch[{r}][{o}]") == target.epochs[block.epochs[r]])
+            for other in range(r):
+                if block.identities[other] == ABSENT:
+                    continue
+                same = _cell(system, f"record_id[{r}][{o}]") == _cell(system, f"record_id[{other}][{o}]")
+                parts.append(same if block.identities[r] == block.identities[other] else terms.negate(same))
+    return terms.conjunction(*parts)
+
+
+def _only_wanted(system: System, target: Abstraction) -> Term:
+    """Whether the logs can still become the target's when every record that is written is in it.
+
+    No log holds a record at an offset and in an epoch in which no final log has one, and every record that was
+    written is in some log: one that is gone from all of them never comes back.
+    """
+    parts: list[Term] = []
+    records = [cell.number for cell in system.layout.cells if cell.variable.name == "record_id"]
+    for number in range(system.constants["max_records"]):
+        kept = (terms.node("cell", (), terms.Sort.INT, cell) == number for cell in records)
+        parts.append(terms.disjunction(_cell(system, "next_record_id") <= number, *kept))
+    for r in range(target.replicas):
+        for o, block in enumerate(target.blocks):
+            cell = _cell(system, f"record_epoch[{r}][{o}]")
+            wanted = {target.epochs[e] for e in block.epochs if e != ABSENT} | {-1}
+            parts.append(terms.disjunction(*(cell == epoch for epoch in sorted(wanted))))
+    return terms.conjunction(*parts)
+
+
+def reach(protocol: Protocol, variant: str, target: Abstraction, *, spare: int, limits: Limits) -> Reach:
+    """Search for the shortest run of a variant that ends in the target's logs."""
+    system = ground(protocol.traced(variant), target.constants(spare))
+    condition = goal(system, target)
+    # An unseen replica may hold a record that no file shows, so nothing is out of bounds then.
+    confined = _only_wanted(system, target) if spare == 0 and not target.unseen else terms.TRUE
+    searched = replace(
+        system,
+        invariants={"type_ok": system.invariants["type_ok"], GOAL: terms.negate(condition)},
+        witnesses={},
+        constraint=confined,
+    )
+    found = explore(Query.of(searched, limits=limits), "batch")
+    verdict = Verdict.UNKNOWN if found.verdict is Verdict.UNKNOWN else Verdict.VIOLATED
+    if found.violated == GOAL:
+        verdict = Verdict.HOLDS
+    return Reach(variant, verdict, system, found, spare)
+
+
+def reach_any(
+    protocol: Protocol, variants: Iterable[str], target: Abstraction, *, spares: Iterable[int], limits: Limits
+) -> list[Reach]:
+    """The searches of several variants, each with growing spare records, up to the first one that reaches the logs.
+
+    For each variant the last search stands: the one that reached, or the widest.
+    """
+    found: list[Reach] = []
+    for variant in variants:
+        for spare in spares:
+            last = reach(protocol, variant, target, spare=spare, limits=limits)
+            if last.verdict is not Verdict.VIOLATED:
+                break
+        found.append(last)
+        if last.verdict is Verdict.HOLDS:
+            break
+    return found
