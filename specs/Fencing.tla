@@ -247,9 +247,10 @@ LeaderInIsr == quorumState.leader # None => quorumState.leader \in quorumState.i
 FinalLeaderAdoptsEpoch ==
     []<>(quorumState.leader = None \/ \E leader \in Replicas : TrueLeader(leader))
 
-\* A record in the log of the true leader is in the end below its high watermark, or there is another leader.
+\* A record that stays at the final leader is in the end below its high watermark.
 FinalLeaderCommitsRecord ==
     \A leader \in Replicas, offset \in Offsets :
-        TrueLeader(leader) /\ offset < Leo(leader) ~> ~ TrueLeader(leader) \/ offset < Hw(leader)
+        LET stays == quorumState.leader = leader /\ offset < Leo(leader)
+        IN  stays ~> (~ stays \/ offset < Hw(leader))
 
 =============================================================================
