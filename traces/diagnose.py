@@ -11,10 +11,11 @@ from ..model.core.ground import Params, State
 from ..model.core.terms import Sort
 from ..model.interpret.explain import Refusal, refusal
 from .format import TraceEvent, Value, value_json
-from .frontier import Node, Wanted
+from .frontier import Node
 from .observe import decode, observe
 from .stepper import Stepper
 from .story import Json
+from .wanted import Wanted
 
 MAX_STATES: Final = 5
 MAX_CHOICES: Final = 6

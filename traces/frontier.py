@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from ..model.core.ground import Params, State
+from ..model.core.ground import State
 from .stepper import Happened, Stepper
+from .wanted import Wanted
 
 
 class BudgetSpent(Exception):
@@ -85,26 +86,6 @@ class Frontier:
         if node.skipped < known.skipped and (node.breach is None) is (known.breach is None):
             side[state] = node
         return False
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """An event as the search needs it: the steps that it may be, and the cells that must have these values after it.
-
-    ``action`` None: no step. ``choices`` are the parameters that agree with those that the event names.
-    """
-
-    index: int
-    action: str | None
-    choices: tuple[Params, ...]
-    cells: tuple[tuple[int, int], ...]
-
-    def agrees(self, state: State) -> bool:
-        """Whether the state has what was observed."""
-        for number, value in self.cells:  # noqa: SIM110 - the inner loop; all() over a generator takes twice as long
-            if state[number] != value:
-                return False
-        return True
 
 
 class Explorer:

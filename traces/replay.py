@@ -28,13 +28,11 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from ..model.core.errors import BadInput, ProtocolError
-from ..model.core.ground import Params
 from ..model.core.protocol import TracedProtocol
 from ..model.explore.result import Verdict
 from .diagnose import FrontierState, can_happen, diagnose
 from .format import Trace, TraceEvent
-from .frontier import BudgetSpent, Explorer, Frontier, Node, Wanted
-from .observe import encode
+from .frontier import BudgetSpent, Explorer, Frontier, Node
 from .record import check_run
 from .stepper import CompiledStepper, Happened, Stepper, stepper_for
 from .story import Json
@@ -176,14 +174,19 @@ def replay(
     budget: Budget | None = None,
     invariants: Sequence[str] | None = None,
     complete: bool | None = None,
+    confirm: bool = True,
     on_progress: OnProgress | None = None,
 ) -> Replay:
     """Replay a trace against its own variant, or against any model that ``stepper`` runs.
 
-    ``invariants``: those that an explanation must keep (None: all). ``complete``: take the trace for complete, or not,
-    whatever its header says. Raises BadInput for an event that the model has no words for (an action which the variant
-    lacks is no such thing: nothing explains it) or an unknown invariant, and ProtocolError where the reference
-    interpreter does not confirm an explanation.
+    Whoever replays many traces of one model makes its ``CompiledStepper`` once. ``invariants``: those that an
+    explanation must keep (None: all). ``complete``: take the trace for complete, or not, whatever its header says.
+    ``confirm``: have the reference interpreter run the explanation again; without, only the compiled model vouches
+    for it.
+
+    Raises BadInput for an event that the model has no words for (an action which the variant lacks is no such thing:
+    nothing explains it) or an unknown invariant, and ProtocolError where the reference interpreter does not confirm
+    an explanation.
     """
     limits = budget or Budget()
     whole = trace.header.complete if complete is None else complete
@@ -191,7 +194,7 @@ def replay(
     if stepper is None:
         stepper = stepper_for(traced_of(trace), trace.header.constants, often=bool(skips) or len(trace) > _OFTEN)
     chosen = _chosen(stepper, invariants)
-    return _Run(trace, stepper, limits, chosen, whole, skips, on_progress).answer()
+    return _Run(trace, stepper, limits, chosen, whole, skips, confirm, on_progress).answer()
 
 
 def traced_of(trace: Trace) -> TracedProtocol:
@@ -225,6 +228,7 @@ class _Run:
         invariants: tuple[str, ...],
         whole: bool,
         skips: int,
+        confirm: bool,
         on_progress: OnProgress | None,
     ) -> None:
         self.start = time.perf_counter()
@@ -234,11 +238,12 @@ class _Run:
         self.invariants = invariants
         self.whole = whole
         self.skips = skips
+        # The direct stepper is the reference interpreter itself.
+        self.confirm = confirm and isinstance(stepper, CompiledStepper)
         self.on_progress = on_progress
         self.explorer = Explorer(stepper, invariants, budget.max_frontier, budget.max_seconds)
         self.reached = 0
-        self._choices: dict[tuple[str, tuple[tuple[str, int | None], ...]], tuple[Params, ...]] = {}
-        self.wanted = [self._compile(index, event) for index, event in enumerate(trace.events)]
+        self.wanted = [stepper.translate(index, event) for index, event in enumerate(trace.events)]
 
     def answer(self) -> Replay:
         """Pass over the trace with ever more unobserved steps in a gap, until the verdict is certain."""
@@ -323,7 +328,7 @@ class _Run:
     def _confirmed(self, node: Node) -> tuple[Explained, ...]:
         """The run to a node, once the reference interpreter has confirmed it."""
         run = node.run()
-        if isinstance(self.stepper, CompiledStepper):
+        if self.confirm:
             self._confirm([step for step, _ in run], node)
         return tuple(Explained(step, None if index is None else self.events[index]) for step, index in run)
 
@@ -339,46 +344,6 @@ class _Run:
                     f"after step {depth} of the run the reference finds broken: {', '.join(broken) or 'nothing'}; "
                     f"the compiled model: {', '.join(expected) or 'nothing'}"
                 )
-
-    def _compile(self, index: int, event: TraceEvent) -> Wanted:
-        cells = []
-        for name, value in event.observed.items():
-            number = self.stepper.layout.by_name.get(name)
-            if number is None:
-                raise BadInput(f"the state has no cell {name!r}", _where(event), "observe cells of the model replayed")
-            try:
-                cells.append((number, encode(self.stepper.layout.cells[number], value)))
-            except ValueError as error:
-                raise BadInput(f"{name} is observed as {value!r}", _where(event), str(error)) from error
-        if event.action is None:
-            return Wanted(index, None, (), tuple(cells))
-        key = (event.action, tuple(event.params.items()))
-        choices = self._choices.get(key)
-        if choices is None:
-            choices = self._choices[key] = self._agreeing(event)
-        return Wanted(index, event.action, choices, tuple(cells))
-
-    def _agreeing(self, event: TraceEvent) -> tuple[Params, ...]:
-        """The choices of the action's parameters that agree with those that the event names."""
-        assert event.action is not None
-        choices = self.stepper.choices(event.action)
-        given = {name: value for name, value in event.params.items() if value is not None}
-        if choices:
-            known = dict(choices[0])
-            for name in event.params:
-                if name not in known:
-                    mend = f"its parameters are {', '.join(known) or 'none'}"
-                    raise BadInput(f"{event.action} has no parameter {name!r}", _where(event), mend)
-        found = tuple(each for each in choices if all(dict(each)[name] == value for name, value in given.items()))
-        if choices and not found:
-            raise BadInput(
-                f"{event.call} is out of range", _where(event), "give parameters in the range of the constants"
-            )
-        return found
-
-
-def _where(event: TraceEvent) -> str:
-    return f"trace, step {event.step}" + ("" if event.line is None else f" (line {event.line})")
 
 
 def _fewest_skipped(nodes: Iterable[Node]) -> Node:

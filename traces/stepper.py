@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Final
 
@@ -19,6 +20,7 @@ from ..model.core.ground import Layout, Params, State, System, ground
 from ..model.core.protocol import TracedProtocol
 from ..model.interpret.reference import Reference
 from ..model.interpret.staged import stage
+from .wanted import Translator
 
 MAX_COMPILED_CELLS: Final = 100
 """The largest state that is worth compiling for (about 3/8/8/4: two seconds)."""
@@ -49,6 +51,11 @@ class Stepper(ABC):
     def layout(self) -> Layout:
         """Which number each cell has."""
         return self.system.layout
+
+    @cached_property
+    def translate(self) -> Translator:
+        """Turns events of traces into steps and cells of this model."""
+        return Translator(self)
 
     @abstractmethod
     def every(self, state: State) -> list[Happened]:

@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fencepost.model.core.errors import BadInput
+from fencepost.model.core.errors import BadInput, ProtocolError
 from fencepost.model.core.ground import State
 from fencepost.model.explore.result import Verdict
 from fencepost.traces.format import Trace, TraceEvent, TraceHeader
 from fencepost.traces.observe import decode, encode, observe
 from fencepost.traces.record import record
 from fencepost.traces.replay import EXPLAINED, Budget, Replay, replay
-from fencepost.traces.stepper import DirectStepper, Happened, Stepper
+from fencepost.traces.stepper import CompiledStepper, DirectStepper, Happened, Stepper
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -476,3 +476,33 @@ def test_an_action_that_the_variant_lacks(model: Model, shortest: Shortest) -> N
 
 def test_happened_reads_like_the_text() -> None:
     assert Happened("leader_write", (("leader", 0),), ()).call == "leader_write(leader=0)"
+
+
+class Careless(CompiledStepper):
+    """The planted fault: a compiled model that finds every invariant kept, and every epoch current."""
+
+    def broken(self, state: State) -> list[str]:
+        return []
+
+
+def test_the_reference_has_the_last_word(model: Model, shortest: Shortest) -> None:
+    old = model("truncate-to-hw")
+    run = shortest(old, old.broken)
+    careless = Careless(old.system)
+    trace = record(old.system, run)
+    with pytest.raises(ProtocolError, match=f"after step {len(run)} of the run the reference finds broken: weak_isr"):
+        replay(trace, careless)
+    assert replay(trace, careless, confirm=False).verdict is Verdict.HOLDS
+    # A compiled model of another variant passes for kip-320's: its steps are not the reference's.
+    forged = CompiledStepper(old.system)
+    forged.reference = model().reference
+    with pytest.raises(ProtocolError, match="step . of the run"):
+        replay(trace, forged)
+
+
+def test_progress_is_told_event_by_event(model: Model, walk: Walk) -> None:
+    stepper = model()
+    trace = record(stepper.system, walk(stepper, range(4)))
+    told: list[tuple[int, int]] = []
+    replay(trace, stepper, on_progress=lambda done, of: told.append((done, of)))
+    assert told == [(0, 4), (1, 4), (2, 4), (3, 4)]
