@@ -261,12 +261,11 @@ class _Run:
         assert stop is not None
         if stop.final:
             return self._failed(stop, None)
-        more = "one more" if self.skips else "one"
-        return self._failed(
-            stop,
-            f"max_skipped: the trace may lack events, and up to {self.skips} unobserved steps in each gap do not "
-            f"explain it; {more} might",
-        )
+        if self.skips:
+            told = f"events may be missing, and more than {self.skips} unobserved steps in a gap were not tried"
+        else:
+            told = "the trace does not claim to be complete, and no unobserved step was allowed"
+        return self._failed(stop, f"max_skipped: {told}")
 
     def _pass(self, steps: int) -> Node | _Stop:
         explorer = self.explorer

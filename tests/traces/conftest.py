@@ -8,16 +8,22 @@ from itertools import count
 
 import pytest
 from fencepost.model.core.ground import State, ground
+from fencepost.model.explore import explore
+from fencepost.model.explore.result import Query
 from fencepost.model.fencing import fencing
+from fencepost.traces.record import run_of
 from fencepost.traces.stepper import CompiledStepper, Happened, Stepper
 
 Model = Callable[..., CompiledStepper]
 Walk = Callable[[Stepper, Sequence[int]], list[Happened]]
+Counterexample = Callable[[str], tuple[Happened, ...]]
 Shortest = Callable[[Stepper, Callable[[State], bool]], list[Happened]]
 
 
 @cache
-def _model(variant: str, replicas: int, log_size: int, max_records: int, max_leader_epoch: int, drop: str) -> object:
+def _model(
+    variant: str, replicas: int, log_size: int, max_records: int, max_leader_epoch: int, drop: str
+) -> CompiledStepper:
     traced = fencing.traced(variant)
     constants = {
         "replicas": replicas,
@@ -33,9 +39,8 @@ def model() -> Model:
     """A variant at constants (replicas, log size, records, leader epoch), compiled once; ``drop``: less a guard."""
 
     def build(variant: str = "kip-320", *constants: int, drop: str = "") -> CompiledStepper:
-        found = _model(variant, *(constants or (3, 2, 2, 2)), drop)
-        assert isinstance(found, CompiledStepper)
-        return found
+        replicas, log_size, max_records, max_leader_epoch = constants or (3, 2, 2, 2)
+        return _model(variant, replicas, log_size, max_records, max_leader_epoch, drop)
 
     return build
 
@@ -55,6 +60,19 @@ def walk() -> Walk:
         return run
 
     return go
+
+
+@cache
+def _counterexample(variant: str) -> tuple[Happened, ...]:
+    answer = explore(Query.of(_model(variant, 3, 2, 2, 2, "").system))
+    assert answer.path is not None
+    return run_of(answer.path)
+
+
+@pytest.fixture(scope="session")
+def counterexample() -> Counterexample:
+    """The explorer's shortest run of an old variant at 3/2/2/2 to a state that breaks an invariant."""
+    return _counterexample
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 Model = Any
 Walk = Any
+Counterexample = Any
 Shortest = Any
 
 
@@ -41,9 +42,11 @@ def test_a_story_tells_the_run_as_it_was(model: Model, walk: Walk, variant: str,
 
 
 @pytest.mark.parametrize("direct", [False, True])
-def test_a_counterexample_says_which_cells_break_the_promise(model: Model, shortest: Shortest, direct: bool) -> None:
+def test_a_counterexample_says_which_cells_break_the_promise(
+    model: Model, counterexample: Counterexample, direct: bool
+) -> None:
     old = model("truncate-to-hw")
-    run = shortest(old, old.broken)
+    run = counterexample("truncate-to-hw")
     runner = DirectStepper(old.system.traced, old.system.constants) if direct else old
     story = story_of_run(runner, run, verdict=Verdict.VIOLATED, violated="weak_isr", source={"engine": "reference"})
     assert story.headline == f"weak_isr breaks after {len(run)} steps."
@@ -113,9 +116,9 @@ def test_no_story_is_told_of_what_is_no_run(model: Model, walk: Walk) -> None:
         story_of_run(model(), walk(model(), range(6))[3:], verdict=Verdict.HOLDS)
 
 
-def test_the_story_of_a_refused_trace_ends_where_the_model_stops(model: Model, shortest: Shortest) -> None:
+def test_the_story_of_a_refused_trace_ends_where_the_model_stops(model: Model, counterexample: Counterexample) -> None:
     old, new = model("truncate-to-hw"), model()
-    trace = record(old.system, shortest(old, old.broken), source={"seed": 4})
+    trace = record(old.system, counterexample("truncate-to-hw"), source={"seed": 4})
     answer = replay(trace, new)
     story = story_of_replay(trace, answer, new)
     assert (story.verdict, story.violated, story.variant) == ("violated", EXPLAINED, "kip-320")
