@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from fencepost.model.fencing import fencing
+from fencepost.model.fencing_liveness import fencing
 
 SPECS = Path(__file__).parents[2] / "specs"
 VARIANTS = tuple(fencing.variants)
@@ -110,7 +110,7 @@ def test_constants_variables_and_invariants_are_those_of_the_protocol(variant: s
     assert module.constants == tuple(camel(name) for name in fencing.constants)
     assert module.variables == tuple(VARIABLES)
     assert sorted(cell for cells in VARIABLES.values() for cell in cells) == sorted(fencing.variables)
-    assert set(map(camel, fencing.invariant_names)) <= set(module.definitions)
+    assert set(map(camel, [*fencing.invariant_names, *fencing.liveness])) <= set(module.definitions)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -130,6 +130,28 @@ def test_next_has_every_action_and_no_other(variant: str) -> None:
     assert sorted(call.group(1) for call in called if call) == sorted(
         camel(action.name) for action in fencing.traced(variant).actions
     )
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_fairness_names_the_same_actions(variant: str) -> None:
+    """KipFairness is ``kip``, and FairFetches what ``fair-fetches`` adds to it."""
+    module = read_module(camel(variant))
+
+    def fair_in(name: str) -> set[tuple[str, str]]:
+        text = module.definitions[name].text
+        pairs = re.findall(r"([SW]F)_vars\((\w+)\)", text)
+        calls = [(kind, re.search(r":\s+(\w+)\(", module.definitions[step].text)) for kind, step in pairs]
+        return {(kind, call.group(1)) for kind, call in calls if call}
+
+    present = {action.name for action in fencing.traced(variant).actions}
+    ours = {
+        name: {
+            ("SF" if fair.strong else "WF", camel(fair.action)) for fair in spec.conditions if fair.action in present
+        }
+        for name, spec in fencing.fairness.items()
+    }
+    assert fair_in("KipFairness") == ours["kip"]
+    assert fair_in("FairFetches") == ours["fair-fetches"] - ours["kip"]
 
 
 @pytest.mark.parametrize("cfg", sorted(SPECS.glob("*.cfg")), ids=lambda path: path.stem)

@@ -53,8 +53,8 @@ BREACHES = [
     ("kip-320-first-try", "3222", "WeakIsr", 11),
     ("kip-320-first-try", "3222", "StrongIsr", 12),
 ]
-# Where the file's fair fetches are not enough.
-LIVE_BROKEN: set[str] = set()
+# Where fair fetches are not enough (DEVIATIONS.md, S6).
+LIVE_BROKEN = {"Kip101-live-fetch"}
 
 
 def module_of(variant: str) -> str:
@@ -155,7 +155,10 @@ def test_distinct_states_and_depth(tlc: Tlc, variant: str, constants: tuple[int,
     assert (run.distinct, run.depth) == GRAPHS[variant][constants]
 
 
-@pytest.mark.parametrize(("variant", "size", "invariant", "steps"), BREACHES)
+# The weak one at 3/2/2/2 is the first to break by the .cfg files, below.
+@pytest.mark.parametrize(
+    ("variant", "size", "invariant", "steps"), [b for b in BREACHES if b[1:3] != ("3222", "WeakIsr")]
+)
 def test_shortest_counterexamples(tlc: Tlc, variant: str, size: str, invariant: str, steps: int | None) -> None:
     constants = tuple(map(int, size))
     run = tlc.run(variant, cfg_text(constants, "SPECIFICATION Spec", f"INVARIANT {invariant}"))
@@ -271,3 +274,15 @@ def to_state(system: System, text: str) -> State:
 def as_cell(value: Any) -> int:
     """An integer as it is, a set of replicas as a bit mask."""
     return value if isinstance(value, int) else sum(1 << replica for replica in value)
+
+
+def test_the_comparison_of_graphs_sees_a_dropped_guard(tlc: Tlc) -> None:
+    """The planted fault: the Python protocol without one fence is another graph than the module."""
+    constants = (2, 1, 1, 1)
+    dump = tlc.scratch / "graph.dot"
+    tlc.run("kip-320", cfg_text(constants, "SPECIFICATION Spec"), "-dump", "dot,actionlabels", str(dump))
+    system = ground(fencing.traced("kip-320"), dict(zip(NAMES, constants, strict=True)))
+    states, _ = read_dump(system, dump.read_text(encoding="ascii"))
+    mutant = ground(system.traced.drop("become_follower.leader_epoch_matches"), system.constants)
+    assert states == set(build_graph(system).states)
+    assert states != set(build_graph(mutant).states)
