@@ -120,7 +120,6 @@ fencing.variable(
     REPLICA_SET,
     per=(EPOCH,),
     live=_sent,
-    dead=0,
 )
 
 

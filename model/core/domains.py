@@ -60,7 +60,8 @@ class Variable:
 
     ``per`` are its index domains: none for a scalar, ``(REPLICA,)`` for one cell a replica, and so on.
     ``live`` says, for a variable some of whose cells are dead at times (log cells at and above the LEO), in which
-    states a cell is live; a dead cell always holds ``dead``, so that equal states are equal tuples.
+    states a cell is live; a dead cell always holds ``dead``, so that equal states are equal tuples. ``dead`` is also
+    what a read at an index out of range gives.
     """
 
     name: str

@@ -214,9 +214,14 @@ class Protocol:
         per: tuple[Index, ...] = (),
         initially: int | Size = 0,
         live: Callable[..., Value] | None = None,
-        dead: int = -1,
+        dead: int | None = None,
     ) -> None:
-        """Declare a state variable (see ``domains.Variable``)."""
+        """Declare a state variable (see ``domains.Variable``).
+
+        ``dead`` is -1 where not given, and the empty set for a variable of replica sets.
+        """
+        if dead is None:
+            dead = 0 if values.sort is Sort.SET else -1
         start: Size = initially if callable(initially) else lambda _, value=initially: value  # type: ignore[misc]
         self.variables[name] = Variable(name, per, values, start, doc, live, dead)
         for index in per:

@@ -276,18 +276,22 @@ def member(replica: Term, replicas: Term) -> Term:
 
 
 def with_member(replicas: Term, replica: Term) -> Term:
-    """The set and this replica."""
+    """The set and this replica. NONE adds nothing."""
     _want(replicas, Sort.SET)
     _want(replica, Sort.REPLICA)
+    if is_const(replica) and literal(replica) == NONE:
+        return replicas
     if is_const(replicas) and is_const(replica):
         return const(literal(replicas) | 1 << literal(replica), Sort.SET)
     return node("with", (replicas, replica), Sort.SET)
 
 
 def without_member(replicas: Term, replica: Term) -> Term:
-    """The set less this replica."""
+    """The set less this replica. NONE takes nothing away."""
     _want(replicas, Sort.SET)
     _want(replica, Sort.REPLICA)
+    if is_const(replica) and literal(replica) == NONE:
+        return replicas
     if is_const(replicas) and is_const(replica):
         return const(literal(replicas) & ~(1 << literal(replica)), Sort.SET)
     return node("without", (replicas, replica), Sort.SET)

@@ -27,6 +27,11 @@ def _member(replica: Array, replicas: Array) -> Array:
     return np.logical_and(replica >= 0, inside)
 
 
+def _bit(replica: Array, dtype: npt.DTypeLike) -> Array:
+    """The set of one replica; of NONE, the empty set."""
+    return np.where(replica >= 0, np.left_shift(1, np.maximum(replica, 0)), 0).astype(dtype)
+
+
 _OPERATIONS: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -37,8 +42,8 @@ _OPERATIONS: dict[str, Callable[..., Array]] = {
     "eq": np.equal,
     "not": np.logical_not,
     "ite": np.where,
-    "with": lambda replicas, replica: replicas | np.left_shift(1, replica, dtype=replicas.dtype),
-    "without": lambda replicas, replica: replicas & ~np.left_shift(1, replica, dtype=replicas.dtype),
+    "with": lambda replicas, replica: replicas | _bit(replica, replicas.dtype),
+    "without": lambda replicas, replica: replicas & ~_bit(replica, replicas.dtype),
 }
 
 
@@ -69,11 +74,11 @@ class Block:
         if self._outer is not None:
             outer, rows = self._outer
             if op == "cell":
-                taken: Array = np.take(self._columns[literal_cell(term)], rows)
+                taken: Array = self._columns[literal_cell(term)].take(rows)
                 return taken
             known = outer._memo.get(term)
             if known is not None:
-                values: Array = np.take(known, rows) if known.ndim else known
+                values: Array = known.take(rows) if known.ndim else known
                 return values
         elif op == "cell":
             column: Array = self._columns[literal_cell(term)]
@@ -166,7 +171,7 @@ class Batch:
 
     def _apply(self, number: int, block: Block, rows: npt.NDArray[np.intp], keys: Words) -> Candidates:
         edit = self._edits[number]
-        after = np.take(keys, rows, axis=1)
+        after = keys.take(rows, axis=1)
         for word in range(self.packing.words):
             if edit.clear[word]:
                 after[word] &= np.uint64(~edit.clear[word] & 0xFFFFFFFFFFFFFFFF)

@@ -120,8 +120,8 @@ _OPERATIONS: dict[str, Callable[..., int]] = {
     "or": lambda *parts: int(any(parts)),
     "ite": lambda test, yes, no: yes if test else no,
     "member": _member,
-    "with": lambda replicas, replica: replicas | 1 << replica,
-    "without": lambda replicas, replica: replicas & ~(1 << replica),
+    "with": lambda replicas, replica: replicas | (1 << replica if replica >= 0 else 0),
+    "without": lambda replicas, replica: replicas & ~(1 << replica if replica >= 0 else 0),
 }
 
 

@@ -49,13 +49,13 @@ class Ints(Algebra):
         return bool(replica >= 0 and replicas >> replica & 1)
 
     def with_member(self, replicas: Value, replica: Value) -> int:
-        return int(replicas | 1 << replica)
+        return int(replicas | self.only(replica))
 
     def without_member(self, replicas: Value, replica: Value) -> int:
-        return int(replicas & ~(1 << replica))
+        return int(replicas & ~self.only(replica))
 
     def only(self, replica: Value) -> int:
-        return 1 << int(replica)
+        return 1 << int(replica) if replica >= 0 else 0
 
     def forall(self, index: Index, body: Callable[[Value], Value]) -> bool:
         return all(body(i) for i in range(index.size(self._constants)))

@@ -69,30 +69,44 @@ class StateTable:
         mask = self._slots.size - 1
         fresh: list[npt.NDArray[np.int64]] = []
         rows = np.arange(keys.shape[1])
+        slot = at
         while rows.size:
-            slot = at[rows]
-            held = self._slots[slot]
-            empty = held == _EMPTY
-            if empty.any():
+            held = self._slots.take(slot)
+            empty = np.flatnonzero(held == _EMPTY)
+            if empty.size:
                 # Written in descending order, so that of several rows that want one slot the first one gets it.
-                wanting = rows[empty][::-1]
-                self._slots[at[wanting]] = base - wanting
-                held = self._slots[slot]
-                won = held == base - rows
-                fresh.append(rows[won])
-                rows, slot, held = rows[~won], slot[~won], held[~won]
-            same = np.ones(rows.size, dtype=bool)
-            old = held >= 0
-            member = held[old]
-            rival = base - held[~old].astype(np.int64)
-            for mine, table in zip(keys, self._keys, strict=True):
-                same[old] &= table[member] == mine[rows[old]]
-                same[~old] &= mine[rival] == mine[rows[~old]]
-            rows = rows[~same]
-            at[rows] = (at[rows] + 1) & mask
+                wanted = slot.take(empty)
+                mine = base - rows.take(empty)
+                self._slots[wanted[::-1]] = mine[::-1]
+                owner = self._slots.take(wanted)
+                won = owner == mine
+                fresh.append(rows.take(empty[won]))
+                held[empty] = owner
+            rows = self._probed_on(keys, rows, held, base)
+            slot = (at.take(rows) + 1) & mask
+            at[rows] = slot
         if not fresh:
             return np.empty(0, dtype=np.int32)
         return np.sort(np.concatenate(fresh)).astype(np.int32)
+
+    def _probed_on(
+        self, keys: Words, rows: npt.NDArray[np.int64], held: npt.NDArray[np.int32], base: int
+    ) -> npt.NDArray[np.int64]:
+        """The rows whose slot another key holds: a member, or a row of this very call."""
+        old = np.flatnonzero(held >= 0)
+        apart = []
+        for chosen, against, holder in (
+            (old, self._keys, held.take(old)),
+            (claimed := np.flatnonzero(held < _EMPTY), keys, base - held.take(claimed).astype(np.int64)),
+        ):
+            if not chosen.size:
+                continue
+            asking = rows.take(chosen)
+            other = np.zeros(chosen.size, dtype=bool)
+            for mine, theirs in zip(keys, against, strict=True):
+                other |= mine.take(asking) != theirs.take(holder)
+            apart.append(asking[other])
+        return np.concatenate(apart) if apart else rows[:0]
 
     def _reserve(self, count: int) -> None:
         if count > self._keys.shape[1]:
