@@ -10,7 +10,7 @@ import sys
 from cyclopts import App, CycloptsError
 from rich.console import Console
 
-from ...model.core.errors import BadInput
+from ...model.core.errors import FencepostError
 from .check import check
 from .explore import explore
 from .replay import replay
@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     except CycloptsError as error:
         errors.print(f"fencepost: {' '.join(str(error).split())}; see fencepost --help")
         return BAD_INPUT
-    except BadInput as error:
+    except FencepostError as error:
         errors.print(f"fencepost: {error}")
         return BAD_INPUT
     except BrokenPipeError:

@@ -10,20 +10,22 @@ from cyclopts import Parameter
 from rich.table import Table
 
 from ...model.core.errors import BadInput
-from ...model.core.ground import ground
+from ...model.core.ground import System, ground
 from ...model.core.protocol import Protocol
 from ...model.explore import Exploration, Limits, Query, Verdict
 from ...model.explore import explore as search
-from ...model.explore.graph import build_graph, write_graph
+from ...model.explore.graph import GRAPH_LIMITS, BudgetExceeded, build_graph, write_graph
 from ...model.explore.liveness import Liveness, check_liveness
-from ...traces.record import record
+from ...model.explore.result import Step
+from ...traces.record import record, run_of
 from ...traces.report.page import render_page
 from ...traces.report.text import render_text
 from ...traces.story import Json, Story
 from ...traces.vocabulary import PROTOCOLS
 from ...traces.write import write_trace
 from ..check.stories import counterexample
-from .output import exploring, print_json, stdout, write_text, written
+from .options import Positive, Whole
+from .output import exploring, note, print_json, refuse_unwritable, stdout, write_text, written
 
 
 def protocol_named(name: str) -> Protocol:
@@ -43,13 +45,13 @@ def explore(
     liveness: Annotated[bool, Parameter(negative=())] = False,
     fairness: Annotated[Sequence[str], Parameter(negative=())] = (),
     drop: Annotated[Sequence[str], Parameter(negative=())] = (),
-    max_states: int = Limits.max_states,
-    max_memory: int = Limits.max_memory >> 20,
+    max_states: Positive = Limits.max_states,
+    max_memory: Positive = Limits.max_memory >> 20,
     trace_out: Path | None = None,
     html: Path | None = None,
     graph: Path | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
-    **constants: int,
+    **constants: Whole,
 ) -> int:
     """Visit every reachable state, or find a shortest counterexample.
 
@@ -80,16 +82,20 @@ def explore(
     max_memory
         Give up, with verdict unknown, at so many MiB of memory.
     trace_out
-        Write the counterexample as a trace (JSON Lines).
+        Write the counterexample, if there is one, as a trace (JSON Lines).
     html
-        Write the counterexample as one HTML page.
+        Write the counterexample, if there is one, as one HTML page.
     graph
         Write the state graph (.graphml, .dot or .gv): for small constants.
     json
         Print one JSON object on standard output.
     """
     spec = protocol_named(protocol)
-    system = ground(spec.traced(variant).drop(*drop), constants)
+    # An option of a constant comes as it was typed: --log-size.
+    values = {name.replace("-", "_"): value for name, value in constants.items()}
+    system = ground(spec.traced(variant).drop(*drop), values)
+    for target in (trace_out, html, graph):
+        refuse_unwritable(target)
     limits = Limits(max_states, max_memory << 20)
     query = Query.of(system, tuple(invariant), symmetry, limits)
     with exploring(f"{system.name} {system.traced.variant.name}") as told:
@@ -100,23 +106,42 @@ def explore(
             live = check_liveness(system, tuple(fairness), limits=limits, on_progress=told)
     verdict = _overall([found.verdict, *(each.verdict for each in live)])
     story = counterexample(system, found, live)
-    if graph is not None:
-        write_graph(build_graph(system), graph)
-        written(graph)
-    if trace_out is not None and found.path is not None:
-        write_trace(trace_out, record(system, found.path, source=_source(found, drop)))
+    if graph is not None and not _drawn(system, graph, limits) and verdict is Verdict.HOLDS:
+        verdict = Verdict.UNKNOWN
+    steps, violated = _counterexample(found, live)
+    for target in (trace_out, html):
+        if target is not None and steps is None:
+            note(f"{target} is not written: there is no counterexample")
+    if trace_out is not None and steps is not None:
+        source: dict[str, Json] = {"engine": found.engine, "violated": violated, "dropped": list(drop)}
+        write_trace(trace_out, record(system, steps, source=source))
         written(trace_out)
     if html is not None and story is not None:
         write_text(html, render_page(story))
         written(html)
     if json:
-        answer = found.to_json() | {"verdict": verdict.value, "dropped": list(drop)}
+        answer = found.to_json() | {"verdict": verdict.value, "violated": violated, "dropped": list(drop)}
+        if steps is not None:
+            answer["trace"] = [{"action": each.action, "params": dict(each.params)} for each in run_of(steps)]
         if liveness:
             answer["liveness"] = [each.to_json() for each in live]
         print_json(answer)
     else:
         _print(found, live, story)
     return verdict.exit_code
+
+
+def _drawn(system: System, graph: Path, limits: Limits) -> bool:
+    """Write the state graph, unless it is too large."""
+    try:
+        with exploring("state graph") as told:
+            whole = build_graph(system, GRAPH_LIMITS if limits == Limits() else limits, told)
+    except BudgetExceeded as spent:
+        note(f"{graph} is not written: {spent}")
+        return False
+    write_graph(whole, graph)
+    written(graph)
+    return True
 
 
 def _overall(verdicts: Sequence[Verdict]) -> Verdict:
@@ -126,8 +151,12 @@ def _overall(verdicts: Sequence[Verdict]) -> Verdict:
     return Verdict.HOLDS
 
 
-def _source(found: Exploration, drop: Sequence[str]) -> dict[str, Json]:
-    return {"engine": found.engine, "violated": found.violated, "dropped": list(drop)}
+def _counterexample(found: Exploration, live: Sequence[Liveness]) -> tuple[Sequence[Step] | None, str | None]:
+    """The steps of the counterexample that is told, and the property that it breaks; a lasso once around its loop."""
+    for each in live:
+        if each.lasso is not None:
+            return each.lasso.path, each.spec.name
+    return found.path, found.violated
 
 
 def _print(found: Exploration, live: Sequence[Liveness], story: Story | None) -> None:

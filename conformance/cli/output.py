@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -83,3 +84,16 @@ def write_text(path: Path, text: str) -> None:
         raise BadInput(
             f"cannot write: {error.strerror}", str(path), "name a file in a folder that is there and writable"
         ) from error
+
+
+def refuse_unwritable(path: Path | None) -> None:
+    """Raise BadInput where a file cannot be written, before any work is done for it. None is no file."""
+    if path is None:
+        return
+    mend = "name a file in a folder that is there and writable"
+    if path.is_dir():
+        raise BadInput("cannot write: it is a folder", str(path), mend)
+    if not path.parent.is_dir():
+        raise BadInput("cannot write: there is no such folder", str(path), mend)
+    if not os.access(path.parent, os.W_OK):
+        raise BadInput("cannot write: the folder is not writable", str(path), mend)

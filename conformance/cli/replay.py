@@ -17,7 +17,8 @@ from ...traces.report.page import render_page
 from ...traces.report.replay_text import render_replay
 from ...traces.stepper import stepper_for
 from .explore import protocol_named
-from .output import print_json, progress_bar, stdout, write_text, written
+from .options import Natural, Positive, Seconds
+from .output import print_json, progress_bar, refuse_unwritable, stdout, write_text, written
 
 
 def replay(
@@ -26,9 +27,9 @@ def replay(
     variant: str | None = None,
     invariant: Annotated[Sequence[str], Parameter(negative=())] = (),
     drop: Annotated[Sequence[str], Parameter(negative=())] = (),
-    max_skipped: int = Budget.max_skipped,
-    max_frontier: int = Budget.max_frontier,
-    max_seconds: float | None = None,
+    max_skipped: Natural = Budget.max_skipped,
+    max_frontier: Positive = Budget.max_frontier,
+    max_seconds: Seconds | None = None,
     html: Path | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
@@ -55,6 +56,7 @@ def replay(
     json
         Print one JSON object on standard output.
     """
+    refuse_unwritable(html)
     read = read_trace(trace)
     own = traced_of(read)
     traced = (protocol_named(read.header.protocol).traced(variant) if variant else own).drop(*drop)
