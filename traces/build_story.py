@@ -109,7 +109,7 @@ def _story(
         headline=headline,
         source=source,
         replicas=tuple(range(system.constants.get("replicas", 0))),
-        view=view_of(system.name),
+        view=view_of(system.name, system.traced.variant.name),
         moments=tuple(moments),
         promises=promises,
         loop_start=loop_start,

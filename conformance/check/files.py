@@ -11,7 +11,7 @@ from ...model.core.protocol import Protocol
 from ...model.explore import Limits, Verdict
 from ...model.explore.result import OnProgress
 from ...traces.build_story import story_of_run
-from ...traces.kafka.abstraction import ABSENT, Abstraction, abstract
+from ...traces.kafka.abstraction import Abstraction, Block, abstract
 from ...traces.kafka.broker import read_brokers
 from ...traces.kafka.capture import broker_directories, bundled_corpus, load_manifest
 from ...traces.kafka.checks import FilesReport, check_brokers
@@ -201,12 +201,12 @@ def reach_story(first: Reach, last: Reach, target: Abstraction, headline: str) -
         verdict=first.verdict,
         headline=headline[0].upper() + headline[1:] + ".",
         source={
-            "replicas": {str(r): f"broker {node}" for r, node in enumerate(target.nodes)},
-            "offsets": {str(o): f"{b.first} to {b.last}" for o, b in enumerate(target.blocks)},
+            "brokers": {str(r): f"broker {node}" for r, node in enumerate(target.nodes)},
+            "offsets": {str(o): _span(block) for o, block in enumerate(target.blocks)},
             "leader epochs": {str(model): real for real, model in target.epochs.items()},
-            "records": {
-                str(o): [None if i == ABSENT else f"record of broker {target.nodes[i]}" for i in b.identities]
-                for o, b in enumerate(target.blocks)
-            },
         },
     )
+
+
+def _span(block: Block) -> str:
+    return str(block.first) if block.first == block.last else f"{block.first} to {block.last}"

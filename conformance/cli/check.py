@@ -106,6 +106,7 @@ def _print(results: Sequence[Obligation], files: FilesReport | None) -> None:
     console = output.stdout()
     if files is not None:
         _print_files(files, console)
+        _print_runs(results, console)
     print_table(results, console)
 
 
@@ -123,9 +124,30 @@ def _print_files(files: FilesReport, console: Console) -> None:
             kept = "" if truncation.agrees_after is not False else ", and the logs still differ after it"
             console.print(
                 f"{name}: {truncation.follower} as follower of {truncation.leader} truncates to offset "
-                f"{truncation.offset} and loses {truncation.records_lost} records{kept}",
+                f"{truncation.offset} and loses {_counted(truncation.records_lost, 'record')}{kept}",
                 markup=False,
             )
     for result in files.checks:
         if result.informative and result.verdict != "holds":
             console.print(f"note: {result}", markup=False)
+
+
+def _print_runs(results: Sequence[Obligation], console: Console) -> None:
+    """The runs that end in the logs of partitions whose replicas differ, step by step."""
+    for result in results:
+        story = result.story
+        if story is None or "brokers" not in story.source:
+            continue
+        console.print(f"\n{result.name}: {result.detail}", markup=False)
+        brokers = story.source["brokers"]
+        assert isinstance(brokers, dict)
+        console.print("  " + ", ".join(f"replica {r} is {broker}" for r, broker in brokers.items()), markup=False)
+        for moment in story.moments[1:]:
+            params = ", ".join(f"{name}={value}" for name, value in moment.params.items())
+            broken = "".join(f"   breaks {breach.invariant}" for breach in moment.broken)
+            console.print(f"  {moment.step:3}  {moment.action}({params}){broken}", markup=False)
+
+
+def _counted(number: int, noun: str) -> str:
+    """``1 record``, ``2 records``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -54,6 +54,10 @@
   const shape = (l) => JSON.stringify([l.start, l.end, l.hw, l.records.map((r) => r.text)]);
 
   /* follower_fetch -> ["follower_", "fetch"]: a name broken at its underscores so that it fits a column. */
+  function sentence(text) {
+    return /[.!?]$/.test(text) ? text : `${text}.`;
+  }
+
   function broken(name) {
     const lines = [""];
     for (const part of name.split(/(?<=_)/)) {
@@ -357,14 +361,14 @@
     const first = (each) => (each.invariant === story.violated ? 0 : 1);
     const alarms = [...m.broken].sort((a, b) => first(a) - first(b)).map((each) => html("div", {},
       html("b", {}, each.invariant), " does not hold here",
-      each.promise ? html("p", {}, `The promise: ${each.promise}.`) : null,
+      each.promise ? html("p", {}, `The promise: ${sentence(each.promise)}`) : null,
       each.detail ? html("p", {}, `What happened: ${each.detail}.`) : null));
     if (index === last && story.loopStart !== null) {
       const start = moments[story.loopStart].step;
       alarms.push(html("div", story.violated ? {} : { class: "note" },
         story.violated ? html("b", {}, story.violated) : null,
         story.violated ? " does not hold on this run" : null,
-        story.promise ? html("p", {}, `The promise: ${story.promise}.`) : null,
+        story.promise ? html("p", {}, `The promise: ${sentence(story.promise)}`) : null,
         html("p", {}, story.loopStart === last ? "The run may stay in this state for ever."
           : `This is the state of step ${start} again: steps ${start + 1} to ${m.step} repeat for ever.`)));
     }
