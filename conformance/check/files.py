@@ -201,6 +201,7 @@ def reach_story(first: Reach, last: Reach, target: Abstraction, headline: str) -
         verdict=first.verdict,
         headline=headline[0].upper() + headline[1:] + ".",
         source={
+            "replicas agree": target.agreed,
             "brokers": {str(r): f"broker {node}" for r, node in enumerate(target.nodes)},
             "offsets": {str(o): _span(block) for o, block in enumerate(target.blocks)},
             "leader epochs": {str(model): real for real, model in target.epochs.items()},

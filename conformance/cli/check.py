@@ -136,7 +136,7 @@ def _print_runs(results: Sequence[Obligation], console: Console) -> None:
     """The runs that end in the logs of partitions whose replicas differ, step by step."""
     for result in results:
         story = result.story
-        if story is None or "brokers" not in story.source:
+        if story is None or "brokers" not in story.source or story.source["replicas agree"]:
             continue
         console.print(f"\n{result.name}: {result.detail}", markup=False)
         brokers = story.source["brokers"]
