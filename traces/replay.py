@@ -55,12 +55,20 @@ class Budget:
     """How far a replay may go.
 
     ``max_skipped``: unobserved steps in each gap between two events, and before the first (complete traces: none).
-    ``max_frontier``: states that explain the trace at once. ``max_seconds``: None for no limit.
+    ``max_frontier``: states that explain the trace at once. ``max_seconds``: None for no limit; the clock is looked at
+    between two states. Raises BadInput for a negative number, or for no state at all.
     """
 
     max_skipped: int = 0
     max_frontier: int = 100_000
     max_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("max_skipped", 0), ("max_frontier", 1), ("max_seconds", 0)):
+            value = getattr(self, name)
+            # Written so that NaN, which is not less than anything, is refused too.
+            if value is not None and not value >= least:
+                raise BadInput(f"{name} is {value}", "--" + name.replace("_", "-"), f"give at least {least}")
 
 
 @dataclass(frozen=True)
