@@ -136,23 +136,23 @@ class Exploration:
         return {
             "protocol": traced.protocol.name,
             "variant": traced.variant.name,
-            "constants": self.query.system.constants,
             "engine": self.engine,
-            "symmetry": self.query.symmetry,
-            "invariants": list(self.query.invariants),
             "verdict": self.verdict.value,
             "distinct": self.distinct,
             "depth": self.depth,
             "violated": self.violated,
             "trace": steps,
+            "seconds": round(self.seconds, 3),
+            "states_per_second": round(self.states_per_second),
             "reason": self.reason,
+            "constants": self.query.system.constants,
+            "invariants": list(self.query.invariants),
+            "symmetry": self.query.symmetry,
             "witnesses": self.witnesses,
             "coverage": {
                 name: {"transitions": c.transitions, "discoveries": c.discoveries} for name, c in self.coverage.items()
             },
             "memory_bytes": self.memory,
-            "seconds": round(self.seconds, 3),
-            "states_per_second": round(self.states_per_second),
         }
 
 

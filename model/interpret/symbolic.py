@@ -187,7 +187,7 @@ class Symbolic:
         True or False where nothing is left of it but that literal, None where z3 leaves more.
         """
         kept = self.pre.handles(state) + ([] if after is None else self.post.handles(after))
-        # What z3.substitute does, less its check of each pair of sorts in Python, which takes most of the time for 50 constants.
+        # What z3.substitute does, less its check of the sorts of each pair in Python, which takes most of the time.
         ctx = formula.ctx
         literals = (z3.Ast * len(kept))(*kept)
         placed = z3.BoolRef(z3.Z3_substitute(ctx.ref(), formula.as_ast(), len(kept), self._constants, literals), ctx)
