@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from ...model.core.errors import BadInput
 from ...model.core.protocol import Protocol
 from ...model.explore import Limits, Verdict
 from ...model.explore.result import OnProgress
 from ...traces.build_story import story_of_run
 from ...traces.kafka.abstraction import Abstraction, Block, abstract
-from ...traces.kafka.broker import read_brokers
+from ...traces.kafka.broker import BrokerFiles, read_broker, require_one_cluster
 from ...traces.kafka.capture import broker_directories, bundled_corpus, load_manifest
 from ...traces.kafka.checks import FilesReport, check_brokers
 from ...traces.kafka.partition import METADATA_TOPIC, PartitionFiles
@@ -33,10 +34,14 @@ _SEVERITY = {"holds": Verdict.HOLDS, "violated": Verdict.VIOLATED, "unknown": Ve
 
 @dataclass(frozen=True)
 class Cluster:
-    """The brokers of one cluster at one instant, read and checked. ``label`` stands before each obligation."""
+    """The brokers of one cluster at one instant, read and checked. ``label`` stands before each obligation.
+
+    ``refused``: why directories were left out, a line each.
+    """
 
     label: str
     report: FilesReport
+    refused: tuple[BadInput, ...] = ()
 
     def partition(self, topic: str, number: int) -> dict[int, PartitionFiles]:
         """The logs of one partition by node id."""
@@ -64,15 +69,32 @@ class Cluster:
 
 
 def read_cluster(label: str, paths: Sequence[Path]) -> Cluster:
-    """Read brokers' data directories. Raises BadInput for what is none, and for brokers that do not go together."""
-    return Cluster(label, check_brokers(read_brokers(paths)))
+    """Read brokers' data directories as far as they can be read.
+
+    A path that is no such directory, or is of a node that came before or of another cluster, is ``refused``.
+    """
+    brokers: list[BrokerFiles] = []
+    refused: list[BadInput] = []
+    for path in paths:
+        try:
+            broker = read_broker(path)
+            require_one_cluster([*brokers, broker])
+        except BadInput as fault:
+            refused.append(fault)
+        else:
+            brokers.append(broker)
+    return Cluster(label, check_brokers(brokers), tuple(refused))
 
 
 def bundled_clusters() -> list[Cluster]:
-    """The recorded stages of the bundled corpus, in the order in which they happened."""
+    """The recorded stages of the bundled corpus, in the order in which they happened. Raises BadInput for a bad one."""
     corpus = bundled_corpus()
     stages = [stage["name"] for stage in load_manifest(corpus)["stages"]]
-    return [read_cluster(f"{stage}: ", broker_directories(corpus, stage)) for stage in stages]
+    clusters = [read_cluster(f"{stage}: ", broker_directories(corpus, stage)) for stage in stages]
+    for cluster in clusters:
+        for fault in (*cluster.refused, *(p.as_bad_input() for p in cluster.report.problems if p.severity == "error")):
+            raise fault
+    return clusters
 
 
 class Searches:

@@ -17,7 +17,7 @@ from ...traces.report.index import refuse_foreign, report_json, write_report
 from ...traces.report.obligation import Obligation, overall
 from ...traces.report.table import print_table
 from ..check.builtin import builtin_tasks
-from ..check.files import Searches, bundled_clusters, file_tasks, read_cluster
+from ..check.files import Cluster, Searches, bundled_clusters, file_tasks, read_cluster
 from ..check.task import Task, carry_out
 from . import output
 
@@ -52,25 +52,29 @@ def check(
     if variant is not None:
         fencing.traced(variant)
     refuse_foreign(report)
-    files: FilesReport | None = None
+    cluster: Cluster | None = None
     if path:
         cluster = read_cluster("", path)
-        files = cluster.report
+        for fault in cluster.refused:
+            output.note(f"fencepost: {fault}")
+        if not cluster.report.brokers:
+            return _BAD_INPUT
         tasks = file_tasks(cluster, "brokers' files", Searches(fencing, variant))
     else:
         tasks = [*builtin_tasks(), *_corpus_tasks(variant)]
     results = _carry_out(tasks)
     folder = write_report(report, results)
     code = _EXIT[overall(results)]
-    if files is not None and files.bad_input:
+    if cluster is not None and (cluster.refused or cluster.report.bad_input):
         code = _BAD_INPUT
     if json:
         answer: dict[str, object] = dict(report_json(results))
-        if files is not None:
-            answer["files"] = files.to_json()
+        if cluster is not None:
+            answer["files"] = cluster.report.to_json()
+            answer["refused"] = [{"what": f.what, "where": f.where, "mend": f.mend} for f in cluster.refused]
         output.print_json(answer)
     else:
-        _print(results, files)
+        _print(results, None if cluster is None else cluster.report)
     output.written(folder)
     return code
 

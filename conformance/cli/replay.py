@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,8 @@ from cyclopts import Parameter
 
 from ...model.core.ground import ground
 from ...traces.build_story import story_of_replay
-from ...traces.read import read_trace
+from ...traces.format import Trace
+from ...traces.read import Scan, scan_trace
 from ...traces.replay import Budget, traced_of
 from ...traces.replay import replay as run
 from ...traces.report.page import render_page
@@ -18,7 +20,7 @@ from ...traces.report.replay_text import render_replay
 from ...traces.stepper import stepper_for
 from .explore import protocol_named
 from .options import Natural, Positive, Seconds
-from .output import print_json, progress_bar, refuse_unwritable, stdout, write_text, written
+from .output import note, print_json, progress_bar, refuse_unwritable, stdout, write_text, written
 
 
 def replay(
@@ -34,6 +36,8 @@ def replay(
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Replay a trace: keep every model state that explains it, and say what refuses it where none is left.
+
+    Of a file with faults, the events before the first fault are replayed; the exit code is 2 then.
 
     Parameters
     ----------
@@ -57,7 +61,15 @@ def replay(
         Print one JSON object on standard output.
     """
     refuse_unwritable(html)
-    read = read_trace(trace)
+    scan = scan_trace(trace)
+    for problem in scan.problems:
+        note(f"fencepost: {problem}")
+    read = _sound(scan)
+    if read is None:
+        note(f"{len(scan.events)} events of {trace} have an event's form, and no header says what they mean")
+        if json:
+            print_json({"trace": str(trace), "verdict": None, **_damage(scan)})
+        return _BAD_INPUT
     own = traced_of(read)
     traced = (protocol_named(read.header.protocol).traced(variant) if variant else own).drop(*drop)
     stepper = stepper_for(traced, read.header.constants, often=max_skipped > 0 or len(read) > 300)
@@ -75,7 +87,30 @@ def replay(
         written(html)
     if json:
         system = ground(traced, read.header.constants)
-        print_json({"trace": str(trace), "protocol": system.name, "variant": traced.variant.name, **answer.to_json()})
+        told = {"trace": str(trace), "protocol": system.name, "variant": traced.variant.name, **answer.to_json()}
+        print_json(told | (_damage(scan) if scan.problems else {}))
     else:
+        if scan.problems:
+            note(f"of {trace} the {len(read)} events before the first fault are replayed")
         stdout().print(render_replay(answer, str(trace)), end="", markup=False)
-    return answer.verdict.exit_code
+    return _BAD_INPUT if scan.problems else answer.verdict.exit_code
+
+
+_BAD_INPUT = 2
+_LINE = re.compile(r", line ([0-9]+)(, column [0-9]+)?$")
+
+
+def _sound(scan: Scan) -> Trace | None:
+    """The trace up to the first fault; None where its header is at fault, so that nothing says what events mean."""
+    if scan.header is None or scan.vocabulary is None:
+        return None
+    lines = [int(found[1]) for problem in scan.problems if (found := _LINE.search(problem.where))]
+    first = min(lines, default=None)
+    kept = (event for event in scan.events if first is None or (event.line is not None and event.line < first))
+    return Trace(scan.header, tuple(kept))
+
+
+def _damage(scan: Scan) -> dict[str, object]:
+    """What is wrong with a file, and how many of its events have nothing wrong in them."""
+    problems = [{"what": each.what, "where": each.where, "mend": each.mend} for each in scan.problems]
+    return {"readable": len(scan.events), "problems": problems}
