@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..core.ground import Instance, System
 from ..core.terms import Sort, Term, literal
-from .packing import Columns, Packing, Words
+from .packing import Columns, Field, Packing, Words
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -103,12 +103,26 @@ def literal_cell(term: Term) -> int:
 
 
 @dataclass(frozen=True)
+class _Computed:
+    """A field of a key that an instance computes.
+
+    ``bits[value]`` are the field's bits in its word; a value of -1 counts from the end, as Python's indices do.
+    ``certain`` says that the term cannot leave the cell's domain, so that nothing has to be looked at.
+    """
+
+    term: Term
+    field: Field
+    bits: npt.NDArray[np.uint64]
+    certain: bool
+
+
+@dataclass(frozen=True)
 class _Edit:
     """How an instance changes a key: bits to clear and to set in each word, then computed fields to put in."""
 
     clear: tuple[int, ...]
     fixed: tuple[int, ...]
-    computed: tuple[tuple[int, Term], ...]
+    computed: tuple[_Computed, ...]
 
 
 @dataclass(frozen=True)
@@ -144,8 +158,33 @@ class Batch:
             if term.op == "const" and field.low <= literal(term) <= field.high:
                 fixed[field.word] |= (literal(term) - field.low) << field.shift
             else:
-                computed.append((number, term))
+                low, high = self._bounds(term)
+                values = [*range(max(0, field.low), field.high + 1), *range(field.low, 0)]
+                bits = np.array([(value - field.low) << field.shift for value in values], dtype=np.uint64)
+                computed.append(_Computed(term, field, bits, field.low <= low and high <= field.high))
         return _Edit(tuple(clear), tuple(fixed), tuple(computed))
+
+    def _bounds(self, term: Term) -> tuple[int, int]:
+        """Bounds of a term's value over all states, from the domains of the cells that it reads."""
+        op, args = term.op, term.args
+        if op == "const":
+            return literal(term), literal(term)
+        if op == "cell":
+            field = self.packing.fields[literal_cell(term)]
+            return field.low, field.high
+        if op in ("with", "without"):
+            return 0, (1 << self.system.constants["replicas"]) - 1
+        (low, high), (other_low, other_high) = self._bounds(args[-2]), self._bounds(args[-1])
+        if op == "add":
+            return low + other_low, high + other_high
+        if op == "sub":
+            return low - other_high, high - other_low
+        if op == "min":
+            return min(low, other_low), min(high, other_high)
+        if op == "max":
+            return max(low, other_low), max(high, other_high)
+        assert op == "ite", f"{op} has no bounds"
+        return min(low, other_low), max(high, other_high)
 
     def block(self, keys: Words) -> Block:
         """The states of these keys, ready for evaluation."""
@@ -178,15 +217,15 @@ class Batch:
             if edit.fixed[word]:
                 after[word] |= np.uint64(edit.fixed[word])
         bad: Mask | None = None
-        for cell, term in edit.computed:
-            field = self.packing.fields[cell]
-            value = block(term)
+        for computed in edit.computed:
+            field = computed.field
+            value = block(computed.term)
             if value.ndim == 0:
                 value = np.full(rows.size, value)
-            if value.min() < field.low or value.max() > field.high:
+            if not computed.certain and (value.min() < field.low or value.max() > field.high):
                 outside = (value < field.low) | (value > field.high)
                 bad = outside if bad is None else bad | outside
-            offset = value - field.low if field.low else value
-            after[field.word] |= offset.astype(np.uint64) << np.uint64(field.shift)
+                value = np.where(outside, field.low, value)
+            after[field.word] |= computed.bits.take(value)
         escaped = np.flatnonzero(bad) if bad is not None else np.empty(0, dtype=np.intp)
         return Candidates(number, rows, after, escaped)
