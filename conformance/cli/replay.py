@@ -9,7 +9,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ...model.core.ground import ground
 from ...traces.build_story import story_of_replay
 from ...traces.format import Trace
 from ...traces.read import Scan, scan_trace
@@ -29,6 +28,7 @@ def replay(
     variant: str | None = None,
     invariant: Annotated[Sequence[str], Parameter(negative=())] = (),
     drop: Annotated[Sequence[str], Parameter(negative=())] = (),
+    complete: Annotated[bool, Parameter(negative=())] = False,
     max_skipped: Natural = Budget.max_skipped,
     max_frontier: Positive = Budget.max_frontier,
     max_seconds: Seconds | None = None,
@@ -49,6 +49,9 @@ def replay(
         Demand only this invariant (repeatable; default all).
     drop
         Replay with this guard gone, written ACTION.GUARD (repeatable).
+    complete
+        Take the trace for complete, whatever its header says: nothing happened between its events. A trace that may
+        lack events is never refused for good without this; the verdict is then unknown.
     max_skipped
         How many unobserved steps may lie between two events.
     max_frontier
@@ -80,15 +83,15 @@ def replay(
             stepper,
             budget=Budget(max_skipped, max_frontier, max_seconds),
             invariants=tuple(invariant) or None,
+            complete=True if complete else None,
             on_progress=lambda done, of: bar.update(task, completed=done, detail=f"{done:,} of {of:,} events"),
         )
     if html is not None:
         write_text(html, render_page(story_of_replay(read, answer, stepper)))
         written(html)
     if json:
-        system = ground(traced, read.header.constants)
-        told = {"trace": str(trace), "protocol": system.name, "variant": traced.variant.name, **answer.to_json()}
-        print_json(told | (_damage(scan) if scan.problems else {}))
+        told = {"trace": str(trace), "protocol": traced.protocol.name, "variant": traced.variant.name}
+        print_json(told | answer.to_json() | (_damage(scan) if scan.problems else {}))
     else:
         if scan.problems:
             note(f"of {trace} the {len(read)} events before the first fault are replayed")
