@@ -90,12 +90,12 @@ def explore(
     json
         Print one JSON object on standard output.
     """
+    for target in (trace_out, html, graph):
+        refuse_unwritable(target)
     spec = protocol_named(protocol)
     # An option of a constant comes as it was typed: --log-size.
     values = {name.replace("-", "_"): value for name, value in constants.items()}
     system = ground(spec.traced(variant).drop(*drop), values)
-    for target in (trace_out, html, graph):
-        refuse_unwritable(target)
     limits = Limits(max_states, max_memory << 20)
     query = Query.of(system, tuple(invariant), symmetry, limits)
     with exploring(f"{system.name} {system.traced.variant.name}") as told:

@@ -1,0 +1,210 @@
+"""``fencepost check`` on brokers' data directories: recorded stages as they are, and copies that are damaged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fencepost.conformance.check.builtin import builtin_tasks
+from fencepost.conformance.check.task import carry_out
+from fencepost.model.explore.result import Progress
+from junitparser import JUnitXml
+
+from .conftest import Fencepost, Said
+
+Brokers = Callable[[str], list[Path]]
+
+HELD = ["1-steady", "2-leader-killed", "3-clean-failover", "4-old-leader-back", "5-lone-leader", "7-all-back"]
+ORDERS = Path("orders-0") / "00000000000000000000.log"
+MAGIC = 16
+"""The byte of a record batch that holds its magic (Kafka's message format, "Record Batch")."""
+
+
+@pytest.fixture
+def check(fencepost: Fencepost, tmp_path: Path) -> Callable[..., Said]:
+    """Check some directories, the report under the test's own folder."""
+    return lambda *arguments: fencepost("check", *arguments, "--report", tmp_path / "report")
+
+
+@pytest.mark.parametrize("stage", HELD)
+def test_what_a_healthy_cluster_leaves_holds(check: Callable[..., Said], brokers: Brokers, stage: str) -> None:
+    said = check(*brokers(stage), "--json")
+    assert said.code == 0
+    answer = said.json
+    assert answer["verdict"] == "holds"
+    assert all(each["verdict"] == "holds" for each in answer["obligations"])
+    reached = [each for each in answer["obligations"] if each["name"].endswith(": reachable")]
+    assert reached, "the model is searched for a run to the logs"
+    assert all("reachable by" in each["detail"] for each in reached)
+    assert [broker["node_id"] for broker in answer["files"]["brokers"]] == [1, 2, 3]
+
+
+def test_an_unclean_election_is_no_run_of_kip_320(process: Fencepost, brokers: Brokers, tmp_path: Path) -> None:
+    report = tmp_path / "out" / "report"
+    said = process("check", *brokers("6-unclean-election"), "--report", report, "--json")
+    assert said.code == 1
+    assert said.err == f"wrote {report / 'index.html'}\n"
+    (unmet,) = [each for each in said.json["obligations"] if not each["met"]]
+    assert unmet["name"] == "payments-0: reachable"
+    assert unmet["detail"].startswith("no run of kip-320 reaches this (3 replicas, 2 offsets, ")
+    assert unmet["detail"].endswith("), but truncate-to-hw does, by 19 steps")
+
+    assert sorted(path.name for path in report.iterdir()) == ["index.html", "junit.xml", "report.json", "stories"]
+    written = json.loads((report / "report.json").read_text())
+    assert {key: said.json[key] for key in written} == written
+    assert "but truncate-to-hw does" in (report / unmet["story"]).read_text(encoding="utf-8")
+    assert unmet["story"] in (report / "index.html").read_text(encoding="utf-8")
+    xml = JUnitXml.fromfile(str(report / "junit.xml"))
+    failures = [case.name for suite in xml for case in suite if case.result]
+    assert failures == ["payments-0: reachable"]
+
+
+def test_the_text_shows_the_truncation_and_the_closing_table(check: Callable[..., Said], brokers: Brokers) -> None:
+    said = check(*brokers("3-clean-failover"))
+    assert said.code == 0
+    told = " ".join(said.out.split())
+    assert "orders-0: broker 1 as follower of broker 2 truncates to offset 1 and loses 1 record" in told
+    for heading in ("obligation", "verdict", "counted", "seconds"):
+        assert heading in told
+    assert told.endswith("holds: 14 obligations: 14 met")
+
+
+def test_another_variant_may_be_held_against_the_files(check: Callable[..., Said], brokers: Brokers) -> None:
+    said = check(*brokers("6-unclean-election"), "--variant", "truncate-to-hw", "--json")
+    assert said.code == 0
+    assert "reachable by 19 steps of truncate-to-hw" in [each["detail"] for each in said.json["obligations"]]
+
+
+def test_one_broker_alone_is_checked_by_itself(check: Callable[..., Said], brokers: Brokers) -> None:
+    said = check(brokers("1-steady")[1], "--json")
+    assert said.code == 0
+    names = [each["name"] for each in said.json["obligations"]]
+    assert "epoch_cache_matches_batches" in names
+    assert not any("reachable" in name for name in names)
+
+
+@pytest.fixture
+def copies(brokers: Brokers, tmp_path: Path) -> list[Path]:
+    """A copy of the first stage, to damage."""
+    return [shutil.copytree(path, tmp_path / "data" / path.name) for path in brokers("1-steady")]
+
+
+def cut(data: bytes) -> bytes:
+    return data[:-10]
+
+
+def flip(data: bytes) -> bytes:
+    return data[:70] + bytes([data[70] ^ 1]) + data[71:]
+
+
+def strange(data: bytes) -> bytes:
+    return data[:MAGIC] + b"\x09" + data[MAGIC + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("damage", "kind", "told"),
+    [
+        (cut, "truncated-segment", "truncated segment: a batch of 94 bytes at offset 0 where 84 are left; "),
+        (flip, "crc-mismatch", "CRC-32C "),
+        (strange, "unknown-magic", "unknown magic 9, a record batch has 2; "),
+    ],
+    ids=["truncated", "crc", "magic"],
+)
+def test_a_damaged_segment_is_named_and_the_rest_is_checked(
+    check: Callable[..., Said], copies: list[Path], damage: Callable[[bytes], bytes], kind: str, told: str
+) -> None:
+    segment = copies[1] / ORDERS
+    segment.write_bytes(damage(segment.read_bytes()))
+    said = check(*copies)
+    assert said.code == 2
+    line = said.lines[0]
+    assert line.startswith(f"fencepost: {segment}, byte 0: {told}")
+    assert said.lines[-1].startswith("wrote "), "a report of what could be read"
+
+    answer = check(*copies, "--json").json
+    problem = answer["files"]["problems"][0]
+    assert (problem["kind"], problem["path"], problem["byte"]) == (kind, str(segment), 0)
+    verdicts = {each["name"]: each["verdict"] for each in answer["obligations"]}
+    assert verdicts["topic_ids_match"] == "holds"
+    reachable = {name: verdict for name, verdict in verdicts.items() if "agree" in name and "reachable" in name}
+    assert list(reachable.values()) == ["holds"], "the other partitions"
+
+
+def test_a_damaged_text_file_is_named_by_its_line(check: Callable[..., Said], copies: list[Path]) -> None:
+    path = copies[0] / "replication-offset-checkpoint"
+    lines = path.read_text().splitlines()
+    lines[2] = "orders zero 1"
+    path.write_text("\n".join(lines) + "\n")
+    said = check(*copies)
+    assert said.code == 2
+    assert said.lines[0].startswith(f"fencepost: {path}, line 3: ")
+
+
+def test_a_directory_that_is_none_is_refused_and_the_others_are_checked(
+    check: Callable[..., Said], copies: list[Path], tmp_path: Path
+) -> None:
+    empty, missing = tmp_path / "empty", tmp_path / "missing"
+    empty.mkdir()
+    said = check(copies[0], empty, copies[1], missing, "--json")
+    assert said.code == 2
+    assert said.lines[0].startswith(f"fencepost: {empty}: not a Kafka data directory; name a broker's log.dirs folder")
+    assert said.lines[1] == f"fencepost: {missing}: no such directory; name the data directory of a broker"
+    assert [each["where"] for each in said.json["refused"]] == [str(empty), str(missing)]
+    assert said.json["verdict"] == "holds"
+    assert [broker["node_id"] for broker in said.json["files"]["brokers"]] == [1, 2]
+
+
+def test_two_brokers_of_one_node_id_are_refused(check: Callable[..., Said], copies: list[Path]) -> None:
+    for path in (copies[2] / "meta.properties", copies[0] / "meta.properties"):
+        assert path.is_file()
+    (copies[2] / "meta.properties").write_text((copies[0] / "meta.properties").read_text())
+    said = check(*copies)
+    assert said.code == 2
+    assert said.lines[0] == (
+        f"fencepost: {copies[2] / 'meta.properties'}: node id 1 is also that of {copies[0]}; "
+        "name one directory per broker"
+    )
+    assert "holds: 11 obligations: 11 met" in said.out, "the other two brokers"
+
+
+def test_no_directory_at_all_is_bad_input_and_writes_nothing(check: Callable[..., Said], tmp_path: Path) -> None:
+    assert check(tmp_path / "missing").complaint.startswith(f"{tmp_path / 'missing'}: no such directory; ")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert check(empty, "--json").complaint.startswith(f"{empty}: not a Kafka data directory; ")
+    assert list(tmp_path.iterdir()) == [empty]
+
+
+def test_a_report_never_replaces_what_is_none(fencepost: Fencepost, copies: list[Path], tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work")
+    told = fencepost("check", *copies, "--report", mine).complaint
+    assert told.startswith(f"{mine}: the folder holds something that is not a report; ")
+    assert (mine / "thesis.txt").read_text() == "years of work"
+    under_a_file = mine / "thesis.txt" / "report"
+    assert fencepost("check", copies[0], "--report", under_a_file).complaint.startswith(f"{under_a_file}: cannot write")
+
+
+def test_a_wrong_option_gets_one_line(fencepost: Fencepost) -> None:
+    assert fencepost("check", "--variant", "kip-1").complaint.startswith("--variant: fencing has no variant 'kip-1'; ")
+    assert "--frobnicate" in fencepost("check", "--frobnicate").complaint
+
+
+def test_everything_that_is_built_in_is_as_it_should_be() -> None:
+    """The obligations of ``check`` without a path, but for the two that take longest and have tests of their own."""
+    seen: list[str] = []
+
+    def on_task(task: object) -> Callable[[Progress], None]:
+        seen.append(str(task))
+        return lambda _: None
+
+    tasks = [task for task in builtin_tasks() if "exploration" not in task.group and "symbolic" not in task.name]
+    results = carry_out(tasks, on_task)
+    assert len(results) == len(seen) == len(tasks) >= 10
+    assert [each.name for each in results if not each.met] == []
+    assert {each.verdict for each in results} == {"holds", "violated"}, "must-fail twins are among them"
+    assert all((each.story is not None) >= ("liveness" in each.group) for each in results if each.verdict == "violated")
