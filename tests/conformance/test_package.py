@@ -1,0 +1,124 @@
+"""What is installed is what the repository holds, and the commands of the README are those that CI runs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("conformance", "impl", "model", "specs", "traces")
+
+MAIN_JOB = "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/fencepost check"
+TESTS = "python3 -m venv .venv && .venv/bin/pip install tox && .venv/bin/tox"
+
+NEEDED = [
+    "py.typed",
+    "specs/Fencing.tla",
+    "specs/Kip320.tla",
+    "specs/Kip320-2222.cfg",
+    "specs/DEVIATIONS.md",
+    "traces/trace.schema.json",
+    "traces/kafka/corpus/corpus.json",
+    "traces/kafka/corpus/1-steady/broker-1/meta.properties",
+    "traces/kafka/corpus/6-unclean-election/broker-3/payments-0/00000000000000000000.log",
+    "traces/report/page.html.j2",
+    "traces/report/index.html.j2",
+]
+"""Files besides the modules without which some command would fail, or say less: one of each kind."""
+
+
+@pytest.fixture(scope="module")
+def setuptools_table() -> dict[str, Any]:
+    table: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    return table
+
+
+def tracked() -> list[PurePosixPath]:
+    """The files below the rooms, but for what tools leave there."""
+    paths = [path.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*") if path.is_file()]
+    kept = [path for path in paths if "__pycache__" not in path.parts and path.suffix != ".pyc"]
+    return sorted(PurePosixPath(path.as_posix()) for path in kept)
+
+
+def recent_setuptools() -> bool:
+    """Whether setuptools is installed as pyproject.toml asks for it, so that nothing has to be fetched to build."""
+    try:
+        return int(version("setuptools").split(".")[0]) >= 80
+    except PackageNotFoundError:
+        return False
+
+
+def test_every_package_is_listed(setuptools_table: dict[str, Any]) -> None:
+    folders = {path.parent for path in tracked() if path.name == "__init__.py"}
+    found = ["fencepost", *(".".join(("fencepost", *folder.parts)) for folder in folders)]
+    assert sorted(setuptools_table["packages"]) == sorted(found)
+    modules = {path.parent for path in tracked() if path.suffix == ".py"}
+    assert modules == folders, "a folder with modules and no __init__.py would not be installed"
+
+
+def test_every_pattern_of_data_matches_and_every_data_file_is_matched(setuptools_table: dict[str, Any]) -> None:
+    matched: set[PurePosixPath] = set()
+    for package, patterns in setuptools_table["package-data"].items():
+        folder = ROOT.joinpath(*package.split(".")[1:])
+        for pattern in patterns:
+            hits = [path.relative_to(ROOT) for path in folder.glob(pattern) if path.is_file()]
+            assert hits, f"{package}: {pattern} matches nothing"
+            matched |= {PurePosixPath(path.as_posix()) for path in hits}
+    data = {path for path in tracked() if path.suffix != ".py" and not path.name.startswith(".git")}
+    assert data - matched == set(), "these would be missing once installed"
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_the_installed_package_holds_what_its_commands_read(name: str) -> None:
+    assert files("fencepost").joinpath(*name.split("/")).is_file()
+
+
+def test_a_wheel_of_this_checkout_holds_every_file(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE", "__init__.py", "py.typed"):
+        shutil.copy(ROOT / name, source / name)
+    for path in tracked():
+        (source / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, source / path)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", tmp_path, source]
+    if recent_setuptools():
+        command.insert(4, "--no-build-isolation")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if done.returncode != 0 and "setuptools" in done.stderr and "No matching distribution" in done.stderr:
+        pytest.skip("setuptools is neither installed nor to be had")
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("fencepost-*-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        held = {PurePosixPath(name) for name in archive.namelist()}
+    wanted = {"fencepost" / path for path in tracked() if not path.name.startswith(".git")}
+    assert wanted - held == set()
+    assert {PurePosixPath("fencepost", name) for name in NEEDED} - held == set()
+    foreign = {path for path in held - wanted if path.parts[0] == "fencepost"}
+    assert foreign == {PurePosixPath("fencepost/__init__.py"), PurePosixPath("fencepost/py.typed")}
+    entry = next(name for name in held if name.name == "entry_points.txt")
+    with zipfile.ZipFile(wheel) as archive:
+        assert "fencepost = fencepost.conformance.cli:run" in archive.read(str(entry)).decode()
+
+
+def test_the_readme_gives_the_two_commands() -> None:
+    lines = [line.strip() for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()]
+    assert MAIN_JOB in lines
+    assert TESTS in lines
+
+
+def test_ci_runs_the_test_command_of_the_readme_and_nothing_else() -> None:
+    script = ROOT / ".ci" / "run"
+    lines = [line for line in script.read_text().splitlines() if line and not line.startswith("#")]
+    assert lines == ["set -euo pipefail", 'cd "$(dirname "$0")/.."', TESTS]
+    assert script.stat().st_mode & 0o111, "executable"
+    subprocess.run(["bash", "-n", script], check=True)
