@@ -152,7 +152,7 @@ def abstract(logs: Mapping[int, PartitionFiles], replication: int) -> Abstractio
 def _model_epochs(blocks: list[Block]) -> dict[int, int]:
     real = sorted({epoch for block in blocks for epoch in block.epochs if epoch != ABSENT})
     mapped: dict[int, int] = {}
-    for before, epoch in zip([None, *real[:-1]], real, strict=True):
+    for before, epoch in zip([None, *real], real, strict=False):
         # A gap of one is one election; any larger gap leaves room for an ISR shrink and an election in between.
         mapped[epoch] = min(epoch, 1) if before is None else mapped[before] + min(epoch - before, 2)
     return mapped

@@ -1,0 +1,164 @@
+"""Is there a run of the model that ends in these logs? Runs there and back, and logs that nothing could leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from fencepost.model.core.ground import State, ground
+from fencepost.model.explore import Limits, Verdict
+from fencepost.model.fencing import fencing
+from fencepost.model.interpret.reference import Reference
+from fencepost.traces.kafka.abstraction import ABSENT, Abstraction, abstract
+from fencepost.traces.kafka.reach import Reach, reach, reach_any
+from fencepost.traces.record import check_run, run_of
+from fencepost.traces.stepper import CompiledStepper, Happened
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from .replica_logs import logs_of, plain, read
+
+LIMITS = Limits(max_states=2_000_000)
+
+UNCLEAN = abstract({1: plain("a0", 1), 2: plain("a0 b0", 2), 3: plain("a0 c2", 2)}, 3)
+"""An unclean election: b was committed (below broker 2's high watermark), and is not on the leader of epoch 2."""
+
+
+def confirmed(found: Reach, target: Abstraction) -> State:
+    """The state in which the run ends, each step confirmed by the reference, and the state the target's logs."""
+    assert found.verdict is Verdict.HOLDS
+    path = found.search.path
+    assert path is not None
+    run = run_of(path)
+    check_run(Reference(found.system), run)
+    state = run[-1].state if run else found.system.initial
+    layout = found.system.layout
+    for r in range(len(target.nodes)):
+        assert read(layout, state, f"leo[{r}]") == target.end(r)
+        mark = target.high_watermarks[r]
+        assert mark is None or mark <= read(layout, state, f"hw[{r}]")
+        for o, block in enumerate(target.blocks):
+            if block.identities[r] == ABSENT:
+                continue
+            assert read(layout, state, f"record_epoch[{r}][{o}]") == target.epochs[block.epochs[r]]
+            for other in range(r):
+                if block.identities[other] != ABSENT:
+                    ids = [read(layout, state, f"record_id[{each}][{o}]") for each in (r, other)]
+                    assert (ids[0] == ids[1]) == (block.identities[r] == block.identities[other])
+    return state
+
+
+@settings(max_examples=12)
+@given(
+    st.lists(st.integers(0, 1 << 16), min_size=4, max_size=40),
+    st.tuples(st.integers(1, 5), st.integers(1, 5)),
+    st.sampled_from([(0, 1, 2), (0, 1, 9), (3, 4, 5), (2, 7, 30)]),
+    st.integers(0, 500),
+)
+def test_where_a_run_of_the_model_ends_a_run_is_found(
+    choices: list[int], widths: tuple[int, int], epochs: tuple[int, ...], start: int
+) -> None:
+    run = list(walk(choices))
+    state = run[-1].state if run else SYSTEM.initial
+    target = abstract(logs_of(SYSTEM, state, widths, epochs, start), 3)
+    (found,) = reach_any(fencing, ["kip-320"], target, spares=(0, 1), limits=LIMITS)
+    confirmed(found, target)
+    assert found.search.path is not None
+    assert len(found.search.path) <= len(run), "the shortest run is no longer than one that is known"
+
+
+SYSTEM = ground(fencing.traced("kip-320"), {"replicas": 3, "log_size": 2, "max_records": 2, "max_leader_epoch": 2})
+STEPPER = CompiledStepper(SYSTEM)
+
+
+def walk(choices: list[int]) -> list[Happened]:
+    """A walk through kip-320 at 3/2/2/2: the n-th number chooses among the steps of the n-th state."""
+    run: list[Happened] = []
+    for choice in choices:
+        steps = STEPPER.every(run[-1].state if run else SYSTEM.initial)
+        if not steps:
+            break
+        run.append(steps[choice % len(steps)])
+    return run
+
+
+def test_an_unclean_election_is_reached_by_truncation_to_the_high_watermark_alone() -> None:
+    safe = reach(fencing, "kip-320", UNCLEAN, spare=0, limits=LIMITS)
+    assert safe.verdict is Verdict.VIOLATED
+    assert safe.bounds == "3 replicas, 2 offsets, 3 records, leader epochs up to 2"
+    assert safe.search.path is None
+    lossy = reach(fencing, "truncate-to-hw", UNCLEAN, spare=0, limits=LIMITS)
+    confirmed(lossy, UNCLEAN)
+    assert lossy.search.path is not None and len(lossy.search.path) == 19
+
+
+def test_the_same_logs_are_reached_where_the_record_was_not_committed() -> None:
+    # The planted fault of the case above, taken out: b is above every high watermark.
+    target = abstract({1: plain("a0", 1), 2: plain("a0 b0", 1), 3: plain("a0 c2", 1)}, 3)
+    confirmed(reach(fencing, "kip-320", target, spare=0, limits=LIMITS), target)
+
+
+@pytest.mark.parametrize(
+    "logs",
+    [
+        {1: plain("a1 b0"), 2: plain("a1")},
+        {1: plain("a0 b0", 2), 2: plain("c0", 1)},
+    ],
+    ids=["epochs fall", "two records of one epoch at one offset"],
+)
+def test_what_no_variant_leaves_is_reached_by_none(logs: dict[int, object]) -> None:
+    target = abstract(logs, 2)  # type: ignore[arg-type]
+    searches = reach_any(fencing, list(fencing.variants), target, spares=(0, 1), limits=LIMITS)
+    assert [each.variant for each in searches] == list(fencing.variants)
+    assert {each.verdict for each in searches} == {Verdict.VIOLATED}
+    assert {each.spare for each in searches} == {1}, "the widest search stands"
+
+
+def test_variants_are_asked_in_turn_up_to_the_first_that_reaches() -> None:
+    order = ["kip-320", "kip-279", "truncate-to-hw", "kip-101"]
+    target = abstract({1: plain("a0", 1), 2: plain("", 0)}, 2)
+    searches = reach_any(fencing, order, target, spares=(0,), limits=LIMITS)
+    reached = [each.verdict is Verdict.HOLDS for each in searches]
+    assert reached == [False] * (len(reached) - 1) + [True]
+    assert [each.variant for each in searches] == order[: len(searches)]
+
+
+def test_a_replica_without_files_may_hold_what_the_others_lack() -> None:
+    # The high watermark of 2 needs a second member of the ISR that has both records, and broker 2 has one.
+    logs = {1: plain("a0 b0", 2), 2: plain("a0", 1)}
+    target = abstract(logs, 3)
+    assert target.unseen == 1
+    found = reach(fencing, "kip-320", target, spare=0, limits=LIMITS)
+    confirmed(found, target)
+    assert found.system.constants["replicas"] == 3
+
+
+@pytest.mark.parametrize("variant", ["kip-320", "truncate-to-hw"])
+def test_a_spent_budget_is_unknown_and_never_an_answer(variant: str) -> None:
+    found = reach(fencing, variant, UNCLEAN, spare=0, limits=Limits(max_states=200))
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.search.reason == "more than 200 states (--max-states)"
+    searches = reach_any(fencing, ["kip-320"], UNCLEAN, spares=(0, 1), limits=Limits(max_states=200))
+    assert [each.verdict for each in searches] == [Verdict.UNKNOWN]
+
+
+def test_empty_logs_are_reached_by_doing_nothing() -> None:
+    target = abstract({1: plain("", 0), 2: plain("", 0), 3: plain("", 0)}, 3)
+    found = reach(fencing, "kip-320", target, spare=0, limits=LIMITS)
+    assert found.search.path == []
+    confirmed(found, target)
+
+
+@pytest.mark.parametrize("wrong", ["longer", "higher", "newer"])
+def test_the_run_to_one_state_is_not_taken_for_another(wrong: str) -> None:
+    """The confirmation of this file is no formality: it refuses a run to other logs."""
+    target = abstract({1: plain("a0", 1), 2: plain("a0", 0)}, 2)
+    others: dict[str, Callable[[], Abstraction]] = {
+        "longer": lambda: abstract({1: plain("a0", 0), 2: plain("", 0)}, 2),
+        "higher": lambda: abstract({1: plain("a0", 1), 2: plain("a0", 1)}, 2),
+        "newer": lambda: abstract({1: plain("a1", 1), 2: plain("a1", 0)}, 2),
+    }
+    found = reach(fencing, "kip-320", target, spare=0, limits=LIMITS)
+    confirmed(found, target)
+    with pytest.raises(AssertionError):
+        confirmed(found, others[wrong]())
