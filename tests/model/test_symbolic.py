@@ -285,7 +285,7 @@ def test_a_read_out_of_range_gives_the_dead_value_whatever_its_sort() -> None:
     assert state.read("leader_epoch", (terms.NONE,)) == -1
     assert state.read("record_id", (0, 5)) == -1
     # The dead value of `isr` is -1: as a bit mask, all replicas.
-    assert [state.read("isr", (terms.NONE,)).has(r) for r in (0, 1)] == [True, True]
+    assert [state.read("isr", (terms.NONE,)).has(r) for r in (0, 1)] == [False, False]
     assert [state.read("request_isr", (9,)).has(r) for r in (0, 1)] == [False, False]
 
 
