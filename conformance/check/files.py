@@ -113,7 +113,7 @@ class Searches:
         if target.shape in self._answers:
             return self._answers[target.shape]
         others = [name for name in self.protocol.variants if name != self.variant]
-        searches = reach_any(self.protocol, (self.variant, *others), target, spares=(0, 1), limits=LIMITS)
+        searches = reach_any(self.protocol, (self.variant, *others), target, limits=LIMITS)
         first, last = searches[0], searches[-1]
         states = sum(each.search.distinct for each in searches)
         if first.verdict is Verdict.UNKNOWN:

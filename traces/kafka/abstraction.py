@@ -70,13 +70,16 @@ class Abstraction:
         """The largest leader epoch of the model."""
         return max(self.epochs.values(), default=0)
 
-    def constants(self, spare: int = 0) -> dict[str, int]:
-        """The model's constants, with ``spare`` records that no final log holds."""
+    def constants(self, spare: int = 0, later: int = 0) -> dict[str, int]:
+        """The model's constants, with ``spare`` records that no final log holds.
+
+        ``later``: leader epochs after that of the last record, in which nothing was written that is left.
+        """
         return {
             "replicas": self.replicas,
             "log_size": max(1, len(self.blocks)),
             "max_records": max(1, self.records + spare),
-            "max_leader_epoch": self.last_epoch,
+            "max_leader_epoch": self.last_epoch + later,
         }
 
     def end(self, replica: int) -> int:
