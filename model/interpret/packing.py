@@ -17,7 +17,7 @@ Words = npt.NDArray[np.uint64]
 """Keys of n states: shape (words, n)."""
 
 Columns = npt.NDArray[np.signedinteger]
-"""Cells of n states: shape (cells, n), dtype int8 where every domain fits, else int16."""
+"""Cells of n states: shape (cells, n), of the narrowest signed dtype in which every domain fits."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,11 @@ class Packing:
             self.fields.append(Field(word, shift, bits, cell.low, cell.high))
             shift += bits
         self.words = word + 1
-        widest = max(max(abs(f.low), abs(f.high)) for f in self.fields)
-        # One above the domain must still be representable, or an overflow would look like a legal value.
-        self.dtype: npt.DTypeLike = np.int8 if widest < 126 else np.int16
+        # ``value - low`` must fit too. One above the domain must still be representable, or an overflow would look
+        # like a legal value.
+        widest = max(max(abs(f.low), abs(f.high), f.high - f.low) for f in self.fields)
+        narrow = (t for t in (np.int8, np.int16, np.int32) if widest + 2 <= np.iinfo(t).max)
+        self.dtype: npt.DTypeLike = next(narrow, np.int64)
 
     def pack(self, columns: Columns) -> Words:
         """Keys of columns whose every value lies in its domain."""
