@@ -120,7 +120,9 @@ class Searches:
             outcome = Outcome(Verdict.UNKNOWN, f"{first.variant}: {first.search.reason}", states, "states")
         else:
             detail = reach_sentence(first, last)
-            outcome = Outcome(first.verdict, detail, states, "states", reach_story(first, last, target, detail))
+            # Where no variant at all reaches the logs, the bounds of the search may be what is wrong.
+            verdict = first.verdict if last.verdict is Verdict.HOLDS else Verdict.UNKNOWN
+            outcome = Outcome(verdict, detail, states, "states", reach_story(first, last, target, detail))
         self._answers[target.shape] = outcome
         return outcome
 
@@ -209,7 +211,7 @@ def reach_sentence(first: Reach, last: Reach) -> str:
         return f"{sentence}, but {last.variant} does, by {len(last.search.path)} steps"
     if last.verdict is Verdict.UNKNOWN:
         return f"{sentence}; whether {last.variant} does is unknown: {last.search.reason}"
-    return f"{sentence}, nor does one of any other variant"
+    return f"{sentence}, nor does one of any other variant: it may take more records or leader epochs than that"
 
 
 def reach_story(first: Reach, last: Reach, target: Abstraction, headline: str) -> Story | None:
