@@ -1,0 +1,44 @@
+"""The replicated log on disk: batches, segments, leader epochs, checkpoints, recovery."""
+
+from .batch import Batch, encode_batch, read_batch, read_batches
+from .codecs import Codec
+from .config import LogConfig
+from .directory import DataDirectory
+from .epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, EpochEntry, LeaderEpochCache
+from .errors import (
+    CorruptBatch,
+    CorruptCheckpoint,
+    CorruptLog,
+    InvalidAppend,
+    LogError,
+    LogOffline,
+    OffsetOutOfRange,
+)
+from .log import AppendInfo, Log, OffsetStore
+from .records import Record, StoredRecord
+
+__all__ = [
+    "UNDEFINED_EPOCH",
+    "UNDEFINED_OFFSET",
+    "AppendInfo",
+    "Batch",
+    "Codec",
+    "CorruptBatch",
+    "CorruptCheckpoint",
+    "CorruptLog",
+    "DataDirectory",
+    "EpochEntry",
+    "InvalidAppend",
+    "LeaderEpochCache",
+    "Log",
+    "LogConfig",
+    "LogError",
+    "LogOffline",
+    "OffsetOutOfRange",
+    "OffsetStore",
+    "Record",
+    "StoredRecord",
+    "encode_batch",
+    "read_batch",
+    "read_batches",
+]

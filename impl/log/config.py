@@ -1,0 +1,27 @@
+"""The settings of a log, with Kafka's defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .segment import RELATIVE_OFFSETS
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """Sizes in bytes. Raises ``ValueError`` for sizes that no segment can have."""
+
+    segment_bytes: int = 1 << 30
+    """``segment.bytes``: a segment that would grow beyond this is closed, and a new one begun."""
+    index_interval_bytes: int = 4096
+    """``index.interval.bytes``: about so much log lies between two entries of the offset index."""
+    max_message_bytes: int = 1_048_588
+    """``max.message.bytes``: the largest batch that a leader takes."""
+    contiguous: bool = True
+    """Whether every offset has its record, so that a hole is damage. ``False`` for a log that is compacted."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.segment_bytes < RELATIVE_OFFSETS:
+            raise ValueError(f"segment_bytes {self.segment_bytes} is not between 1 and {RELATIVE_OFFSETS - 1}")
+        if self.index_interval_bytes < 0 or self.max_message_bytes <= 0:
+            raise ValueError("index_interval_bytes must not be negative, max_message_bytes must be positive")

@@ -1,0 +1,174 @@
+"""A broker's data directory (one of Kafka's ``log.dirs``): a folder for each partition, and what they share.
+
+``meta.properties`` names the node; three offset checkpoints hold, for all partitions together, the high watermarks, the
+recovery points and the log starts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..files.interface import Files, read_file
+from .checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, TEMPORARY, Key, read_offsets, write_offsets
+from .checkpoints import write_atomically as _write
+from .config import LogConfig
+from .errors import LogError
+from .log import Log
+
+META = "meta.properties"
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_FOLDER = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
+_DELETED = re.compile(r".*-delete")
+_MENDS = {
+    HIGH_WATERMARKS: "delete the file: the high watermarks are learnt from the leaders",
+    RECOVERY_POINTS: "delete the file: the logs are then recovered as a whole",
+    LOG_STARTS: "delete the file: logs then start at their first segment",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Offsets:
+    """One partition's lines in the shared checkpoints: the ``OffsetStore`` of its log."""
+
+    directory: DataDirectory
+    key: Key
+
+    def store_recovery_point(self, offset: int) -> None:
+        self.directory.store(RECOVERY_POINTS, {self.key: offset})
+
+    def store_log_start(self, offset: int) -> None:
+        self.directory.store(LOG_STARTS, {self.key: offset})
+
+
+class DataDirectory:
+    """The open data directory in ``files``. Partitions are opened by ``log``, when they are asked for."""
+
+    def __init__(self, files: Files, *, node_id: int, cluster_id: str, config: LogConfig | None = None) -> None:
+        """Make or open it. Raises ``LogError`` for another node's directory, ``CorruptCheckpoint``, and ``OSError``."""
+        self.files = files
+        self.node_id = node_id
+        self.cluster_id = cluster_id
+        self.config = config or LogConfig()
+        self._logs: dict[Key, Log] = {}
+        self._clean_up()
+        self._identify()
+        self._offsets = {name: read_offsets(files, name, mend) for name, mend in _MENDS.items()}
+
+    def _clean_up(self) -> None:
+        """Remove what a crash ended: temporary files, and folders of deleted partitions."""
+        found = self.files.list("")
+        for name in found:
+            if name.endswith(TEMPORARY):
+                self.files.remove(name)
+            elif _DELETED.fullmatch(name):
+                self._empty(name)
+        if self.files.list("") != found:
+            self.files.fsync_dir("")
+
+    def _identify(self) -> None:
+        """Write ``meta.properties`` in the form of KRaft (version 1), or see that it is this node's."""
+        if not self.files.exists(META):
+            text = f"#\nnode.id={self.node_id}\nversion=1\ncluster.id={self.cluster_id}\n"
+            _write(self.files, META, text.encode())
+            return
+        lines = read_file(self.files, META).decode(errors="replace").splitlines()
+        found = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+        for name, mine in (("node.id", str(self.node_id)), ("cluster.id", self.cluster_id)):
+            if found.get(name) != mine:
+                what = f"{name} is {found.get(name)!r}, this node has {mine!r}"
+                raise LogError(what, META, "start the node on its own data directory")
+
+    # -- partitions -------------------------------------------------------------------------------------------------
+
+    def partitions(self) -> list[Key]:
+        """``(topic, partition)`` of every partition that has a folder, sorted."""
+        matches = (_FOLDER.fullmatch(name) for name in self.files.list(""))
+        return sorted((match[1], int(match[2])) for match in matches if match)
+
+    def log(self, topic: str, partition: int) -> Log:
+        """The open log of a partition, made where there is none, recovered where it was not open.
+
+        Raises ``LogError`` for a name that is no topic's, else like ``Log``.
+        """
+        key = topic, partition
+        if key not in self._logs:
+            if not _TOPIC.fullmatch(topic) or topic in (".", "..") or not 0 <= partition < 1 << 31:
+                raise LogError(f"{topic!r:.80} {partition} names no partition", "topic", "use letters, digits, . _ -")
+            folder = f"{topic}-{partition}"
+            if not self.files.exists(folder):
+                # Offsets of a partition that had this name and was lost say nothing of this one.
+                for name in _MENDS:
+                    self._forget(name, key)
+                self.files.make_dir(folder)
+                self.files.fsync_dir("")
+            recovery, start = (self._offsets[name].get(key, 0) for name in (RECOVERY_POINTS, LOG_STARTS))
+            self._logs[key] = Log(self.files, folder, self.config, _Offsets(self, key), recovery, start)
+        return self._logs[key]
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Remove a partition. After a crash it is there as it was, or not at all."""
+        key = topic, partition
+        log = self._logs.pop(key, None)
+        if log is not None:
+            log.close()
+        folder = f"{topic}-{partition}"
+        if self.files.exists(folder):
+            self.files.rename(folder, f"{folder}.{0:032x}-delete")
+            self.files.fsync_dir("")
+            self._empty(f"{folder}.{0:032x}-delete")
+            self.files.fsync_dir("")
+        for name in _MENDS:
+            self._forget(name, key)
+
+    def _empty(self, folder: str) -> None:
+        for name in self.files.list(folder):
+            self.files.remove(f"{folder}/{name}")
+        self.files.remove(folder)
+
+    # -- offsets ----------------------------------------------------------------------------------------------------
+
+    def high_watermark(self, topic: str, partition: int) -> int:
+        """The high watermark that was last stored, 0 if none was. The log may end below it."""
+        return self._offsets[HIGH_WATERMARKS].get((topic, partition), 0)
+
+    def store_high_watermarks(self, offsets: Mapping[Key, int]) -> None:
+        """Store high watermarks; partitions that are not named keep theirs. They survive a crash on return."""
+        self.store(HIGH_WATERMARKS, offsets)
+
+    def store_recovery_points(self) -> None:
+        """Store the recovery point of every open log, so that opening it looks at less."""
+        points = {key: log.recovery_point for key, log in self._logs.items() if log.offline is None}
+        self.store(RECOVERY_POINTS, points)
+        for key, point in points.items():
+            self._logs[key].checkpointed(point)
+
+    def store(self, name: str, offsets: Mapping[Key, int]) -> None:
+        """Change lines of one of the checkpoints, on disk first."""
+        known = self._offsets[name]
+        if any(known.get(key) != offset for key, offset in offsets.items()):
+            changed = {**known, **offsets}
+            write_offsets(self.files, name, changed)
+            self._offsets[name] = changed
+
+    def _forget(self, name: str, key: Key) -> None:
+        if key in self._offsets[name]:
+            changed = {other: offset for other, offset in self._offsets[name].items() if other != key}
+            write_offsets(self.files, name, changed)
+            self._offsets[name] = changed
+
+    def flush(self) -> None:
+        """Flush every open log that is not offline, and store the recovery points."""
+        for log in self._logs.values():
+            if log.offline is None:
+                log.flush()
+        self.store_recovery_points()
+
+    def close(self) -> None:
+        """Flush everything and close the files: a clean shutdown."""
+        self.flush()
+        for log in self._logs.values():
+            log.close()
+        self._logs.clear()

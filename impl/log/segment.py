@@ -1,0 +1,219 @@
+"""One segment: a ``.log`` file of batches one after another, and the ``.index`` beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ..files.interface import File, Files
+from .batch import HEADER_BYTES, LENGTH_END, PREFIX, Batch, read_batch
+from .errors import CorruptBatch, CorruptLog
+from .index import OffsetIndex
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+RELATIVE_OFFSETS = 1 << 31
+"""Offsets of a segment are its base and an int32; so are positions."""
+
+REPLACE = "remove the partition's folder and let it be copied from a replica that is whole"
+
+_WINDOW = 1 << 16
+_DELTA_AT = 23
+"""Where the last offset delta stands in a batch of magic 2."""
+
+
+def segment_name(base_offset: int) -> str:
+    """20 digits, as Kafka names the files of a segment."""
+    return f"{base_offset:020d}"
+
+
+class Place(NamedTuple):
+    """Where a batch lies, from the few bytes that say so; nothing in it is checked."""
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+    """For magic 0 and 1 ``base_offset`` is this too: the message inside that comes first would have to be unpacked."""
+    magic: int
+    leader_epoch: int
+
+
+class Window:
+    """Reads of a file through one buffer, so that a walk from header to header costs a read for each 64 KiB."""
+
+    def __init__(self, file: File, ahead: int = _WINDOW) -> None:
+        self._file = file
+        self._ahead = ahead
+        self._start = 0
+        self._data = b""
+
+    def get(self, position: int, length: int) -> bytes:
+        """``length`` bytes at ``position``; fewer where the file ends."""
+        start = position - self._start
+        if start < 0 or start + length > len(self._data):
+            self._data = self._file.pread(position, max(length, self._ahead))
+            self._start = position
+            start = 0
+        return self._data[start : start + length]
+
+
+class Segment:
+    """An open segment. ``next_offset`` is one more than its last offset, or its base while it is empty."""
+
+    def __init__(self, files: Files, folder: str, base_offset: int, index_interval: int, *, create: bool) -> None:
+        stem = f"{folder}/{segment_name(base_offset)}"
+        self._file = files.open(stem + LOG_SUFFIX, create=create)
+        self.index = OffsetIndex(files.open(stem + INDEX_SUFFIX, create=True), base_offset)
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.path = stem + LOG_SUFFIX
+        self._interval = index_interval
+        self._since_entry = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of batches."""
+        return self._file.size
+
+    def holds(self, last_offset: int, size: int) -> bool:
+        """Whether offsets up to ``last_offset`` and ``size`` more bytes can be told by an int32 from here on."""
+        return last_offset - self.base_offset < RELATIVE_OFFSETS and self.size + size < RELATIVE_OFFSETS
+
+    def append(self, batches: Sequence[tuple[int, bytes]]) -> None:
+        """Write batches, each with its last offset, at the end by one write."""
+        position = self._file.append(b"".join(data for _, data in batches) if len(batches) > 1 else batches[0][1])
+        for last_offset, data in batches:
+            self._note(last_offset, position, len(data))
+            position += len(data)
+        self.next_offset = batches[-1][0] + 1
+
+    def _note(self, last_offset: int, position: int, size: int) -> None:
+        if self._since_entry > self._interval:
+            self.index.append(last_offset, position)
+            self._since_entry = 0
+        self._since_entry += size
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def places(self, position: int = 0, window: Window | None = None) -> Iterator[Place]:
+        """The places of the batches from byte ``position`` on, which must begin one. Nothing but the prefix is read.
+
+        Raises ``CorruptLog`` where the next prefix is none or the batch does not fit the file.
+        """
+        window = window or Window(self._file, 4096)
+        size = self._file.size
+        while position < size:
+            head = window.get(position, _DELTA_AT + 4)
+            if len(head) < PREFIX.size:
+                raise self.corrupt(f"{size - position} bytes are left, no whole batch", position)
+            offset, length, epoch, magic = PREFIX.unpack_from(head)
+            minimum = HEADER_BYTES - LENGTH_END if magic == 2 else 1
+            if not 0 <= magic <= 2 or length < minimum or position + LENGTH_END + length > size:
+                what = f"no batch: a length of {length} and magic {magic}, {size - position} bytes are left"
+                raise self.corrupt(what, position)
+            delta = int.from_bytes(head[_DELTA_AT:], "big", signed=True) if magic == 2 else 0
+            yield Place(position, LENGTH_END + length, offset, offset + delta, magic, epoch if magic == 2 else -1)
+            position += LENGTH_END + length
+
+    def read(self, offset: int, max_bytes: int, up_to: int, batches: list[Batch]) -> bool:
+        """Add to ``batches`` those from the one that holds ``offset`` (or comes next) on, that end below ``up_to``.
+
+        All of ``batches`` has at most ``max_bytes``, but always one. Gives whether the segment's end was reached, and
+        the next segment may go on. Raises ``CorruptLog`` for a batch whose CRC is wrong.
+        """
+        left = max_bytes - sum(batch.size for batch in batches)
+        window = Window(self._file, min(max(left, 0), self._file.size) + 2 * self._interval + 4096)
+        for place in self.places(self.index.lookup(offset), window):
+            if place.last_offset < offset:
+                continue
+            if place.last_offset >= up_to or (batches and place.size > left):
+                return False
+            batches.append(self.batch(place, window))
+            left -= place.size
+        return True
+
+    def batch(self, place: Place, window: Window | None = None) -> Batch:
+        """The batch at a place. Raises ``CorruptLog``."""
+        data = window.get(place.position, place.size) if window else self._file.pread(place.position, place.size)
+        try:
+            return read_batch(data, 0, self.path, place.position)
+        except CorruptBatch as error:
+            raise CorruptLog(error.what, self.path, error.byte, REPLACE) from None
+
+    def find(self, offset: int) -> Place | None:
+        """The batch that holds ``offset`` or comes next; ``None`` past the end."""
+        for place in self.places(self.index.lookup(offset)):
+            if place.last_offset >= offset:
+                return place
+        return None
+
+    def scan(self) -> Iterator[tuple[int, Batch]]:
+        """Every batch with its byte, checked whole. Raises ``CorruptBatch`` at the first byte that begins none."""
+        window = Window(self._file)
+        position, size = 0, self._file.size
+        while position < size:
+            head = window.get(position, LENGTH_END)
+            length = int.from_bytes(head[8:12], "big", signed=True)
+            # A torn length must not make us read what it says: past the end of the file nothing is asked for.
+            wanted = min(max(LENGTH_END + length, PREFIX.size), size - position)
+            batch = read_batch(window.get(position, wanted), 0, self.path, position)
+            yield position, batch
+            position += batch.size
+
+    def corrupt(self, what: str, byte: int) -> CorruptLog:
+        """The error for a byte of this file."""
+        return CorruptLog(what, self.path, byte, REPLACE)
+
+    # -- opening ----------------------------------------------------------------------------------------------------
+
+    def load(self) -> bool:
+        """Take the index as it is and find the end by it; ``False`` if the index can not be this segment's.
+
+        Raises ``CorruptLog`` where the batches after the last entry do not end with the file.
+        """
+        if not self.index.load(self._file.size):
+            return False
+        if not len(self.index) and self._file.size > 64 * self._interval + _WINDOW:
+            return False  # lost, or never written: the search would read the whole segment each time
+        self._since_entry = 0
+        for place in self.places(self.index.last_position()):
+            self.next_offset = place.last_offset + 1
+            self._since_entry += place.size
+        return True
+
+    def rebuilt(self) -> Iterator[tuple[int, Batch]]:
+        """Like ``scan``, and makes the index anew from what the caller takes."""
+        self.index.clear()
+        self._since_entry = 0
+        for position, batch in self.scan():
+            yield position, batch
+            self._note(batch.last_offset, position, batch.size)
+            self.next_offset = batch.next_offset
+
+    # -- cutting and keeping ----------------------------------------------------------------------------------------
+
+    def cut(self, position: int, next_offset: int) -> None:
+        """Keep the first ``position`` bytes, which end before ``next_offset``, and make that survive a crash.
+
+        Synced at once: were it not, batches appended now could survive together with old ones behind them.
+        """
+        self.index.truncate_to(position)
+        self._since_entry = position - self.index.last_position()
+        self._file.truncate(position)
+        self._file.fsync()
+        self.next_offset = next_offset
+
+    def fsync(self) -> None:
+        """Make every batch survive a crash."""
+        self._file.fsync()
+
+    def seal(self) -> None:
+        """Sync batches and index: from now on the index is believed when the log is opened."""
+        self._file.fsync()
+        self.index.fsync()
+
+    def close(self) -> None:
+        """Close both files."""
+        self._file.close()
+        self.index.close()
