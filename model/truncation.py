@@ -107,9 +107,11 @@ def refresh_metadata(k: Algebra, s: View, epoch: Value) -> Step:
     """The consumer learns a leader from some broker's metadata, of the current epoch or of an older one (KIP-232)."""
     yield "epoch_started", is_elected(k, s, epoch)
     yield "another_leader", s.epoch_leader[epoch] != s.metadata_leader
+    retries = s.outcome == UNKNOWN_LEADER_EPOCH
     yield s.update(
         metadata_leader=s.epoch_leader[epoch],
-        outcome=k.ite(s.outcome == UNKNOWN_LEADER_EPOCH, FETCHING, s.outcome),
+        outcome=k.ite(retries, FETCHING, s.outcome),
+        answered_epoch=k.ite(retries, -1, s.answered_epoch),
     )
 
 
@@ -140,7 +142,7 @@ def answer_unknown_leader_epoch(k: Algebra, s: View, leader: Value) -> Step:
     """The leader knows no epoch as large as the consumer's, which has to refresh its metadata (KIP-232)."""
     yield from _asks(s, leader, FETCHING)
     yield "epoch_unknown", _epoch_unknown(k, s, leader)
-    yield s.update(outcome=UNKNOWN_LEADER_EPOCH)
+    yield s.update(outcome=UNKNOWN_LEADER_EPOCH, answered_epoch=s.leader_epoch[leader])
 
 
 @truncation.action(leader=REPLICA, present=lambda rules: rules.check is not Check.NEVER)
@@ -221,6 +223,7 @@ def reset_to_divergence(k: Algebra, s: View) -> Step:
 @truncation.action(offset=OFFSET)
 def seek(k: Algebra, s: View, offset: Value) -> Step:
     """The application seeks to any offset; the next fetch names no epoch (-1) and is not checked."""
+    yield "has_metadata", s.metadata_leader != k.NONE
     yield "elsewhere", k.any(s.position != offset, s.outcome == DIVERGENCE_FOUND)
     yield _move(k, s, offset, -1, -1, offset)
 
@@ -285,6 +288,28 @@ def logs_match(k: Algebra, s: View) -> Value:
 def _matches_below(k: Algebra, s: View, left: Value, right: Value) -> Value:
     end = common_end(k, s, left, right)
     return k.forall(OFFSET, lambda o: k.implies(o < end, same_record(k, s, left, right, o)))
+
+
+@truncation.always
+def unclean_means_lost(k: Algebra, s: View) -> Value:
+    """An election is unclean if and only if the new leader lacks records that its predecessor committed.
+
+    Said while both are still in their epochs: what the predecessor commits later, as a zombie, counts too.
+    """
+
+    def says_so(epoch: Value) -> Value:
+        old, new = s.epoch_leader[epoch - 1], s.epoch_leader[epoch]
+        both = k.all(s.leader_epoch[old] == epoch - 1, s.leader_epoch[new] == epoch, new != k.NONE)
+        lost = common_end(k, s, old, new) < s.hw[old]
+        return k.implies(both, k.ite(lost, s.epoch_unclean[epoch] == 1, s.epoch_unclean[epoch] == 0))
+
+    return k.forall(EPOCH, says_so)
+
+
+@truncation.always
+def hw_at_leaders(k: Algebra, s: View) -> Value:
+    """A presumed leader's high watermark lies within its log; a follower's is not kept."""
+    return k.forall(REPLICA, lambda r: s.hw[r] <= k.ite(presumes_leadership(s, r), s.leo[r], 0))
 
 
 def _consumed_is_in(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
@@ -359,6 +384,12 @@ def reported_divergence(k: Algebra, s: View) -> Value:
         return k.all(s.reported <= s.position, above, k.ite(_exact(s), below, bound))
 
     return k.implies(s.outcome == DIVERGENCE_FOUND, _answering(k, s, found))
+
+
+@truncation.always
+def unknown_epoch_is_stale(k: Algebra, s: View) -> Value:
+    """UNKNOWN_LEADER_EPOCH is returned only by a leader that has been replaced: other metadata mends it."""
+    return k.implies(s.outcome == UNKNOWN_LEADER_EPOCH, s.answered_epoch < s.quorum_leader_epoch)
 
 
 @truncation.always

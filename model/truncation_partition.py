@@ -144,7 +144,9 @@ truncation.variable(
     "consumed_id", "the record consumed at an offset", _OPTIONAL_IDS, per=(OFFSET,), initially=-1, live=is_consumed
 )
 truncation.variable("outcome", "what became of the last fetch", integers(FETCHING, lambda _: DIVERGENCE_FOUND))
-truncation.variable("answered_epoch", "the epoch of the leader that found the truncation", _EPOCHS, initially=-1)
+truncation.variable(
+    "answered_epoch", "the epoch of the leader that refused or found the divergence", _EPOCHS, initially=-1
+)
 truncation.variable("reported", "the offset found to go on from", _OPTIONAL_OFFSETS, initially=-1)
 truncation.variable("reported_epoch", "the epoch of the record before it, or -1", _EPOCHS, initially=-1)
 truncation.variable("committed", "the committed offset, or -1", _OPTIONAL_OFFSETS, initially=-1)
@@ -191,8 +193,10 @@ def _holds_committed(k: Algebra, s: View, replica: Value) -> Value:
 
 @truncation.action(new_leader=REPLICA)
 def elect_cleanly(k: Algebra, s: View, new_leader: Value) -> Step:
-    """The controller makes a replica the leader that holds all committed records: what a member of the ISR does."""
-    yield "not_leader_yet", current_leader(s) != new_leader
+    """The controller makes a replica the leader that holds all committed records, as every member of the ISR does.
+
+    It may be the leader that there is: the epoch changes with the ISR too.
+    """
     yield "epoch_available", s.quorum_leader_epoch < k.c.max_leader_epoch
     yield "holds_committed", _holds_committed(k, s, new_leader)
     yield _elect(k, s, new_leader, 0)
@@ -201,7 +205,6 @@ def elect_cleanly(k: Algebra, s: View, new_leader: Value) -> Step:
 @truncation.action(new_leader=REPLICA)
 def elect_uncleanly(k: Algebra, s: View, new_leader: Value) -> Step:
     """The controller makes a replica the leader that lacks committed records (unclean.leader.election.enable)."""
-    yield "not_leader_yet", current_leader(s) != new_leader
     yield "epoch_available", s.quorum_leader_epoch < k.c.max_leader_epoch
     yield "lacks_committed", k.negate(_holds_committed(k, s, new_leader))
     yield _elect(k, s, new_leader, 1)
@@ -235,7 +238,6 @@ def leader_write(k: Algebra, s: View, leader: Value) -> Step:
 def follower_fetch(_k: Algebra, s: View, follower: Value) -> Step:
     """A follower in the current epoch copies the next record."""
     leader, end = current_leader(s), s.leo[follower]
-    yield "not_leader_itself", leader != follower
     yield "epoch_not_fenced", s.leader_epoch[follower] == s.quorum_leader_epoch
     yield "record_available", end < s.leo[leader]
     yield s.update(
