@@ -11,10 +11,11 @@ from ..model.core.domains import Constants
 from ..model.core.ground import Layout
 from ..model.core.protocol import Protocol
 from ..model.fencing import fencing
+from ..model.truncation import truncation
 from .format import TraceEvent, TraceHeader
 from .observe import domain_words, encode
 
-PROTOCOLS: Final[Mapping[str, Protocol]] = {fencing.name: fencing}
+PROTOCOLS: Final[Mapping[str, Protocol]] = {fencing.name: fencing, truncation.name: truncation}
 """The protocols that a trace may name."""
 
 LARGEST_CONSTANT: Final = 63

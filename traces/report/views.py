@@ -63,7 +63,45 @@ UNCONSULTED: Final = replace(
 )
 """The variants in which a new follower does not look at its leader's log before it cuts its own, if it does."""
 
-VIEWS: Final[dict[str, LogView]] = {"fencing": FENCING}
+TRUNCATION: Final = LogView(
+    record_id="record_id",
+    record_epoch="record_epoch",
+    end="leo",
+    high_watermark="hw",
+    epoch="leader_epoch",
+    controller=("quorum_leader_epoch", "next_record_id"),
+    controller_epoch="quorum_leader_epoch",
+    labels={
+        "leo": "LEO",
+        "hw": "high watermark",
+        "leader_epoch": "leader epoch",
+        "quorum_leader_epoch": "leader epoch",
+        "next_record_id": "next record id",
+    },
+    routes={
+        "elect_cleanly": Route(CONTROLLER, "new_leader"),
+        "elect_uncleanly": Route(CONTROLLER, "new_leader"),
+        "become_follower": Route(CONTROLLER, "follower"),
+        **{
+            action: Route("leader")
+            for action in (
+                "leader_write",
+                "leader_inc_high_watermark",
+                "consumer_fetch",
+                "answer_unknown_leader_epoch",
+                "answer_log_truncation",
+                "answer_out_of_range",
+                "find_divergence",
+                "reset_to_latest",
+                "seek_to_nearest",
+            )
+        },
+        "follower_fetch": Route("follower"),
+    },
+)
+"""KIP-320's consumers. The consumer has no lane: its cells are shown as they are, its requests at who answers them."""
+
+VIEWS: Final[dict[str, LogView]] = {"fencing": FENCING, "truncation": TRUNCATION}
 VARIANT_VIEWS: Final[dict[tuple[str, str], LogView]] = {
     ("fencing", "truncate-to-hw"): UNCONSULTED,
     ("fencing", "kip-320-first-try"): UNCONSULTED,
