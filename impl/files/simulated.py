@@ -320,7 +320,10 @@ def _torn(change: _Change, chance: random.Random) -> list[_Change]:
         return [change]
     if how == 3 or isinstance(change, _Cut):
         return []
-    start, end = sorted(chance.randint(0, len(change.data)) for _ in range(2))
+    size = len(change.data)
+    if chance.random() < 0.5:  # formats keep at the front what their checksums do not cover
+        size = min(size, 32)
+    start, end = sorted(chance.randint(0, size) for _ in range(2))
     parts = _Write(change.position, change.data[:start]), _Write(change.position + end, change.data[end:])
     return [part for part in parts if part.data]
 

@@ -2,7 +2,7 @@
 
 ``leader-epoch-checkpoint`` lies in a partition's folder and has ``EPOCH START_OFFSET`` (``LeaderEpochCheckpointFile``
 in Kafka). ``replication-offset-checkpoint`` (high watermarks), ``recovery-point-offset-checkpoint`` and
-``log-start-offset-checkpoint`` lie in the data directory and have ``TOPIC PARTITION OFFSET`` (``OffsetCheckpointFile``).
+``log-start-offset-checkpoint`` lie in the data directory, with ``TOPIC PARTITION OFFSET`` (``OffsetCheckpointFile``).
 """
 
 from __future__ import annotations

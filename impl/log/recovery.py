@@ -151,7 +151,7 @@ class _Recovery:
             segment.seal()
         if not self.have_epochs:
             for place in segment.places():
-                if place.leader_epoch > self.epochs.latest_epoch:
+                if place.leader_epoch > self.epochs.latest_epoch and place.last_offset >= self.result.log_start:
                     self.epochs.assign(place.leader_epoch, place.base_offset)
         if segment.next_offset != next_base and (self.config.contiguous or segment.next_offset > next_base):
             what = f"the segment ends at offset {segment.next_offset}, the next begins at {next_base}"
@@ -198,6 +198,8 @@ class _Recovery:
 
         A cache that is behind the batches (a checkpoint that is lost, or of another time) is brought up to them.
         """
+        if batch.next_offset <= self.result.log_start:
+            return before  # deleted: the cache has forgotten it, and so may have who leads
         epoch = batch.leader_epoch
         if batch.magic < 2:
             self.epochs.clear()  # as appending it did
