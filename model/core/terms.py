@@ -77,8 +77,7 @@ class Term:
     def __ge__(self, other: Operand) -> Term:
         return _compare("le", lift(other), self)
 
-    def __hash__(self) -> int:
-        return id(self)
+    __hash__ = object.__hash__
 
     def __bool__(self) -> NoReturn:
         raise ProtocolError(

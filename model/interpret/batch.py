@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ..core.ground import Instance, System
 from ..core.terms import Sort, Term, literal
 from .packing import Columns, Field, Packing, Words
+from .trie import Trie, by_guards
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -147,6 +148,7 @@ class Batch:
         self.system = system
         self.packing = Packing(system.layout)
         self._edits = [self._edit(instance) for instance in system.instances]
+        self._trie = by_guards(system)
 
     def _edit(self, instance: Instance) -> _Edit:
         clear = [0] * self.packing.words
@@ -195,18 +197,25 @@ class Batch:
         return np.broadcast_to(block(condition), (count,))
 
     def successors(self, block: Block, keys: Words) -> list[Candidates]:
-        """All successors of a block, instance by instance; instances enabled nowhere are left out."""
+        """All successors of a block, instance by instance; instances enabled nowhere are left out.
+
+        Instances come in the order of the trie of their guards, which is that of the staged reference.
+        """
         found: list[Candidates] = []
-        for number, instance in enumerate(self.system.instances):
-            mask: Array | None = None
-            for _, guard in instance.guards:
-                here = block(guard)
-                mask = here if mask is None else np.logical_and(mask, here)
-            assert mask is not None, "an action without guards has no place in a finite system"
-            rows = np.flatnonzero(mask) if mask.ndim else np.arange(keys.shape[1] if mask else 0)
-            if rows.size:
-                found.append(self._apply(number, block.select(rows), rows, keys))
+        self._walk(self._trie, None, block, keys, found)
         return found
+
+    def _walk(self, trie: Trie, mask: Array | None, block: Block, keys: Words, found: list[Candidates]) -> None:
+        """Everything below a node of the trie, for the states where ``mask`` holds (None: all)."""
+        if trie.instances:
+            rows = np.arange(keys.shape[1]) if mask is None else np.flatnonzero(mask)
+            narrowed = block.select(rows)
+            found.extend(self._apply(number, narrowed, rows, keys) for number in trie.instances)
+        for condition, child in trie.children.items():
+            here = block(condition)
+            both = here if mask is None else np.logical_and(mask, here)
+            if both.any():
+                self._walk(child, both, block, keys, found)
 
     def _apply(self, number: int, block: Block, rows: npt.NDArray[np.intp], keys: Words) -> Candidates:
         edit = self._edits[number]

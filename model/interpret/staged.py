@@ -7,11 +7,12 @@ reading of the text in ``reference.py`` this is about two hundred times as fast 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..core.ground import Instance, State, System
 from ..core.terms import Term, literal
+from .trie import Trie, by_guards, cost
 
 Successors = Callable[[State], list[tuple[int, State]]]
 Condition = Callable[[State], bool]
@@ -70,28 +71,6 @@ def expression(term: Term, names: Mapping[Term, str] | None = None) -> str:
     raise AssertionError(f"{op} is not ground")
 
 
-class _Trie:
-    """Instances by the sequence of their guards, so that a shared guard is tested once."""
-
-    def __init__(self) -> None:
-        self.children: dict[Term, _Trie] = {}
-        self.instances: list[int] = []
-
-
-def _conjuncts(guards: Iterable[Term]) -> list[Term]:
-    parts: dict[Term, None] = {}
-    for guard in guards:
-        for part in guard.args if guard.op == "and" else (guard,):
-            if part.op != "const":
-                parts[part] = None
-    # The order of guards is not observable here; small conditions are the ones that instances share.
-    return sorted(parts, key=_cost)
-
-
-def _cost(term: Term) -> int:
-    return 1 + sum(_cost(a) for a in term.args)
-
-
 def _shared(term: Term, seen: dict[Term, int]) -> None:
     if term.args:
         seen[term] = seen.get(term, 0) + 1
@@ -108,7 +87,7 @@ def _emit_instance(system: System, number: int, pad: str) -> list[str]:
         _shared(value, counts)
     # A value that several cells use (the truncation offset) is computed once.
     names: dict[Term, str] = {}
-    for term in sorted((t for t, n in counts.items() if n > 1 and _cost(t) > 6), key=_cost):
+    for term in sorted((t for t, n in counts.items() if n > 1 and cost(t) > 6), key=cost):
         lines.append(f"{pad}t{len(names)} = {expression(term, names)}")
         names[term] = f"t{len(names)}"
     cells = [expression(effect[c.number], names) if c.number in effect else f"c{c.number}" for c in system.layout.cells]
@@ -116,7 +95,7 @@ def _emit_instance(system: System, number: int, pad: str) -> list[str]:
     return lines
 
 
-def _emit_trie(system: System, trie: _Trie, depth: int, lines: list[str]) -> None:
+def _emit_trie(system: System, trie: Trie, depth: int, lines: list[str]) -> None:
     pad = "    " * depth
     for number in trie.instances:
         lines.extend(_emit_instance(system, number, pad))
@@ -131,14 +110,8 @@ def _unpack(system: System) -> str:
 
 def stage(system: System) -> Staged:
     """Compile a system."""
-    root = _Trie()
-    for number, instance in enumerate(system.instances):
-        at = root
-        for guard in _conjuncts(g for _, g in instance.guards):
-            at = at.children.setdefault(guard, _Trie())
-        at.instances.append(number)
     lines = ["def successors(state):", _unpack(system), "    out = []", "    put = out.append"]
-    _emit_trie(system, root, 1, lines)
+    _emit_trie(system, by_guards(system), 1, lines)
     lines.append("    return out")
     constraint = {"constraint": system.constraint}
     for kind, conditions in (("always", system.invariants), ("sometimes", system.witnesses), ("within", constraint)):
