@@ -320,9 +320,8 @@ def _consumed_is_in(k: Algebra, s: View, replica: Value, offset: Value) -> Value
 def no_silent_gap(k: Algebra, s: View) -> Value:
     """What the consumer has read without a notice is the log of whoever served it, offset for offset.
 
-    Every log that holds the record consumed last holds all that was consumed before it: nothing was skipped, nothing
-    that was truncated stayed, and a record read again at another offset would be seen here too. Since records are
-    unique, the leader that served the last fetch is such a log.
+    Every log that holds the record consumed last holds all that was consumed before it: nothing was skipped, and
+    nothing that was truncated stayed. Since records are unique, the leader that served the last fetch is such a log.
 
     It promises nothing across a notice that gave a bound only, nor below a ``seek``; and a consumer whose last record
     was truncated learns of it only with its next fetch.
@@ -359,9 +358,9 @@ def reported_divergence(k: Algebra, s: View) -> Value:
     """The reported offset is where the logs part or, if the leader has lost the consumer's epoch, a bound for it.
 
     Exact: the leader's log has what was consumed below the offset, and not what was consumed at it. A bound: the leader
-    is in a larger epoch than the consumer's, its next larger epoch begins there (or only above the position), and
-    nothing consumed from there on is in its log. So nothing that is still there is read again. A bound may be too
-    high: then records below it are skipped, noticed but unread (the witness ``bound_skips_records``).
+    is in a larger epoch than the consumer's, which its log has not; the next larger one begins there (or only above
+    the position); and nothing consumed from there on is in its log. So nothing that is still there is read again. A
+    bound may be too high: then records below it are skipped, noticed but unread (``bound_skips_records``).
     """
 
     def found(leader: Value) -> Value:
@@ -373,11 +372,12 @@ def reported_divergence(k: Algebra, s: View) -> Value:
             OFFSET,
             lambda o: k.implies(s.reported <= o, k.negate(_consumed_is_in(k, s, leader, o))),
         )
-        begins = k.any(
-            s.reported == s.position,
-            k.all(
-                s.record_epoch[leader, s.reported - 1] < s.last_epoch,
-                k.any(s.reported == s.leo[leader], s.record_epoch[leader, s.reported] > s.last_epoch),
+        begins = k.all(
+            s.record_epoch[leader, s.reported - 1] < s.last_epoch,
+            k.any(
+                s.reported == s.position,
+                s.reported == s.leo[leader],
+                s.record_epoch[leader, s.reported] > s.last_epoch,
             ),
         )
         bound = k.all(s.last_epoch < s.leader_epoch[leader], begins)

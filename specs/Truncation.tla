@@ -441,10 +441,10 @@ ReportedDivergence ==
             /\ IF Exact
                THEN \A offset \in 0 .. answer.reported - 1 : IsConsumed(offset) => ConsumedIsIn(leader, offset)
                ELSE /\ consumer.lastEpoch < Epoch(leader)
+                    /\ EpochAt(leader, answer.reported - 1) < consumer.lastEpoch
                     /\ \/ answer.reported = consumer.position
-                       \/ /\ EpochAt(leader, answer.reported - 1) < consumer.lastEpoch
-                          /\ \/ answer.reported = Leo(leader)
-                             \/ EpochAt(leader, answer.reported) > consumer.lastEpoch
+                       \/ answer.reported = Leo(leader)
+                       \/ EpochAt(leader, answer.reported) > consumer.lastEpoch
 
 UnknownEpochIsStale == answer.outcome = UnknownLeaderEpoch => answer.answeredEpoch < QuorumLeaderEpoch
 
