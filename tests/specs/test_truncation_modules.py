@@ -1,0 +1,86 @@
+"""``specs/Truncation.tla`` says what the Python protocol says, as far as names can tell: no TLA+ tool needed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from fencepost.model.truncation import truncation
+from fencepost.model.truncation_partition import Check, Reset, Rules
+
+from .test_modules import SPECS, camel, read_module, snake
+
+VARIANTS = tuple(truncation.variants)
+# Our names for the cells of a TLA+ variable.
+VARIABLES = {
+    "nextRecordId": ("next_record_id",),
+    "elections": ("quorum_leader_epoch", "epoch_leader", "epoch_unclean"),
+    "replicaLog": ("leo", "record_id", "record_epoch"),
+    "replicaState": ("hw", "leader_epoch"),
+    "metadataLeader": ("metadata_leader",),
+    "consumer": ("position", "last_epoch", "seen_epoch", "consumed_from", "consumed_id"),
+    "answer": ("outcome", "answered_epoch", "reported", "reported_epoch"),
+    "committed": ("committed", "committed_epoch", "committed_seen"),
+}
+CHECKS = {
+    Check.NEVER: "never",
+    Check.LARGER_EPOCH: "larger-epoch",
+    Check.KNOWN_EPOCH: "known-epoch",
+    Check.CLEAN_LEADER: "clean-leader",
+}
+RESETS = {Reset.NEAREST: "nearest", Reset.EARLIEST: "earliest", Reset.LATEST: "latest"}
+
+
+def test_constants_variables_and_invariants_are_those_of_the_protocol() -> None:
+    module = read_module("Truncation")
+    assert module.constants == (*(camel(name) for name in truncation.constants), "Check", "Reset", "Seen")
+    assert module.variables == tuple(VARIABLES)
+    assert sorted(cell for cells in VARIABLES.values() for cell in cells) == sorted(truncation.variables)
+    assert set(map(camel, truncation.invariant_names)) <= set(module.definitions)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_actions_have_the_same_names_parameters_and_guards(variant: str) -> None:
+    """``epoch_known`` of the two that look for a divergence is a guard only where ``Seen`` is true."""
+    module = read_module("Truncation")
+    for action in truncation.traced(variant).actions:
+        definition = module.definitions[camel(action.name)]
+        assert tuple(map(snake, definition.parameters)) == tuple(action.params)
+        wanted = [name for name, _ in action.guards]
+        guards = definition.guards()
+        if action.name in ("find_divergence", "seek_to_nearest") and not truncation.variants[variant].rules.seen:
+            guards.remove("epoch_known")
+        assert guards == wanted, action.name
+
+
+def test_next_has_every_action_and_no_other() -> None:
+    text = read_module("Truncation").definitions["Next"].text
+    steps = re.findall(r"\\/ (?:\\E \w+ \\in \w+ : )?(\w+)", text)
+    assert sorted(steps) == sorted(camel(action) for action in truncation.actions)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_cfg_of_a_variant_has_its_rules_and_every_promise(variant: str) -> None:
+    text = (SPECS / f"Truncation-{variant}-2232.cfg").read_text(encoding="ascii")
+    given = dict(re.findall(r"^    (\w+) = (.+)$", text, flags=re.MULTILINE))
+    rules: Rules = truncation.variants[variant].rules  # type: ignore[assignment]
+    assert given == {
+        "Replicas": "{0, 1}",
+        "LogSize": "2",
+        "MaxRecords": "3",
+        "MaxLeaderEpoch": "2",
+        "Check": f'"{CHECKS[rules.check]}"',
+        "Reset": f'"{RESETS[rules.reset]}"',
+        "Seen": str(rules.seen).upper(),
+    }
+    promises = re.findall(r"^    (\w+)$", text, flags=re.MULTILINE)
+    assert promises == [camel(name) for name in truncation.invariant_names]
+
+
+def test_a_guard_that_is_dropped_from_the_module_is_found() -> None:
+    """The planted fault for the comparison: the fetch without its check."""
+    definition = read_module("Truncation").definitions["ConsumerFetch"]
+    lines = [line for line in definition.text.split("\n") if "not_truncated" not in line]
+    planted = type(definition)(definition.name, definition.parameters, "\n".join(lines))
+    action = truncation.traced().action("consumer_fetch")
+    assert planted.guards() != [name for name, _ in action.guards] == definition.guards()

@@ -1,0 +1,153 @@
+"""TLC on ``specs/Truncation.tla``: counts, counterexamples, and the graph itself, edge for edge."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fencepost.model.core.ground import State, System, ground
+from fencepost.model.explore.graph import build_graph
+from fencepost.model.truncation import truncation
+
+from .test_modules import SPECS, camel
+from .test_tlc import Tlc, read_value, thorough, tlc
+
+__all__ = ["tlc"]
+
+VARIANTS = tuple(truncation.variants)
+# Distinct states and depth at 2/1/1/2 (replicas/log size/records/leader epoch).
+GRAPHS = {
+    "no-epoch": (4562, 15),
+    "kip-320": (5846, 17),
+    "epoch-ignored": (9210, 21),
+    "reset-earliest": (11970, 23),
+    "reset-latest": (10746, 23),
+    "kip-320-mended": (10794, 24),
+}
+# The first promise to break at 2/2/3/2, with the steps of the shortest run.
+BREACHES = {
+    "no-epoch": ("OutOfRangeOnlyUnchecked", 8),
+    "kip-320": ("TruncationIsTrue", 9),
+    "epoch-ignored": ("OutOfRangeOnlyUnchecked", 8),
+    "reset-earliest": ("ReportedDivergence", 10),
+    "reset-latest": ("ReportedDivergence", 11),
+}
+
+
+def check(tlc: Tlc, cfg: Path | str, *options: str) -> Any:
+    """Run the module; ``Tlc`` makes its name from a variant's."""
+    return tlc.run("truncation", cfg, *options)
+
+
+def cfg_of(variant: str, constants: tuple[int, ...], *checked: str) -> str:
+    """The variant's ``.cfg`` at other constants, checking only this."""
+    replicas, *rest = constants
+    values = dict(zip(("LogSize", "MaxRecords", "MaxLeaderEpoch"), rest, strict=True))
+    text = (SPECS / f"Truncation-{variant}-2232.cfg").read_text(encoding="ascii").partition("INVARIANTS")[0]
+    text = text.replace("{0, 1}", f"{{{', '.join(map(str, range(replicas)))}}}")
+    for name, value in values.items():
+        text = re.sub(rf"{name} = \d+", f"{name} = {value}", text)
+    return "\n".join([text, *(f"INVARIANT {name}" for name in checked), ""])
+
+
+@pytest.mark.parametrize("variant", list(BREACHES))
+def test_the_cfgs_of_the_twins_break_as_the_explorer_says(tlc: Tlc, variant: str) -> None:
+    run = check(tlc, SPECS / f"Truncation-{variant}-2232.cfg")
+    assert (run.violated, len(run.trace)) == BREACHES[variant]
+
+
+@thorough
+def test_the_cfg_of_the_mended_variant_holds(tlc: Tlc) -> None:
+    run = check(tlc, SPECS / "Truncation-kip-320-mended-2232.cfg")
+    assert (run.violated, run.distinct, run.depth) == (None, 856370, 30)
+
+
+@pytest.mark.parametrize(
+    ("promise", "constants", "steps"),
+    [
+        pytest.param("NoSilentGap", (2, 2, 3, 2), 13, marks=thorough),
+        pytest.param("ReportedDivergence", (3, 1, 2, 2), 11, marks=thorough),
+        ("TruncationIsTrue", (2, 1, 1, 2), 9),
+    ],
+)
+def test_the_holes_of_the_kip(tlc: Tlc, promise: str, constants: tuple[int, ...], steps: int) -> None:
+    run = check(tlc, cfg_of("kip-320", constants, promise))
+    assert (run.violated, len(run.trace)) == (promise, steps)
+
+
+def test_the_mended_variant_holds_at_small_constants(tlc: Tlc) -> None:
+    promises = [camel(name) for name in truncation.invariant_names]
+    run = check(tlc, cfg_of("kip-320-mended", (2, 2, 2, 1), *promises))
+    assert (run.violated, run.distinct, run.depth) == (None, 23170, 22)
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [pytest.param(v, marks=thorough if v in ("epoch-ignored", "reset-earliest") else ()) for v in VARIANTS],
+)
+def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str) -> None:
+    """Same states and, by action name, the same edges at 2/1/1/2: not only as many."""
+    constants = (2, 1, 1, 2)
+    dump = tlc.scratch / "graph.dot"
+    run = check(tlc, cfg_of(variant, constants), "-dump", "dot,actionlabels", str(dump))
+    assert (run.distinct, run.depth) == GRAPHS[variant]
+    system = ground(truncation.traced(variant), dict(zip(truncation.constants, constants, strict=True)))
+    states, edges = read_dump(system, dump.read_text(encoding="ascii"))
+    graph = build_graph(system)
+    assert states == set(graph.states)
+    tla_name = {instance.action: truncation.actions[instance.action].tla_name for instance in system.instances}
+    assert edges == {
+        (graph.states[source], tla_name[system.instances[label].action], graph.states[target])
+        for source, label, target in zip(graph.source, graph.instance, graph.target, strict=True)
+        if source != target
+    }
+    mutant = ground(system.traced.drop("refresh_metadata.epoch_started"), system.constants)
+    assert states != set(build_graph(mutant).states), "the comparison would see a dropped guard"
+
+
+def read_dump(system: System, text: str) -> tuple[set[State], set[tuple[State, str, State]]]:
+    """TLC's graph as states of the Python protocol and labelled edges between different states."""
+    nodes = {
+        name: to_state(system, label.replace("\\n", "\n").replace("\\\\", "\\"))
+        for name, label in re.findall(r'^(-?\d+) \[label="(/\\.*?)"[,\]]', text, flags=re.MULTILINE)
+    }
+    arrows = re.findall(r'^(-?\d+) -> (-?\d+) \[label="(\w+)"', text, flags=re.MULTILINE)
+    return set(nodes.values()), {(nodes[a], action, nodes[b]) for a, b, action in arrows if a != b}
+
+
+def to_state(system: System, text: str) -> State:
+    """A state as TLC prints it, as the Python protocol has it."""
+    variables = dict(re.findall(r"/\\ (\w+) = ((?:.|\n)*?)(?=\n/\\|\Z)", text))
+    tla = {name: read_value(value) for name, value in variables.items()}
+    cells: dict[str, int] = {
+        "next_record_id": tla["nextRecordId"],
+        "metadata_leader": tla["metadataLeader"],
+        "quorum_leader_epoch": len(tla["elections"]) - 1,
+    }
+    for epoch, election in enumerate(tla["elections"]):
+        cells[f"epoch_leader[{epoch}]"] = election["leader"]
+        cells[f"epoch_unclean[{epoch}]"] = election["unclean"]
+    for replica, log in tla["replicaLog"].items():
+        cells[f"leo[{replica}]"] = len(log)
+        for offset, record in enumerate(log):
+            cells[f"record_id[{replica}][{offset}]"] = record["id"]
+            cells[f"record_epoch[{replica}][{offset}]"] = record["epoch"]
+    for replica, known in tla["replicaState"].items():
+        cells[f"hw[{replica}]"] = known["hw"]
+        cells[f"leader_epoch[{replica}]"] = known["leaderEpoch"]
+    consumer = tla["consumer"]
+    for name in ("position", "lastEpoch", "seenEpoch", "consumedFrom"):
+        cells[re.sub(r"(?=[A-Z])", "_", name).lower()] = consumer[name]
+    for place, record in enumerate(consumer["consumed"]):
+        cells[f"consumed_id[{consumer['consumedFrom'] + place}]"] = record
+    for name, value in tla["answer"].items():
+        cells[re.sub(r"(?=[A-Z])", "_", name).lower()] = value
+    commit = tla["committed"]
+    cells |= {"committed": commit["offset"], "committed_epoch": commit["epoch"], "committed_seen": commit["seen"]}
+    unknown = cells.keys() - system.layout.by_name.keys()
+    assert not unknown, unknown
+    return tuple(
+        cells.get(cell.name, 0 if cell.variable.name == "epoch_unclean" else -1) for cell in system.layout.cells
+    )
