@@ -2,7 +2,8 @@
 
 Snappy is written in the framing of ``SnappyOutputStream`` (xerial), which is what Java clients expect: the magic
 ``82 53 4e 41 50 50 59 00``, two int32 versions, then blocks of an int32 length and raw snappy. Other clients write one
-raw snappy block, so both are read. lz4 is the frame format.
+raw snappy block, so both are read. lz4 is the frame format, written with independent blocks: Kafka's reader
+(``Lz4BlockInputStream``) refuses blocks that lean on each other, which is what most libraries write.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK = 32 << 10  # what SnappyOutputStream compresses at a time
 _BUFFER_TOO_SMALL = "failed to write whole buffer"  # cramjam's words for it
+_LZ4_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
+"""Magic; version 1, independent blocks, no checksums, no size; blocks of at most 64 KiB; the checksum of these two."""
+_LZ4_BLOCK = 64 << 10
+_LZ4_STORED = 1 << 31
+_LZ4_SIZE = struct.Struct("<I")
 _LENGTH = struct.Struct(">i")
 
 
@@ -36,13 +42,26 @@ def compress(codec: Codec, data: bytes) -> bytes:
     if codec is Codec.GZIP:
         return bytes(cramjam.gzip.compress(data))
     if codec is Codec.LZ4:
-        return bytes(cramjam.lz4.compress(data))
+        return _lz4(data)
     if codec is Codec.ZSTD:
         return bytes(cramjam.zstd.compress(data))
     parts = [_XERIAL_HEADER]
     for start in range(0, len(data), _XERIAL_BLOCK):
         block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK]))
         parts += [_LENGTH.pack(len(block)), block]
+    return b"".join(parts)
+
+
+def _lz4(data: bytes) -> bytes:
+    parts = [_LZ4_HEADER]
+    for start in range(0, len(data), _LZ4_BLOCK):
+        plain = data[start : start + _LZ4_BLOCK]
+        block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        if len(block) < len(plain):
+            parts += [_LZ4_SIZE.pack(len(block)), block]
+        else:
+            parts += [_LZ4_SIZE.pack(len(plain) | _LZ4_STORED), plain]
+    parts.append(_LZ4_SIZE.pack(0))
     return b"".join(parts)
 
 

@@ -398,12 +398,12 @@ class Log:
         try:
             yield
         except OSError as error:
-            self._offline = f"{error.strerror or error} ({error.filename or self.folder})"
-            raise LogOffline(f"storage failed: {self._offline}", self.folder, "mend the disk, then restart") from error
+            self._offline = f"storage failed: {error.strerror or error} ({error.filename or self.folder})"
+            raise LogOffline(self._offline, self.folder, "mend the disk, then open the log again") from error
 
     def _require_online(self) -> None:
         if self._offline is not None:
-            raise LogOffline(f"storage failed: {self._offline}", self.folder, "mend the disk, then restart")
+            raise LogOffline(self._offline, self.folder, "mend the disk, then open the log again")
 
     def _require_epoch(self, epoch: int) -> None:
         latest = self._epochs.latest_epoch

@@ -1,4 +1,4 @@
-"""Storage defects, small and of real kinds, as patches of ``impl/log``: each must be caught by a crash or by the list."""
+"""Storage defects, small and of real kinds, as patches of ``impl/log``: a crash or the list must show each."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from fencepost.impl.log import UNDEFINED_EPOCH, UNDEFINED_OFFSET, EpochEntry, LeaderEpochCache
 from hypothesis import given
@@ -75,7 +77,7 @@ def test_assigning_keeps_both_columns_rising(entries: list[tuple[int, int]]) -> 
         else:
             assert changed and epochs.latest == EpochEntry(epoch, start)
         found = epochs.entries
-        assert all(a.epoch < b.epoch and a.start_offset < b.start_offset for a, b in zip(found, found[1:], strict=False))
+        assert all(a.epoch < b.epoch and a.start_offset < b.start_offset for a, b in pairwise(found))
 
 
 def test_a_contradicting_epoch_drops_what_it_contradicts() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from fencepost.impl.files import SimulatedFiles
 from fencepost.impl.log import Codec
 from hypothesis import settings
@@ -10,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from .twin import Twin
 
+EXAMPLES = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 300
 SEEDS = st.integers(0, (1 << 32) - 1)
 FRACTIONS = st.integers(0, 8)
 """Of the log's length: an offset that stays sensible while Hypothesis shrinks what came before it."""
@@ -31,7 +34,7 @@ class LogMachine(RuleBasedStateMachine):
         state = self.twin.before
         return state.start + (state.end - state.start) * eighths // 8
 
-    @rule(count=st.integers(1, 5), size=st.integers(0, 90), codec=st.sampled_from(Codec))
+    @rule(count=st.integers(1, 5), size=st.integers(0, 50), codec=st.sampled_from(Codec))
     def lead(self, count: int, size: int, codec: Codec) -> None:
         self.twin.lead(self.epoch, self.values(count, size), codec)
 
@@ -88,5 +91,5 @@ class LogMachine(RuleBasedStateMachine):
         self.twin.compare()
 
 
-LogMachine.TestCase.settings = settings(stateful_step_count=40)
+LogMachine.TestCase.settings = settings(max_examples=EXAMPLES, stateful_step_count=30)
 TestLog = LogMachine.TestCase

@@ -225,4 +225,5 @@ class Twin:
         log.append_as_leader([Record(b"after")], epoch)
         log.flush()
         last = look(open_directory(files.crashed_copy(1)).log(*KEY))
-        assert last.rows and last.rows[-1] == (end, epoch, b"after") and last.epochs[-1] == (epoch, end)
+        assert last.rows and last.rows[-1] == (end, epoch, b"after")
+        assert last.epochs and last.epochs[-1] == (epoch, end)

@@ -1,0 +1,178 @@
+"""What this log writes, read by others: the project's own reader of Kafka's files, and Apache Kafka's tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fencepost.impl.files import DiskFiles
+from fencepost.impl.log import Codec, DataDirectory, Log, LogConfig, Record
+from fencepost.model.core.errors import BadInput
+from fencepost.traces.jvm import java_binary
+from fencepost.traces.kafka.broker import read_broker
+from fencepost.traces.kafka.checks import check_brokers
+from fencepost.traces.kafka.maven import default_cache, fetch_kafka
+
+CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=300)
+
+
+def fill(directory: DataDirectory) -> Log:
+    """A log with every codec, several epochs and segments, a truncation, and deleted records."""
+    log = directory.log("orders", 0)
+    for n in range(60):
+        records = [
+            Record(b"v%d-%d" % (n, m) * 9, b"k", 1_700_000_000_000 + n, (("h", b"x"), ("n", None)))
+            for m in range(n % 4 + 1)
+        ]
+        log.append_as_leader(records, n // 9, codec=Codec(n % 5))
+    log.truncate_to(110)
+    log.append_as_leader([Record(None, b"tombstone")], 20)
+    log.delete_before(25)
+    directory.store_high_watermarks({("orders", 0): log.end})
+    return log
+
+
+def test_the_projects_own_reader(tmp_path: Path) -> None:
+    directory = DataDirectory(DiskFiles(tmp_path), node_id=1, cluster_id="c", config=CONFIG)
+    log = fill(directory)
+    directory.close()
+    broker = read_broker(tmp_path)
+    assert broker.problems == ()
+    assert (broker.node_id, broker.cluster_id) == (1, "c")
+    files = broker.partitions["orders", 0]
+    assert len(files.segments) > 3 and [s.base_offset for s in files.segments] == list(log.segment_bases)
+    assert (files.log_start, files.log_end, files.high_watermark) == (25, log.end, log.end)
+    assert files.recovery_point == log.end and files.gaps() == []
+    assert files.epoch_cache == files.epoch_starts()
+    assert [tuple(entry) for entry in log.epochs.entries] == [(e.epoch, e.start_offset) for e in files.epoch_starts()]
+    again = DataDirectory(DiskFiles(tmp_path), node_id=1, cluster_id="c").log("orders", 0)
+    ours = [(record.offset, record.leader_epoch) for record in again.records(25)]
+    theirs = files.records.between(25, log.end)
+    assert ours == list(zip(theirs.offset.tolist(), theirs.leader_epoch.tolist(), strict=True))
+
+
+def test_the_projects_own_checks_of_two_replicas(tmp_path: Path) -> None:
+    logs = []
+    for node in (1, 2):
+        directory = DataDirectory(DiskFiles(tmp_path / str(node)), node_id=node, cluster_id="c")
+        log = directory.log("orders", 0)
+        if not logs:
+            for n in range(20):
+                log.append_as_leader([Record(b"%d" % n)], n // 5, codec=Codec(n % 5))
+        else:
+            log.append_as_follower(b"".join(batch.data for batch in logs[0].read(0)))
+        logs.append(log)
+        directory.store_high_watermarks({("orders", 0): 20})
+        directory.flush()
+    report = check_brokers([read_broker(tmp_path / "1"), read_broker(tmp_path / "2")])
+    assert not report.problems and str(report.verdict) in ("holds", "unknown")
+    assert [comparison.divergences for comparison in report.comparisons] == [()]
+    assert (tmp_path / "1/orders-0/00000000000000000000.log").read_bytes() == (
+        tmp_path / "2/orders-0/00000000000000000000.log"
+    ).read_bytes()
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Any]:
+    """A JVM with Apache Kafka's own storage classes, from the newest release in the cache."""
+    cached = sorted(default_cache().glob("*-layout*"))
+    if not cached:
+        pytest.skip(
+            f"no release of Kafka in {default_cache()}: fetch_kafka() of fencepost.traces.kafka.maven fetches one"
+        )
+    gateways = pytest.importorskip("py4j.java_gateway", reason="py4j is not installed: pip install 'fencepost[spark]'")
+    try:
+        jars, java = fetch_kafka(cached[-1].name.partition("-layout")[0]), java_binary()
+    except BadInput as missing:
+        pytest.skip(str(missing))
+    gateway = gateways.JavaGateway.launch_gateway(
+        classpath=jars.classpath, java_path=str(java), die_on_exit=True, javaopts=["-Xmx128m", "-XX:+UseSerialGC"]
+    )
+    yield gateway
+    gateway.shutdown()
+
+
+def java_class(gateway: Any, *names: str) -> Any:
+    """The first of the classes that this release has: some have moved between packages."""
+    for name in names:
+        try:
+            gateway.jvm.java.lang.Class.forName(name)
+        except Exception as error:  # py4j's own class, which need not be there to be imported
+            if "ClassNotFound" in str(error):
+                continue
+            raise
+        part = gateway.jvm
+        for word in name.split("."):
+            part = getattr(part, word)
+        return part
+    raise AssertionError(f"this release of Kafka has none of {names}")
+
+
+def test_apache_kafkas_own_classes(tmp_path: Path, kafka: Any) -> None:
+    """What DumpLogSegments does, by the classes that it does it with.
+
+    The tool itself lies in a jar that needs kafka-tools-api, which the cache leaves out since Maven Central lacks it
+    for the newest release.
+    """
+    directory = DataDirectory(DiskFiles(tmp_path), node_id=1, cluster_id="c", config=CONFIG)
+    fill(directory)
+    directory.close()
+    log = DataDirectory(DiskFiles(tmp_path), node_id=1, cluster_id="c", config=CONFIG).log("orders", 0)
+    folder = tmp_path / "orders-0"
+    file_records = java_class(
+        kafka, "org.apache.kafka.common.record.internal.FileRecords", "org.apache.kafka.common.record.FileRecords"
+    )
+    offset_index = java_class(kafka, "org.apache.kafka.storage.internals.log.OffsetIndex")
+    found: list[tuple[int, int, int]] = []
+    values: list[tuple[int, bytes | None]] = []
+    entries = 0
+    for base in log.segment_bases:
+        records = file_records.open(kafka.jvm.java.io.File(str(folder / f"{base:020d}.log")), False)
+        places = {}
+        for batch in each_of(records.batches()):
+            batch.ensureValid()
+            found.append((batch.baseOffset(), batch.lastOffset(), batch.partitionLeaderEpoch()))
+            places[batch.lastOffset()] = batch.position()
+            for record in each_of(batch):
+                value = record.value()
+                values.append((record.offset(), None if value is None else read_buffer(kafka, value)))
+        index = offset_index(kafka.jvm.java.io.File(str(folder / f"{base:020d}.index")), base, -1, False)
+        index.sanityCheck()
+        for n in range(index.entries()):
+            entry = index.entry(n)
+            offset, position = (member(entry, name) for name in ("offset", "position"))
+            assert places[offset] == position
+            entries += 1
+        index.close()
+        records.close()
+    assert entries > 5
+    assert [each for each in found if each[1] >= 25] == [
+        (batch.base_offset, batch.last_offset, batch.leader_epoch) for batch in log.read(25, 1 << 30)
+    ]
+    assert [each for each in values if each[0] >= 25] == [(r.offset, r.value) for r in log.records(25)]
+    channel = java_class(kafka, "org.apache.kafka.storage.internals.log.LogDirFailureChannel")(1)
+    checkpoint = java_class(kafka, "org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile")
+    path = kafka.jvm.java.io.File(str(folder / "leader-epoch-checkpoint"))
+    assert [
+        tuple(member(entry, name) for name in ("epoch", "startOffset")) for entry in checkpoint(path, channel).read()
+    ] == [tuple(entry) for entry in log.epochs.entries]
+
+
+def member(value: Any, name: str) -> Any:
+    """A component of a Java record, or what older releases have for it, a public field."""
+    kind = value.getClass()
+    return getattr(value, name)() if kind.isRecord() else kind.getField(name).get(value)
+
+
+def each_of(iterable: Any) -> Iterator[Any]:
+    """A Java Iterable, which py4j takes for no Python one unless it is a Collection."""
+    iterator = iterable.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
+
+
+def read_buffer(gateway: Any, buffer: Any) -> bytes:
+    """The bytes of a ByteBuffer."""
+    return bytes(gateway.jvm.org.apache.kafka.common.utils.Utils.toArray(buffer))
