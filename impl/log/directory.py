@@ -108,6 +108,13 @@ class DataDirectory:
             self._logs[key] = Log(self.files, folder, self.config, _Offsets(self, key), recovery, start)
         return self._logs[key]
 
+    def reopen(self, topic: str, partition: int) -> Log:
+        """Recover a partition's log as after a restart: what brings back one that is offline. Raises like ``log``."""
+        log = self._logs.pop((topic, partition), None)
+        if log is not None:
+            log.close()
+        return self.log(topic, partition)
+
     def delete(self, topic: str, partition: int) -> None:
         """Remove a partition. After a crash it is there as it was, or not at all."""
         key = topic, partition

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from .twin import Twin
 
-EXAMPLES = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 300
+EXAMPLES = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 150
 SEEDS = st.integers(0, (1 << 32) - 1)
 FRACTIONS = st.integers(0, 8)
 """Of the log's length: an offset that stays sensible while Hypothesis shrinks what came before it."""
