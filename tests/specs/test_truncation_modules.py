@@ -31,6 +31,12 @@ CHECKS = {
 RESETS = {Reset.NEAREST: "nearest", Reset.EARLIEST: "earliest", Reset.LATEST: "latest"}
 
 
+def rules_of(variant: str) -> Rules:
+    rules = truncation.variants[variant].rules
+    assert isinstance(rules, Rules)
+    return rules
+
+
 def test_constants_variables_and_invariants_are_those_of_the_protocol() -> None:
     module = read_module("Truncation")
     assert module.constants == (*(camel(name) for name in truncation.constants), "Check", "Reset", "Seen")
@@ -48,7 +54,7 @@ def test_actions_have_the_same_names_parameters_and_guards(variant: str) -> None
         assert tuple(map(snake, definition.parameters)) == tuple(action.params)
         wanted = [name for name, _ in action.guards]
         guards = definition.guards()
-        if action.name in ("find_divergence", "seek_to_nearest") and not truncation.variants[variant].rules.seen:
+        if action.name in ("find_divergence", "seek_to_nearest") and not rules_of(variant).seen:
             guards.remove("epoch_known")
         assert guards == wanted, action.name
 
@@ -63,7 +69,7 @@ def test_next_has_every_action_and_no_other() -> None:
 def test_the_cfg_of_a_variant_has_its_rules_and_every_promise(variant: str) -> None:
     text = (SPECS / f"Truncation-{variant}-2232.cfg").read_text(encoding="ascii")
     given = dict(re.findall(r"^    (\w+) = (.+)$", text, flags=re.MULTILINE))
-    rules: Rules = truncation.variants[variant].rules  # type: ignore[assignment]
+    rules = rules_of(variant)
     assert given == {
         "Replicas": "{0, 1}",
         "LogSize": "2",
