@@ -85,7 +85,10 @@ def test_the_mended_variant_holds_at_small_constants(tlc: Tlc) -> None:
 
 @pytest.mark.parametrize(
     "variant",
-    [pytest.param(v, marks=thorough if v in ("epoch-ignored", "reset-earliest") else ()) for v in VARIANTS],
+    [
+        pytest.param(v, marks=thorough if v in ("epoch-ignored", "reset-earliest", "reset-latest") else ())
+        for v in VARIANTS
+    ],
 )
 def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str) -> None:
     """Same states and, by action name, the same edges at 2/1/1/2: not only as many."""
