@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from ...model.core.ground import System, ground
@@ -11,6 +12,7 @@ from ...model.explore.liveness import Liveness, check_liveness
 from ...model.explore.result import OnProgress
 from ...model.fencing_liveness import fencing
 from ...model.prove.crosscheck import crosscheck, exhaustive, sampled
+from ...model.truncation import truncation
 from ...traces.record import record
 from ...traces.replay import replay
 from ...traces.stepper import stepper_for
@@ -22,6 +24,7 @@ SEED = 320
 
 _MAIN = {"replicas": 3, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
 _SMALL = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
+_CONSUMER = {"replicas": 2, "log_size": 2, "max_records": 3, "max_leader_epoch": 2}
 _TINY = {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}
 
 _NEEDED = (
@@ -41,29 +44,38 @@ def written(constants: dict[str, int]) -> str:
 
 def builtin_tasks() -> list[Task]:
     """Every obligation, in the order of the report."""
-    return [*_exploration(fencing), *_interpreters(fencing), *_liveness(fencing), *_replay(fencing)]
+    return [
+        *_exploration(fencing, _MAIN, _NEEDED),
+        *_interpreters(fencing),
+        *_liveness(fencing),
+        *_replay(fencing),
+        *_exploration(truncation, _CONSUMER),
+    ]
 
 
 def _system(protocol: Protocol, variant: str, constants: dict[str, int], *drop: str) -> System:
     return ground(protocol.traced(variant).drop(*drop), constants)
 
 
-def _exploration(protocol: Protocol) -> list[Task]:
+def _exploration(protocol: Protocol, constants: dict[str, int], needed: Sequence[str] = ()) -> list[Task]:
+    """The safe variant holds, every other breaks, and so does the safe one without any of the guards ``needed``."""
     group = f"{protocol.name}: invariants by exhaustive exploration"
     safe = protocol.default_variant
-    tasks = [Task(f"{safe} {written(_MAIN)}", group, partial(_explored, protocol, safe, ()))]
+    tasks = [Task(f"{safe} {written(constants)}", group, partial(_explored, protocol, safe, constants, ()))]
     for variant in protocol.variants:
         if variant != safe:
-            run = partial(_explored, protocol, variant, ())
-            tasks.append(Task(f"{variant} {written(_MAIN)}", group, run, Verdict.VIOLATED))
-    for guard in _NEEDED:
-        run = partial(_explored, protocol, safe, (guard,))
+            run = partial(_explored, protocol, variant, constants, ())
+            tasks.append(Task(f"{variant} {written(constants)}", group, run, Verdict.VIOLATED))
+    for guard in needed:
+        run = partial(_explored, protocol, safe, constants, (guard,))
         tasks.append(Task(f"{safe} without {guard}", group, run, Verdict.VIOLATED))
     return tasks
 
 
-def _explored(protocol: Protocol, variant: str, drop: tuple[str, ...], told: OnProgress) -> Outcome:
-    system = _system(protocol, variant, _MAIN, *drop)
+def _explored(
+    protocol: Protocol, variant: str, constants: dict[str, int], drop: tuple[str, ...], told: OnProgress
+) -> Outcome:
+    system = _system(protocol, variant, constants, *drop)
     found = explore(Query.of(system), "batch", told)
     return Outcome(found.verdict, described(found), found.distinct, "states", counterexample(system, found))
 

@@ -55,16 +55,16 @@ def explore(
 ) -> int:
     """Visit every reachable state, or find a shortest counterexample.
 
-    The protocol's constants are options too: for fencing --replicas, --log-size, --max-records and
-    --max-leader-epoch.
+    The protocol's constants are options too: --replicas, --log-size, --max-records and --max-leader-epoch.
 
     Parameters
     ----------
     protocol
-        The protocol: fencing.
+        The protocol: fencing (replicas) or truncation (consumers).
     variant
         A named version of it; the safe one by default. fencing: truncate-to-hw, kip-101, kip-279,
-        kip-320-first-try, kip-320.
+        kip-320-first-try, kip-320. truncation: no-epoch, epoch-ignored, reset-earliest, reset-latest, kip-320,
+        kip-320-mended.
     engine
         batch (NumPy, whole frontiers) or reference (plain Python, one state at a time).
     invariant
