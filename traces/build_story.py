@@ -98,6 +98,7 @@ def _story(
     system = stepper.system
     protocol = system.traced.protocol
     promises = {name: prop.doc for name, prop in protocol.invariants.items()}
+    promises |= {name: prop.doc for name, prop in protocol.liveness.items()}
     promises["type_ok"] = "Every cell holds a value of its domain."
     promises[EXPLAINED] = "Some run of the model explains every event of the trace."
     return Story(
