@@ -183,7 +183,8 @@ def _summed(results: list[CheckResult], _told: OnProgress) -> Outcome:
         if worst:
             more = f" (and {len(worst) - 1} more)" if len(worst) > 1 else ""
             place = f" ({worst[0].where})" if worst[0].where else ""
-            detail = f"{worst[0].check}: {worst[0].subject}: {worst[0].message}{place}{more}"
+            kind = f"{worst[0].check}: " if len({result.check for result in results}) > 1 else ""
+            detail = f"{kind}{worst[0].subject}: {worst[0].message}{place}{more}"
             return Outcome(_SEVERITY[wanted], detail, len(results), "logs")
     return Outcome(Verdict.HOLDS, f"in all {len(results)}", len(results), "logs")
 
