@@ -172,7 +172,7 @@ class _Search:
 
 
 def explore_batch(query: Query, on_progress: OnProgress | None = None) -> Exploration:
-    """Explore with NumPy; memory is about 30 bytes a state at two-word keys."""
+    """Explore with NumPy; memory is about 50 bytes a state at two-word keys."""
     watch = Watch(query.limits, on_progress)
     _keep_pages()
     return _Search(query, watch).run()
