@@ -127,7 +127,8 @@ def _presumes_leadership(s: View, replica: Value) -> Value:
     return s.leader[replica] == replica
 
 
-def _true_leader(k: Algebra, s: View, leader: Value) -> Value:
+def is_true_leader(k: Algebra, s: View, leader: Value) -> Value:
+    """The replica presumes leadership in the very epoch in which the controller has it lead."""
     return k.all(
         s.quorum_leader == leader,
         _presumes_leadership(s, leader),
@@ -326,7 +327,7 @@ def leader_shrink_isr(k: Algebra, s: View, leader: Value, follower: Value) -> St
             _previous_epoch_matches(k, s, leader, follower, end),
         ]
     yield "not_caught_up", k.negate(k.all(*follows, end <= s.leo[follower]))
-    yield "true_leader", _true_leader(k, s, leader)
+    yield "true_leader", is_true_leader(k, s, leader)
     isr = k.without_member(s.isr[leader], follower)
     yield s.update(quorum_isr=isr, isr={leader: isr})
 
@@ -357,7 +358,7 @@ def leader_expand_isr(k: Algebra, s: View, leader: Value, follower: Value) -> St
                 k.all(hw < s.leo[leader], s.record_epoch[leader, hw] == s.leader_epoch[leader]),
             ),
         )
-    yield "true_leader", _true_leader(k, s, leader)
+    yield "true_leader", is_true_leader(k, s, leader)
     isr = k.with_member(s.isr[leader], follower)
     yield s.update(quorum_isr=isr, isr={leader: isr})
 
@@ -447,5 +448,5 @@ def isr_shrunk(k: Algebra, s: View) -> Value:
     """The leader works on with an ISR that lacks a replica."""
     return k.exists(
         REPLICA,
-        lambda r: k.all(_true_leader(k, s, r), k.negate(k.forall(REPLICA, lambda m: k.member(m, s.quorum_isr)))),
+        lambda r: k.all(is_true_leader(k, s, r), k.negate(k.forall(REPLICA, lambda m: k.member(m, s.quorum_isr)))),
     )

@@ -37,7 +37,7 @@ from __future__ import annotations
 from .core.algebra import Algebra, Value, View
 from .core.domains import REPLICA
 from .core.protocol import Fair, Form
-from .fencing import OFFSET, fencing
+from .fencing import OFFSET, fencing, is_true_leader
 
 __all__ = ["fencing"]
 
@@ -59,14 +59,6 @@ fencing.assume_fair(
 )
 
 
-def _true_leader(k: Algebra, s: View, replica: Value) -> Value:
-    return k.all(
-        s.quorum_leader == replica,
-        s.leader[replica] == replica,
-        s.leader_epoch[replica] == s.quorum_leader_epoch,
-    )
-
-
 @fencing.eventually(Form.RECURS)
 def final_leader_adopts_epoch(k: Algebra, s: View) -> Value:
     """The final leader adopts its epoch.
@@ -74,7 +66,7 @@ def final_leader_adopts_epoch(k: Algebra, s: View) -> Value:
     TLA+: ``[]<>(quorumState.leader = None \\/ \\E r \\in Replicas : IsTrueLeader(r))``. Once true it stays true until
     the controller acts, so this is ``<>[]`` as well, and a leader that the controller replaces owes nothing.
     """
-    return k.any(s.quorum_leader == k.NONE, k.exists(REPLICA, lambda r: _true_leader(k, s, r)))
+    return k.any(s.quorum_leader == k.NONE, k.exists(REPLICA, lambda r: is_true_leader(k, s, r)))
 
 
 @fencing.eventually(Form.LEADS_TO, leader=REPLICA, offset=OFFSET)
