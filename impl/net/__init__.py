@@ -1,0 +1,1 @@
+"""Transport and clock: the interfaces, and the simulated ones that a test can break."""

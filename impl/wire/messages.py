@@ -1,0 +1,303 @@
+"""The requests and responses that nodes and clients exchange, each for one partition.
+
+Fields are those of Kafka's message definitions, under their names; a topic and partition is a ``TopicPartition``.
+Kafka's wire encoding is no concern of the nodes: a transport that speaks it maps these to and from bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .errors import ErrorCode
+
+NO_EPOCH = -1
+"""No leader epoch: in a request, the check is skipped."""
+NO_OFFSET = -1
+NO_LEADER = -1
+CONSUMER = -1
+"""The ``replica_id`` of a client that is no replica."""
+EARLIEST = -2
+"""The timestamp that asks ListOffsets for the log start offset."""
+LATEST = -1
+"""The timestamp that asks ListOffsets for the high watermark."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsrRequest:
+    """The controller tells a replica who leads a partition, in which epoch, with which ISR."""
+
+    controller_epoch: int
+    partition: TopicPartition
+    leader: int
+    leader_epoch: int
+    isr: frozenset[int]
+    replicas: tuple[int, ...]
+    offline: frozenset[int]
+    partition_epoch: int
+    """The version of leader and ISR in the controller; an AlterIsr names it (Kafka's ``zkVersion``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsrResponse:
+    """Whether the replica took the request up."""
+
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineReplicasRequest:
+    """The controller tells a leader which replicas of a partition it has marked offline (KIP-320, KIP-112)."""
+
+    controller_epoch: int
+    partition: TopicPartition
+    offline: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineReplicasResponse:
+    """Whether the broker has the partition."""
+
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """Records from ``fetch_offset`` on: whole batches, ``max_bytes`` at most but always one.
+
+    ``current_leader_epoch`` is a replica's current epoch, compared for equality; a consumer's is the epoch of the
+    leader that served its position, of which the leader must be no older. ``last_fetched_epoch`` is a consumer's: that
+    of the record before ``fetch_offset``. ``NO_EPOCH`` skips either check.
+    """
+
+    replica_id: int
+    partition: TopicPartition
+    fetch_offset: int
+    max_bytes: int
+    current_leader_epoch: int = NO_EPOCH
+    last_fetched_epoch: int = NO_EPOCH
+    log_start_offset: int = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResponse:
+    """``records`` are encoded batches; the first may begin below the fetch offset."""
+
+    error: ErrorCode
+    high_watermark: int = NO_OFFSET
+    log_start_offset: int = NO_OFFSET
+    leader_epoch: int = NO_EPOCH
+    """The epoch that the answering leader is in."""
+    records: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsForLeaderEpochRequest:
+    """Where does ``leader_epoch`` end in the leader's log? ``current_leader_epoch`` fences as in a fetch."""
+
+    replica_id: int
+    partition: TopicPartition
+    current_leader_epoch: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsForLeaderEpochResponse:
+    """The largest epoch of the leader's log that is at most the one asked for, and where it ends (KIP-279)."""
+
+    error: ErrorCode
+    leader_epoch: int = NO_EPOCH
+    end_offset: int = NO_OFFSET
+    answering_epoch: int = NO_EPOCH
+    """The epoch that the answering leader is in."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsRequest:
+    """The offset for ``timestamp``: ``EARLIEST``, ``LATEST``, or of the first record that is as late (milliseconds)."""
+
+    partition: TopicPartition
+    timestamp: int
+    current_leader_epoch: int = NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsResponse:
+    """``leader_epoch`` is that of the record before ``offset``, -1 if there is none (KIP-320)."""
+
+    error: ErrorCode
+    offset: int = NO_OFFSET
+    leader_epoch: int = NO_EPOCH
+    timestamp: int = -1
+    answering_epoch: int = NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceRequest:
+    """Append encoded batches. ``acks``: 0 and 1 when the leader has them, -1 when the whole ISR has."""
+
+    partition: TopicPartition
+    acks: int
+    records: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceResponse:
+    """``base_offset`` is that of the first record."""
+
+    error: ErrorCode
+    base_offset: int = NO_OFFSET
+    log_start_offset: int = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class AlterIsrRequest:
+    """A leader asks the controller for another ISR (``AlterPartition``)."""
+
+    broker: int
+    partition: TopicPartition
+    leader_epoch: int
+    new_isr: frozenset[int]
+    partition_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class AlterIsrResponse:
+    """What the controller has now; with an error nothing was changed."""
+
+    error: ErrorCode
+    partition: TopicPartition
+    leader: int = NO_LEADER
+    leader_epoch: int = NO_EPOCH
+    isr: frozenset[int] = frozenset()
+    partition_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommitRequest:
+    """A group's position, with the epoch of the record before it and that of the leader which served it."""
+
+    group: str
+    partition: TopicPartition
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    serving_epoch: int = NO_EPOCH
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommitResponse:
+    """Whether the commit is in the offsets log."""
+
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetFetchRequest:
+    """The group's committed position."""
+
+    group: str
+    partition: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetFetchResponse:
+    """``offset`` is ``NO_OFFSET`` where nothing was committed."""
+
+    error: ErrorCode
+    offset: int = NO_OFFSET
+    leader_epoch: int = NO_EPOCH
+    serving_epoch: int = NO_EPOCH
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRequest:
+    """Who leads a partition, as far as the broker that is asked knows."""
+
+    partition: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataResponse:
+    """Leader and epoch may be old: metadata travels by itself (KIP-232)."""
+
+    error: ErrorCode
+    leader: int = NO_LEADER
+    leader_epoch: int = NO_EPOCH
+    isr: frozenset[int] = frozenset()
+    replicas: tuple[int, ...] = ()
+    offline: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMetadataRequest:
+    """The controller tells every broker what to answer to MetadataRequest."""
+
+    controller_epoch: int
+    partition: TopicPartition
+    leader: int
+    leader_epoch: int
+    isr: frozenset[int]
+    replicas: tuple[int, ...]
+    offline: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMetadataResponse:
+    """Whether the broker took it."""
+
+    error: ErrorCode
+
+
+Request = (
+    LeaderAndIsrRequest
+    | OfflineReplicasRequest
+    | FetchRequest
+    | OffsetsForLeaderEpochRequest
+    | ListOffsetsRequest
+    | ProduceRequest
+    | AlterIsrRequest
+    | OffsetCommitRequest
+    | OffsetFetchRequest
+    | MetadataRequest
+    | UpdateMetadataRequest
+)
+Response = (
+    LeaderAndIsrResponse
+    | OfflineReplicasResponse
+    | FetchResponse
+    | OffsetsForLeaderEpochResponse
+    | ListOffsetsResponse
+    | ProduceResponse
+    | AlterIsrResponse
+    | OffsetCommitResponse
+    | OffsetFetchResponse
+    | MetadataResponse
+    | UpdateMetadataResponse
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A message on its way. A response carries the correlation id of its request, and travels the other way."""
+
+    source: int
+    destination: int
+    correlation: int
+    body: Request | Response
+    principal: str = ""
+    """Who asks: what the authorizer goes by. Brokers and the controller are ``BROKER_PRINCIPAL``."""
+
+
+BROKER_PRINCIPAL = "User:broker"
