@@ -12,7 +12,10 @@ from ..wire.messages import Envelope
 
 
 class Transport(Protocol):
-    """Sends messages. They may be lost, late, repeated or out of order, and nobody is told."""
+    """Sends messages. They may be lost, late, repeated or out of order, and nobody is told.
+
+    That includes answers to an endpoint's former life: one that starts anew must not use correlation ids again.
+    """
 
     def send(self, envelope: Envelope) -> None:
         """Hand a message over; returns at once."""

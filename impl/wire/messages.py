@@ -11,6 +11,10 @@ from typing import NamedTuple
 
 from .errors import ErrorCode
 
+CONTROLLER = -10
+"""The controller's address. Brokers have their node ids, from 0 on."""
+FIRST_CLIENT = -100
+"""The address of the first client; further ones go downwards."""
 NO_EPOCH = -1
 """No leader epoch: in a request, the check is skipped."""
 NO_OFFSET = -1
