@@ -1,0 +1,157 @@
+"""The binding: what a protocol's actions and guards mean to a system that is no model.
+
+A model only says that a step is refused. A system answers, and the binding of a protocol says how: with which error
+codes, or with none because there is nothing to do; or it says that the question is none that anybody could ask (a bound
+of the model, such as the number of records). It also says between whom an action is an exchange, and whose state it
+changes, which decides what a lost message leaves behind. ``bindings/`` holds one for each protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, TypeAlias
+
+from ...model.core.ground import State, System
+
+
+@dataclass(frozen=True)
+class Sight:
+    """One instance of an action in one state of the model, for rules that depend on it."""
+
+    system: System
+    state: State
+    params: Mapping[str, int]
+
+    def __getitem__(self, param: str) -> int:
+        """A parameter's value."""
+        return self.params[param]
+
+    def cell(self, variable: str, *index: int) -> int:
+        """What a cell holds (a set as a bit mask, no replica as -1). An index out of range gives the dead value."""
+        number = self.system.layout.by_variable[variable].get(index)
+        if number is None:
+            return self.system.traced.protocol.variables[variable].dead
+        return self.state[number]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a system answers an action that a guard refuses.
+
+    ``errors``: the codes that it may answer with, None among them for no error at all. Empty: the action is never tried
+    where this guard refuses it, and ``why`` says why not. ``unasked``: whoever would have to ask does not even ask, so
+    that no error is right whatever else refuses the action.
+    """
+
+    errors: frozenset[str | None]
+    why: str = ""
+    unasked: bool = False
+
+    @property
+    def drawn(self) -> bool:
+        """Whether a harness may try the action."""
+        return bool(self.errors)
+
+
+def error(*codes: str) -> Answer:
+    """The system must answer with one of these codes."""
+    return Answer(frozenset(codes))
+
+
+def unasked(*codes: str) -> Answer:
+    """Nobody asks, as there is nothing to ask for; if somebody does, it may say so by one of these codes."""
+    return Answer(frozenset({None, *codes}), unasked=True)
+
+
+def environment(why: str) -> Answer:
+    """Nobody could ask a system for this: a bound of the model, or a request that was never sent."""
+    return Answer(frozenset(), why)
+
+
+NOTHING: Final = Answer(frozenset({None}))
+"""It is asked for, and there is nothing to do: no error, unless another guard refuses it with one."""
+
+Rule: TypeAlias = Answer | Callable[[Sight], Answer]
+"""An answer, or what it depends on."""
+
+
+class Effect(Enum):
+    """Whose state an exchange changes."""
+
+    ASKER = "the asker's, when the response arrives"
+    ASKED = "the asked one's, when the request arrives"
+    BOTH = "both, in one step of the model: a response that is lost in between is not drawn"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request and its response. ``asker`` and ``asked`` name parameters that hold a replica; None is the controller
+    or a client."""
+
+    asker: str | None
+    asked: str | None
+    effect: Effect
+
+    @property
+    def replicas(self) -> tuple[str, ...]:
+        """The parameters of the replicas that must be reachable."""
+        return tuple(name for name in (self.asker, self.asked) if name is not None)
+
+
+def _nobody(_sight: Sight) -> Iterable[int]:
+    return ()
+
+
+@dataclass(frozen=True)
+class ActionBinding:
+    """What one action means to a system.
+
+    ``guards``: how the system answers where this guard refuses, for every guard of every variant.
+    ``exchange``: None for what happens within one node.
+    ``consults``: replicas besides those of the exchange that a node has to hear from before it can do this; while one
+    of them is isolated nothing is promised, and the action is not drawn where it is enabled.
+    ``tells``: the same for the refusal: replicas that a node has to hear from to know that it may not.
+    ``stores``: the parameter of the replica that writes its log.
+    ``offline``: how it answers while the replica of a parameter is marked offline.
+    ``distinct``: pairs of parameters with which the action makes no sense if both are one replica.
+    ``poll``: actions with the same name here are answers to one question with the same parameters; where one of them
+    is enabled, no other of them is drawn as a refusal.
+    """
+
+    guards: Mapping[str, Rule]
+    exchange: Exchange | None = None
+    consults: Callable[[Sight], Iterable[int]] = _nobody
+    tells: Callable[[Sight], Iterable[int]] = _nobody
+    stores: str | None = None
+    offline: Mapping[str, Answer] = field(default_factory=dict)
+    distinct: tuple[tuple[str, str], ...] = ()
+    poll: str | None = None
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The binding of one protocol.
+
+    ``restart``: the action that a crash of a replica is in the model, for variants that have it; its parameter
+    ``replica`` names the replica. It is never drawn as an action.
+    """
+
+    protocol: str
+    actions: Mapping[str, ActionBinding]
+    restart: str | None = None
+
+    def answer(self, sight: Sight, action: str, refusing: Iterable[str]) -> Answer:
+        """How a system answers where these guards refuse, and in whichever order it looks. KeyError for an unbound one.
+
+        One code of any of them; no error only where nobody asks, or where there is nothing to do and no more to it.
+        """
+        rules = [self.actions[action].guards[name] for name in refusing]
+        answers = [rule if isinstance(rule, Answer) else rule(sight) for rule in rules]
+        for each in answers:
+            if not each.drawn:
+                return each
+        errors = frozenset(code for each in answers for code in each.errors if code is not None)
+        silent = any(each.unasked for each in answers) or all(None in each.errors for each in answers)
+        return Answer(errors | {None} if silent else errors)
