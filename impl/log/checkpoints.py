@@ -42,16 +42,23 @@ def write_atomically(files: Files, path: str, data: bytes) -> None:
     files.fsync_dir(path.rpartition("/")[0])
 
 
+def write_entries(files: Files, path: str, lines: Iterable[str]) -> None:
+    """Write a checkpoint file with these entries, atomically."""
+    entries = list(lines)
+    text = "".join(f"{line}\n" for line in ("0", len(entries), *entries))
+    write_atomically(files, path, text.encode())
+
+
 def write_epochs(files: Files, path: str, entries: Sequence[EpochEntry]) -> None:
     """Write an epoch checkpoint."""
-    write_atomically(files, path, _text(f"{entry.epoch} {entry.start_offset}" for entry in entries))
+    write_entries(files, path, (f"{entry.epoch} {entry.start_offset}" for entry in entries))
 
 
 def read_epochs(files: Files, path: str) -> list[EpochEntry]:
     """The entries of an epoch checkpoint. Raises ``CorruptCheckpoint``, also where they do not rise."""
     entries: list[EpochEntry] = []
-    for line, words in _entries(files, path, 2, "delete the file: opening the log rebuilds it from the batches"):
-        entry = EpochEntry(_number(words[0], (1 << 31) - 1), _number(words[1], _MAX_OFFSET))
+    for line, words in read_entries(files, path, 2, "delete the file: opening the log rebuilds it from the batches"):
+        entry = EpochEntry(read_number(words[0], (1 << 31) - 1), read_number(words[1], _MAX_OFFSET))
         if min(entry) < 0 or (entries and not (entries[-1].epoch < entry.epoch and entries[-1][1] < entry[1])):
             what = f"{' '.join(words)!r:.60} is not EPOCH START_OFFSET above the line before"
             raise CorruptCheckpoint(what, path, line, "delete the file: opening the log rebuilds it from the batches")
@@ -62,7 +69,7 @@ def read_epochs(files: Files, path: str) -> list[EpochEntry]:
 def write_offsets(files: Files, path: str, offsets: Mapping[Key, int]) -> None:
     """Write an offset checkpoint, sorted by topic and partition."""
     lines = (f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items()))
-    write_atomically(files, path, _text(lines))
+    write_entries(files, path, lines)
 
 
 def read_offsets(files: Files, path: str, mend: str) -> dict[Key, int]:
@@ -70,9 +77,9 @@ def read_offsets(files: Files, path: str, mend: str) -> dict[Key, int]:
     offsets: dict[Key, int] = {}
     if not files.exists(path):
         return offsets
-    for line, words in _entries(files, path, 3, mend):
-        key = words[0], _number(words[1], (1 << 31) - 1)
-        offset = _number(words[2], _MAX_OFFSET)
+    for line, words in read_entries(files, path, 3, mend):
+        key = words[0], read_number(words[1], (1 << 31) - 1)
+        offset = read_number(words[2], _MAX_OFFSET)
         if key[1] < 0 or offset < 0 or key in offsets:
             what = f"{' '.join(words)!r:.60} is not TOPIC PARTITION OFFSET of another partition"
             raise CorruptCheckpoint(what, path, line, mend)
@@ -80,30 +87,25 @@ def read_offsets(files: Files, path: str, mend: str) -> dict[Key, int]:
     return offsets
 
 
-def _text(lines: Iterable[str]) -> bytes:
-    entries = list(lines)
-    return "".join(f"{line}\n" for line in ("0", len(entries), *entries)).encode()
-
-
-def _number(word: str, limit: int) -> int:
+def read_number(word: str, limit: int) -> int:
     """A number from 0 to ``limit``, -1 for anything else."""
     value = int(word) if word.isascii() and word.isdigit() and len(word) < 20 else -1
     return value if value <= limit else -1
 
 
-def _entries(files: Files, path: str, fields: int, mend: str) -> list[tuple[int, list[str]]]:
-    """``(line, words)`` of each entry."""
+def read_entries(files: Files, path: str, fields: int | None, mend: str) -> list[tuple[int, list[str]]]:
+    """``(line, words)`` of each entry; ``fields`` is how many words each must have. Raises ``CorruptCheckpoint``."""
     try:
         lines = read_file(files, path).decode().split("\n")
     except UnicodeDecodeError:
         raise CorruptCheckpoint("not UTF-8 text", path, 1, mend) from None
     if lines[0] != "0":
         raise CorruptCheckpoint(f"version {lines[0]!r:.40}, only 0 is known", path, 1, mend)
-    if lines.pop() != "" or len(lines) < 2 or _number(lines[1], _MAX_OFFSET) != len(lines) - 2:
+    if lines.pop() != "" or len(lines) < 2 or read_number(lines[1], _MAX_OFFSET) != len(lines) - 2:
         what = f"the count and the {max(0, len(lines) - 2)} whole lines after it differ"
         raise CorruptCheckpoint(what, path, 2, mend)
-    entries = [(number, line.split(" ")) for number, line in enumerate(lines[2:], start=3)]
-    for number, words in entries:
-        if len(words) != fields:
-            raise CorruptCheckpoint(f"{' '.join(words)!r:.60} has not {fields} fields", path, number, mend)
+    entries = [(line, words.split(" ")) for line, words in enumerate(lines[2:], start=3)]
+    for line, found in entries:
+        if fields is not None and len(found) != fields:
+            raise CorruptCheckpoint(f"{' '.join(found)!r:.60} has not {fields} fields", path, line, mend)
     return entries

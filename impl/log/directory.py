@@ -29,6 +29,11 @@ _MENDS = {
 }
 
 
+def is_partition(topic: str, partition: int) -> bool:
+    """Whether this may be the name of a topic (Kafka's ``Topic.validate``) and the number of a partition."""
+    return bool(_TOPIC.fullmatch(topic)) and topic not in (".", "..") and 0 <= partition < 1 << 31
+
+
 @dataclass(frozen=True, slots=True)
 class _Offsets:
     """One partition's lines in the shared checkpoints: the ``OffsetStore`` of its log."""
@@ -95,7 +100,7 @@ class DataDirectory:
         """
         key = topic, partition
         if key not in self._logs:
-            if not _TOPIC.fullmatch(topic) or topic in (".", "..") or not 0 <= partition < 1 << 31:
+            if not is_partition(topic, partition):
                 raise LogError(f"{topic!r:.80} {partition} names no partition", "topic", "use letters, digits, . _ -")
             folder = f"{topic}-{partition}"
             if not self.files.exists(folder):
