@@ -1,0 +1,29 @@
+"""Committed offsets: the group coordinator and its log, ``__consumer_offsets``."""
+
+from .coordinator import OFFSETS_TOPIC, Access, CorruptOffsets, GroupCoordinator, OffsetsConfig
+from .schema import (
+    EPOCH_VERSION,
+    PLAIN_VERSION,
+    CommittedOffset,
+    OffsetKey,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+)
+
+__all__ = [
+    "EPOCH_VERSION",
+    "OFFSETS_TOPIC",
+    "PLAIN_VERSION",
+    "Access",
+    "CommittedOffset",
+    "CorruptOffsets",
+    "GroupCoordinator",
+    "OffsetKey",
+    "OffsetsConfig",
+    "decode_key",
+    "decode_value",
+    "encode_key",
+    "encode_value",
+]

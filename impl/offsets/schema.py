@@ -1,0 +1,148 @@
+"""Keys and values of the offsets log ``__consumer_offsets``, in Kafka's encoding (big-endian).
+
+A key is ``version int16, group STRING, topic STRING, partition int32``; version 1 is written, 0 is the same. A value is
+a version (int16) and (``OffsetCommitValue.json``)::
+
+    0, 2: offset int64, metadata STRING, commitTimestamp int64
+    1:    offset int64, metadata STRING, commitTimestamp int64, expireTimestamp int64
+    3:    offset int64, leaderEpoch int32, metadata STRING, commitTimestamp int64
+
+STRING is a length (int16) and so many bytes of UTF-8. Version 3 is KIP-320's.
+
+**The serving epoch**, that of the leader which served the position, has no field of Kafka's. Where it is known, it
+stands as int32 behind the fields of version 3. Kafka reads a value from a buffer and never asks whether bytes are left
+(``CoordinatorRecordSerde.readMessage``, ``GroupMetadataManager.readOffsetMessageValue``), so that it reads what is
+written here; and what Kafka writes is read here, with a serving epoch of -1.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..wire.messages import NO_EPOCH, TopicPartition
+
+KEY_VERSION = 1
+EPOCH_VERSION = 3
+"""The first value version that has the leader epoch."""
+PLAIN_VERSION = 2
+"""What is written until every broker reads ``EPOCH_VERSION``."""
+MAX_STRING = 0x7FFF
+
+_SHORT = struct.Struct(">h")
+_INT = struct.Struct(">i")
+_LONG = struct.Struct(">q")
+
+
+class OffsetKey(NamedTuple):
+    """Whose commit, and of what."""
+
+    group: str
+    partition: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """A commit. ``leader_epoch`` is that of the record before ``offset``; -1 where an epoch is not known.
+
+    ``commit_timestamp`` is in milliseconds since 1970.
+    """
+
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    serving_epoch: int = NO_EPOCH
+    metadata: str = ""
+    commit_timestamp: int = -1
+
+
+def encode_key(key: OffsetKey) -> bytes:
+    """The key of a commit. Raises ``ValueError`` for a string that is too long or no Unicode."""
+    topic, partition = key.partition
+    return _SHORT.pack(KEY_VERSION) + _string(key.group) + _string(topic) + _INT.pack(partition)
+
+
+def encode_value(value: CommittedOffset, version: int = EPOCH_VERSION) -> bytes:
+    """The value of a commit, of ``EPOCH_VERSION`` or, without any epoch, of ``PLAIN_VERSION``.
+
+    Raises ``ValueError`` for another version, and for a string that is too long or no Unicode.
+    """
+    metadata, timestamp = _string(value.metadata), _LONG.pack(value.commit_timestamp)
+    head = _SHORT.pack(version) + _LONG.pack(value.offset)
+    if version == PLAIN_VERSION:
+        return head + metadata + timestamp
+    if version != EPOCH_VERSION:
+        raise ValueError(f"version {version} is not written")
+    served = b"" if value.serving_epoch == NO_EPOCH else _INT.pack(value.serving_epoch)
+    return head + _INT.pack(value.leader_epoch) + metadata + timestamp + served
+
+
+def decode_key(data: bytes) -> OffsetKey | None:
+    """The key of a commit; ``None`` for one of another kind (version 2 and up: groups and their members).
+
+    Raises ``ValueError`` for bytes that are no key.
+    """
+    reader = _Reader(data)
+    if reader.take(_SHORT) not in (0, KEY_VERSION):
+        return None
+    group, topic, partition = reader.string(), reader.string(), reader.take(_INT)
+    reader.finish()
+    return OffsetKey(group, TopicPartition(topic, partition))
+
+
+def decode_value(data: bytes) -> CommittedOffset:
+    """The value of a commit, of any version. Raises ``ValueError`` for bytes that are none."""
+    reader = _Reader(data)
+    version = reader.take(_SHORT)
+    if not 0 <= version <= EPOCH_VERSION:
+        raise ValueError(f"a value of version {version}, known are 0 to {EPOCH_VERSION}")
+    offset = reader.take(_LONG)
+    epoch = reader.take(_INT) if version == EPOCH_VERSION else NO_EPOCH
+    metadata, timestamp = reader.string(), reader.take(_LONG)
+    serving = NO_EPOCH
+    if version == 1:
+        reader.take(_LONG)  # when to forget it: since Kafka 2.1 a group's last member decides that
+    elif version == EPOCH_VERSION and reader.left:
+        serving = reader.take(_INT)
+    reader.finish()
+    if offset < 0 or epoch < NO_EPOCH or serving < NO_EPOCH:
+        raise ValueError(f"offset {offset}, leader epoch {epoch}, serving epoch {serving}")
+    return CommittedOffset(offset, epoch, serving, metadata, timestamp)
+
+
+def _string(text: str) -> bytes:
+    data = text.encode()  # UnicodeEncodeError is a ValueError
+    if len(data) > MAX_STRING:
+        raise ValueError(f"a string of {len(data)} bytes, the limit is {MAX_STRING}")
+    return _SHORT.pack(len(data)) + data
+
+
+class _Reader:
+    """Fields one after another."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+
+    @property
+    def left(self) -> int:
+        return len(self._data) - self._position
+
+    def take(self, field: struct.Struct) -> int:
+        if self.left < field.size:
+            raise ValueError(f"{self.left} bytes are left at byte {self._position}, a field has {field.size}")
+        value: int = field.unpack_from(self._data, self._position)[0]
+        self._position += field.size
+        return value
+
+    def string(self) -> str:
+        length = self.take(_SHORT)
+        if not 0 <= length <= self.left:
+            raise ValueError(f"a string of {length} bytes at byte {self._position}, where {self.left} are left")
+        start = self._position
+        self._position += length
+        return self._data[start : self._position].decode()  # UnicodeDecodeError is a ValueError
+
+    def finish(self) -> None:
+        if self.left:
+            raise ValueError(f"{self.left} bytes are left behind the last field")
