@@ -123,6 +123,10 @@ class Algebra(ABC):
         """The set of just this replica."""
 
     @abstractmethod
+    def majority(self, replicas: Value, of: Value) -> Value:
+        """More than half of the members of ``of`` are in the set: any two such sets have a member in common."""
+
+    @abstractmethod
     def forall(self, index: Index, body: Callable[[Value], Value]) -> Value:
         """The body holds for every value of the index."""
 
@@ -177,6 +181,9 @@ class Tracer(Algebra):
 
     def only(self, replica: Value) -> Value:
         return terms.with_member(terms.const(0, Sort.SET), replica)
+
+    def majority(self, replicas: Value, of: Value) -> Value:
+        return terms.majority(replicas, of)
 
     def _bind(self, op: str, index: Index, body: Callable[[Value], Value], *rest: Term) -> Term:
         variable = terms.node("bound", (), index.sort, f"{index.name}#{next(self._fresh)}")

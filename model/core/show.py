@@ -34,6 +34,8 @@ def show(term: Term) -> str:
         return f"if {_nested(args[0])} then {_nested(args[1])} else {_nested(args[2])}"
     if op == "member":
         return f"{_nested(args[0])} in {_nested(args[1])}"
+    if op == "majority":
+        return f"{_nested(args[0])} has a majority of {_nested(args[1])}"
     if op in ("with", "without"):
         return f"{_nested(args[0])} {op} {_nested(args[1])}"
     if op in ("forall", "exists"):

@@ -296,6 +296,15 @@ def without_member(replicas: Term, replica: Term) -> Term:
     return node("without", (replicas, replica), Sort.SET)
 
 
+def majority(replicas: Term, of: Term) -> Term:
+    """Whether more than half of the members of ``of`` are in the set."""
+    _want(replicas, Sort.SET)
+    _want(of, Sort.SET)
+    if is_const(replicas) and is_const(of):
+        return const(2 * (literal(replicas) & literal(of)).bit_count() > literal(of).bit_count())
+    return node("majority", (replicas, of), Sort.BOOL)
+
+
 def rebuild(term: Term, args: tuple[Term, ...]) -> Term:
     """The term's operation over other operands, simplified again. Not for binders."""
     op = term.op
@@ -314,6 +323,7 @@ def rebuild(term: Term, args: tuple[Term, ...]) -> Term:
         "member": member,
         "with": with_member,
         "without": without_member,
+        "majority": majority,
     }
     if op in simple:
         return simple[op](*args)

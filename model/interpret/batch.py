@@ -33,6 +33,12 @@ def _bit(replica: Array, dtype: npt.DTypeLike) -> Array:
     return np.where(replica >= 0, np.left_shift(1, np.maximum(replica, 0)), 0).astype(dtype)
 
 
+def _majority(replicas: Array, of: Array) -> Array:
+    # The count is narrow and unsigned: twice one of up to 63 still fits.
+    more: Array = 2 * np.bitwise_count(replicas & of) > np.bitwise_count(of)
+    return more
+
+
 _OPERATIONS: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -45,6 +51,7 @@ _OPERATIONS: dict[str, Callable[..., Array]] = {
     "ite": np.where,
     "with": lambda replicas, replica: replicas | _bit(replica, replicas.dtype),
     "without": lambda replicas, replica: replicas & ~_bit(replica, replicas.dtype),
+    "majority": _majority,
 }
 
 

@@ -57,6 +57,9 @@ class Ints(Algebra):
     def only(self, replica: Value) -> int:
         return 1 << int(replica) if replica >= 0 else 0
 
+    def majority(self, replicas: Value, of: Value) -> bool:
+        return bool(2 * (replicas & of).bit_count() > of.bit_count())
+
     def forall(self, index: Index, body: Callable[[Value], Value]) -> bool:
         return all(body(i) for i in range(index.size(self._constants)))
 

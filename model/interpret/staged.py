@@ -63,6 +63,8 @@ def expression(term: Term, names: Mapping[Term, str] | None = None) -> str:
             return f"({args[1]} & {1 << literal(replica)} != 0)"
         # NONE is -1 and in no set; a shift by it would raise.
         return f"({args[0]} >= 0 and {args[1]} >> {args[0]} & 1 == 1)"
+    if op == "majority":
+        return f"(2 * ({args[0]} & {args[1]}).bit_count() > ({args[1]}).bit_count())"
     if op in ("with", "without"):
         replica = term.args[1]
         known = replica.op == "const"

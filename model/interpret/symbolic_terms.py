@@ -133,6 +133,8 @@ class Reading:
             replica, replicas = (self(a) for a in t.args)
             proper = t.args[0] in self.binding or negated(equal(replica, self.universe.none))
             return False if proper is False else both(proper, replicas.has(replica))
+        if t.op == "majority":
+            return self._majority(*(self(a) for a in t.args))
         if t.op == "eq" and t.args[0].sort is Sort.SET:
             return self._same_set(*(self(a) for a in t.args))
         return _OPERATIONS[t.op](*(self(a) for a in t.args))
@@ -159,6 +161,14 @@ class Reading:
         if t.op == "forall":
             return inner if inner is True else z3.ForAll([x], as_formula(implied(inside, inner)))
         return inner if inner is False else z3.Exists([x], as_formula(both(inside, inner)))
+
+    def _majority(self, replicas: Replicas, of: Replicas) -> Truth:
+        values = self.universe.values(self.indices["replica"])
+        if values is None:
+            raise ProtocolError("a majority is counted, and there is no counting any number of replicas")
+        inside = [both(replicas.has(r), of.has(r)) for r in values]
+        outside = [both(negated(replicas.has(r)), of.has(r)) for r in values]
+        return _count(outside) < _count(inside)
 
     def _same_set(self, left: Replicas, right: Replicas) -> Truth:
         index = self.indices["replica"]
@@ -196,6 +206,14 @@ class Reading:
         inside = both(*(self.universe.inside(b.index, b.value) for b in self._scope))
         for axiom in axioms:
             self.definitions.append(z3.ForAll(bound, implied(inside, axiom)) if bound else as_formula(axiom))
+
+
+def _count(conditions: Sequence[Truth]) -> Scalar:
+    """How many of the conditions hold."""
+    counted: Scalar = 0
+    for condition in conditions:
+        counted = counted + choose(condition, 1, 0)
+    return counted
 
 
 _OPERATIONS: dict[str, Callable[..., Value]] = {

@@ -118,7 +118,7 @@ def _grow(sizes: int) -> tuple[st.SearchStrategy[Text], ...]:
             comparisons,
             junctions,
             ops(replicas, lambda k, x, y: x == y, lambda k, x, y: x != k.NONE),
-            ops(sets, lambda k, x, y: x == y),
+            ops(sets, lambda k, x, y: x == y, lambda k, x, y: k.majority(x, y)),
             st.builds(_apply, st.just(lambda k, r, s: k.member(r, s)), replicas, sets),
         ),
         st.one_of(some, chosen(some)),
@@ -167,15 +167,20 @@ def test_a_random_text_means_the_same_to_every_engine(text: Text, rows: list[dic
 
 def is_found() -> None:
     """Whatever is now wrong in an engine is found by random texts (it is of no interest which is the smallest)."""
-    planted = settings(max_examples=500, phases=[Phase.generate], report_multiple_bugs=False, print_blob=False)
+    planted = settings(max_examples=3000, phases=[Phase.generate], report_multiple_bugs=False, print_blob=False)
     with pytest.raises(AssertionError):
         planted(given(TEXTS, ROWS)(agrees_with_plain_ints))()
 
 
 @pytest.mark.parametrize(
     ("op", "wrong"),
-    [("min", np.maximum), ("lt", np.less_equal), ("with", lambda replicas, replica: replicas)],
-    ids=["min is max", "lt is le", "with does nothing"],
+    [
+        ("min", np.maximum),
+        ("lt", np.less_equal),
+        ("with", lambda replicas, replica: replicas),
+        ("majority", lambda replicas, of: 2 * np.bitwise_count(replicas & of) >= np.bitwise_count(of)),
+    ],
+    ids=["min is max", "lt is le", "with does nothing", "half is a majority"],
 )
 def test_a_wrong_operation_in_one_engine_is_found(
     op: str, wrong: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
@@ -309,3 +314,12 @@ def test_leaves_are_the_cells_read_each_once_in_reading_order() -> None:
 )
 def test_a_term_reads_like_the_text(term: Term, text: str) -> None:
     assert show(term) == repr(term) == text
+
+
+@pytest.mark.parametrize(("replicas", "of", "expected"), [(0b011, 0b111, True), (0b001, 0b011, False), (0, 0, False)])
+def test_a_majority_is_more_than_half(replicas: int, of: int, expected: bool) -> None:
+    """Of two, one is not: two majorities always meet."""
+    k = Ints(None, {})
+    assert k.majority(replicas, of) is expected
+    assert terms.majority(const(replicas, Sort.SET), const(of, Sort.SET)) is (TRUE if expected else FALSE)
+    assert show(terms.majority(CELLS["a"], CELLS["b"])) == "cell 4 has a majority of cell 5"
