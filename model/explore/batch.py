@@ -24,8 +24,11 @@ BLOCK = 1 << 16
 """States expanded at once: enough to amortise NumPy's cost per call, few enough to stay in the caches."""
 
 
-class _Search:
-    """One breadth-first search. States are numbered in the order of their discovery, level after level."""
+class Search:
+    """One breadth-first search. States are numbered in the order of their discovery, level after level.
+
+    After ``run`` the table has the key of each state that was found: all that are reachable, where the answer holds.
+    """
 
     def __init__(self, query: Query, watch: Watch) -> None:
         self.query = query
@@ -89,7 +92,7 @@ class _Search:
         if broken:
             answer.verdict = Verdict.VIOLATED
             answer.violated = broken[1]
-            answer.path = self._path(broken[0])
+            answer.path = self.path(broken[0])
             return False
         if escape:
             self._report_escape(*escape)
@@ -137,7 +140,7 @@ class _Search:
         """A successor that no key can hold is one level further down, and breaks ``type_ok``."""
         answer = self.answer
         instance = self.system.instances[instance_number]
-        path = self._path(number)
+        path = self.path(number)
         before = path[-1].state if path else self.system.initial
         # With symmetry the path ends in a renamed state: there the instance has other parameters.
         reference = Reference(self.system)
@@ -153,7 +156,8 @@ class _Search:
         answer.depth += 1
         answer.reason = "a step leads outside the declared domains; states on that level are not counted"
 
-    def _path(self, number: int) -> list[Step]:
+    def path(self, number: int) -> list[Step]:
+        """The steps of a shortest run to the state of that number; each has been re-run by the reference."""
         parents = np.concatenate(self.parents)
         chain = [number]
         while parents[chain[-1]] >= 0:
@@ -173,9 +177,15 @@ class _Search:
 
 def explore_batch(query: Query, on_progress: OnProgress | None = None) -> Exploration:
     """Explore with NumPy; memory is about 50 bytes a state at two-word keys."""
-    watch = Watch(query.limits, on_progress)
+    return search_batch(query, on_progress).answer
+
+
+def search_batch(query: Query, on_progress: OnProgress | None = None) -> Search:
+    """The same, for whoever wants the states too."""
     _keep_pages()
-    return _Search(query, watch).run()
+    search = Search(query, Watch(query.limits, on_progress))
+    search.run()
+    return search
 
 
 def _keep_pages() -> None:

@@ -2,6 +2,9 @@
 
 Nothing lies between the text and its meaning here: no terms, no grounding, no packing. Every faster engine is
 held against it. ``explain.py`` says in words why it refuses a step.
+
+A mutant has no text. A guard that was dropped is passed over; an action in which a bound was shifted is read from its
+terms, by ``reader.py``, which grounds and compiles nothing either.
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ from ..core.algebra import Algebra, Update, Value, View
 from ..core.domains import Index, Variable
 from ..core.errors import ProtocolError
 from ..core.ground import Params, State, System
-from ..core.protocol import ActionSpec
+from ..core.protocol import ActionSpec, TracedAction
 from ..core.terms import NONE
+from .reader import Reader, bound
 
 
 class Ints(Algebra):
@@ -102,7 +106,7 @@ class IntState(View):
 
 
 class Reference:
-    """The reference interpreter of a system (its protocol, variant and constants; what it drops stays dropped)."""
+    """The reference interpreter of a system (its protocol, variant and constants; a mutant stays a mutant)."""
 
     def __init__(self, system: System) -> None:
         self.system = system
@@ -111,6 +115,7 @@ class Reference:
         self._specs: dict[str, ActionSpec] = {a.name: self.protocol.actions[a.name] for a in system.traced.actions}
         # A guard that a mutant dropped is not among the traced ones, and is passed over here too.
         self._guards = {a.name: {name for name, _ in a.guards} for a in system.traced.actions}
+        self._shifted = {a.name: a for a in system.traced.actions if self._is_shifted(a)}
 
     def refused_by(self, state: State, action: str, params: Params) -> str | None:
         """The first guard that refuses this step, or None. KeyError for an action that the variant does not have."""
@@ -139,7 +144,25 @@ class Reference:
         names = [] if self._type_ok(state) else ["type_ok"]
         return names + [p.name for p in self.protocol.invariants.values() if not p.text(self.k, s)]
 
+    def _is_shifted(self, action: TracedAction) -> bool:
+        """Whether the terms of an action are not those of its text, but for guards that were dropped."""
+        written = self.protocol.traced(self.system.traced.variant.name).action(action.name)
+        kept = (guard for guard in written.guards if guard[0] in self._guards[action.name])
+        pairs = [*zip(kept, action.guards, strict=True), *zip(written.writes, action.writes, strict=True)]
+        # Equal terms are one object.
+        return any(text[1] is not term[1] for text, term in pairs)
+
+    def _run_terms(self, state: State, action: TracedAction, params: Params) -> State | str:
+        reader = Reader(self.system, state, bound(action, params))
+        for name, condition in action.guards:
+            if not reader(condition):
+                return name
+        writes = [(str(t.value), tuple(map(reader, t.args)), reader(value)) for t, value in action.writes]
+        return self._update(state, Update(writes))
+
     def _run(self, state: State, action: str, params: Params) -> State | str:
+        if action in self._shifted:
+            return self._run_terms(state, self._shifted[action], params)
         s = IntState(self.system, state)
         for item in self._specs[action].text(self.k, s, **dict(params)):
             if isinstance(item, Update):

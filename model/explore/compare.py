@@ -1,0 +1,173 @@
+"""A variant and a mutant of one of its actions: in which reachable states their steps differ.
+
+The states are those that the variant reaches. Up to the first difference both have the same runs, so that what differs
+in none of these states differs nowhere, and the first one found is as near to the initial state as any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+
+from ..core.ground import Instance, Params, System
+from ..interpret.batch import Batch, Candidates
+from ..interpret.packing import Words
+from ..interpret.reference import Reference
+from .batch import BLOCK, Search
+from .result import Step
+
+Rows = npt.NDArray[np.intp]
+
+
+class Change(Enum):
+    """How the steps of a mutant differ from those of the variant, over all reachable states."""
+
+    NONE = "the same steps"
+    STUTTERS = "more or fewer steps that change nothing"
+    MORE = "more steps"
+    FEWER = "fewer steps"
+    OTHER = "other steps"
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A state, by its number in the search, with a step that one of the two has and the other has not, or otherwise.
+
+    ``of_mutant``: the step is the mutant's; else it is the variant's, and the mutant lacks it.
+    """
+
+    state: int
+    action: str
+    params: Params
+    of_mutant: bool
+
+
+@dataclass(frozen=True)
+class Difference:
+    """All differences at these constants.
+
+    Counts of pairs of a state and a step, those that change the state alone: ``more`` that only the mutant has,
+    ``fewer`` that only the variant has, ``other`` that both have with different states after them. ``still`` counts
+    those of either that change nothing. ``added`` is the nearest step of the mutant that the variant refuses or takes
+    otherwise, ``removed`` the nearest of the variant that the mutant refuses.
+    """
+
+    more: int
+    fewer: int
+    other: int
+    still: int
+    added: Apart | None
+    removed: Apart | None
+
+    @property
+    def change(self) -> Change:
+        """The differences in one word."""
+        if self.other or (self.more and self.fewer):
+            return Change.OTHER
+        if self.more:
+            return Change.MORE
+        if self.fewer:
+            return Change.FEWER
+        return Change.STUTTERS if self.still else Change.NONE
+
+
+class _Tally:
+    """The differences found so far. Blocks come in the order of the states' numbers, so the first found is nearest."""
+
+    def __init__(self) -> None:
+        self.counts = {"more": 0, "fewer": 0, "other": 0, "still": 0}
+        self.nearest: dict[bool, Apart] = {}
+
+    def count(self, kind: str, moves: npt.NDArray[np.bool_]) -> None:
+        """Some differences, with whether each changes the state."""
+        self.counts[kind] += int(np.count_nonzero(moves))
+        self.counts["still"] += int(np.count_nonzero(~moves))
+
+    def see(self, rows: Rows, at: int, instance: Instance, of_mutant: bool) -> None:
+        """Remember the first of these rows, if it is nearer than what is known."""
+        if rows.size:
+            known = self.nearest.get(of_mutant)
+            state = at + int(rows[0])
+            if known is None or state < known.state:
+                self.nearest[of_mutant] = Apart(state, instance.action, instance.params, of_mutant)
+
+    def difference(self) -> Difference:
+        """The whole."""
+        return Difference(**self.counts, added=self.nearest.get(True), removed=self.nearest.get(False))
+
+
+def compare(search: Search, mutant: System, action: str) -> Difference:
+    """The differences of a mutant from the system of a search that found all reachable states.
+
+    Both have the same cells; ``action`` is the one in which they differ. A step of the mutant to a state that no key
+    can hold counts as one that moves.
+    """
+    system = search.system
+    ours, theirs = (_only(each, action) for each in (system, mutant))
+    tally = _Tally()
+    for at in range(0, search.table.count, BLOCK):
+        keys = search.table.keys[:, at : min(at + BLOCK, search.table.count)].copy()
+        block = search.batch.block(keys)
+        before, after = (_by_params(b, b.successors(block, keys)) for b in (ours, theirs))
+        for params in {**before, **after}:
+            instance = system.by_step[action, params]
+            _tell(tally, instance, at, keys, before.get(params), after.get(params))
+    return tally.difference()
+
+
+def _only(system: System, action: str) -> Batch:
+    return Batch(replace(system, instances=[i for i in system.instances if i.action == action]))
+
+
+def _by_params(batch: Batch, found: list[Candidates]) -> Mapping[Params, Candidates]:
+    return {batch.system.instances[each.instance].params: each for each in found}
+
+
+def _tell(
+    tally: _Tally, instance: Instance, at: int, keys: Words, ours: Candidates | None, theirs: Candidates | None
+) -> None:
+    """Count how one instance differs over one block of keys, the first of which has the number ``at``."""
+    none = np.empty(0, dtype=np.intp)
+    our_rows, their_rows = (none if c is None else c.rows for c in (ours, theirs))
+    # Rows come in ascending order.
+    lost, gained = ~np.isin(our_rows, their_rows), ~np.isin(their_rows, our_rows)
+    both_ours, both_theirs = np.flatnonzero(~lost), np.flatnonzero(~gained)
+    if ours is not None and lost.any():
+        tally.count("fewer", _moves(ours, keys)[lost])
+        tally.see(our_rows[lost], at, instance, of_mutant=False)
+    if theirs is not None:
+        apart = gained
+        if gained.any():
+            tally.count("more", _moves(theirs, keys)[gained])
+        if ours is not None and both_theirs.size:
+            differ = (ours.keys[:, both_ours] != theirs.keys[:, both_theirs]).any(axis=0)
+            differ |= np.isin(both_theirs, theirs.escaped)
+            tally.count("other", np.ones(int(np.count_nonzero(differ)), dtype=np.bool_))
+            apart = gained.copy()
+            apart[both_theirs[differ]] = True
+        tally.see(their_rows[apart], at, instance, of_mutant=True)
+
+
+def _moves(candidates: Candidates, keys: Words) -> npt.NDArray[np.bool_]:
+    """Which of the candidates differ from the state that they come from."""
+    moves: npt.NDArray[np.bool_] = (candidates.keys != keys[:, candidates.rows]).any(axis=0)
+    moves[candidates.escaped] = True
+    return moves
+
+
+def run_to(search: Search, mutant: System, apart: Apart) -> list[Step]:
+    """A shortest run of the one that has the differing step, which is the last; by the reference's word.
+
+    Raises ValueError for a step of the mutant that a state of the search does not allow it.
+    """
+    system = mutant if apart.of_mutant else search.system
+    path = search.path(apart.state)
+    state = path[-1].state if path else system.initial
+    after = Reference(system).step(state, apart.action, apart.params)
+    if after is None:
+        raise ValueError(f"the reference refuses {apart.action} in the state {apart.state}")
+    return [*path, Step(system.by_step[apart.action, apart.params], after)]
