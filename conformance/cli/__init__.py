@@ -1,4 +1,4 @@
-"""The command line, ``fencepost``: explore, replay, check.
+"""The command line, ``fencepost``: explore, replay, check, mutants.
 
 Exit codes: 0 holds, 1 violated, 2 the input or the command line is wrong, 3 unknown.
 """
@@ -13,6 +13,7 @@ from rich.console import Console
 from ...model.core.errors import FencepostError
 from .check import check
 from .explore import explore
+from .mutants import mutants
 from .replay import replay
 
 BAD_INPUT = 2
@@ -26,6 +27,7 @@ app = App(
 app.command(explore)
 app.command(replay)
 app.command(check)
+app.command(mutants)
 
 
 def main(arguments: list[str] | None = None) -> int:

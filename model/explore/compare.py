@@ -32,6 +32,16 @@ class Change(Enum):
     FEWER = "fewer steps"
     OTHER = "other steps"
 
+    @staticmethod
+    def of(*differences: Difference) -> Change:
+        """Several differences, at several constants, in one word."""
+        more, fewer, other = (sum(getattr(d, name) for d in differences) for name in ("more", "fewer", "other"))
+        if other or (more and fewer):
+            return Change.OTHER
+        if more or fewer:
+            return Change.MORE if more else Change.FEWER
+        return Change.STUTTERS if any(d.still for d in differences) else Change.NONE
+
 
 @dataclass(frozen=True)
 class Apart:
@@ -66,13 +76,7 @@ class Difference:
     @property
     def change(self) -> Change:
         """The differences in one word."""
-        if self.other or (self.more and self.fewer):
-            return Change.OTHER
-        if self.more:
-            return Change.MORE
-        if self.fewer:
-            return Change.FEWER
-        return Change.STUTTERS if self.still else Change.NONE
+        return Change.of(self)
 
 
 class _Tally:

@@ -1,0 +1,104 @@
+"""``fencepost mutants``: who kills which mutant of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ...model.core.errors import BadInput
+from ...model.core.mutants import Mutant
+from ...model.core.mutants import mutants as mutants_of
+from ...model.core.protocol import Protocol
+from ...model.explore import Limits
+from ...model.explore.result import OnProgress
+from ...model.explore.result import Progress as Explored
+from ...traces.vocabulary import PROTOCOLS
+from ..mutants.arguments import arguments_for
+from ..mutants.explorer import Explorer
+from ..mutants.matrix import Matrix, Row
+from ..mutants.model_rows import model_rows, unknown_names
+from ..mutants.table import print_matrix
+from .explore import protocol_named
+from .options import Positive
+from .output import print_json, progress_bar, stdout
+
+
+def mutants(
+    *,
+    protocol: str | None = None,
+    variant: str | None = None,
+    only: Annotated[Sequence[str], Parameter(negative=(), consume_multiple=True)] = (),
+    max_states: Positive = Limits.max_states,
+    json: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Change the model in each place where it could be wrong, and see who notices.
+
+    Each named guard is dropped, and each bound is shifted by one. A mutant is killed where a promise breaks. One that
+    breaks nothing needs an argument that it is equivalent, or harmless; what is argued is checked as far as can be.
+
+    Parameters
+    ----------
+    protocol
+        fencing or truncation; both by default, which takes some minutes.
+    variant
+        The variant that is mutated; the safe one by default.
+    only
+        Only the mutants whose names are given, or begin with what is given (follower_fetch.).
+    max_states
+        Give up on a mutant, with verdict unknown, after so many distinct states.
+    json
+        Print one JSON object on standard output.
+    """
+    if variant is not None and protocol is None:
+        raise BadInput(f"{variant!r} may be a variant of several protocols", "--variant", "name its --protocol too")
+    protocols = [protocol_named(protocol)] if protocol else list(PROTOCOLS.values())
+    jobs = [_Job(each, variant, Limits(max_states)) for each in protocols]
+    work = [(job, mutants_of(job.explorer.traced)) for job in jobs]
+    names = [mutant.name for _, which in work for mutant in which]
+    for name in only:
+        if not any(each.startswith(name) for each in names):
+            raise BadInput(
+                f"no mutant is named {name!r}", "--only", "give a name, or its beginning, as the table has it"
+            )
+    wanted = tuple(only) or ("",)
+    matrix = _judged([(job, [m for m in which if m.name.startswith(wanted)]) for job, which in work])
+    if json:
+        print_json(matrix.to_json())
+    else:
+        print_matrix(matrix, stdout())
+    return matrix.exit_code
+
+
+class _Job:
+    """The mutants of one variant."""
+
+    def __init__(self, protocol: Protocol, variant: str | None, limits: Limits) -> None:
+        traced = protocol.traced(variant)
+        self.explorer = Explorer(traced, limits=limits)
+        self.arguments = arguments_for(protocol.name, traced.variant.name)
+
+
+def _judged(jobs: Sequence[tuple[_Job, list[Mutant]]]) -> Matrix:
+    """Judge all mutants, with progress on standard error."""
+    rows: list[Row] = []
+    complaints: list[str] = []
+    total = sum(len(which) for _, which in jobs)
+    with progress_bar() as bar:
+        whole = bar.add_task("mutants", total=total)
+
+        def on_mutant(mutant: Mutant) -> OnProgress:
+            bar.update(whole, completed=len(rows), description=f"{len(rows) + 1} of {total}: {mutant.name}", detail="")
+
+            def told(at: Explored) -> None:
+                bar.update(whole, detail=f"{at.distinct:,} states")
+
+            return told
+
+        for job, which in jobs:
+            # A loop and not a comprehension, so that the progress counts the rows that there are.
+            for row in model_rows(job.explorer, which, job.arguments, on_mutant=on_mutant):
+                rows.append(row)  # noqa: PERF402
+            complaints += unknown_names(job.explorer.traced, job.arguments)
+    return Matrix.of(rows, complaints)

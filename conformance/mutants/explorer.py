@@ -1,0 +1,197 @@
+"""The explorer's column: does a promise break, at the smallest constants at which one does?
+
+A mutant is tried at rising constants. Where its steps differ from the model's in no reachable state, or only by steps
+that change nothing, it reaches the same states, and nothing has to be searched again. What holds everywhere is held,
+at the constants whose state graph is small, against the liveness properties that the model itself keeps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...model.core.errors import BadInput, ProtocolError
+from ...model.core.ground import System, ground
+from ...model.core.mutants import Mutant
+from ...model.core.protocol import TracedProtocol
+from ...model.explore import Exploration, Limits, Query, Verdict, explore
+from ...model.explore.batch import Search, search_batch
+from ...model.explore.compare import Change, Difference, compare
+from ...model.explore.liveness import check_liveness
+from ...model.explore.result import OnProgress, Step
+from ...model.fencing_liveness import fencing
+from ...model.interpret.reference import Reference
+from ...model.truncation import truncation
+from .matrix import Cell, Outcome
+
+RUNGS: Mapping[str, tuple[str, ...]] = {
+    fencing.name: ("2/1/1/1", "2/1/2/2", "2/2/2/2", "3/1/1/1", "3/2/2/2"),
+    truncation.name: ("2/1/1/1", "2/1/1/2", "2/1/2/2", "2/2/2/1", "3/1/1/1", "2/2/3/2", "3/1/2/2"),
+}
+"""The constants at which a protocol's mutants are tried, in this order, written as elsewhere: replicas/log size/...
+
+Beside the usual ones: 2/1/2/2, where the log has no room for all records, and for consumers 3/1/2/2, where a third
+replica can answer.
+"""
+
+LIVE_STATES = 8_000
+"""Liveness is checked where the model has at most so many states."""
+
+
+def constants_of(traced: TracedProtocol, written: str) -> dict[str, int]:
+    """``3/2/2/2`` as constants of a protocol. Raises ProtocolError where they are not its."""
+    names = list(traced.protocol.constants)
+    values = written.split("/")
+    if len(values) != len(names) or not all(v.isdecimal() for v in values):
+        raise ProtocolError(f"{written!r} are no constants of {traced.protocol.name}: {'/'.join(names)}")
+    return dict(zip(names, map(int, values), strict=True))
+
+
+@dataclass(frozen=True)
+class Base:
+    """The model itself at one rung: all its reachable states, and the liveness properties that it keeps."""
+
+    constants: str
+    search: Search
+    live: frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the explorer found out about a mutant.
+
+    ``path``: a run of the mutant to a broken promise. ``base`` and ``difference``: the first rung at which its steps
+    differ, or the one at which it was killed. ``change``: how they differ over all rungs that were tried.
+    """
+
+    cell: Cell
+    system: System
+    change: Change
+    path: tuple[Step, ...] | None = None
+    base: Base | None = None
+    difference: Difference | None = None
+
+
+class Explorer:
+    """Judges the mutants of one traced variant. What it found out about the model is kept.
+
+    Raises BadInput where the variant itself does not hold: of mutants of a broken model nothing follows.
+    """
+
+    def __init__(self, traced: TracedProtocol, rungs: Sequence[str] = (), limits: Limits | None = None) -> None:
+        self.traced = traced
+        self.rungs = tuple(rungs) or RUNGS.get(traced.protocol.name) or (_defaults(traced),)
+        self.limits = limits or Limits()
+        self._bases: dict[str, Base | None] = {}
+
+    def base(self, rung: str, on_progress: OnProgress | None = None) -> Base | None:
+        """The model at one rung; None where a budget ran out."""
+        if rung not in self._bases:
+            system = ground(self.traced, constants_of(self.traced, rung))
+            search = search_batch(Query.of(system, limits=self.limits), on_progress)
+            if search.answer.verdict is Verdict.VIOLATED:
+                variant = self.traced.variant.name
+                raise BadInput(
+                    f"{variant} itself breaks {search.answer.violated} at {rung}",
+                    "--variant",
+                    "choose a variant that keeps its promises: of its mutants nothing would follow",
+                )
+            holds = search.answer.verdict is Verdict.HOLDS
+            self._bases[rung] = Base(rung, search, _kept(system, search.answer)) if holds else None
+        return self._bases[rung]
+
+    def judge(self, mutant: Mutant, on_progress: OnProgress | None = None) -> Finding:
+        """Try a mutant at each rung, until it breaks something."""
+        start = time.perf_counter()
+        differing: list[tuple[Base, System, Difference]] = []
+        for rung in self.rungs:
+            system = ground(mutant.traced, constants_of(self.traced, rung))
+            base = self.base(rung, on_progress)
+            if base is None:
+                return Finding(_unknown(f"the model at {rung}", start), system, _overall(differing))
+            difference = compare(base.search, system, mutant.action)
+            if difference.change is not Change.NONE:
+                differing.append((base, system, difference))
+            if difference.change in (Change.NONE, Change.STUTTERS):
+                continue
+            found = explore(Query.of(system, limits=self.limits), on_progress=on_progress)
+            if found.verdict is Verdict.UNKNOWN:
+                return Finding(_unknown(f"{rung}: {found.reason}", start), system, _overall(differing))
+            if found.verdict is Verdict.VIOLATED:
+                cell = _killed(found.violated or "", rung, found.path, start)
+                path = None if found.path is None else confirmed(system, found)
+                return Finding(cell, system, _overall(differing), path, base, difference)
+        for base, system, difference in differing:
+            broken = _lost(base, system) if difference.change is not Change.STUTTERS else None
+            if broken is not None:
+                name, loop = broken
+                cell = _killed(name, base.constants, loop, start)
+                return Finding(cell, system, _overall(differing), None, base, difference)
+        cell = Cell(Outcome.SURVIVED, f"holds up to {self.rungs[-1]}", seconds=time.perf_counter() - start)
+        if not differing:
+            return Finding(cell, system, Change.NONE)
+        base, system, difference = differing[0]
+        return Finding(cell, system, _overall(differing), None, base, difference)
+
+
+def _defaults(traced: TracedProtocol) -> str:
+    return "/".join(str(spec.default) for spec in traced.protocol.constants.values())
+
+
+def _kept(system: System, answer: Exploration) -> frozenset[tuple[str, str]]:
+    """The pairs (property, fairness) that hold; none where there is none, or the graph is large."""
+    protocol = system.traced.protocol
+    if not protocol.liveness or answer.distinct > LIVE_STATES:
+        return frozenset()
+    answers = check_liveness(system)
+    return frozenset((each.spec.name, each.fairness) for each in answers if each.verdict is Verdict.HOLDS)
+
+
+def _lost(base: Base, system: System) -> tuple[str, Sequence[Step]] | None:
+    """A liveness property that the model keeps and the mutant does not, with its lasso once around."""
+    for name, fairness in sorted(base.live):
+        (answer,) = check_liveness(system, (fairness,), (name,), Limits())
+        if answer.lasso is not None:
+            return f"{name} under {fairness}", answer.lasso.path
+    return None
+
+
+def _overall(differing: Sequence[tuple[Base, System, Difference]]) -> Change:
+    return Change.of(*(difference for _, _, difference in differing))
+
+
+def _killed(violated: str, rung: str, path: Sequence[Step] | None, start: float) -> Cell:
+    length = None if path is None else len(path)
+    # A witness that is never met has no run that shows it.
+    detail = f"{violated} at {rung}" if path is not None else f"{violated} never happens at {rung}"
+    return Cell(Outcome.KILLED, detail, length, time.perf_counter() - start)
+
+
+def _unknown(reason: str, start: float) -> Cell:
+    return Cell(Outcome.UNKNOWN, reason, seconds=time.perf_counter() - start)
+
+
+def confirmed(system: System, found: Exploration) -> tuple[Step, ...]:
+    """The path of a counterexample, once the reference has run it: it ends in the first state that breaks the promise.
+
+    Raises ProtocolError where the reference does not confirm it. For a shifted bound the reference reads the terms as
+    they stand; the search read them grounded and compiled.
+    """
+    assert found.path is not None
+    reference = Reference(system)
+    state = system.initial
+    for number, step in enumerate(found.path, 1):
+        if set(found.query.invariants) & set(reference.broken(state)):
+            raise ProtocolError(f"{found.violated}: the reference finds a promise broken before step {number}")
+        after = reference.step(state, step.instance.action, step.instance.params)
+        if after != step.state:
+            raise ProtocolError(f"{found.violated}: the reference takes step {number}, {step.instance}, otherwise")
+        state = after
+    if found.violated not in reference.broken(state):
+        raise ProtocolError(f"the reference does not find {found.violated} broken after {len(found.path)} steps")
+    return tuple(found.path)
+
+
+OnMutant = Callable[[Mutant], OnProgress]
+"""Told of a mutant before it is judged; gives what the progress of its searches is told to."""

@@ -1,0 +1,173 @@
+"""The matrix: a row for each mutant, a cell for each judge, and what follows from a row.
+
+Rows are of two kinds, mutants of a model and of an implementation; both have the same columns. What makes the rows of
+a kind gives ``Row`` objects and need know nothing of the table or of the command line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ...model.explore.compare import Change
+from .arguments import Argument
+
+COLUMNS = ("explorer", "proof", "hypothesis", "replay")
+"""The judges, in the order of the table."""
+
+
+class Kind(Enum):
+    """What a mutant is a mutant of."""
+
+    MODEL = "model"
+    IMPLEMENTATION = "implementation"
+
+
+class Outcome(Enum):
+    """What one judge says of one mutant."""
+
+    KILLED = "killed"
+    SURVIVED = "survived"
+    EQUIVALENT = "equivalent"
+    """There is nothing that this judge could see."""
+    UNKNOWN = "unknown"
+    """A budget ran out."""
+    NONE = "none"
+    """There is no such judge for this mutant."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A judge's answer. ``length``: steps of the minimal trace, where a trace is what kills. ``detail``: one line."""
+
+    outcome: Outcome
+    detail: str = ""
+    length: int | None = None
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, object]:
+        """As a JSON object."""
+        return {
+            "outcome": self.outcome.value,
+            "length": self.length,
+            "detail": self.detail,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+NO_JUDGE = Cell(Outcome.NONE)
+
+
+class Verdict(Enum):
+    """What becomes of a mutant."""
+
+    KILLED = "killed"
+    EQUIVALENT = "equivalent"
+    """It has the same runs, or the same but for steps that change nothing, and an argument says why."""
+    HARMLESS = "harmless"
+    """It has other runs, which trace replay tells apart; no promise breaks in them, and an argument says why."""
+    FAILED = "failed"
+    """Nobody kills it and nothing argues for it, or what is argued is not so."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One mutant. ``change``: how its steps differ from the model's where nothing kills it; None where not compared.
+
+    ``faults``: what is wrong with the argument, or with a judge, each in a line.
+    """
+
+    name: str
+    kind: Kind
+    of: str
+    cells: Mapping[str, Cell]
+    change: Change | None = None
+    argument: Argument | None = None
+    faults: tuple[str, ...] = ()
+
+    def cell(self, column: str) -> Cell:
+        """The answer of a judge."""
+        return self.cells.get(column, NO_JUDGE)
+
+    @property
+    def killed(self) -> bool:
+        """Whether a judge of promises kills it, or for an implementation any judge at all.
+
+        That the model refuses a run of a mutant (trace replay) does not say that the run is wrong.
+        """
+        judges = COLUMNS if self.kind is Kind.IMPLEMENTATION else ("explorer", "proof", "hypothesis")
+        return any(self.cell(column).outcome is Outcome.KILLED for column in judges)
+
+    @property
+    def complaints(self) -> tuple[str, ...]:
+        """Why the row fails; empty where it does not."""
+        found = list(self.faults)
+        if self.killed and self.argument is not None:
+            found.append(f"it is claimed to be harmless ({self.argument.change.name}), and yet it is killed")
+        elif not self.killed and self.argument is None:
+            found.append("nobody kills it, and nothing argues that it is equivalent")
+        if not self.killed and self.argument is not None and self.argument.change is not self.change:
+            is_so = "not compared" if self.change is None else self.change.value
+            found.append(f"the argument is for {self.argument.change.value}; it has {is_so}")
+        return tuple(found)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What follows from the cells and the argument."""
+        if any(self.cell(column).outcome is Outcome.UNKNOWN for column in COLUMNS) and not self.killed:
+            return Verdict.UNKNOWN
+        if self.complaints:
+            return Verdict.FAILED
+        if self.killed:
+            return Verdict.KILLED
+        return Verdict.EQUIVALENT if self.change in (Change.NONE, Change.STUTTERS) else Verdict.HARMLESS
+
+    def to_json(self) -> dict[str, object]:
+        """As a JSON object."""
+        return {
+            "name": self.name,
+            "kind": self.kind.value,
+            "of": self.of,
+            "verdict": self.verdict.value,
+            **{column: self.cell(column).to_json() for column in COLUMNS},
+            "change": None if self.change is None else self.change.name.lower(),
+            "argument": None if self.argument is None else self.argument.text,
+            "complaints": list(self.complaints),
+        }
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All rows. ``complaints`` are about no row: an argument for a mutant that is not there."""
+
+    rows: tuple[Row, ...]
+    complaints: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def of(cls, rows: Iterable[Row], complaints: Sequence[str] = ()) -> Matrix:
+        """The matrix of these rows."""
+        return cls(tuple(rows), tuple(complaints))
+
+    @property
+    def counts(self) -> Counter[Verdict]:
+        """How many rows there are of each verdict."""
+        return Counter(row.verdict for row in self.rows)
+
+    @property
+    def exit_code(self) -> int:
+        """0: every mutant is killed, or equivalent or harmless with an argument; 1: one is not; 3: a budget ran out."""
+        if self.complaints or self.counts[Verdict.FAILED]:
+            return 1
+        return 3 if self.counts[Verdict.UNKNOWN] else 0
+
+    def to_json(self) -> dict[str, object]:
+        """The object that ``fencepost mutants --json`` prints."""
+        return {
+            "verdict": {0: "holds", 1: "violated", 3: "unknown"}[self.exit_code],
+            "counts": {verdict.value: self.counts[verdict] for verdict in Verdict},
+            "complaints": list(self.complaints),
+            "rows": [row.to_json() for row in self.rows],
+        }

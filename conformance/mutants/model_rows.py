@@ -1,0 +1,69 @@
+"""The rows of a model's mutants: judged by explorer, proof and trace replay, and held against the arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ...model.core.ground import ground
+from ...model.core.mutants import Mutant, mutants
+from ...model.core.protocol import TracedProtocol
+from ...model.explore import Limits, Query, Verdict
+from ...model.explore.batch import search_batch
+from ...model.explore.compare import Change, compare
+from . import trace_replay
+from .arguments import Argument, Arguments
+from .explorer import Explorer, OnMutant, constants_of
+from .matrix import Kind, Outcome, Row
+from .proofs import NoProof, Prover
+
+
+def model_rows(
+    explorer: Explorer,
+    which: Iterable[Mutant],
+    arguments: Arguments,
+    prover: Prover | None = None,
+    on_mutant: OnMutant | None = None,
+) -> Iterator[Row]:
+    """A row for each of these mutants, in their order, as each is judged."""
+    proof = prover or NoProof()
+    traced = explorer.traced
+    of = f"{traced.protocol.name} {traced.variant.name}"
+    for mutant in which:
+        told = None if on_mutant is None else on_mutant(mutant)
+        finding = explorer.judge(mutant, told)
+        argument = arguments.get(mutant.name)
+        cells = {"explorer": finding.cell, "proof": proof.judge(mutant)}
+        faults: list[str] = []
+        if finding.cell.outcome is not Outcome.UNKNOWN:
+            cells["replay"], found = trace_replay.judge(mutant, finding)
+            faults += found
+            if cells["replay"].outcome is Outcome.SURVIVED:
+                faults.append(f"trace replay does not tell it apart: {cells['replay'].detail}")
+            if argument is not None and argument.beside:
+                faults += _not_beside(explorer, mutant, argument)
+        survived = finding.cell.outcome is Outcome.SURVIVED
+        yield Row(mutant.name, Kind.MODEL, of, cells, finding.change if survived else None, argument, tuple(faults))
+
+
+def unknown_names(traced: TracedProtocol, arguments: Arguments) -> list[str]:
+    """Arguments for mutants that are not there, each in a line."""
+    known = {mutant.name for mutant in mutants(traced)}
+    return [f"there is an argument for {name!r}, which is no mutant" for name in arguments if name not in known]
+
+
+def _not_beside(explorer: Explorer, mutant: Mutant, argument: Argument) -> list[str]:
+    """Whether the guards that are said to say as much do: without them the mutant must make a difference.
+
+    At one rung that is enough. Where the guards are dropped the model breaks; its states up to there are compared.
+    """
+    guards = [f"{mutant.action}.{name}" for name in argument.beside]
+    less, changed = (traced.drop(*guards) for traced in (explorer.traced, mutant.traced))
+    for rung in explorer.rungs:
+        constants = constants_of(explorer.traced, rung)
+        query = Query.of(ground(less, constants), ("type_ok",), limits=Limits(explorer.limits.max_states))
+        search = search_batch(query)
+        if search.answer.verdict is Verdict.UNKNOWN:
+            break
+        if compare(search, ground(changed, constants), mutant.action).change is not Change.NONE:
+            return []
+    return [f"without {', '.join(guards)} it has the same steps too, so those are not the reason"]

@@ -1,0 +1,81 @@
+"""The matrix in the terminal: one line a mutant, then what fails, then the counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from .matrix import COLUMNS, Cell, Matrix, Outcome, Row, Verdict
+
+_STYLES = {
+    Verdict.KILLED: "green",
+    Verdict.EQUIVALENT: "green",
+    Verdict.HARMLESS: "cyan",
+    Verdict.FAILED: "bold red",
+    Verdict.UNKNOWN: "bold yellow",
+}
+_DASH = {Outcome.NONE: "-", Outcome.EQUIVALENT: "="}
+
+
+def told(cell: Cell) -> str:
+    """A cell in a word or two: ``killed 12``, ``survived``, ``=`` where there is nothing to see, ``-`` for no judge."""
+    word = _DASH.get(cell.outcome, cell.outcome.value)
+    return word if cell.length is None else f"{word} {cell.length}"
+
+
+def why(row: Row) -> str:
+    """What the line says at its end: what breaks, or the argument."""
+    if row.argument is not None:
+        return row.argument.text
+    killer = next((row.cell(c) for c in COLUMNS if row.cell(c).outcome is Outcome.KILLED), None)
+    return killer.detail if killer is not None else row.cell("explorer").detail
+
+
+def matrix_table(rows: Sequence[Row]) -> Table:
+    """Mutant, verdict, the judges, seconds, what breaks or why not. What fails has a ``!`` before its name."""
+    used = [c for c in COLUMNS if any(row.cell(c).outcome is not Outcome.NONE for row in rows)]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("mutant", overflow="fold", min_width=24)
+    table.add_column("verdict", no_wrap=True)
+    for column in used:
+        table.add_column(column, no_wrap=True)
+    table.add_column("seconds", justify="right", no_wrap=True)
+    table.add_column("what breaks, or why not", overflow="fold", min_width=20)
+    of = None
+    for row in rows:
+        if row.of != of:
+            of = row.of
+            table.add_section()
+            table.add_row(Text(of, style="bold"))
+        mark = "! " if row.verdict in (Verdict.FAILED, Verdict.UNKNOWN) else ""
+        seconds = sum(row.cell(column).seconds for column in COLUMNS)
+        table.add_row(
+            Text(mark + row.name),
+            Text(row.verdict.value, style=_STYLES[row.verdict]),
+            *(Text(told(row.cell(column))) for column in used),
+            f"{seconds:.2f}",
+            Text(why(row)),
+        )
+    return table
+
+
+def summary(matrix: Matrix) -> str:
+    """``105 mutants: 61 killed, 30 equivalent, 14 harmless``."""
+    counts = matrix.counts
+    parts = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
+    return f"{len(matrix.rows)} mutants: {parts}"
+
+
+def print_matrix(matrix: Matrix, console: Console) -> None:
+    """The table, what fails and why, and the counts."""
+    console.print(matrix_table(matrix.rows))
+    for row in matrix.rows:
+        for complaint in row.complaints:
+            console.print(Text(f"! {row.name}: {complaint}"))
+    for complaint in matrix.complaints:
+        console.print(Text(f"! {complaint}"))
+    console.print(Text(summary(matrix)))
