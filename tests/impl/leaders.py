@@ -6,6 +6,7 @@ It replicates nothing: a test says who leads in which epoch, what each log holds
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from fencepost.impl.consumer import Consumer, ConsumerConfig, ConsumerRecord
 from fencepost.impl.files import SimulatedFiles
@@ -43,20 +44,28 @@ class Leader:
     def __init__(self, network: SimulatedNetwork, address: int, *, segment_bytes: int = 4096) -> None:
         self.network = network
         self.address = address
-        directory = open_directory(SimulatedFiles(), LogConfig(segment_bytes=segment_bytes))
-        self.log: Log = directory.log(*TP)
-        self.groups = GroupCoordinator(directory.log(OFFSETS_TOPIC, 0), network.clock, known=lambda tp: tp == TP)
+        self.directory = open_directory(SimulatedFiles(), LogConfig(segment_bytes=segment_bytes))
+        self.log: Log = self.directory.log(*TP)
+        self.groups = self.coordinate()
         self.epoch: int | None = None
         self.hw = 0
         self.metadata = MetadataResponse(ErrorCode.NONE)
         self.refuse: ErrorCode | None = None
         """Answer every fetch so."""
+        self.mended = True
+        """Whether a fetch that names an epoch which the log lacks is refused, and a replaced leader refuses."""
         self.damage = False
         """Flip a bit in what is fetched."""
         self.asked: list[Request] = []
         network.attach(self)
 
     # -- what a test does -------------------------------------------------------------------------------------------
+
+    def coordinate(self, **settings: Any) -> GroupCoordinator:
+        """Keep the groups' offsets by a coordinator of these settings."""
+        log = self.directory.log(OFFSETS_TOPIC, 0)
+        self.groups = GroupCoordinator(log, self.network.clock, known=lambda tp: tp == TP, **settings)
+        return self.groups
 
     def lead(self, epoch: int) -> None:
         """Become the leader."""
@@ -114,12 +123,13 @@ class Leader:
             return FetchResponse(self.refuse)
         if self.epoch is None:
             return FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if max(request.current_leader_epoch, request.last_fetched_epoch) > self.epoch:
+        named = request.current_leader_epoch if self.mended else NO_EPOCH
+        if max(named, request.last_fetched_epoch) > self.epoch:
             return FetchResponse(ErrorCode.UNKNOWN_LEADER_EPOCH, leader_epoch=self.epoch)
         offset, epoch = request.fetch_offset, request.last_fetched_epoch
         if epoch != NO_EPOCH:
             found, end = self.log.end_offset_for(epoch)
-            if end < offset or found != epoch:
+            if end < offset or (self.mended and found != epoch):
                 return FetchResponse(ErrorCode.LOG_TRUNCATION, leader_epoch=self.epoch)
         if not self.log.log_start <= offset <= self.log.end:
             return FetchResponse(ErrorCode.OFFSET_OUT_OF_RANGE, leader_epoch=self.epoch)
@@ -133,7 +143,7 @@ class Leader:
         """OffsetsForLeaderEpoch, where -1 for the current epoch skips the check."""
         if self.epoch is None:
             return OffsetsForLeaderEpochResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if request.current_leader_epoch > self.epoch:
+        if self.mended and request.current_leader_epoch > self.epoch:
             return OffsetsForLeaderEpochResponse(ErrorCode.UNKNOWN_LEADER_EPOCH, answering_epoch=self.epoch)
         epoch, end = self.log.end_offset_for(request.leader_epoch)
         return OffsetsForLeaderEpochResponse(ErrorCode.NONE, epoch, end, self.epoch)
