@@ -8,7 +8,7 @@ changes, which decides what a lost message leaves behind. ``bindings/`` holds on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias
@@ -77,6 +77,10 @@ Rule: TypeAlias = Answer | Callable[[Sight], Answer]
 """An answer, or what it depends on."""
 
 
+Who: TypeAlias = str | Callable[[Sight], int] | None
+"""A side of an exchange: the parameter that holds the replica, or what finds it; None: the controller or a client."""
+
+
 class Effect(Enum):
     """Whose state an exchange changes."""
 
@@ -87,17 +91,16 @@ class Effect(Enum):
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request and its response. ``asker`` and ``asked`` name parameters that hold a replica; None is the controller
-    or a client."""
+    """A request and its response, and whose state it changes."""
 
-    asker: str | None
-    asked: str | None
+    asker: Who
+    asked: Who
     effect: Effect
 
-    @property
-    def replicas(self) -> tuple[str, ...]:
-        """The parameters of the replicas that must be reachable."""
-        return tuple(name for name in (self.asker, self.asked) if name is not None)
+    def replicas(self, sight: Sight) -> frozenset[int]:
+        """The replicas that must be reachable."""
+        sides = (self.asker, self.asked)
+        return frozenset(sight[who] if isinstance(who, str) else who(sight) for who in sides if who is not None)
 
 
 def _nobody(_sight: Sight) -> Iterable[int]:
@@ -113,7 +116,8 @@ class ActionBinding:
     ``consults``: replicas besides those of the exchange that a node has to hear from before it can do this; while one
     of them is isolated nothing is promised, and the action is not drawn where it is enabled.
     ``tells``: the same for the refusal: replicas that a node has to hear from to know that it may not.
-    ``stores``: the parameter of the replica that writes its log.
+    ``stores``: the parameter of the replica that writes its log; ``always``: whenever the action happens, so that it
+    cannot happen while the disk is full (a truncation may have nothing to cut).
     ``offline``: how it answers while the replica of a parameter is marked offline.
     ``distinct``: pairs of parameters with which the action makes no sense if both are one replica.
     ``poll``: actions with the same name here are answers to one question with the same parameters; where one of them
@@ -125,6 +129,7 @@ class ActionBinding:
     consults: Callable[[Sight], Iterable[int]] = _nobody
     tells: Callable[[Sight], Iterable[int]] = _nobody
     stores: str | None = None
+    always: bool = True
     offline: Mapping[str, Answer] = field(default_factory=dict)
     distinct: tuple[tuple[str, str], ...] = ()
     poll: str | None = None
@@ -148,10 +153,22 @@ class Binding:
         One code of any of them; no error only where nobody asks, or where there is nothing to do and no more to it.
         """
         rules = [self.actions[action].guards[name] for name in refusing]
-        answers = [rule if isinstance(rule, Answer) else rule(sight) for rule in rules]
-        for each in answers:
-            if not each.drawn:
-                return each
-        errors = frozenset(code for each in answers for code in each.errors if code is not None)
-        silent = any(each.unasked for each in answers) or all(None in each.errors for each in answers)
-        return Answer(errors | {None} if silent else errors)
+        return _together([rule if isinstance(rule, Answer) else rule(sight) for rule in rules])
+
+    def fixed_answer(self, action: str, refusing: Iterable[str]) -> Answer | None:
+        """The same answer where it depends on the guards alone; else None."""
+        rules = [self.actions[action].guards[name] for name in refusing]
+        answers = [rule for rule in rules if isinstance(rule, Answer)]
+        blocked = next((each for each in answers if not each.drawn), None)
+        return blocked or (_together(answers) if len(answers) == len(rules) else None)
+
+
+def _together(answers: Sequence[Answer]) -> Answer:
+    """The one answer where several guards refuse."""
+    for each in answers:
+        if not each.drawn:
+            return each
+    errors = frozenset(code for each in answers for code in each.errors if code is not None)
+    idle = any(each.unasked for each in answers)
+    silent = idle or all(None in each.errors for each in answers)
+    return Answer(errors | {None} if silent else errors, unasked=idle)

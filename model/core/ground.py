@@ -36,7 +36,7 @@ class Cell:
     high: int
     initial: int
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The cell's name in traces and reports: ``leo[1]``, ``record_epoch[0][2]``."""
         return self.variable.name + "".join(f"[{i}]" for i in self.index)

@@ -107,6 +107,7 @@ FENCING: Final = Binding(
             },
             Exchange("follower", "leader", Effect.ASKER),
             stores="follower",
+            always=False,
         ),
         "leader_write": ActionBinding(
             {"presumes_leadership": error(NOT_LEADER), "record_available": _BOUND, "log_not_full": _BOUND},
@@ -162,6 +163,7 @@ FENCING: Final = Binding(
             {"presumes_leadership": error(NOT_LEADER), "follows_leader": _follows_another, "diverges": NOTHING},
             Exchange("follower", "leader", Effect.ASKER),
             stores="follower",
+            always=False,
             distinct=_PAIR,
         ),
         "restart": ActionBinding(

@@ -36,7 +36,8 @@ FENCED: Final = "FENCED_REPLICA"
 _BOUND = environment("a bound of the model")
 _NO_ELECTION = environment("there was no such election")
 _ELSEWHERE = environment("the consumer's metadata names another leader")
-_OTHER_ANSWER = unasked()
+_OTHER_ANSWER = environment("another answer to the same poll is the right one")
+_NOT_THE_ANSWER = unasked()
 """Another answer to the same poll is the right one, or none is."""
 
 _PENDING = {
@@ -72,7 +73,7 @@ def _asks(rest: Mapping[str, Rule]) -> dict[str, Rule]:
         "outcome_pending": _still_pending,
         "asks_leader": _ELSEWHERE,
         "presumes_leadership": error(NOT_LEADER),
-        "epoch_known": unasked("UNKNOWN_LEADER_EPOCH"),
+        "epoch_known": _OTHER_ANSWER,
         **rest,
     }
 
@@ -89,7 +90,12 @@ TRUNCATION: Final = Binding(
         "elect_uncleanly": ActionBinding(
             {"epoch_available": _BOUND, "lacks_committed": environment("the election would be clean")}
         ),
-        "become_follower": ActionBinding({"leader_elected": _NO_ELECTION, "epoch_newer": error(FENCED)}),
+        "become_follower": ActionBinding(
+            {"leader_elected": _NO_ELECTION, "epoch_newer": error(FENCED)},
+            Exchange("follower", _current_leader, Effect.ASKER),
+            stores="follower",
+            always=False,
+        ),
         "leader_write": ActionBinding(
             {"presumes_leadership": error(NOT_LEADER), "record_available": _BOUND, "log_not_full": _BOUND},
             Exchange(None, "leader", Effect.ASKED),
@@ -97,6 +103,7 @@ TRUNCATION: Final = Binding(
         ),
         "follower_fetch": ActionBinding(
             {"epoch_not_fenced": _fetches_in_old_epoch, "record_available": _no_record},
+            Exchange("follower", _current_leader, Effect.ASKER),
             stores="follower",
         ),
         "leader_inc_high_watermark": ActionBinding(
@@ -106,12 +113,14 @@ TRUNCATION: Final = Binding(
         "consumer_fetch": ActionBinding(
             _asks({"not_truncated": _OTHER_ANSWER, "below_high_watermark": NOTHING}), _TO_LEADER, poll=_POLL
         ),
-        "answer_unknown_leader_epoch": ActionBinding(_asks({"epoch_unknown": _OTHER_ANSWER}), _TO_LEADER, poll=_POLL),
-        "answer_log_truncation": ActionBinding(_asks({"truncated": _OTHER_ANSWER}), _TO_LEADER, poll=_POLL),
+        "answer_unknown_leader_epoch": ActionBinding(_asks({"epoch_unknown": _NOT_THE_ANSWER}), _TO_LEADER, poll=_POLL),
+        "answer_log_truncation": ActionBinding(_asks({"truncated": _NOT_THE_ANSWER}), _TO_LEADER, poll=_POLL),
         "answer_out_of_range": ActionBinding(
-            _asks({"not_truncated": _OTHER_ANSWER, "beyond_leo": _OTHER_ANSWER}), _TO_LEADER, poll=_POLL
+            _asks({"not_truncated": _OTHER_ANSWER, "beyond_leo": _NOT_THE_ANSWER}), _TO_LEADER, poll=_POLL
         ),
-        "find_divergence": ActionBinding(_asks({}), _TO_LEADER, poll=_POLL),
+        "find_divergence": ActionBinding(
+            _asks({"epoch_known": unasked("UNKNOWN_LEADER_EPOCH")}), _TO_LEADER, poll=_POLL
+        ),
         "reset_to_divergence": ActionBinding(
             {"divergence_found": unasked("LOG_TRUNCATION"), "offset_reported": environment("there is always one")}
         ),

@@ -1,0 +1,130 @@
+"""Where an implementation and the model part: what happened last, and how the two differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from ...model.core.ground import State
+from ...model.interpret.explain import Refusal
+from ...traces.diagnose import value_words
+from ...traces.format import Value, value_json
+from ...traces.story import Json
+from .expect import Expectation, Try
+from .space import Call
+
+
+class Sort(Enum):
+    """How the two can differ."""
+
+    REFUSED = "the implementation did what the model refuses"
+    MISSING = "the implementation did not do what the model does"
+    ERROR = "the implementation answered with the wrong error code"
+    CHANGED = "the implementation changed its state where nothing may change"
+    CELLS = "the implementation's state differs from the model's"
+    PROMISE = "a promise of the protocol is broken, in the model as in the implementation"
+    UNKNOWN = "the adapter reported what the model has no word for"
+    RAISED = "the implementation, or its adapter, raised an exception"
+
+
+@dataclass(frozen=True)
+class CellDifference:
+    """A cell that the two have otherwise."""
+
+    cell: str
+    model: object
+    implementation: object
+
+    def __str__(self) -> str:
+        return f"{self.cell} is {_words(self.model)} in the model, {_words(self.implementation)} in the implementation"
+
+    def to_json(self) -> dict[str, Json]:
+        """As a JSON object."""
+        return {"cell": self.cell, "model": _json(self.model), "implementation": _json(self.implementation)}
+
+
+def _words(value: object) -> str:
+    return value_words(value) if value is None or isinstance(value, int | tuple) else repr(value)
+
+
+def _json(value: object) -> Json:
+    return value_json(value) if value is None or isinstance(value, int | tuple) else repr(value)
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """One disagreement. ``asked`` is what the harness asked for last, ``detail`` says in a sentence what came of it.
+
+    ``refusal``: the model's guard that refuses what was asked, or what the implementation did instead, with its
+    operands. ``cells``: the cells that differ, in the model's order; the first is the first differing observable.
+    """
+
+    sort: Sort
+    asked: Try
+    detail: str
+    refusal: Refusal | None = None
+    cells: tuple[CellDifference, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """Everything that matters, in one or two sentences."""
+        return f"{self.asked}: {self.detail}"
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What differs, a line each: the guard, then the cells."""
+        guard = () if self.refusal is None else (f"the model's guard: {self.refusal}",)
+        return (*guard, *(str(each) for each in self.cells))
+
+    def to_json(self) -> dict[str, Json]:
+        """As a JSON object."""
+        guard: dict[str, Json] | None = None
+        if self.refusal is not None:
+            guard = {
+                "action": self.refusal.action,
+                "params": dict(self.refusal.params),
+                "guard": self.refusal.guard,
+                "condition": self.refusal.condition,
+                "operands": dict(self.refusal.operands),
+            }
+        return {
+            "kind": self.sort.name.lower(),
+            "asked": self.asked.to_json(),
+            "detail": self.detail,
+            "refusal": guard,
+            "cells": [each.to_json() for each in self.cells],
+        }
+
+
+@dataclass(frozen=True)
+class Done:
+    """One try that was carried out, for the trace: what was asked, what happened, and what was seen after it.
+
+    ``run``: each model step with the state after it. ``refused``: the step after these that the model refuses, if that
+    is how the two part. ``observed`` holds what the adapter showed, None where it did not come to that.
+    """
+
+    asked: Try
+    run: tuple[tuple[Call, State], ...]
+    error: str | None
+    observed: Mapping[str, Value] | None
+    refused: Call | None = None
+
+
+def error_words(error: str | None) -> str:
+    """``no error`` or the code."""
+    return error or "no error"
+
+
+def expected_words(expected: Expectation) -> str:
+    """What should have come of a try."""
+    codes = " or ".join(sorted(error_words(each) for each in expected.errors))
+    because = f", as {expected.why}" if expected.why else ""
+    match expected.happens:
+        case True:
+            return f"it happens ({codes}){because}"
+        case False:
+            return f"it does not happen ({codes}){because}"
+        case None:
+            return f"it happens whole or not at all ({codes}){because}"

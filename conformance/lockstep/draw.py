@@ -1,0 +1,225 @@
+"""What to try next: steps that the model allows, steps that it refuses, and faults, the seldom met ones first.
+
+Every choice is made from one number of a ``Source``: Hypothesis's, which shrinks it towards 0, or a seeded generator's,
+for long runs. Number 0 is the first step that the model allows, so that what is left after shrinking is plain.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Collection
+from itertools import accumulate
+from typing import Final, Protocol, TypeAlias
+
+from ...model.core.ground import State
+from .coverage import Coverage
+from .expect import Standing, Try, askable, expectation
+from .faults import EVENTS, MODIFIERS, OF_A_REPLICA, STORAGE, Fault, Kind
+from .machine import Machine
+from .space import Call, Node, Space
+
+BITS: Final = 24
+"""Of the number of one choice. Of a wider range Hypothesis draws small numbers far more often than others."""
+
+_LOW: Final = 14
+_ENABLED: Final = 640
+_REFUSED: Final = 880
+"""Of 1024 choices so many are enabled steps; from there on up to this, refused ones; the rest are faults."""
+_WITHOUT_FAULTS: Final = 750
+"""The same share of enabled steps where no faults are drawn."""
+_JUMPS: Final = (1, 500, 10_000, 60_000, 86_400_000)
+"""Milliseconds of a clock jump: within a fetch, around Kafka's 500 ms, its 10 and 30 second lags, a day."""
+
+
+Weighed: TypeAlias = tuple[list[Call], list[int]]
+"""Instances of actions, and the running sums of their weights."""
+
+
+class Source(Protocol):
+    """Where choices come from."""
+
+    def number(self) -> int:
+        """The next number of ``BITS`` bits."""
+
+
+class SeededSource:
+    """Choices of a seeded generator."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)  # noqa: S311 - nothing secret
+
+    def number(self) -> int:
+        """The next number."""
+        return self._chance.getrandbits(BITS)
+
+
+class DrawnSource:
+    """Choices that ``draw`` makes: Hypothesis's."""
+
+    def __init__(self, draw: Callable[[], int]) -> None:
+        self._draw = draw
+
+    def number(self) -> int:
+        """The next number."""
+        return self._draw()
+
+
+class Chooser:
+    """Chooses tries by what ``coverage`` had met when the round began. ``faults`` are the kinds to draw from."""
+
+    def __init__(self, space: Space, coverage: Coverage, faults: Collection[Kind]) -> None:
+        self.space = space
+        restarts = space.binding.restart in space.params
+        kinds = [kind for kind in Kind if kind in faults and (kind is not Kind.CRASH or restarts)]
+        self.modifiers = [kind for kind in kinds if kind in MODIFIERS]
+        self.events = [kind for kind in kinds if kind in EVENTS]
+        self.replicas = range(space.system.constants.get("replicas", 0))
+        self._visits = dict(coverage.visits)
+        self._met = dict(coverage.met)
+        self._weights = _action_weights(coverage)
+        self._allowed: dict[State, Weighed] = {}
+        self._forbidden: dict[State, Weighed] = {}
+
+    def next(self, machine: Machine, source: Source) -> Try | None:
+        """The next try; None where nothing at all can be tried."""
+        number = source.number()
+        high, low = number >> _LOW, number & ((1 << _LOW) - 1)
+        faulty = bool(self.modifiers or self.events)
+        node, standing = machine.node, machine.standing
+        if high < (_ENABLED if faulty else _WITHOUT_FAULTS):
+            first, then = self._enabled, self._refused
+        elif high < _REFUSED or not faulty:
+            first, then = self._refused, self._enabled
+        else:
+            chosen = self._fault(node, standing, high, low)
+            if chosen is not None:
+                return chosen
+            first, then = self._enabled, self._refused
+        chosen = first(node, standing, low)
+        if chosen is None:
+            chosen = then(node, standing, low)
+        return self._event(standing, low) if chosen is None else chosen
+
+    def stuck(self, node: Node) -> bool:
+        """Whether no step but a crash leads anywhere from here: a bounded model has come to its end."""
+        return all(node.after[call] == node.state for call in self._weighed(node)[0])
+
+    def _enabled(self, node: Node, standing: Standing, low: int) -> Try | None:
+        call = self._call(node, low)
+        if call is None or standing.clear:
+            return None if call is None else Try(call)
+        asked = Try(call)
+        if expectation(self.space, node, asked, standing) is not None:
+            return asked
+        return next(
+            (Try(each) for each in self._weighed(node)[0] if expectation(self.space, node, Try(each), standing)), None
+        )
+
+    def _call(self, node: Node, low: int) -> Call | None:
+        calls, sums = self._weighed(node)
+        return calls[bisect_right(sums, low * sums[-1] >> _LOW)] if calls else None
+
+    def _weighed(self, node: Node) -> Weighed:
+        """The steps that are enabled, and the sums of their weights: seldom tried actions, seldom met states."""
+        found = self._allowed.get(node.state)
+        if found is None:
+            restart, weights, visits = self.space.binding.restart, self._weights, self._visits
+            calls = [call for call in node.after if call[0] != restart]
+            # An action with many parameters is no likelier than one with few.
+            alike = Counter(call[0] for call in calls)
+            each = (
+                1 + 400 * weights[call[0]] // ((1 + visits.get(node.after[call], 0)) * alike[call[0]]) for call in calls
+            )
+            found = self._allowed[node.state] = (calls, list(accumulate(each)))
+        return found
+
+    def _refused(self, node: Node, standing: Standing, low: int) -> Try | None:
+        """A step that can be asked for and is refused."""
+        calls, sums = self._denied(node)
+        if not calls:
+            return None
+        start = bisect_right(sums, low * sums[-1] >> _LOW)
+        if standing.clear:
+            return Try(calls[start])
+        rotated = (Try(call) for call in (*calls[start:], *calls[:start]))
+        return next((each for each in rotated if expectation(self.space, node, each, standing) is not None), None)
+
+    def _denied(self, node: Node) -> Weighed:
+        """The steps that can be asked for and are refused, and the sums of their weights: seldom met guards."""
+        found = self._forbidden.get(node.state)
+        if found is None:
+            space, pairs, calls = self.space, [], []
+            for call in space.tries:
+                if call not in node.after:
+                    guards, answer = space.refused(node, call)
+                    if answer.drawn and askable(space, node, call):
+                        calls.append(call)
+                        pairs.append((call[0], guards[0]))
+            alike = Counter(pairs)
+            each = (1 + 40_000 // ((1 + self._met.get(pair, 0)) * alike[pair]) for pair in pairs)
+            found = self._forbidden[node.state] = (calls, list(accumulate(each)))
+        return found
+
+    def _fault(self, node: Node, standing: Standing, high: int, low: int) -> Try | None:
+        """A step with a fault, or a fault alone."""
+        if high & 1 or not self.modifiers:
+            return self._event(standing, low) or self._modified(node, standing, high, low)
+        return self._modified(node, standing, high, low) or self._event(standing, low)
+
+    def _modified(self, node: Node, standing: Standing, high: int, low: int) -> Try | None:
+        asked = self._refused(node, standing, low) if high & 14 == 14 else self._enabled(node, standing, low)
+        if asked is None or asked.call is None or not self.modifiers:
+            return None
+        action = self.space.binding.actions[asked.call[0]]
+        kinds = [
+            kind
+            for kind in self.modifiers
+            if (action.stores is not None if kind in STORAGE else action.exchange is not None)
+        ]
+        if not kinds:
+            return None
+        start = (high >> 1) + low
+        for number in range(len(kinds)):
+            modified = Try(asked.call, Fault(kinds[(start + number) % len(kinds)]))
+            if expectation(self.space, node, modified, standing) is not None:
+                return modified
+        return None
+
+    def _event(self, standing: Standing, low: int) -> Try | None:
+        found: list[Fault] = []
+        for kind in self.events:
+            if kind is Kind.DELIVER_LATE:
+                found += [Fault(kind)] * min(standing.late, 2)
+            elif kind is Kind.CLOCK_JUMP:
+                found.append(Fault(kind, millis=_JUMPS[low % len(_JUMPS)]))
+            elif kind in OF_A_REPLICA:
+                found += [Fault(kind, replica, self._seed(kind, low)) for replica in self._fitting(kind, standing)]
+        return Try(None, found[low % len(found)]) if found else None
+
+    def _fitting(self, kind: Kind, standing: Standing) -> list[int]:
+        """The replicas to which an event of this kind can happen. Faults end sooner than they begin."""
+        match kind:
+            case Kind.HEAL:
+                return sorted(standing.isolated) * 2
+            case Kind.MARK_ONLINE:
+                return sorted(standing.offline) * 2
+            case Kind.ISOLATE:
+                # With one replica cut off the others go on; with more, hardly anything is left to try.
+                return [] if standing.isolated else list(self.replicas)
+            case Kind.MARK_OFFLINE:
+                return [] if standing.offline else list(self.replicas)
+            case _:
+                return list(self.replicas)
+
+    @staticmethod
+    def _seed(kind: Kind, low: int) -> int:
+        return low >> 4 if kind is Kind.CRASH else 0
+
+
+def _action_weights(coverage: Coverage) -> dict[str, int]:
+    """From 1 to 8: actions that were seldom enabled so far are tried the more eagerly."""
+    counts = {name: count.enabled for name, count in coverage.actions.items()}
+    mean = sum(counts.values()) / max(1, len(counts))
+    return {name: max(1, min(8, round(2 * (1 + mean) / (1 + count)))) for name, count in counts.items()}

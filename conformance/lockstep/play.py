@@ -1,0 +1,76 @@
+"""Runs of the lockstep machine: drawn as it goes, or a given list of tries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from .adapter import Adapter
+from .coverage import Coverage
+from .disagreement import Disagreement, Done
+from .draw import Chooser, Source
+from .expect import Try
+from .machine import Machine
+from .space import Space
+
+MAX_IDLE: Final = 10
+"""So many tries are made where the model can go no further, before a run ends."""
+
+
+@dataclass(frozen=True, repr=False)
+class Played:
+    """A run that is over. ``tries`` were carried out; the last one led to the disagreement, if there is one.
+
+    ``new`` counts the states that no earlier round had met, ``depth`` is how far the run got from its start: the length
+    of the run without its loops.
+    """
+
+    seed: int
+    history: tuple[Done, ...]
+    disagreement: Disagreement | None
+    new: int = 0
+    depth: int = 0
+
+    @property
+    def tries(self) -> tuple[Try, ...]:
+        """What was asked, without the first look at the initial state."""
+        return tuple(done.asked for done in self.history if done.asked != Try(None))
+
+
+def play(
+    space: Space, adapter: Adapter, seed: int, chooser: Chooser, source: Source, steps: int, coverage: Coverage
+) -> Played:
+    """A drawn run of at most so many tries."""
+    machine = Machine(space, adapter, seed, coverage)
+    found = machine.start()
+    depths = {machine.node.state: 0}
+    idle = 0
+    while found is None and len(machine.history) <= steps and idle < MAX_IDLE:
+        before = machine.node.state
+        asked = chooser.next(machine, source)
+        if asked is None:
+            break
+        found = machine.perform(asked)
+        after = machine.node.state
+        depths[after] = min(depths.get(after, len(depths)), depths[before] + 1)
+        idle = idle + 1 if chooser.stuck(machine.node) else 0
+    new = sum(state not in coverage.visits for state in depths)
+    return Played(seed, tuple(machine.history), found, new, max(depths.values()))
+
+
+def repeat(space: Space, adapter: Adapter, seed: int, tries: Iterable[Try]) -> Played:
+    """Run exactly these tries, but for those that make no sense where they would come, up to a disagreement."""
+    machine = Machine(space, adapter, seed)
+    found = machine.start()
+    for asked in tries:
+        if found is not None:
+            break
+        if not machine.skips(asked):
+            found = machine.perform(asked)
+    return Played(seed, tuple(machine.history), found)
+
+
+def without_fault(asked: Try) -> Sequence[Try]:
+    """The same action with nothing going wrong."""
+    return (Try(asked.call),) if asked.call is not None and asked.fault is not None else ()

@@ -1,0 +1,221 @@
+"""Many runs of an adapter in lockstep with a model, up to the first disagreement, which is then made small.
+
+Runs come in rounds. Within a round the weights of the drawing stand still, so that Hypothesis may repeat and shrink
+what it drew; between rounds they follow the coverage. All that is random comes from one seed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, settings, strategies, target
+from hypothesis import seed as seeded
+from hypothesis.errors import HypothesisException
+
+from ...model.core.ground import System
+from ...model.explore.result import Verdict
+from ...traces.shrink import minimize
+from .adapter import Adapter
+from .binding import Binding
+from .coverage import Coverage
+from .draw import BITS, Chooser, DrawnSource, SeededSource
+from .expect import Try
+from .faults import Kind
+from .play import Played, play, repeat, without_fault
+from .space import Space
+
+ROUND: Final = 25
+"""Examples of one round."""
+
+Drawing = Literal["hypothesis", "random"]
+
+OnProgress = Callable[[int, int, str], None]
+"""Told how many examples are done, of how many, and what is going on."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much to try. ``examples`` runs of up to ``steps`` tries; ``max_seconds``: None for no limit."""
+
+    examples: int = 100
+    steps: int = 50
+    seed: int = 0
+    faults: Collection[Kind] = frozenset(Kind)
+    draw: Drawing = "hypothesis"
+    invariants: frozenset[str] | None = None
+    max_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Conformance:
+    """The answer. ``failure``: the smallest run that ends in a disagreement, ``found``: how many steps the first had.
+
+    ``repeatable``: whether that run ended in the same way each time; a system that answers otherwise when it is asked
+    the same again can not be shrunk. ``faults``: the kinds that the adapter can bring about, of those wanted.
+    """
+
+    verdict: Verdict
+    reason: str | None
+    space: Space
+    coverage: Coverage
+    examples: int
+    faults: tuple[Kind, ...]
+    seconds: float
+    failure: Played | None = None
+    found: int = 0
+    repeatable: bool = True
+
+
+class _FoundError(Exception):
+    """Tells Hypothesis that an example fails."""
+
+
+class _OutOfTimeError(Exception):
+    """Tells Hypothesis to stop."""
+
+
+def conform(
+    adapter: Adapter, system: System, binding: Binding, plan: Plan, on_progress: OnProgress | None = None
+) -> Conformance:
+    """Drive an adapter in lockstep with a system. Raises BadInput where the adapter does."""
+    return _Runner(adapter, system, binding, plan, on_progress).run()
+
+
+class _Runner:
+    """One call of ``conform``."""
+
+    def __init__(
+        self, adapter: Adapter, system: System, binding: Binding, plan: Plan, on_progress: OnProgress | None
+    ) -> None:
+        self.adapter = adapter
+        self.plan = plan
+        self.space = Space(system, binding, plan.invariants)
+        self.coverage = Coverage(self.space)
+        wanted = [kind for kind in Kind if kind in plan.faults and kind in adapter.faults]
+        self.faults = tuple(kind for kind in wanted if kind is not Kind.CRASH or binding.restart in self.space.params)
+        self.on_progress = on_progress or (lambda _done, _of, _what: None)
+        self.start = time.perf_counter()
+        self.examples = 0
+        self.best: Played | None = None
+        self.first: Played | None = None
+
+    def run(self) -> Conformance:
+        """Round after round."""
+        number = 0
+        try:
+            while self.examples < self.plan.examples and self.best is None:
+                size = min(ROUND, self.plan.examples - self.examples)
+                seed = (self.plan.seed * 1_000_003 + number) & 0xFFFFFFFF
+                chooser = Chooser(self.space, self.coverage, self.faults)
+                (self._drawn if self.plan.draw == "hypothesis" else self._random)(chooser, seed, size)
+                self.coverage.end_round()
+                number += 1
+        except _OutOfTimeError:
+            self.coverage.end_round()
+        return self._answer()
+
+    def _play(self, chooser: Chooser, source: DrawnSource | SeededSource, seed: int) -> Played:
+        limit = self.plan.max_seconds
+        if self.best is None:
+            if limit is not None and time.perf_counter() - self.start > limit:
+                raise _OutOfTimeError
+            self.examples += 1
+            self.on_progress(self.examples, self.plan.examples, f"{self.coverage.steps:,} steps")
+        played = play(self.space, self.adapter, seed, chooser, source, self.plan.steps, self.coverage)
+        if played.disagreement is not None:
+            # What is repeated in order to shrink it says nothing about coverage.
+            self.coverage.frozen = True
+            self.first = self.first or played
+            if self.best is None or len(played.history) < len(self.best.history):
+                self.best = played
+                self.on_progress(self.examples, self.plan.examples, f"shrinking, {len(played.tries)} steps")
+        return played
+
+    def _random(self, chooser: Chooser, seed: int, size: int) -> None:
+        for number in range(size):
+            if self._play(chooser, SeededSource(seed * 1009 + number), seed).disagreement is not None:
+                return
+
+    def _drawn(self, chooser: Chooser, seed: int, size: int) -> None:
+        numbers = strategies.integers(0, (1 << BITS) - 1)
+
+        @strategies.composite
+        def runs(draw: strategies.DrawFn) -> Played:
+            return self._play(chooser, DrawnSource(lambda: draw(numbers)), seed)
+
+        @seeded(seed)
+        @settings(
+            max_examples=size,
+            phases=(Phase.generate, Phase.target, Phase.shrink),
+            database=None,
+            deadline=None,
+            derandomize=False,
+            report_multiple_bugs=False,
+            print_blob=False,
+            verbosity=Verbosity.quiet,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(runs())
+        def example(played: Played) -> None:
+            if played.disagreement is not None:
+                raise _FoundError
+            target(float(played.depth), label="depth")
+            target(float(played.new), label="new states")
+
+        try:
+            example()
+        except _FoundError:
+            return
+        except HypothesisException:
+            # Flaky: the example did not fail again. It has been kept, and _smallest tells how it does.
+            if self.best is None:
+                raise
+
+    def _answer(self) -> Conformance:
+        reason, verdict = None, Verdict.HOLDS
+        if self.best is not None:
+            verdict = Verdict.VIOLATED
+        elif self.examples < self.plan.examples:
+            verdict = Verdict.UNKNOWN
+            reason = f"{self.plan.max_seconds:g} s ran out after {self.examples} of {self.plan.examples} examples"
+        elif not self.coverage.cells:
+            verdict, reason = Verdict.UNKNOWN, "the adapter showed no cell at all, so nothing was compared"
+        failure, repeatable = self._smallest()
+        return Conformance(
+            verdict,
+            reason,
+            self.space,
+            self.coverage,
+            self.examples,
+            self.faults,
+            time.perf_counter() - self.start,
+            failure,
+            len(self.first.tries) if self.first is not None else 0,
+            repeatable,
+        )
+
+    def _smallest(self) -> tuple[Played | None, bool]:
+        """The failing run, 1-minimal, and whether it fails whenever it is repeated."""
+        best = self.best
+        if best is None:
+            return None, True
+        latest: list[Played] = []
+
+        def failing(tries: Sequence[Try]) -> Sequence[Try] | None:
+            played = repeat(self.space, self.adapter, best.seed, tries)
+            if played.disagreement is None:
+                return None
+            latest[:] = [played]
+            return played.tries
+
+        try:
+            least = minimize(best.tries, failing, simpler=without_fault)
+        except ValueError:
+            return best, False
+        again = repeat(self.space, self.adapter, best.seed, least)
+        if again.disagreement is None:
+            return latest[0], False
+        return again, again.tries == tuple(least)

@@ -1,0 +1,144 @@
+"""The model's side of a lockstep run: successors, refusals and expected observations, remembered for each state.
+
+Successors come from the staged engine. Which guards refuse an instance is compiled alike, one small function for each
+instance, when it is first asked for; the reference interpreter has the word only where something is told to a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ...model.core.ground import Params, State, System
+from ...model.core.terms import Sort
+from ...model.interpret.explain import Refusal, refusal
+from ...model.interpret.reference import Reference
+from ...model.interpret.staged import expression, stage
+from ...traces.format import Value
+from ...traces.observe import decode
+from .binding import Answer, Binding, Sight
+
+MAX_REMEMBERED: Final = 200_000
+"""States; about a kilobyte each."""
+
+Call = tuple[str, Params]
+"""An instance of an action: its name and parameters, in the order of its text."""
+
+Refusing = Callable[[State], tuple[str, ...]]
+
+
+class Node:
+    """One state of the model, with what was found out about it."""
+
+    __slots__ = ("_expected", "_space", "after", "broken", "refused", "state")
+
+    def __init__(self, space: Space, state: State) -> None:
+        self._space = space
+        self.state = state
+        self.after: dict[Call, State] = {space.calls[number]: after for number, after in space.successors(state)}
+        """Every enabled step, crashes too, with the state that it leads to."""
+        self.broken: tuple[str, ...] = tuple(name for name, holds in space.invariants.items() if not holds(state))
+        self.refused: dict[Call, tuple[tuple[str, ...], Answer]] = {}
+        self._expected: dict[str, Value] | None = None
+
+    @property
+    def expected(self) -> dict[str, Value]:
+        """Every cell by its name, as a trace shows it."""
+        if self._expected is None:
+            self._expected = self._space.show_all(self.state)
+        return self._expected
+
+
+class Space:
+    """A system and its binding. ``invariants`` (None: all) are those that every state must keep."""
+
+    def __init__(self, system: System, binding: Binding, invariants: frozenset[str] | None = None) -> None:
+        staged = stage(system)
+        self.system = system
+        self.binding = binding
+        self.successors = staged.successors
+        self.invariants = {
+            name: holds for name, holds in staged.invariants.items() if invariants is None or name in invariants
+        }
+        self.calls: list[Call] = [(each.action, each.params) for each in system.instances]
+        self.params = {action.name: tuple(action.params) for action in system.traced.actions}
+        self.tries: list[Call] = [call for call in system.by_step if self._makes_sense(call)]
+        """Every instance that a system can be asked for, those that can never happen too."""
+        self.reference = Reference(system)
+        cells = system.layout.cells
+        self._names = [cell.name for cell in cells]
+        remembered: dict[int, Value] = {}
+        self._decoded = [(cell, remembered.copy()) for cell in cells if cell.variable.values.sort is not Sort.INT]
+        self._answers: dict[tuple[str, tuple[str, ...]], Answer | None] = {}
+        self._refusing: dict[Call, Refusing] = {}
+        self._nodes: dict[State, Node] = {}
+
+    def _makes_sense(self, call: Call) -> bool:
+        action, params = call
+        values = dict(params)
+        distinct = self.binding.actions[action].distinct
+        return action != self.binding.restart and all(values[a] != values[b] for a, b in distinct)
+
+    def node(self, state: State) -> Node:
+        """What is known of a state."""
+        found = self._nodes.get(state)
+        if found is None:
+            if len(self._nodes) >= MAX_REMEMBERED:
+                self._nodes.clear()
+            found = self._nodes[state] = Node(self, state)
+        return found
+
+    def refused(self, node: Node, call: Call) -> tuple[tuple[str, ...], Answer]:
+        """The guards that refuse a step in the order of the text, and how a system answers; the step is not enabled."""
+        found = node.refused.get(call)
+        if found is None:
+            guards = self._guards(call)(node.state)
+            key = (call[0], guards)
+            if key not in self._answers:
+                self._answers[key] = self.binding.fixed_answer(*key)
+            answer = self._answers[key] or self.binding.answer(self.sight(node, call), *key)
+            found = node.refused[call] = (guards, answer)
+        return found
+
+    def sight(self, node: Node, call: Call) -> Sight:
+        """An instance in a state, for the rules of the binding."""
+        return Sight(self.system, node.state, dict(call[1]))
+
+    def call(self, action: str, params: Mapping[str, int]) -> Call:
+        """An instance by its name and parameters. Raises KeyError for one that the model does not have."""
+        found = (action, tuple((name, params[name]) for name in self.params[action]))
+        if len(params) != len(found[1]) or found not in self.system.by_step:
+            raise KeyError(action)
+        return found
+
+    def explain(self, state: State, call: Call) -> Refusal:
+        """The first guard that refuses a step, with its operands, by the reference interpreter's word."""
+        found = refusal(self.reference, state, *call)
+        assert found is not None, f"the engines disagree on {call}"
+        return found
+
+    def show_all(self, state: State) -> dict[str, Value]:
+        """Every cell by its name, as ``observe`` shows a state, in a tenth of the time."""
+        shown: dict[str, Value] = dict(zip(self._names, state, strict=True))
+        for cell, remembered in self._decoded:
+            value = state[cell.number]
+            if value not in remembered:
+                remembered[value] = decode(cell, value)
+            shown[cell.name] = remembered[value]
+        return shown
+
+    def _guards(self, call: Call) -> Refusing:
+        found = self._refusing.get(call)
+        if found is None:
+            found = self._refusing[call] = self._compile(call)
+        return found
+
+    def _compile(self, call: Call) -> Refusing:
+        cells = ", ".join(f"c{cell.number}" for cell in self.system.layout.cells)
+        lines = ["def refusing(state):", f"    ({cells},) = state", "    out = []"]
+        for name, guard in self.system.by_step[call].guards:
+            lines += [f"    if not {expression(guard)}:", f"        out.append({name!r})"]
+        lines.append("    return tuple(out)")
+        scope: dict[str, Refusing] = {}
+        exec(compile("\n".join(lines), f"<{call[0]} refusing>", "exec"), scope)  # noqa: S102 - our own text
+        return scope["refusing"]
