@@ -102,11 +102,20 @@ class Batch(NamedTuple):
 
 
 def encode_batch(
-    records: Sequence[Record], *, base_offset: int = 0, leader_epoch: int = NO_EPOCH, codec: Codec = Codec.NONE
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = NO_EPOCH,
+    codec: Codec = Codec.NONE,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
 ) -> bytes:
-    """A batch of magic 2 with the records at ``base_offset`` and on; the producer's fields say that there is none.
+    """A batch of magic 2 with the records at ``base_offset`` and on.
 
-    Raises ``ValueError`` for no records: a batch without any takes no offset.
+    An idempotent producer gives its id and epoch, and the number of the first record among all that it has sent to the
+    partition (KIP-98); -1 for each says that there is none. Raises ``ValueError`` for no records: a batch without any
+    takes no offset.
     """
     if not records:
         raise ValueError("a batch needs at least one record")
@@ -114,7 +123,8 @@ def encode_batch(
     max_timestamp = max(record.timestamp for record in records)
     payload = compress(codec, encode_records(records, base_timestamp))
     count = len(records)
-    covered = _COVERED.pack(codec, count - 1, base_timestamp, max_timestamp, -1, -1, -1, count) + payload
+    producer = producer_id, producer_epoch, base_sequence
+    covered = _COVERED.pack(codec, count - 1, base_timestamp, max_timestamp, *producer, count) + payload
     crc = google_crc32c.value(covered)
     return struct.pack(">qiibI", base_offset, 9 + len(covered), leader_epoch, 2, crc) + covered
 

@@ -3,6 +3,8 @@
 ``leader-epoch-checkpoint`` lies in a partition's folder and has ``EPOCH START_OFFSET`` (``LeaderEpochCheckpointFile``
 in Kafka). ``replication-offset-checkpoint`` (high watermarks), ``recovery-point-offset-checkpoint`` and
 ``log-start-offset-checkpoint`` lie in the data directory, with ``TOPIC PARTITION OFFSET`` (``OffsetCheckpointFile``).
+So does ``leader-epoch-seen-checkpoint``, with the leader epoch that each replica is in for an offset; Kafka has no such
+file, as its brokers read the leader epoch in the metadata log again.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
+LEADER_EPOCHS = "leader-epoch-seen-checkpoint"
 TEMPORARY = ".tmp"
 
 _MAX_OFFSET = (1 << 63) - 1

@@ -1,7 +1,7 @@
 """A broker's data directory (one of Kafka's ``log.dirs``): a folder for each partition, and what they share.
 
-``meta.properties`` names the node; three offset checkpoints hold, for all partitions together, the high watermarks, the
-recovery points and the log starts.
+``meta.properties`` names the node; four checkpoints hold, for all partitions together, the high watermarks, the
+recovery points, the log starts, and the leader epochs that the replicas are in.
 """
 
 from __future__ import annotations
@@ -11,9 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..files.interface import Files, read_file
-from .checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, TEMPORARY, Key, read_offsets, write_offsets
+from .checkpoints import (
+    HIGH_WATERMARKS,
+    LEADER_EPOCHS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    TEMPORARY,
+    Key,
+    read_offsets,
+    write_offsets,
+)
 from .checkpoints import write_atomically as _write
 from .config import LogConfig
+from .epochs import UNDEFINED_EPOCH
 from .errors import LogError
 from .log import Log
 
@@ -26,6 +36,7 @@ _MENDS = {
     HIGH_WATERMARKS: "delete the file: the high watermarks are learnt from the leaders",
     RECOVERY_POINTS: "delete the file: the logs are then recovered as a whole",
     LOG_STARTS: "delete the file: logs then start at their first segment",
+    LEADER_EPOCHS: "delete the file after the controller has elected leaders in newer epochs",
 }
 
 
@@ -149,6 +160,14 @@ class DataDirectory:
     def store_high_watermarks(self, offsets: Mapping[Key, int]) -> None:
         """Store high watermarks; partitions that are not named keep theirs. They survive a crash on return."""
         self.store(HIGH_WATERMARKS, offsets)
+
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """The leader epoch that was last stored, -1 if none was."""
+        return self._offsets[LEADER_EPOCHS].get((topic, partition), UNDEFINED_EPOCH)
+
+    def store_leader_epoch(self, topic: str, partition: int, epoch: int) -> None:
+        """Store the leader epoch that a replica is about to act in. It survives a crash on return."""
+        self.store(LEADER_EPOCHS, {(topic, partition): epoch})
 
     def store_recovery_points(self) -> None:
         """Store the recovery point of every open log, so that opening it looks at less."""

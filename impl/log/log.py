@@ -150,10 +150,14 @@ class Log:
 
         Raises ``InvalidAppend`` besides for bytes that are no batches of magic 2, or whose records do not count from 0.
         """
+        return self.append_parsed_as_leader(self._parsed(data), epoch)
+
+    def append_parsed_as_leader(self, batches: Sequence[Batch], epoch: int) -> AppendInfo:
+        """``append_batches_as_leader`` of what ``read_batches`` made of the bytes."""
         self._require_epoch(epoch)
         placed: list[tuple[int, int, int, bytes]] = []
         offset = self.end
-        for batch in self._parsed(data):
+        for batch in batches:
             deltas = [record.offset - batch.base_offset for record in self._decoded(batch)]
             if batch.magic != 2 or batch.is_control or deltas != list(range(batch.last_offset - batch.base_offset + 1)):
                 what = "not a batch of magic 2 with offset deltas from 0 on"

@@ -35,6 +35,8 @@ class ErrorCode(IntEnum):
     """The request's leader epoch is below the leader's. Shipped Kafka calls it FENCED_LEADER_EPOCH."""
     UNKNOWN_LEADER_EPOCH = 75
     """The request's leader epoch is above the leader's."""
+    INVALID_RECORD = 87
+    """A batch with the right CRC that no producer may send so."""
     INVALID_UPDATE_VERSION = 95
     INELIGIBLE_REPLICA = 107
     """A replica that the controller has marked offline was to join the ISR."""

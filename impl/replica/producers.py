@@ -1,0 +1,108 @@
+"""What the log says of its idempotent producers (``ProducerStateManager`` in Kafka, KIP-98).
+
+All of it is in the batches, so nothing is stored: whoever leads reads what it has not looked at yet. So it outlives
+failovers, and a follower spends nothing on it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..log.batch import Batch
+from ..log.log import Log
+from ..wire.errors import ErrorCode
+
+REMEMBERED = 5
+"""Batches of each producer that a repeat is known by: as many as a producer may have on their way."""
+_SEQUENCES = 1 << 31
+"""Sequence numbers go around here."""
+_READ_BYTES = 1 << 20
+
+
+class Sent(NamedTuple):
+    """A batch of a producer in the log."""
+
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+
+
+@dataclass(slots=True)
+class Producer:
+    """One producer: its epoch, and its last batches in that epoch."""
+
+    epoch: int
+    sent: deque[Sent] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+
+
+def _last_sequence(batch: Batch) -> int:
+    return (batch.base_sequence + batch.last_offset - batch.base_offset) % _SEQUENCES
+
+
+class Producers:
+    """All producers of a partition, as of the batches below ``end``."""
+
+    def __init__(self) -> None:
+        self.end = 0
+        self._producers: dict[int, Producer] = {}
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    def catch_up(self, log: Log) -> None:
+        """Look at the batches that were appended since the last time. Raises like ``Log.read``."""
+        self.end = max(self.end, log.log_start)
+        while self.end < log.end:
+            batches = log.read(self.end, _READ_BYTES)
+            for batch in batches:
+                self._note(batch, batch.base_offset)
+            self.end = batches[-1].next_offset if batches else log.end
+
+    def truncated(self, end: int) -> None:
+        """The log was cut back to ``end``: what was known of later batches is forgotten, with all the rest."""
+        if end < self.end:
+            self.end = 0
+            self._producers.clear()
+
+    def appended(self, batches: list[Batch], base_offset: int) -> None:
+        """The leader has appended these at ``base_offset``; they still have the producer's own offsets."""
+        if self.end != base_offset:
+            return  # not caught up: they are read with the others
+        for batch in batches:
+            self._note(batch, self.end)
+            self.end += batch.last_offset - batch.base_offset + 1
+
+    def _note(self, batch: Batch, base_offset: int) -> None:
+        if batch.producer_id < 0 or batch.is_control:
+            return
+        producer = self._producers.get(batch.producer_id)
+        if producer is None or producer.epoch != batch.producer_epoch:
+            producer = self._producers[batch.producer_id] = Producer(batch.producer_epoch)
+        last_offset = base_offset + batch.last_offset - batch.base_offset
+        producer.sent.append(Sent(batch.base_sequence, _last_sequence(batch), base_offset, last_offset))
+
+    def check(self, batch: Batch, log_start: int) -> Sent | ErrorCode:
+        """What to do with a batch that a producer with an id sends: append it (NONE), or why not.
+
+        A ``Sent`` is where the batch is already: it is a repeat of one of the last five. The producer's first batch has
+        sequence 0, unless its earlier ones may have been deleted from the front of the log; each epoch begins at 0.
+        """
+        producer = self._producers.get(batch.producer_id)
+        first = batch.base_sequence
+        if producer is None:
+            return ErrorCode.NONE if first == 0 or log_start > 0 else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        if batch.producer_epoch < producer.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if batch.producer_epoch > producer.epoch:
+            return ErrorCode.NONE if first == 0 else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        for sent in producer.sent:
+            if sent.first_sequence == first and sent.last_sequence == _last_sequence(batch):
+                return sent
+        ahead = (first - producer.sent[-1].last_sequence - 1) % _SEQUENCES
+        if ahead == 0:
+            return ErrorCode.NONE
+        behind = ahead >= _SEQUENCES // 2
+        return ErrorCode.DUPLICATE_SEQUENCE_NUMBER if behind else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

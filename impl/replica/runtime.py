@@ -1,0 +1,62 @@
+"""What the parts of one broker share: its number, settings, clock, timers, data directory, and its requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..log.directory import DataDirectory
+from ..log.errors import CorruptCheckpoint, CorruptLog, LogOffline
+from ..net.interface import Clock, Transport
+from ..wire.messages import BROKER_PRINCIPAL, Envelope, Request, Response
+from .config import BrokerConfig
+from .timers import Timers
+
+Handler = Callable[[Response], None]
+
+STORAGE_FAILURES = (LogOffline, CorruptLog, CorruptCheckpoint, OSError)
+"""What a disk that fails, or holds what nobody wrote, raises."""
+
+
+class Runtime:
+    """Sends requests and answers, and knows which requests are not answered yet."""
+
+    def __init__(
+        self,
+        node_id: int,
+        config: BrokerConfig,
+        transport: Transport,
+        clock: Clock,
+        directory: DataDirectory,
+        first_correlation: int,
+    ) -> None:
+        self.node_id = node_id
+        self.config = config
+        self.clock = clock
+        self.directory = directory
+        self.timers = Timers()
+        self._transport = transport
+        self._correlation = first_correlation
+        self._waiting: dict[int, tuple[int, Handler]] = {}
+
+    def request(self, destination: int, body: Request, handler: Handler) -> int:
+        """Send a request; the first answer to it goes to ``handler``. Gives its correlation id."""
+        self._correlation = correlation = self._correlation + 1
+        self._waiting[correlation] = destination, handler
+        self._transport.send(Envelope(self.node_id, destination, correlation, body, BROKER_PRINCIPAL))
+        return correlation
+
+    def forget(self, correlation: int | None) -> None:
+        """Take no answer to this request any more; ``None`` is none."""
+        if correlation is not None:
+            self._waiting.pop(correlation, None)
+
+    def answered(self, envelope: Envelope) -> None:
+        """An answer has arrived: one that nobody waits for (late, or a repeat) is ignored."""
+        waiting = self._waiting.get(envelope.correlation)
+        if waiting is not None and waiting[0] == envelope.source:
+            del self._waiting[envelope.correlation]
+            waiting[1](envelope.body)  # type: ignore[arg-type]  # the broker has looked at its type
+
+    def respond(self, request: Envelope, body: Response) -> None:
+        """Answer a request."""
+        self._transport.send(Envelope(self.node_id, request.source, request.correlation, body, BROKER_PRINCIPAL))

@@ -1,0 +1,148 @@
+"""Whether a message is well formed: looked at before anything else, so that a bad one changes nothing.
+
+A transport that decodes bytes gives integers of the right size; whatever else calls itself a node may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..wire.errors import ErrorCode
+from ..wire.messages import (
+    CONSUMER,
+    EARLIEST,
+    NO_EPOCH,
+    NO_LEADER,
+    FetchRequest,
+    FetchResponse,
+    LeaderAndIsrRequest,
+    ListOffsetsRequest,
+    OfflineReplicasRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+    ProduceRequest,
+    Request,
+    Response,
+    UpdateMetadataRequest,
+)
+from .config import BrokerConfig
+
+_INT32 = 1 << 31
+_INT64 = 1 << 63
+
+
+def _int32(value: Any, least: int = 0) -> bool:
+    return type(value) is int and least <= value < _INT32
+
+
+def _int64(value: Any, least: int = 0) -> bool:
+    return type(value) is int and least <= value < _INT64
+
+
+def _replicas(value: Any, kind: type[tuple[Any, ...]] | type[frozenset[Any]]) -> bool:
+    return isinstance(value, kind) and all(_int32(each) for each in value)
+
+
+def check_fetch(body: FetchRequest, config: BrokerConfig) -> ErrorCode:
+    """An offset below 0 is out of every log's range, and left to the leader to say."""
+    good = (
+        _int32(body.replica_id, CONSUMER)
+        and _int32(body.current_leader_epoch, NO_EPOCH)
+        and _int32(body.last_fetched_epoch, NO_EPOCH)
+        and type(body.max_bytes) is int
+        and 0 < body.max_bytes <= config.fetch_max_bytes
+        and _int64(body.fetch_offset, -_INT64)
+    )
+    return ErrorCode.NONE if good else ErrorCode.INVALID_REQUEST
+
+
+def check_epoch_end(body: OffsetsForLeaderEpochRequest, _config: BrokerConfig) -> ErrorCode:
+    """Epochs are from -1 on."""
+    good = (
+        _int32(body.replica_id, CONSUMER)
+        and _int32(body.current_leader_epoch, NO_EPOCH)
+        and _int32(body.leader_epoch, NO_EPOCH)
+    )
+    return ErrorCode.NONE if good else ErrorCode.INVALID_REQUEST
+
+
+def check_list_offsets(body: ListOffsetsRequest, _config: BrokerConfig) -> ErrorCode:
+    """A timestamp, or one of the two sentinels."""
+    good = _int64(body.timestamp, EARLIEST) and _int32(body.current_leader_epoch, NO_EPOCH)
+    return ErrorCode.NONE if good else ErrorCode.INVALID_REQUEST
+
+
+def check_produce(body: ProduceRequest, config: BrokerConfig) -> ErrorCode:
+    """What can be said before the batches are read."""
+    if type(body.acks) is not int or body.acks not in (-1, 0, 1):
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    if type(body.records) is not bytes:
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE if len(body.records) <= config.produce_max_bytes else ErrorCode.MESSAGE_TOO_LARGE
+
+
+def check_offline(body: OfflineReplicasRequest, _config: BrokerConfig) -> ErrorCode:
+    """Replicas have numbers from 0 on."""
+    good = _int32(body.controller_epoch) and _replicas(body.offline, frozenset)
+    return ErrorCode.NONE if good else ErrorCode.INVALID_REQUEST
+
+
+def check_group(body: OffsetCommitRequest | OffsetFetchRequest, _config: BrokerConfig) -> ErrorCode:
+    """Types only: what may be in the fields is for the coordinator to judge."""
+    if type(body.group) is not str:
+        return ErrorCode.INVALID_GROUP_ID
+    if isinstance(body, OffsetFetchRequest):
+        return ErrorCode.NONE
+    numbers = body.offset, body.leader_epoch, body.serving_epoch
+    good = all(type(each) is int for each in numbers) and type(body.metadata) is str
+    return ErrorCode.NONE if good else ErrorCode.INVALID_REQUEST
+
+
+def check_leader(body: LeaderAndIsrRequest | UpdateMetadataRequest, _config: BrokerConfig) -> ErrorCode:
+    """Epochs are from 0 on (metadata may tell of a partition that had no leader yet); who leads is in the ISR."""
+    good = (
+        _int32(body.controller_epoch)
+        and _int32(body.leader, NO_LEADER)
+        and _int32(body.leader_epoch, NO_EPOCH if type(body) is UpdateMetadataRequest else 0)
+        and _replicas(body.replicas, tuple)
+        and len(set(body.replicas)) == len(body.replicas)
+        and _replicas(body.isr, frozenset)
+        and _replicas(body.offline, frozenset)
+        and body.isr.issubset(body.replicas)
+        and (body.leader == NO_LEADER or body.leader in body.isr)
+        and (not isinstance(body, LeaderAndIsrRequest) or _int32(body.partition_epoch))
+    )
+    return ErrorCode.NONE if good else ErrorCode.INVALID_REQUEST
+
+
+def is_response(body: Response) -> bool:
+    """Whether an answer can be used. One that cannot counts as lost."""
+    if type(body) is FetchResponse:
+        good = (
+            _int64(body.high_watermark, -1)
+            and _int64(body.log_start_offset, -1)
+            and _int32(body.leader_epoch, NO_EPOCH)
+            and type(body.records) is bytes
+        )
+        return good and (body.error is not ErrorCode.NONE or min(body.high_watermark, body.log_start_offset) >= 0)
+    if type(body) is OffsetsForLeaderEpochResponse:
+        return _int32(body.leader_epoch, -1) and _int64(body.end_offset, -1) and _int32(body.answering_epoch, -1)
+    return isinstance(getattr(body, "error", None), ErrorCode)
+
+
+Check = Callable[[Any, BrokerConfig], ErrorCode]
+CHECKS: dict[type[Request], Check] = {
+    FetchRequest: check_fetch,
+    OffsetsForLeaderEpochRequest: check_epoch_end,
+    ListOffsetsRequest: check_list_offsets,
+    ProduceRequest: check_produce,
+    LeaderAndIsrRequest: check_leader,
+    OfflineReplicasRequest: check_offline,
+    OffsetCommitRequest: check_group,
+    OffsetFetchRequest: check_group,
+    UpdateMetadataRequest: check_leader,
+}
+"""Checks of requests by their type; none for those with no field but the partition."""
