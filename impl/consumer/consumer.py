@@ -34,7 +34,7 @@ from ..wire.messages import (
 )
 from .errors import ConsumerError, LogTruncationError, NotAssignedError, OffsetOutOfRangeError
 from .partition import Partition, PartitionRequest, Target
-from .position import ConsumerConfig, ConsumerRecord, OffsetAndMetadata, Outcome, PartitionState, ResetPolicy
+from .position import ConsumerConfig, ConsumerRecord, OffsetAndMetadata, Outcome, PartitionState
 
 _ANSWERS: dict[type, type] = {
     FetchRequest: FetchResponse,
@@ -165,7 +165,7 @@ class Consumer:
                 self._partitions[name] = self._partitions.pop(name)
         now = self._clock.now()
         for partition in self._partitions.values():
-            if self.config.reset_policy is not ResetPolicy.NONE:
+            if partition.lookup is None:  # with the policy none, it was raised
                 partition.reset_to_divergence()
             if partition.retry_at <= now:
                 self._advance(partition, self.config.max_bytes)

@@ -11,7 +11,7 @@ from fencepost.impl.consumer import (
     Outcome,
     ResetPolicy,
 )
-from fencepost.impl.log import Record
+from fencepost.impl.log import Record, encode_batch
 from fencepost.impl.net import SimulatedNetwork
 from fencepost.impl.wire.errors import ErrorCode
 from fencepost.impl.wire.messages import (
@@ -225,6 +225,23 @@ def test_duplicates_are_ignored() -> None:
     reader.deliver()
     assert values(reader.consumer.take(TP)) == ["b1"]
     assert at(reader) == (2, 1, 2)
+
+
+def test_batch_that_ends_at_the_position_changes_nothing() -> None:
+    network, _, reader = reading()
+    reader.consumer.seek(TP, 1)
+    reader.consumer.advance(TP)
+    network.drop(network.in_flight()[0])
+    below = encode_batch([Record(b"a1")], leader_epoch=1)
+    reader.consumer.receive(Envelope(0, reader.consumer.address, 0, FetchResponse(ErrorCode.NONE, 4, 0, 2, below)))
+    assert reader.consumer.take(TP) == []
+    assert at(reader) == (1, -1, -1)
+
+
+def test_request_that_was_answered_does_not_time_out() -> None:
+    _, _, reader = reading()
+    reader.step()
+    assert reader.consumer.deadline() is None
 
 
 def test_answers_of_others_and_of_another_kind_are_ignored() -> None:

@@ -389,3 +389,14 @@ def test_a_lookup_can_be_abandoned() -> None:
     reader.consumer.abandon(TP)
     assert at(reader) == (3, 1, 1)
     assert not reader.consumer.state(TP).looking_up
+
+
+@pytest.mark.parametrize("policy", ResetPolicy)
+def test_a_seek_comes_before_a_reset_that_is_due(policy: ResetPolicy) -> None:
+    _, reader = truncated(policy)
+    reader.step()
+    reader.step()
+    assert reader.consumer.state(TP).outcome is Outcome.DIVERGENCE_FOUND
+    reader.consumer.seek_to_end(TP)
+    assert reader.poll(3) == []
+    assert at(reader) == (4, 2, 2)
