@@ -27,6 +27,8 @@ SETS = (
     (3, 2, 2, 2),
     (4, 1, 1, 1),
 )
+TOO_LARGE_WITH_RESTARTS = {(2, 3, 3, 3), (3, 1, 1, 2), (3, 1, 2, 2), (3, 2, 2, 1), (3, 2, 2, 2), (4, 1, 1, 1)}
+"""Where replicas crash too, these take minutes, and gigabytes in the reference engine."""
 
 
 def told(found: Exploration) -> tuple[object, ...]:
@@ -39,6 +41,8 @@ def main() -> int:
     """Compare and print."""
     differ = 0
     for variant, constants in product(fencing.variants, SETS):
+        if fencing.variants[variant].restarts and constants in TOO_LARGE_WITH_RESTARTS:
+            continue
         system = ground(fencing.traced(variant), dict(zip(fencing.constants, constants, strict=True)))
         for invariants in (("type_ok",), ()):
             query = Query.of(system, invariants)

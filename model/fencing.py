@@ -3,7 +3,7 @@
 State and steps are those of the TLA+ model that the KIP names (``Kip320.tla``); ``specs/Fencing.tla`` is our own
 text of the same graph, and ``specs/DEVIATIONS.md`` lists where the KIP's model slips. One partition; every
 replica is leader or follower at any time; the controller acts on the quorum state at once and its LeaderAndIsr
-requests reach replicas late, in any order, or never.
+requests reach replicas late, in any order, or never. In the variants with restarts replicas crash and come back too.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from .core.protocol import ConstantSpec, Protocol
 from .core.terms import Sort
 
 OFFSET = Index("offset", Sort.INT, lambda c: c["log_size"])
+END_OFFSET = Index("end_offset", Sort.INT, lambda c: c["log_size"] + 1)
 EPOCH = Index("epoch", Sort.INT, lambda c: c["max_leader_epoch"] + 1)
 
 fencing = Protocol(
@@ -40,9 +41,17 @@ class Truncation(Enum):
     ON_FETCH = "not at all: a fetch that finds a divergence truncates (KIP-320, first try)"
 
 
+class Restart(Enum):
+    """In which leader epoch a replica is that comes back from a crash."""
+
+    SAME_EPOCH = "in the one that it was in: it may follow in it, and lead in a newer one"
+    RESUMES = "in the one that it was in, in which it may also lead again"
+    FORGETS = "in none: it did not store it"
+
+
 @dataclass(frozen=True)
 class Rules:
-    """In what a variant differs: the truncation, and whether the leader epoch is compared.
+    """In what a variant differs: the truncation, whether the leader epoch is compared, and whether replicas crash.
 
     ``fenced`` compares the leader epochs of leader and follower wherever the two talk; ``validated`` compares
     the epoch of the record before the fetch position instead.
@@ -51,6 +60,7 @@ class Rules:
     truncation: Truncation
     fenced: bool = False
     validated: bool = False
+    restart: Restart | None = None
 
 
 fencing.variant("truncate-to-hw", Rules(Truncation.HIGH_WATERMARK), "Kafka before 0.11")
@@ -61,6 +71,12 @@ fencing.variant(
     Rules(Truncation.ON_FETCH, validated=True),
     "KIP-320, Rejected Alternatives: the fetch names the last fetched epoch, not the current one",
 )
+for _name, _restart, _doc in (
+    ("kip-320-resumes", Restart.RESUMES, "KIP-320 with crashes: a restarted leader goes on leading in its epoch"),
+    ("kip-320-forgets", Restart.FORGETS, "KIP-320 with crashes: a restarted replica has lost its leader epoch"),
+    ("kip-320-restarts", Restart.SAME_EPOCH, "KIP-320 with crashes: a restarted replica leads in a newer epoch only"),
+):
+    fencing.variant(_name, Rules(Truncation.FIRST_MISMATCH, fenced=True, restart=_restart), _doc, restarts=True)
 fencing.variant(
     "kip-320",
     Rules(Truncation.FIRST_MISMATCH, fenced=True),
@@ -224,7 +240,11 @@ def become_follower(k: Algebra, s: View, leader: Value, follower: Value, epoch: 
     yield "not_leader_itself", leader != follower
     yield "request_sent", _sent(k, s, epoch)
     yield "names_leader", s.request_leader[epoch] == leader
-    yield "epoch_newer", s.leader_epoch[follower] < epoch
+    newer = s.leader_epoch[follower] < epoch
+    if k.rules.restart is not None:
+        # A replica without a role is back from a crash: in the epoch that it knows, it takes up its request again.
+        newer = k.any(newer, k.all(s.leader_epoch[follower] == epoch, s.leader[follower] == k.NONE))
+    yield "epoch_newer", newer
     if k.rules.fenced:
         yield "presumes_leadership", _presumes_leadership(s, leader)
         yield "leader_epoch_matches", s.leader_epoch[leader] == epoch
@@ -382,6 +402,34 @@ def follower_truncate(k: Algebra, s: View, leader: Value, follower: Value) -> St
     )
     cut = k.last(OFFSET, lambda o: _same_record(k, s, leader, follower, o), -1) + 1
     yield s.update(leo={follower: cut}, hw={follower: k.min(cut, s.hw[follower])})
+
+
+@fencing.action(replica=REPLICA, stored=END_OFFSET, present=lambda rules: rules.restart is not None)
+def restart(k: Algebra, s: View, replica: Value, stored: Value) -> Step:
+    """A replica crashes and comes back with its log, its leader epoch and the high watermark that it last stored.
+
+    It acknowledges nothing that is not in its log for good, and acts in no epoch that it has not stored; the high
+    watermark is stored now and then. It has lost its role: what it leads or follows, and the ISR.
+    """
+    yield "stored_high_watermark", stored <= s.hw[replica]
+    yield "something_lost", k.any(s.leader[replica] != k.NONE, stored < s.hw[replica])
+    lost: dict[str, dict[Value, Value]] = {"leader": {replica: k.NONE}, "isr": {replica: 0}}
+    if k.rules.restart is Restart.FORGETS:
+        lost["leader_epoch"] = {replica: -1}
+    yield s.update(hw={replica: stored}, **lost)
+
+
+@fencing.action(leader=REPLICA, present=lambda rules: rules.restart is Restart.RESUMES)
+def resume_leadership(k: Algebra, s: View, leader: Value) -> Step:
+    """A restarted replica leads again in the epoch in which the controller still has it lead, with the ISR of now.
+
+    Nobody else leads in that epoch, and yet it is not safe: its high watermark may have fallen below what it committed
+    in this very epoch, and then "the high watermark has reached the epoch" says nothing any more.
+    """
+    yield "lost_role", s.leader[leader] == k.NONE
+    yield "quorum_has_it_lead", s.quorum_leader == leader
+    yield "epoch_is_quorums", s.leader_epoch[leader] == s.quorum_leader_epoch
+    yield s.update(leader={leader: leader}, isr={leader: s.quorum_isr})
 
 
 def _committed_on(k: Algebra, s: View, leader: Value, replicas: Value) -> Value:

@@ -1,12 +1,10 @@
 ------------------------------- MODULE Kip320 -------------------------------
 (***************************************************************************)
-(* KIP-320: a fetch names the leader epoch that the follower is in, and so *)
-(* does the question that a new follower asks before it truncates. The     *)
-(* leader answers neither in any other epoch than its own, counts only     *)
-(* followers in its own epoch towards the high watermark, and admits to    *)
-(* the ISR only when its high watermark has reached its own epoch.         *)
+(* KIP-320 as the KIP's own model has it: a replica takes up a request as  *)
+(* a follower when the leader is in the request's epoch, and truncates its *)
+(* log to what the leader's log confirms. Nobody crashes.                  *)
 (***************************************************************************)
-EXTENDS Fencing
+EXTENDS Fenced
 
 BecomeFollower(leader, follower, epoch) ==
     /\ leader # follower                                            \* not_leader_itself
@@ -18,53 +16,8 @@ BecomeFollower(leader, follower, epoch) ==
     /\ EndOffsetByMatch(leader, follower) <= Leo(follower)          \* truncates_backward
     /\ FollowEffect(leader, follower, epoch, EndOffsetByMatch(leader, follower))
 
-FollowerFetch(leader, follower) ==
-    /\ PresumesLeadership(leader)                                   \* presumes_leadership
-    /\ Follows(follower, leader)                                    \* follows_leader
-    /\ InEpochOf(follower, leader)                                  \* epoch_not_fenced
-    /\ Leo(follower) < Leo(leader)                                  \* record_available
-    /\ FetchEffect(leader, follower)
-
-LeaderIncHighWatermark(leader) ==
-    /\ PresumesLeadership(leader)                                   \* presumes_leadership
-    /\ Hw(leader) < Leo(leader)                                     \* record_above_hw
-    /\ \A member \in Isr(leader) :
-        /\ Follows(member, leader)
-        /\ InEpochOf(member, leader)
-        /\ Hw(leader) < Leo(member)                                 \* isr_acknowledges
-    /\ IncHighWatermarkEffect(leader)
-
-LeaderShrinkIsr(leader, follower) ==
-    /\ leader # follower                                            \* not_leader_itself
-    /\ follower \in Isr(leader)                                     \* in_isr
-    /\ ~ (Follows(follower, leader)
-          /\ InEpochOf(follower, leader)
-          /\ Leo(leader) <= Leo(follower))                          \* not_caught_up
-    /\ TrueLeader(leader)                                           \* true_leader
-    /\ UpdateIsrEffect(leader, Isr(leader) \ {follower})
-
-LeaderExpandIsr(leader, follower) ==
-    /\ follower \notin Isr(leader)                                  \* outside_isr
-    /\ Follows(follower, leader)                                    \* follows_leader
-    /\ InEpochOf(follower, leader)                                  \* epoch_not_fenced
-    /\ Hw(leader) <= Leo(follower)                                  \* reached_high_watermark
-    /\ HwReachedEpoch(leader)                                       \* hw_reached_epoch
-    /\ TrueLeader(leader)                                           \* true_leader
-    /\ UpdateIsrEffect(leader, Isr(leader) \union {follower})
-
------------------------------------------------------------------------------
-(* The steps, for any replicas and epochs: what fairness speaks of. *)
-
-AnyElectLeader      == \E replica \in Replicas : ControllerElectLeader(replica)
-AnyFailure          == \E replica \in Replicas : ControllerShrinkIsr(replica)
-AnyBecomeLeader     == \E leader \in Replicas, epoch \in Epochs : BecomeLeader(leader, epoch)
-AnyBecomeFollower   == \E leader, follower \in Replicas, epoch \in Epochs :
-                            BecomeFollower(leader, follower, epoch)
-AnyWrite            == \E leader \in Replicas : LeaderWrite(leader)
-AnyFetch            == \E leader, follower \in Replicas : FollowerFetch(leader, follower)
-AnyIncHighWatermark == \E leader \in Replicas : LeaderIncHighWatermark(leader)
-AnyShrinkIsr        == \E leader, follower \in Replicas : LeaderShrinkIsr(leader, follower)
-AnyExpandIsr        == \E leader, follower \in Replicas : LeaderExpandIsr(leader, follower)
+AnyBecomeFollower == \E leader, follower \in Replicas, epoch \in Epochs :
+                          BecomeFollower(leader, follower, epoch)
 
 Next ==
     \/ AnyElectLeader

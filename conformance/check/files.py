@@ -112,7 +112,10 @@ class Searches:
             return Outcome(Verdict.UNKNOWN, reason, 0, "states")
         if target.shape in self._answers:
             return self._answers[target.shape]
-        others = [name for name in self.protocol.variants if name != self.variant]
+        # What safe crashes leave, idle replicas leave too: those variants would only take longer.
+        others = [
+            each.name for each in self.protocol.variants.values() if each.name != self.variant and not each.restarts
+        ]
         searches = reach_any(self.protocol, (self.variant, *others), target, limits=LIMITS)
         first, last = searches[0], searches[-1]
         states = sum(each.search.distinct for each in searches)

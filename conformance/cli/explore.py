@@ -63,8 +63,8 @@ def explore(
         The protocol: fencing (replicas) or truncation (consumers).
     variant
         A named version of it; the safe one by default. fencing: truncate-to-hw, kip-101, kip-279,
-        kip-320-first-try, kip-320. truncation: no-epoch, epoch-ignored, reset-earliest, reset-latest, kip-320,
-        kip-320-mended.
+        kip-320-first-try, kip-320; with crashes kip-320-restarts, kip-320-resumes, kip-320-forgets. truncation:
+        no-epoch, epoch-ignored, reset-earliest, reset-latest, kip-320, kip-320-mended.
     engine
         batch (NumPy, whole frontiers) or reference (plain Python, one state at a time).
     invariant

@@ -41,11 +41,16 @@ class ConstantSpec:
 
 @dataclass(frozen=True)
 class Variant:
-    """A named version of a protocol. ``rules`` is what the text reads as ``k.rules``."""
+    """A named version of a protocol. ``rules`` is what the text reads as ``k.rules``.
+
+    ``restarts``: replicas crash and come back in it. It is there for a harness that crashes brokers, and for what goes
+    wrong then; it is no design of another time, and its graph is many times as large.
+    """
 
     name: str
     rules: object
     doc: str
+    restarts: bool = False
 
 
 @dataclass(frozen=True)
@@ -227,9 +232,9 @@ class Protocol:
         for index in per:
             self.indices[index.name] = index
 
-    def variant(self, name: str, rules: object, doc: str) -> None:
-        """Declare a variant; the last one declared is the safe one, and the default."""
-        self.variants[name] = Variant(name, rules, doc)
+    def variant(self, name: str, rules: object, doc: str, *, restarts: bool = False) -> None:
+        """Declare a variant; the last one declared is safe, and the default."""
+        self.variants[name] = Variant(name, rules, doc, restarts)
 
     @property
     def default_variant(self) -> str:

@@ -87,7 +87,7 @@ def test_they_agree_about_every_state_and_step(at: At, variant: str) -> None:
     states = reachable(staged)
     assert len(states) > 5000
     # The direct reading of the text takes a millisecond a state.
-    every = 1 if settings.get_current_profile_name() == "long" else 8
+    every = 1 if settings.get_current_profile_name() == "long" else max(8, len(states) // 1000)
     assert disagreement(states, Reference(system), staged, Batch(system), every) is None
 
 
@@ -110,7 +110,8 @@ def test_they_agree_along_random_walks_with_three_replicas(at: At, variant: str)
     print(f"seed {SEED}")
     system = at("3/2/2/2", variant)
     states = list(dict.fromkeys(walked(system, 12, 24)))
-    assert len(states) > 100
+    # A walk that crashes comes back to where it was.
+    assert len(states) > (50 if fencing.variants[variant].restarts else 100)
     assert disagreement(states, Reference(system), stage(system), Batch(system)) is None
 
 

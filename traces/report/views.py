@@ -50,6 +50,8 @@ FENCING: Final = LogView(
         "leader_shrink_isr": Route("leader", CONTROLLER),
         "leader_expand_isr": Route("leader", CONTROLLER),
         "follower_truncate": Route("leader", "follower"),
+        "restart": Route("replica"),
+        "resume_leadership": Route(CONTROLLER, "leader"),
     },
 )
 """KIP-320's replicas. A LeaderAndIsr request travels from the step that sent it to the step that takes it up."""
