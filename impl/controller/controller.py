@@ -132,8 +132,8 @@ class Controller:
             self._registration(broker)
         offline = frozenset(replicas).difference(self._live())
         state = PartitionState.unled(replicas, offline)
-        if elect and offline < state.isr:
-            state = replace(state, isr=state.isr - offline).prefer(unclean=False)
+        if elect:
+            state = state.prefer(unclean=False)
         self._commit({partition: state})
         return state
 
@@ -175,7 +175,7 @@ class Controller:
             raise StaleIncarnation(f"incarnation {incarnation} is over", f"broker {broker}", mend)
         if broker < 0 or incarnation < 0:
             raise UnknownBroker(f"incarnation {incarnation}", f"broker {broker}", "give numbers from 0 on")
-        restarted = known is not None and known.online and incarnation > known.incarnation
+        restarted = known is not None and incarnation > known.incarnation
         self._outbox.forget_broker(broker)
         self._bring_online(broker, Registration(incarnation, online=True), restarted=restarted)
 

@@ -43,13 +43,16 @@ class PartitionState:
     # -- elections --------------------------------------------------------------------------------------------------
 
     def elect(self, replica: int, where: str) -> PartitionState:
-        """A clean election. Raises ``NotEligible`` outside of the ISR and offline, ``ElectionNotNeeded``."""
+        """A clean election, for which members that are offline leave the ISR.
+
+        Raises ``NotEligible`` for a replica that is outside of the ISR or offline, and ``ElectionNotNeeded``.
+        """
         if replica not in self.isr:
             raise NotEligible(f"replica {replica} is outside of the ISR", where, "elect a member, or uncleanly")
         self._check_online(replica, where)
         if replica == self.leader:
             raise ElectionNotNeeded(f"replica {replica} leads already", where, "leave it")
-        return self._new_epoch(replica, self.isr)
+        return self._new_epoch(replica, self.isr - self.offline)
 
     def elect_unclean(self, replica: int, where: str, *, enabled: bool) -> PartitionState:
         """Make a replica leader and whole ISR, whatever it holds. Raises ``NotEligible``.
@@ -82,7 +85,7 @@ class PartitionState:
         live = [replica for replica in self.replicas if replica not in self.offline]
         for replica in live:
             if replica in isr:
-                return replica, isr
+                return replica, isr - self.offline
         return (live[0], frozenset(live[:1])) if live and unclean else (NO_LEADER, isr)
 
     # -- failures ---------------------------------------------------------------------------------------------------
@@ -138,6 +141,6 @@ class PartitionState:
         if self.leader not in isr or not isr <= frozenset(self.replicas):
             return ErrorCode.INVALID_REQUEST
         # KIP-320, "Leader Fetch Handling": a zombie would count for acks=all, but cannot become leader.
-        if (isr - self.isr) & self.offline:
+        if isr & self.offline:
             return ErrorCode.INELIGIBLE_REPLICA
         return replace(self, isr=isr, partition_epoch=self.partition_epoch + 1)

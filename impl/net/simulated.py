@@ -292,7 +292,7 @@ class SimulatedNetwork(Host):
         while heap and not self._is_due(heap[0][2]):
             heapq.heappop(heap)
         wake = self._next_wake()
-        if heap and (wake is None or heap[0][0] <= max(wake[0], self.clock.now())):
+        if heap and (wake is None or heap[0][0] <= wake[0]):
             arrival, _, flight = heap[0]
             if limit is not None and arrival > limit:
                 return False

@@ -66,6 +66,16 @@ def test_a_partition_can_wait_for_its_first_leader() -> None:
     assert [len(broker.leaders()) for broker in cluster.brokers] == [1, 1, 1, 0]
 
 
+def test_replicas_that_are_offline_leave_the_isr_at_the_first_election() -> None:
+    cluster = Cluster()
+    create, first, second = cluster.controller.create_partition, TopicPartition("t", 1), TopicPartition("t", 2)
+    cluster.controller.mark_offline(3)
+    for partition in (first, second):
+        assert create(partition, (3, 0, 1), elect=False).isr == {0, 1, 3}
+    for state in (cluster.controller.elect_leader(first, 0), cluster.controller.elect_preferred(second)):
+        assert (state.leader, state.leader_epoch, state.isr, state.offline) == (0, 0, {0, 1}, {3})
+
+
 def test_without_live_replicas_a_new_partition_waits_for_one() -> None:
     cluster = Cluster()
     cluster.controller.mark_offline(3)
@@ -296,7 +306,6 @@ def test_a_repeated_alter_isr_is_answered_with_what_holds() -> None:
         (ErrorCode.FENCED_REPLICA, {"isr": (0, 1), "epoch": 2}),
         (ErrorCode.FENCED_REPLICA, {"isr": (0, 1), "epoch": -1}),
         (ErrorCode.FENCED_REPLICA, {"isr": (0, 1), "broker": 1}),
-        (ErrorCode.FENCED_REPLICA, {"isr": (0, 1), "broker": NO_LEADER}),
         (ErrorCode.UNKNOWN_LEADER_EPOCH, {"isr": (0, 1), "epoch": 4}),
         (ErrorCode.INVALID_UPDATE_VERSION, {"isr": (0, 1), "version": 3}),
         (ErrorCode.INVALID_UPDATE_VERSION, {"isr": (0, 1), "version": 5}),
@@ -321,6 +330,14 @@ def test_what_no_leader_may_ask_is_refused_and_changes_nothing(error: ErrorCode,
     answer = cluster.alter(**wish)  # type: ignore[arg-type]
     assert answer.error is error and cluster.state == before
     assert all(broker.told == [] for broker in cluster.brokers)
+
+
+def test_without_a_leader_nobody_alters_the_isr() -> None:
+    cluster = Cluster()
+    cluster.controller.shrink_isr(TP, 0)
+    for broker in (0, 1, NO_LEADER):
+        assert cluster.alter((1,), broker=broker).error is ErrorCode.FENCED_REPLICA
+    assert cluster.summary() == (NO_LEADER, 1, {1, 2}, 2)
 
 
 def test_a_zombie_may_not_join_the_isr_until_it_is_back() -> None:

@@ -57,6 +57,41 @@ def test_unanswered_requests_are_sent_again_and_a_newer_one_takes_their_place() 
     assert cluster.controller.deadline() is None
 
 
+def test_each_request_is_sent_again_at_its_own_time() -> None:
+    cluster = Cluster()
+    other = TopicPartition("u", 0)
+    start = cluster.net.clock.now()
+    cluster.net.isolate(2)
+    cluster.controller.elect_leader(TP, 1)
+    cluster.net.run(until=start + 400)
+    cluster.controller.create_partition(other, (2,))
+    sent = cluster.net.counts.sent
+    cluster.net.run(until=start + 1399)
+    assert cluster.net.counts.sent == sent + 2 + 3  # three brokers answered about the new partition
+    cluster.net.run(until=start + 1400)
+    assert cluster.net.counts.sent == sent + 4 + 3
+
+
+def test_nothing_is_sent_again_to_a_broker_that_has_failed_and_all_at_once_when_it_is_back() -> None:
+    """Fails where its requests are not forgotten: they are sent for ever, or wait for their time."""
+    cluster = Cluster()
+    cluster.net.detach(2)
+    cluster.controller.elect_leader(TP, 1)
+    cluster.controller.mark_offline(2)
+    cluster.net.run()
+    assert cluster.controller.deadline() is None
+    cluster.net.attach(cluster.brokers[2])
+    for incarnation in (2, 3):
+        cluster.net.isolate(2)
+        cluster.controller.broker_started(2, incarnation)
+        cluster.net.run(until=cluster.net.clock.now() + 100)
+        cluster.net.heal()
+    assert cluster.brokers[2].told == []
+    cluster.controller.broker_started(2, 3)
+    cluster.net.run(until=cluster.net.clock.now() + 100)
+    assert len(cluster.brokers[2].leaders()) == len(cluster.brokers[2].metadata()) == 1
+
+
 def test_a_request_is_sent_again_with_what_holds_by_then_and_until_it_is_taken() -> None:
     cluster = Cluster()
     busy = cluster.brokers[1]
@@ -226,18 +261,20 @@ def test_a_new_controller_tells_every_broker_what_it_knows() -> None:
 def test_answers_to_a_controllers_former_life_are_not_taken_for_its_own() -> None:
     cluster = Cluster()
     cluster.net.hold_if = lambda envelope: envelope.destination == CONTROLLER
-    cluster.controller.elect_leader(TP, 1)
-    cluster.net.run(until=cluster.net.clock.now() + 1)
+    cluster.start()
+    cluster.net.run(until=cluster.net.clock.now() + 10)
     old = cluster.net.in_flight(destination=CONTROLLER)
     assert len(old) == 7
-    cluster.net.hold_if = None
     new = cluster.start()
-    for broker in range(4):
-        cluster.net.detach(broker)
-    new.wake()
+    new.wake()  # the same requests again
     for flight in old:
         cluster.net.deliver(flight)
     assert new.deadline() is not None
+
+
+def test_the_controller_epoch_rises_at_each_start() -> None:
+    cluster = Cluster()
+    assert [cluster.start().controller_epoch for _ in range(3)] == [2, 3, 4]
 
 
 def test_a_controller_whose_disk_fails_stops_for_good() -> None:

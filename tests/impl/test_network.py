@@ -144,14 +144,36 @@ def test_time_passes_to_each_arrival_and_deadline_in_their_order() -> None:
     assert node(net, 0).woken == list(range(10, 201, 10))
 
 
-def test_a_message_comes_before_a_deadline_of_the_same_moment_and_a_late_deadline_after_neither() -> None:
-    net = network(period=10)
-    net.send(message(0, 1))  # arrives at 1
-    net.clock.advance(30)
-    order: list[str] = []
-    net.observer = lambda what, now, _: order.append(f"{what} {now}")
-    assert net.step() and order == ["delivered 30"]
-    assert net.step() and node(net, 0).woken == [30] and net.clock.now() == 30
+@pytest.mark.parametrize(("latency", "first"), [(9, "delivered"), (10, "delivered"), (11, "sent")])
+@pytest.mark.parametrize("late", [0, 30])
+def test_a_message_comes_before_a_deadline_of_the_same_moment(latency: int, first: str, late: int) -> None:
+    """Also where the clock was moved beyond both: then they come late, but in their order."""
+    net = network(faults=Faults((latency, latency)), period=10)
+    net.send(message(0, 1))
+    net.clock.advance(late)
+    order: list[tuple[str, int]] = []
+    net.observer = lambda what, now, _: order.append((what, now))
+    assert net.step() and order == [(first, late or min(latency, 10))]
+
+
+def test_time_passes_where_nothing_happens() -> None:
+    net = network()
+    assert net.run(until=500) == 0 and net.clock.now() == 500
+
+
+def test_a_deadline_that_a_message_sets_is_met() -> None:
+    class Later(Node):
+        def receive(self, envelope: Envelope) -> None:
+            self.next = self._clock.now() + 40
+
+    net = network()
+    net.detach(1)
+    net.attach(late := Later(1, net, net.clock, period=1000))
+    late.next = None
+    net.refresh()
+    net.send(message(0, 1))
+    net.run(until=50)
+    assert late.woken == [41]
 
 
 def test_a_run_ends_at_its_condition_and_says_why_it_cannot() -> None:
@@ -237,6 +259,15 @@ def test_a_partition_also_loses_what_was_on_its_way_but_no_endpoint_from_itself(
     assert node(net, 1).got == [-5] and net.counts.cut == 1
 
 
+def test_what_was_sent_into_a_partition_is_lost_though_it_heals_in_time() -> None:
+    net = network()
+    net.cut(0, 1)
+    net.send(message(0, 1))
+    net.heal()
+    net.run()
+    assert node(net, 1).got == [] and net.counts.cut == 1
+
+
 def test_messages_to_an_endpoint_that_is_down_vanish_and_it_is_not_woken() -> None:
     net = network(period=10)
     old = net.detach(1)
@@ -300,6 +331,10 @@ def test_a_message_that_is_kept_can_be_delivered_late_twice_or_never() -> None:
     assert node(net, 2).got == [0, 0] and net.in_flight() == [held]
     net.drop(held)
     assert net.in_flight() == [] and settled(net)
+    net.send(message(0, 1, -1))  # nothing held this one before
+    net.deliver(net.in_flight()[0], keep=True)
+    net.run()
+    assert node(net, 1).got == [0, -1] and len(net.in_flight()) == 1
 
 
 def test_by_hand_too_a_partition_and_an_endpoint_that_is_down_lose_messages() -> None:
