@@ -1,4 +1,4 @@
-"""The command line, ``fencepost``: explore, replay, check, mutants.
+"""The command line, ``fencepost``: explore, replay, check, conform, mutants.
 
 Exit codes: 0 holds, 1 violated, 2 the input or the command line is wrong, 3 unknown.
 """
@@ -12,6 +12,7 @@ from rich.console import Console
 
 from ...model.core.errors import FencepostError
 from .check import check
+from .conform import conform
 from .explore import explore
 from .mutants import mutants
 from .replay import replay
@@ -27,6 +28,7 @@ app = App(
 app.command(explore)
 app.command(replay)
 app.command(check)
+app.command(conform)
 app.command(mutants)
 
 

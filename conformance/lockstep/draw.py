@@ -21,7 +21,7 @@ from .machine import Machine
 from .space import Call, Node, Space
 
 BITS: Final = 24
-"""Of the number of one choice. Of a wider range Hypothesis draws small numbers far more often than others."""
+"""Of the number of one choice."""
 
 _LOW: Final = 14
 _ENABLED: Final = 640

@@ -30,6 +30,9 @@ from .space import Space
 ROUND: Final = 25
 """Examples of one round."""
 
+_TARGETED: Final = 4
+"""One round of so many climbs towards depth and new states; that varies one example, and meets fewer states."""
+
 Drawing = Literal["hypothesis", "random"]
 
 OnProgress = Callable[[int, int, str], None]
@@ -110,7 +113,10 @@ class _Runner:
                 size = min(ROUND, self.plan.examples - self.examples)
                 seed = (self.plan.seed * 1_000_003 + number) & 0xFFFFFFFF
                 chooser = Chooser(self.space, self.coverage, self.faults)
-                (self._drawn if self.plan.draw == "hypothesis" else self._random)(chooser, seed, size)
+                if self.plan.draw == "hypothesis":
+                    self._drawn(chooser, seed, size, climb=number % _TARGETED == _TARGETED - 1)
+                else:
+                    self._random(chooser, seed, size)
                 self.coverage.end_round()
                 number += 1
         except _OutOfTimeError:
@@ -139,17 +145,19 @@ class _Runner:
             if self._play(chooser, SeededSource(seed * 1009 + number), seed).disagreement is not None:
                 return
 
-    def _drawn(self, chooser: Chooser, seed: int, size: int) -> None:
-        numbers = strategies.integers(0, (1 << BITS) - 1)
+    def _drawn(self, chooser: Chooser, seed: int, size: int, *, climb: bool) -> None:
+        phases = (Phase.generate, *((Phase.target,) if climb else ()), Phase.shrink)
+        # Hypothesis draws small integers far more often than others, and bytes evenly; both shrink towards zero.
+        numbers = strategies.binary(min_size=BITS // 8, max_size=BITS // 8)
 
         @strategies.composite
         def runs(draw: strategies.DrawFn) -> Played:
-            return self._play(chooser, DrawnSource(lambda: draw(numbers)), seed)
+            return self._play(chooser, DrawnSource(lambda: int.from_bytes(draw(numbers), "big")), seed)
 
         @seeded(seed)
         @settings(
             max_examples=size,
-            phases=(Phase.generate, Phase.target, Phase.shrink),
+            phases=phases,
             database=None,
             deadline=None,
             derandomize=False,
