@@ -67,9 +67,9 @@ class Unbounded:
         return lambda indices: function(*indices)
 
     def params(self, action: str) -> dict[str, Scalar]:
-        """A z3 constant for each parameter of an action, named as the text names it."""
+        """A z3 constant for each parameter of an action, marked so that it is no variable of that name."""
         params = self.traced.action(action).params
-        return {name: z3.Const(name, self.universe.sort(index.sort)) for name, index in params.items()}
+        return {name: z3.Const(f"{name}!param", self.universe.sort(index.sort)) for name, index in params.items()}
 
     def step(self, action: str, *, canonical: bool = True) -> Step:
         """An action from ``pre``, its parameters the constants of ``params``. KeyError for one that there is not."""

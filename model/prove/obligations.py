@@ -1,0 +1,190 @@
+"""The obligations of a proof with no bound, as SMT-LIB: initiation, and one for each action and each conjunct.
+
+Each is a refutation: the axioms of the constants, every conjunct in the state before, the guards of one action, its
+hints, and that one conjunct does not hold in the state after. The state after is made of closures over the state
+before, so there is neither a primed function nor a frame axiom. The constants (log size, largest leader epoch, ...) are
+unknown integers, so what is proved holds for all of them; a run without any bound is, step by step, one within some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import z3
+
+from ..core.domains import Index, Variable
+from ..core.terms import Term
+from ..interpret.symbolic_terms import Binding, Bound, Function, Interpreter, Step, SymbolicState
+from ..interpret.symbolic_unbounded import Unbounded
+from ..interpret.symbolic_values import Scalar, Truth, Value, as_formula, both, either, implied, negated
+from .attached import TYPE_OK, AttachedProof, Clause, Conjunct, GhostUpdate, params_of, split
+
+INITIAL = "initial"
+"""Stands for the action in an obligation of initiation."""
+
+
+@dataclass(frozen=True)
+class Obligation:
+    """What must be refuted: that a conjunct does not hold initially, or after an action. ``smt`` is SMT-LIB text."""
+
+    action: str
+    conjunct: str
+    smt: str
+
+    @property
+    def name(self) -> str:
+        """``follower_fetch.log_matching``."""
+        return f"{self.action}.{self.conjunct}"
+
+
+class Obligations:
+    """All obligations of an attached proof."""
+
+    def __init__(self, attached: AttachedProof) -> None:
+        self.attached = attached
+        self.unbounded = Unbounded(attached.traced)
+        self._steps: dict[str, Step] = {}
+        self.hypotheses = [part for c in attached.conjuncts.values() for part in self._assumed(c)]
+        """Every conjunct in the state before, as small clauses."""
+
+    def names(self) -> list[tuple[str, str]]:
+        """Action and conjunct of every obligation, in the order of the report."""
+        actions = [INITIAL, *(action.name for action in self.attached.traced.actions)]
+        return [(action, conjunct) for action in actions for conjunct in self.attached.conjuncts]
+
+    def obligation(self, action: str, conjunct: str) -> Obligation:
+        """One obligation. KeyError for an action or a conjunct that there is not."""
+        wanted = self.attached.conjuncts[conjunct]
+        if action == INITIAL:
+            assertions = [self.unbounded.initial(), self._denied(wanted, self.unbounded.pre)]
+        else:
+            step = self.step(action)
+            assertions = [
+                *self.hypotheses,
+                *self.unbounded.assumed(step),
+                *self._hints(action, wanted),
+                self._denied(wanted, step.after),
+            ]
+        return Obligation(action, conjunct, self._text(f"{action}.{conjunct}", assertions))
+
+    def _text(self, name: str, assertions: Sequence[z3.BoolRef]) -> str:
+        # Not by way of a solver: it would simplify what it prints, in an order that depends on what was built before.
+        formulas = [*self.unbounded.constant_axioms, *assertions]
+        *others, last = [formula.as_ast() for formula in formulas]
+        traced = self.attached.traced
+        title = f"{traced.protocol.name} {traced.variant.name}: {name}"
+        text = z3.Z3_benchmark_to_smtlib_string(
+            z3.main_ctx().ref(), title, "UFLIA", "unknown", "", len(others), (z3.Ast * len(others))(*others), last
+        )
+        return str(text)
+
+    def step(self, action: str) -> Step:
+        """An action from an arbitrary state, ghosts and all. KeyError for one that the variant does not have."""
+        if action not in self._steps:
+            # A universe of its own, so that the names in it do not depend on what was asked before.
+            own = Unbounded(self.attached.traced)
+            self._steps[action] = with_ghosts(
+                self.attached, own.interpreter, own.step(action), action, self._binding(action)
+            )
+        return self._steps[action]
+
+    def _binding(self, action: str) -> dict[Term, Bound]:
+        values = self.unbounded.params(action)
+        params = self.attached.traced.action(action).params
+        return {term: Bound(values[name], params[name]) for name, term in params_of(params).items()}
+
+    def _assumed(self, conjunct: Conjunct) -> list[z3.BoolRef]:
+        state = self.unbounded.pre
+        if conjunct.name == TYPE_OK:
+            interpreter = self.unbounded.interpreter
+
+            def typed(variable: Variable) -> z3.BoolRef:
+                parts = interpreter.type_ok_parts
+                return self.unbounded.forall(variable.per, lambda at: both(*parts(state, variable, at)))
+
+            return [typed(variable) for variable in self.attached.base.protocol.variables.values()]
+        return [self._forall(small) for clause in conjunct.clauses for small in split(clause)]
+
+    def _forall(self, clause: Clause) -> z3.BoolRef:
+        chosen = [self.unbounded.universe.fresh(index) for _, index in clause.bound]
+        inside, body = self._read(clause, chosen, self.unbounded.pre)
+        formula = as_formula(implied(inside, body))
+        return z3.ForAll(chosen, formula) if chosen else formula
+
+    def _read(self, clause: Clause, chosen: Sequence[Scalar], state: SymbolicState) -> tuple[Truth, Truth]:
+        """That the values chosen are inside their indices, and the clause's body for them."""
+        pairs = list(zip(clause.bound, chosen, strict=True))
+        inside = both(*(self.unbounded.universe.inside(index, x) for (_, index), x in pairs))
+        reading = self.unbounded.interpreter.reading(state, {term: Bound(x, index) for (term, index), x in pairs})
+        body = reading(clause.body)
+        assert not reading.definitions, "a conjunct has no first or last"
+        return inside, body
+
+    def _denied(self, conjunct: Conjunct, state: SymbolicState) -> z3.BoolRef:
+        """That the conjunct does not hold: some clause does not, for some values."""
+        parts = []
+        if conjunct.name == TYPE_OK:
+            universe, interpreter = self.unbounded.universe, self.unbounded.interpreter
+            for variable in self.attached.base.protocol.variables.values():
+                at = tuple(self._some(variable.name, n, index) for n, index in enumerate(variable.per))
+                inside = both(*(universe.inside(index, x) for index, x in zip(variable.per, at, strict=True)))
+                parts.append(both(inside, negated(both(*interpreter.type_ok_parts(state, variable, at)))))
+        for clause, values in self._goals(conjunct):
+            inside, body = self._read(clause, values, state)
+            parts.append(both(inside, negated(body)))
+        return as_formula(either(*parts))
+
+    def _goals(self, conjunct: Conjunct) -> Iterator[tuple[Clause, list[Scalar]]]:
+        """Each clause of a conjunct with the constants for which it is assumed not to hold."""
+        for number, clause in enumerate(conjunct.clauses):
+            yield clause, [self._some(str(number), n, index) for n, (_, index) in enumerate(clause.bound)]
+
+    def _some(self, scope: str, number: int, index: Index) -> Scalar:
+        return z3.Const(f"some!{scope}!{index.name}!{number}", self.unbounded.universe.sort(index.sort))
+
+    def _hints(self, action: str, conjunct: Conjunct) -> list[z3.BoolRef]:
+        """Atoms of a predicate that says nothing, over the terms that z3 shall know."""
+        binding = self._binding(action)
+        found: dict[int, z3.BoolRef] = {}
+        for hint in self.attached.hints[action]:
+            indices = [index for _, index in hint.goal]
+            for clause, values in self._goals(conjunct):
+                goal = [(index, value) for (_, index), value in zip(clause.bound, values, strict=True)]
+                for chosen in product(*([v for i, v in goal if i is index] for index in indices)):
+                    asked = {t: Bound(x, i) for (t, i), x in zip(hint.goal, chosen, strict=True)}
+                    reading = self.unbounded.interpreter.reading(self.unbounded.pre, {**binding, **asked})
+                    for term in hint.terms:
+                        atom = _atom(reading(term))
+                        found[atom.get_id()] = atom
+        return list(found.values())
+
+
+def _atom(value: Scalar) -> z3.BoolRef:
+    term = z3.IntVal(value) if isinstance(value, int) else value
+    return z3.Function(f"hint!{term.sort()}", term.sort(), z3.BoolSort())(term)
+
+
+def with_ghosts(attached: AttachedProof, interpreter: Interpreter, step: Step, action: str, params: Binding) -> Step:
+    """A step whose state after has the action's updates of ghosts too."""
+    functions = dict(step.after.functions)
+    variables = step.after.variables
+    for update in attached.updates.get(action, ()):
+        functions[update.name] = _updated(interpreter, step.before, update, variables[update.name].per, params)
+    return Step(step.before, step.guards, SymbolicState(step.after.universe, variables, functions), step.definitions)
+
+
+def _updated(
+    interpreter: Interpreter, before: SymbolicState, update: GhostUpdate, per: Sequence[Index], params: Binding
+) -> Function:
+    def after(indices: tuple[Scalar, ...]) -> Value:
+        cell: Mapping[Term, Bound] = {
+            term: Bound(at, index) for term, at, index in zip(update.bound, indices, per, strict=True)
+        }
+        reading = interpreter.reading(before, {**params, **cell})
+        value = reading(update.value)
+        assert not reading.definitions, "an update has no first or last"
+        return value
+
+    return after

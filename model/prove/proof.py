@@ -1,0 +1,150 @@
+"""A proof with no bound, as written: ghost variables with their updates, lemmas and hints, beside a protocol's text.
+
+The protocol's text stays the one text of its actions. A proof adds to it what only the proof needs::
+
+    kip_320 = Proof(fencing, variant="kip-320", sizes=(...))
+    kip_320.ghost("newest_started", "the largest leader epoch that its leader has taken up", EPOCHS, initially=-1)
+
+    @kip_320.updates("become_leader")
+    def _started(k, s, leader, epoch):
+        return {"newest_started": lambda: k.max(s.newest_started, epoch)}
+
+    @kip_320.lemma(replica=REPLICA)
+    def no_epoch_from_the_future(k, s, replica):
+        return s.leader_epoch[replica] < s.next_leader_epoch
+
+A ghost guards no step, so a run with ghosts is a run without them, and the other way round. An update gives, for each
+ghost that it changes, the new value of the cell at any indices; all values are read in the state before the step.
+So one update may change a whole row, which the text of an action cannot. A lemma has parameters like an action, and
+says that its condition holds for all of their values.
+
+``attached.py`` puts a proof beside a traced variant of its protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ..core.algebra import Algebra, Value, View
+from ..core.domains import Constants, Index, Size, Values, Variable
+from ..core.errors import ProtocolError
+from ..core.protocol import Protocol
+
+Ghosts = Mapping[str, Callable[..., Value]]
+"""What an update gives: for each ghost that changes, its new value as a function of its indices."""
+
+UpdateText = Callable[..., Ghosts]
+LemmaText = Callable[..., Value]
+HintText = Callable[..., Sequence[Value]]
+_Text = TypeVar("_Text", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Lemma:
+    """A conjunct of the inductive invariant: it holds for all values of its parameters.
+
+    ``promise``: it is what the protocol is for, and not only a help in the proof of that.
+    """
+
+    name: str
+    params: Mapping[str, Index]
+    text: LemmaText
+    promise: bool
+
+    @property
+    def doc(self) -> str:
+        """The docstring on one line: what it says, and why it is needed."""
+        return " ".join((self.text.__doc__ or "").split())
+
+    def closed(self, k: Algebra, s: View) -> Value:
+        """The lemma as a condition on the state alone, for interpreters that know nothing of proofs."""
+
+        def over(rest: Sequence[str], chosen: Mapping[str, Value]) -> Value:
+            if not rest:
+                return self.text(k, s, **chosen)
+            return k.forall(self.params[rest[0]], lambda value: over(rest[1:], {**chosen, rest[0]: value}))
+
+        return over(tuple(self.params), {})
+
+
+@dataclass(frozen=True)
+class HintSpec:
+    """A text that gives terms over an action's parameters, and over values of the conjunct's ``goal`` indices."""
+
+    goal: Mapping[str, Index]
+    text: HintText
+
+
+class Proof:
+    """The proof of one variant of a protocol, under construction and, once its module is imported, whole.
+
+    ``sizes``: the constants at which finite models are looked for, smallest first.
+    """
+
+    def __init__(self, protocol: Protocol, variant: str, sizes: Sequence[Constants]) -> None:
+        self.protocol = protocol
+        self.variant = variant
+        self.sizes = tuple(sizes)
+        self.update_texts: dict[str, UpdateText] = {}
+        self.lemmas: dict[str, Lemma] = {}
+        self.hint_texts: dict[str, list[HintSpec]] = {}
+        # Another protocol declares the ghosts, so that this one stays as it is.
+        self._declared = Protocol(protocol.name, protocol.source, constants=tuple(protocol.constants.values()))
+
+    @property
+    def ghosts(self) -> Mapping[str, Variable]:
+        """The ghost variables."""
+        return self._declared.variables
+
+    def ghost(
+        self, name: str, doc: str, values: Values, *, per: tuple[Index, ...] = (), initially: int | Size = 0
+    ) -> None:
+        """Declare a ghost variable. Its domain bounds it in finite models only."""
+        if name in self.protocol.variables or name in self.ghosts:
+            raise ProtocolError(f"{self.protocol.name} has a variable {name} already")
+        self._declared.variable(name, doc, values, per=per, initially=initially)
+
+    def updates(self, action: str) -> Callable[[_Text], _Text]:
+        """Register how an action changes ghosts. The text has the action's parameters."""
+
+        def register(text: _Text) -> _Text:
+            self._require_action(action)
+            if action in self.update_texts:
+                raise ProtocolError(f"the updates of {action} are given twice")
+            self.update_texts[action] = text
+            return text
+
+        return register
+
+    def lemma(self, *, promise: bool = False, **params: Index) -> Callable[[_Text], _Text]:
+        """Register a lemma. Its docstring says what it says and why it is needed."""
+
+        def register(text: _Text) -> _Text:
+            name = text.__name__
+            if name in self.lemmas or name in self.protocol.invariant_names:
+                raise ProtocolError(f"there are two conjuncts {name}")
+            self.lemmas[name] = Lemma(name, params, text, promise)
+            return text
+
+        return register
+
+    def hints(self, *actions: str, **goal: Index) -> Callable[[_Text], _Text]:
+        """Register terms that z3 shall know in the obligations of these actions, so that it instantiates lemmas there.
+
+        The text has the parameters of the action, and those of ``goal``: for them stands each value of that index
+        for which the conjunct is assumed not to hold. It gives integers and replicas. A hint asserts nothing.
+        """
+
+        def register(text: _Text) -> _Text:
+            for action in actions:
+                self._require_action(action)
+                self.hint_texts.setdefault(action, []).append(HintSpec(goal, text))
+            return text
+
+        return register
+
+    def _require_action(self, name: str) -> None:
+        if name not in self.protocol.actions:
+            raise ProtocolError(f"{self.protocol.name} has no action {name}")

@@ -1,0 +1,193 @@
+"""A whole proof: every obligation, a witness for every action, and for what is not proved a counterexample.
+
+``prove`` runs what it is asked to; ``judge`` asks as little as decides whether a mutant is noticed. Anything that z3
+does not refute is not proved. A finite model then decides: a counterexample to induction makes it ``violated``; where
+no finite model is found either, it is ``unknown``, and a hint or a lemma is missing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ..core.errors import BadInput
+from ..core.protocol import TracedAction, TracedProtocol
+from ..explore.result import Verdict
+from .attached import AttachedProof, attach
+from .finite import Counterexample, FiniteProof, Found, UndecidedError
+from .obligations import INITIAL, Obligation, Obligations
+from .proof import Proof
+from .solve import RLIMIT, Answer, ask
+
+OnObligation = Callable[[int, int, str], None]
+"""Told of each obligation before it is asked: its number, how many there are, its name."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """How one obligation went. ``reason``: why it is not proved."""
+
+    obligation: Obligation
+    verdict: Verdict
+    answer: Answer
+    counterexample: Counterexample | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Witness:
+    """That the hypotheses of an action's obligations can be met; ``found`` is None where no finite model shows it."""
+
+    action: str
+    found: Found | None
+
+
+@dataclass
+class ProofRun:
+    """The answer."""
+
+    attached: AttachedProof
+    seed: int
+    results: list[Result] = field(default_factory=list)
+    witnesses: list[Witness] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def verdict(self) -> Verdict:
+        """``violated`` where an obligation is; else ``unknown`` where one is, or an action has no witness."""
+        found = {result.verdict for result in self.results}
+        if Verdict.VIOLATED in found:
+            return Verdict.VIOLATED
+        vacuous = any(witness.found is None for witness in self.witnesses)
+        return Verdict.UNKNOWN if vacuous or Verdict.UNKNOWN in found else Verdict.HOLDS
+
+    @property
+    def failed(self) -> list[Result]:
+        """The obligations that are not proved."""
+        return [result for result in self.results if result.verdict is not Verdict.HOLDS]
+
+
+class _FiniteModels:
+    """The finite models of an attached proof, built when first asked for."""
+
+    def __init__(self, attached: AttachedProof) -> None:
+        self._attached = attached
+        self._built: list[FiniteProof] = []
+
+    def _sizes(self) -> Iterable[FiniteProof]:
+        for number, constants in enumerate(self._attached.proof.sizes):
+            if number == len(self._built):
+                self._built.append(FiniteProof(self._attached, constants))
+            yield self._built[number]
+
+    def decide(self, action: str, conjunct: str) -> tuple[Counterexample | None, str]:
+        """The smallest counterexample; where there is none, why."""
+        undecided = ""
+        for finite in self._sizes():
+            try:
+                found = finite.counterexample(action, conjunct)
+            except UndecidedError as error:
+                undecided = f"; z3 does not decide {_written(finite)}: {error}"
+                continue
+            if found is not None:
+                return found, ""
+        sizes = ", ".join(map(_written, self._built))
+        return None, f"no counterexample at {sizes} ({'/'.join(self._attached.proof.protocol.constants)}){undecided}"
+
+    def witness(self, action: str) -> Found | None:
+        """A state from which the action can happen with all hypotheses met."""
+        for finite in self._sizes():
+            try:
+                found = finite.witness(action)
+            except UndecidedError:
+                continue
+            if found is not None:
+                return found
+        return None
+
+
+def _written(finite: FiniteProof) -> str:
+    return "/".join(map(str, finite.constants.values()))
+
+
+def prove(
+    attached: AttachedProof,
+    *,
+    actions: Sequence[str] = (),
+    conjuncts: Sequence[str] = (),
+    seed: int = 0,
+    shuffle: int | None = None,
+    rlimit: int = RLIMIT,
+    witnesses: bool = True,
+    first: bool = False,
+    on_obligation: OnObligation | None = None,
+) -> ProofRun:
+    """Ask every obligation of these actions (``initial`` among them) and conjuncts; none given: all.
+
+    ``shuffle``: assert hypotheses in an order drawn by this seed. ``first``: stop at the first counterexample.
+    Raises BadInput for an action or a conjunct that there is not.
+    """
+    start = time.perf_counter()
+    obligations = Obligations(attached)
+    names = _chosen(obligations, actions, conjuncts)
+    models = _FiniteModels(attached)
+    run = ProofRun(attached, seed)
+    for number, (action, conjunct) in enumerate(names):
+        obligation = obligations.obligation(action, conjunct)
+        if on_obligation is not None:
+            on_obligation(number, len(names), obligation.name)
+        answer = ask(obligation.smt, seed=seed, shuffle=shuffle, rlimit=rlimit)
+        if answer.proved:
+            run.results.append(Result(obligation, Verdict.HOLDS, answer))
+            continue
+        found, reason = models.decide(action, conjunct)
+        verdict = Verdict.UNKNOWN if found is None else Verdict.VIOLATED
+        run.results.append(Result(obligation, verdict, answer, found, f"{answer.reason}; {reason}" if reason else ""))
+        if first and found is not None:
+            break
+    if witnesses:
+        asked = dict.fromkeys(action for action, _ in names if action != INITIAL)
+        run.witnesses += [Witness(action, models.witness(action)) for action in asked]
+    run.seconds = time.perf_counter() - start
+    return run
+
+
+def _chosen(obligations: Obligations, actions: Sequence[str], conjuncts: Sequence[str]) -> list[tuple[str, str]]:
+    names = obligations.names()
+    for option, given, known in (
+        ("--action", actions, dict.fromkeys(action for action, _ in names)),
+        ("--conjunct", conjuncts, obligations.attached.conjuncts),
+    ):
+        for name in given:
+            if name not in known:
+                what = option.removeprefix("--")
+                raise BadInput(f"the proof has no {what} {name!r}", option, f"choose of {', '.join(known)}")
+    return [
+        (action, conjunct)
+        for action, conjunct in names
+        if (not actions or action in actions) and (not conjuncts or conjunct in conjuncts)
+    ]
+
+
+def judge(proof: Proof, mutant: TracedProtocol, *, seed: int = 0) -> ProofRun:
+    """Whether the proof notices a mutant of its variant: stops at the first counterexample.
+
+    Only those actions are asked that differ from the variant's own; of the others the obligations are the same, and
+    hold. Where the verdict is ``violated``, the last result has the counterexample to induction: the mutant breaks
+    the argument, and maybe a promise. Where it ``holds``, the mutant keeps every promise, with no bound.
+    """
+    own = {action.name: _parts(action) for action in proof.protocol.traced(proof.variant).actions}
+    changed = [action.name for action in mutant.actions if _parts(action) != own.get(action.name)]
+    attached = attach(proof, mutant)
+    return (
+        prove(attached, actions=changed, seed=seed, witnesses=False, first=True)
+        if changed
+        else ProofRun(attached, seed)
+    )
+
+
+def _parts(action: TracedAction) -> list[tuple[str, int, int]]:
+    """What an action is made of. Equal terms are one object, and comparing terms makes a term."""
+    guards = [(name, id(guard), 0) for name, guard in action.guards]
+    return guards + [("", id(target), id(value)) for target, value in action.writes]
