@@ -1,4 +1,4 @@
-"""The command line, ``fencepost``: explore, replay, check, conform, mutants.
+"""The command line, ``fencepost``: explore, prove, replay, check, conform, mutants.
 
 Exit codes: 0 holds, 1 violated, 2 the input or the command line is wrong, 3 unknown.
 """
@@ -15,6 +15,7 @@ from .check import check
 from .conform import conform
 from .explore import explore
 from .mutants import mutants
+from .prove import prove
 from .replay import replay
 
 BAD_INPUT = 2
@@ -27,6 +28,7 @@ app = App(
 )
 app.command(explore)
 app.command(replay)
+app.command(prove)
 app.command(check)
 app.command(conform)
 app.command(mutants)

@@ -1,0 +1,251 @@
+"""``fencepost prove``: the promises of a protocol for any number of replicas, offsets and leader epochs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import z3
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+
+from ...model.core.errors import BadInput
+from ...model.explore.result import Exploration, Verdict
+from ...model.prove.attached import AttachedProof, attach
+from ...model.prove.counterexample import Shown, breaking_run, shown
+from ...model.prove.proofs import PROOFS, proof_of
+from ...model.prove.run import ProofRun, Result
+from ...model.prove.run import prove as run_proof
+from .options import Natural
+from .output import print_json, progress_bar, stdout, write_text, written
+
+UNPROVED = Path("unproved")
+"""Where obligations that stay unknown are written if no folder is named."""
+
+
+def prove(
+    protocol: str | None = None,
+    *,
+    variant: str | None = None,
+    action: Annotated[Sequence[str], Parameter(negative=())] = (),
+    conjunct: Annotated[Sequence[str], Parameter(negative=())] = (),
+    drop: Annotated[Sequence[str], Parameter(negative=())] = (),
+    seed: Natural = 0,
+    smt_out: Path | None = None,
+    json: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Prove a protocol's promises for any number of replicas, offsets, records and leader epochs.
+
+    Z3 is asked, for each action and each conjunct of an inductive invariant, to refute that the action can break it.
+    What it does not refute is not proved: a finite counterexample to induction is then looked for, and shown.
+
+    Parameters
+    ----------
+    protocol
+        The protocol; by default each that has a proof.
+    variant
+        Try the proof on this variant; by default on the one that it is for.
+    action
+        Only the obligations of this action, or "initial" (repeatable; default all).
+    conjunct
+        Only the obligations of this promise or lemma (repeatable; default all).
+    drop
+        Try the proof with this guard gone, written ACTION.GUARD (repeatable).
+    seed
+        The seed of Z3's random choices. No verdict depends on it.
+    smt_out
+        Write every obligation into this folder as SMT-LIB (ACTION.CONJUNCT.smt2), for other solvers.
+    json
+        Print one JSON object on standard output.
+    """
+    proofs = list(PROOFS.values()) if protocol is None else [proof_of(protocol)]
+    if protocol is None and (variant or drop or action or conjunct):
+        raise BadInput(
+            "--variant, --drop, --action and --conjunct are about one protocol",
+            "PROTOCOL",
+            f"name it: {', '.join(PROOFS)}",
+        )
+    chosen = [attach(proof, proof.protocol.traced(variant or proof.variant).drop(*drop)) for proof in proofs]
+    runs = [_carried_out(attached, action, conjunct, seed) for attached in chosen]
+    for run in runs:
+        _save(run, smt_out)
+    if json:
+        each = [_to_json(run, drop) for run in runs]
+        print_json({"verdict": _overall(runs).value, "z3": z3.get_version_string(), "seed": seed, "proofs": each})
+    else:
+        for run in runs:
+            _print(run, stdout())
+    return _overall(runs).exit_code
+
+
+def _carried_out(attached: AttachedProof, actions: Sequence[str], conjuncts: Sequence[str], seed: int) -> ProofRun:
+    with progress_bar() as bar:
+        task = bar.add_task(f"{attached.base.protocol.name} {attached.base.variant.name}", total=None)
+
+        def told(number: int, of: int, name: str) -> None:
+            bar.update(task, detail=f"{number + 1} of {of}: {name}")
+
+        return run_proof(attached, actions=actions, conjuncts=conjuncts, seed=seed, on_obligation=told)
+
+
+def _overall(runs: Sequence[ProofRun]) -> Verdict:
+    verdicts = {run.verdict for run in runs}
+    return next((v for v in (Verdict.VIOLATED, Verdict.UNKNOWN) if v in verdicts), Verdict.HOLDS)
+
+
+def _save(run: ProofRun, folder: Path | None) -> None:
+    """Write all obligations into the folder named; with none named, those that stay unknown."""
+    kept = run.results if folder else [r for r in run.results if r.verdict is Verdict.UNKNOWN]
+    if not kept:
+        return
+    target = folder or UNPROVED
+    try:
+        target.mkdir(exist_ok=True)
+    except OSError as error:
+        raise BadInput(
+            f"cannot make the folder: {error.strerror}", str(target), "name a folder in one that is there and writable"
+        ) from error
+    for result in kept:
+        path = target / f"{result.obligation.name}.smt2"
+        write_text(path, result.obligation.smt)
+        if folder is None:
+            written(path)
+    if folder is not None:
+        written(folder)
+
+
+def _to_json(run: ProofRun, dropped: Sequence[str]) -> dict[str, object]:
+    attached = run.attached
+    broken = breaking_run(attached) if run.verdict is Verdict.VIOLATED else None
+    return {
+        "protocol": attached.base.protocol.name,
+        "variant": attached.base.variant.name,
+        "dropped": list(dropped),
+        "verdict": run.verdict.value,
+        "seconds": round(run.seconds, 3),
+        "promises": [{"name": c.name, "says": c.doc} for c in attached.conjuncts.values() if c.promise],
+        "lemmas": [{"name": c.name, "says": c.doc} for c in attached.conjuncts.values() if not c.promise],
+        "obligations": [
+            {
+                "action": r.obligation.action,
+                "conjunct": r.obligation.conjunct,
+                "verdict": r.verdict.value,
+                "seconds": round(r.answer.seconds, 4),
+                "resources": r.answer.resources,
+                "reason": r.reason or None,
+                "counterexample": None if r.counterexample is None else shown(attached, r.counterexample).to_json(),
+            }
+            for r in run.results
+        ],
+        "witnesses": {
+            w.action: None
+            if w.found is None
+            else {"constants": dict(w.found.constants), "params": dict(w.found.params)}
+            for w in run.witnesses
+        },
+        "run": None if broken is None else _run_to_json(broken),
+    }
+
+
+def _run_to_json(found: Exploration) -> dict[str, object]:
+    steps = [{"action": step.instance.action, "params": dict(step.instance.params)} for step in found.path or ()]
+    return {"violated": found.violated, "constants": found.query.system.constants, "steps": steps}
+
+
+def _print(run: ProofRun, out: Console) -> None:
+    attached = run.attached
+    _print_failed(run, out)
+    for witness in run.witnesses:
+        if witness.found is None:
+            out.print(f"{witness.action}: no finite model meets its guards and all conjuncts", markup=False)
+    name = f"{attached.base.protocol.name} {attached.base.variant.name}"
+    out.print(f"{name}, with no bound: [bold]{run.verdict.value}[/bold]", soft_wrap=True)
+    proved = len(run.results) - len(run.failed)
+    asked = dict.fromkeys(r.obligation.conjunct for r in run.results)
+    promises = [c for c in asked if attached.conjuncts[c].promise]
+    out.print(
+        f"{proved:,} of {len(run.results):,} obligations proved, of {len(promises)} promises and "
+        f"{len(asked) - len(promises)} lemmas; Z3 {z3.get_version_string()}, seed {run.seed}, {run.seconds:.2f} s",
+        soft_wrap=True,
+    )
+    out.print(_table(run))
+    for promise in promises:
+        out.print(f"{promise}: {attached.conjuncts[promise].doc}", markup=False, soft_wrap=True)
+
+
+def _print_failed(run: ProofRun, out: Console) -> None:
+    """Of each action the first counterexample, and the other conjuncts that it breaks; what is unknown, with why."""
+    by_action: dict[str, list[Result]] = {}
+    for result in run.failed:
+        if result.counterexample is None:
+            out.print(f"{result.obligation.name} is not proved: {result.reason}", markup=False, soft_wrap=True)
+        else:
+            by_action.setdefault(result.obligation.action, []).append(result)
+    for first, *others in by_action.values():
+        assert first.counterexample is not None
+        _print_case(shown(run.attached, first.counterexample), out)
+        if others:
+            also = ", ".join(result.obligation.conjunct for result in others)
+            out.print(f"  {first.obligation.action} also breaks {also}", markup=False, soft_wrap=True)
+    if by_action:
+        found = breaking_run(run.attached)
+        sizes = ", ".join("/".join(map(str, constants.values())) for constants in run.attached.proof.sizes)
+        if found is None or found.path is None:
+            out.print(f"no run breaks a promise of the text at {sizes}", markup=False, soft_wrap=True)
+            return
+        at = "/".join(map(str, found.query.system.constants.values()))
+        out.print(f"a run of {len(found.path)} steps at {at} breaks {found.violated}:", markup=False, soft_wrap=True)
+        for number, step in enumerate(found.path, 1):
+            out.print(f"  {number:3}  {step.instance}", markup=False, soft_wrap=True)
+
+
+def _table(run: ProofRun) -> Table:
+    table = Table("action", "proved", "of", "seconds", "slowest", "can happen at", "verdict", box=None, pad_edge=False)
+    for column in table.columns[1:5]:
+        column.justify = "right"
+    witnesses = {witness.action: witness.found for witness in run.witnesses}
+    by_action: dict[str, list[Result]] = {}
+    for result in run.results:
+        by_action.setdefault(result.obligation.action, []).append(result)
+    for action, results in by_action.items():
+        found = {result.verdict for result in results}
+        verdict = next((v for v in (Verdict.VIOLATED, Verdict.UNKNOWN) if v in found), Verdict.HOLDS)
+        seconds = [result.answer.seconds for result in results]
+        witness = witnesses.get(action)
+        table.add_row(
+            action,
+            str(sum(result.verdict is Verdict.HOLDS for result in results)),
+            str(len(results)),
+            f"{sum(seconds):.2f}",
+            f"{max(seconds):.3f}",
+            "/".join(map(str, witness.constants.values())) if witness else "",
+            verdict.value,
+        )
+    return table
+
+
+def _print_case(case: Shown, out: Console) -> None:
+    """``state, action, broken conjunct``, and the path to the state."""
+
+    def line(text: str) -> None:
+        out.print(text, markup=False, soft_wrap=True)
+
+    line(f"{case.step} breaks {case.broken}: {case.doc}")
+    line(f"  state   {_cells(case.state)}")
+    if case.ghosts:
+        line(f"  ghosts  {_cells(case.ghosts)}")
+    line(f"  after   {', '.join(f'{name} {old} -> {new}' for name, (old, new) in case.changes.items())}")
+    line(f"  {case.reached}")
+    for number, step in enumerate(case.path or (), 1):
+        line(f"  {number:3}  {step.instance}")
+
+
+def _cells(cells: Mapping[str, str]) -> str:
+    """The cells of a variable together: ``leo[0] 2, leo[1] 1; hw[0] 1``."""
+    groups: dict[str, list[str]] = {}
+    for name, value in cells.items():
+        groups.setdefault(re.sub(r"\[.*", "", name), []).append(f"{name} {value}")
+    return "; ".join(", ".join(group) for group in groups.values()) or "the initial one"
