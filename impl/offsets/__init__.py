@@ -1,6 +1,6 @@
 """Committed offsets: the group coordinator and its log, ``__consumer_offsets``."""
 
-from .coordinator import OFFSETS_TOPIC, Access, CorruptOffsets, GroupCoordinator, OffsetsConfig
+from .coordinator import OFFSETS_TOPIC, CorruptOffsets, GroupCoordinator, OffsetsConfig, coordinate
 from .schema import (
     EPOCH_VERSION,
     PLAIN_VERSION,
@@ -16,12 +16,12 @@ __all__ = [
     "EPOCH_VERSION",
     "OFFSETS_TOPIC",
     "PLAIN_VERSION",
-    "Access",
     "CommittedOffset",
     "CorruptOffsets",
     "GroupCoordinator",
     "OffsetKey",
     "OffsetsConfig",
+    "coordinate",
     "decode_key",
     "decode_value",
     "encode_key",

@@ -4,17 +4,18 @@ What is committed is what the offsets log says, read from its start; a later rec
 with the same key, and one without a value (a tombstone) takes the commit away. A commit is acknowledged when its
 record is synced, and only then answered to an OffsetFetch.
 
-There are no members and no generations here: whoever may, commits. Transactions neither.
+There are no members and no generations here: whoever may, commits. Transactions neither. Who may is for the broker to
+say before it hands a request over: Read on group and topic for a commit, Describe for a fetch (``replica/access.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from ..log import CorruptBatch, InvalidAppend, Log, LogError, LogOffline, Record
 from ..net.interface import Clock
+from ..replica.broker import Broker
 from ..wire.errors import ErrorCode
 from ..wire.messages import (
     NO_EPOCH,
@@ -41,16 +42,6 @@ _MAX_OFFSET = (1 << 63) - 1
 _MAX_EPOCH = (1 << 31) - 1
 
 
-class Access(Protocol):
-    """What the coordinator asks of an authorizer: Read on the group, and Read on the topic."""
-
-    def may_read_group(self, principal: str, group: str) -> bool:
-        """Whether the principal may commit and fetch offsets of the group."""
-
-    def may_read_topic(self, principal: str, topic: str) -> bool:
-        """Whether the principal may read the topic."""
-
-
 class CorruptOffsets(LogError):
     """A record of the offsets log whose CRC is right and whose key or value does not parse. ``offset`` is its own."""
 
@@ -73,6 +64,16 @@ class OffsetsConfig:
     """
 
 
+def coordinate(broker: Broker, clock: Clock, config: OffsetsConfig | None = None) -> GroupCoordinator:
+    """Let a broker keep the committed offsets of all groups, in its data directory. Raises like ``GroupCoordinator``.
+
+    To be called for each process of the broker, before it gets any message.
+    """
+    log = broker.directory.log(OFFSETS_TOPIC, 0)
+    broker.coordinator = here = GroupCoordinator(log, clock, known=lambda it: it in broker.metadata, config=config)
+    return here
+
+
 class GroupCoordinator:
     """The committed offsets of all groups, over an open offsets log that nobody else appends to."""
 
@@ -82,11 +83,10 @@ class GroupCoordinator:
         clock: Clock,
         *,
         known: Callable[[TopicPartition], bool],
-        access: Access | None = None,
         config: OffsetsConfig | None = None,
         leader_epoch: int = 0,
     ) -> None:
-        """Read the log. ``known`` says whether a partition exists; without ``access`` everybody may do everything.
+        """Read the log. ``known`` says whether a partition exists.
 
         ``leader_epoch`` goes into new batches where the log has no larger one. Raises ``CorruptOffsets``, and what
         reading the log raises.
@@ -94,7 +94,6 @@ class GroupCoordinator:
         self._log = log
         self._clock = clock
         self._known = known
-        self._access = access
         self._config = config or OffsetsConfig()
         self._epoch = max(leader_epoch, log.latest_epoch)
         self._offsets = _read(log)
@@ -106,29 +105,29 @@ class GroupCoordinator:
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
-    def commit(self, request: OffsetCommitRequest, principal: str = "") -> OffsetCommitResponse:
+    def commit(self, request: OffsetCommitRequest, principal: str = "") -> OffsetCommitResponse:  # noqa: ARG002
         """OffsetCommit. With an error nothing is changed, but after KAFKA_STORAGE_ERROR nobody knows what the log has.
 
-        Errors: INVALID_GROUP_ID (empty or too long), GROUP_ and TOPIC_AUTHORIZATION_FAILED, INVALID_REQUEST (negative
-        offset, an epoch below -1, numbers or text that no message can hold), OFFSET_METADATA_TOO_LARGE,
-        UNKNOWN_TOPIC_OR_PARTITION, MESSAGE_TOO_LARGE, KAFKA_STORAGE_ERROR.
+        Errors: INVALID_GROUP_ID (empty or too long), UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST (negative offset, an
+        epoch below -1, numbers or text that no message can hold), OFFSET_METADATA_TOO_LARGE, MESSAGE_TOO_LARGE,
+        KAFKA_STORAGE_ERROR.
         """
-        return OffsetCommitResponse(self._commit(request, principal))
+        return OffsetCommitResponse(self._commit(request))
 
-    def _commit(self, request: OffsetCommitRequest, principal: str) -> ErrorCode:
-        error = self._refusal(request.group, request.partition, principal) or self._invalid(request)
+    def _commit(self, request: OffsetCommitRequest) -> ErrorCode:
+        error = _check_group(request.group) or self._invalid(request)
         if error:
             return error
         epochs = (request.leader_epoch, request.serving_epoch) if self._config.write_epochs else (NO_EPOCH, NO_EPOCH)
         committed = CommittedOffset(request.offset, *epochs, request.metadata, self._clock.wall())
         return self._write(OffsetKey(request.group, request.partition), committed)
 
-    def fetch(self, request: OffsetFetchRequest, principal: str = "") -> OffsetFetchResponse:
+    def fetch(self, request: OffsetFetchRequest, principal: str = "") -> OffsetFetchResponse:  # noqa: ARG002
         """OffsetFetch. Nothing committed is no error, as in Kafka, also where the partition is not known.
 
-        Errors: INVALID_GROUP_ID, GROUP_ and TOPIC_AUTHORIZATION_FAILED.
+        Errors: INVALID_GROUP_ID.
         """
-        error = self._refusal(request.group, request.partition, principal)
+        error = _check_group(request.group)
         if error:
             return OffsetFetchResponse(error)
         found = self._offsets.get(OffsetKey(request.group, request.partition))
@@ -144,17 +143,6 @@ class GroupCoordinator:
         return self._write(key, None) if key in self._offsets else ErrorCode.NONE
 
     # -- checks -----------------------------------------------------------------------------------------------------
-
-    def _refusal(self, group: str, partition: TopicPartition, principal: str) -> ErrorCode:
-        size = _bytes(group)
-        if size is None or not 0 < size <= MAX_STRING:
-            return ErrorCode.INVALID_GROUP_ID
-        if self._access is not None:
-            if not self._access.may_read_group(principal, group):
-                return ErrorCode.GROUP_AUTHORIZATION_FAILED
-            if not self._access.may_read_topic(principal, partition.topic):
-                return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        return ErrorCode.NONE
 
     def _invalid(self, request: OffsetCommitRequest) -> ErrorCode:
         epochs = request.leader_epoch, request.serving_epoch
@@ -184,6 +172,11 @@ class GroupCoordinator:
         else:
             self._offsets[key] = committed
         return ErrorCode.NONE
+
+
+def _check_group(group: str) -> ErrorCode:
+    size = _bytes(group)
+    return ErrorCode.NONE if size is not None and 0 < size <= MAX_STRING else ErrorCode.INVALID_GROUP_ID
 
 
 def _bytes(text: str) -> int | None:

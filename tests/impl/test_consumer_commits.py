@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from fencepost.impl.consumer import (
-    BrokerError,
     ConsumerConfig,
     ConsumerError,
     NoOffsetForPartitionError,
@@ -229,21 +228,3 @@ def test_whoever_is_in_no_group_commits_nothing() -> None:
         reader.consumer.commit()
     with pytest.raises(ConsumerError, match=r"group.id"):
         reader.consumer.seek_to_committed(TP)
-
-
-def test_group_that_may_not_be_read() -> None:
-    network, leader, reader = group()
-    again = restarted(network, reader)
-
-    class Nobody:
-        def may_read_group(self, principal: str, group: str) -> bool:
-            return False
-
-        def may_read_topic(self, principal: str, topic: str) -> bool:
-            return False
-
-    leader.coordinate(access=Nobody())
-    again.step()
-    with pytest.raises(BrokerError, match="OffsetFetch was answered GROUP_AUTHORIZATION_FAILED"):
-        again.consumer.poll()
-    assert again.consumer.position(TP) is None

@@ -40,21 +40,9 @@ def open_log(files: Files, config: LogConfig | None = None) -> Log:
     return DataDirectory(files, node_id=1, cluster_id="Rj_brD27af2db7ETxjjJIw", config=config).log(OFFSETS_TOPIC, 0)
 
 
-class OnlyBilling:
-    """Alice may read the group ``billing`` and the topic ``orders``."""
-
-    def may_read_group(self, principal: str, group: str) -> bool:
-        return (principal, group) == ("User:alice", "billing")
-
-    def may_read_topic(self, principal: str, topic: str) -> bool:
-        return (principal, topic) == ("User:alice", "orders")
-
-
-def coordinator(
-    log: Log, *, config: OffsetsConfig | None = None, access: OnlyBilling | None = None
-) -> GroupCoordinator:
+def coordinator(log: Log, config: OffsetsConfig | None = None) -> GroupCoordinator:
     known = {TP, TP._replace(partition=1), TopicPartition("secret", 0)}
-    return GroupCoordinator(log, SimulatedClock(), known=known.__contains__, config=config, access=access)
+    return GroupCoordinator(log, SimulatedClock(), known=known.__contains__, config=config)
 
 
 def test_nothing_is_committed_at_first() -> None:
@@ -172,22 +160,6 @@ def test_record_that_no_batch_may_hold() -> None:
     groups = coordinator(log)
     assert groups.commit(replace(COMMIT, metadata="m" * 200)).error is ErrorCode.MESSAGE_TOO_LARGE
     assert groups.fetch(FETCH) == NOTHING and log.end == 0
-
-
-def test_whoever_may_not_read_group_and_topic_is_refused() -> None:
-    log = open_log(SimulatedFiles())
-    groups = coordinator(log, access=OnlyBilling())
-    assert groups.commit(COMMIT, "User:alice").error is ErrorCode.NONE
-    assert groups.fetch(FETCH, "User:alice") == FOUND
-    assert groups.commit(COMMIT, "User:bob").error is ErrorCode.GROUP_AUTHORIZATION_FAILED
-    assert groups.fetch(FETCH, "User:bob").error is ErrorCode.GROUP_AUTHORIZATION_FAILED
-    secret = TopicPartition("secret", 0)
-    assert groups.commit(replace(COMMIT, partition=secret), "User:alice").error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    assert groups.fetch(replace(FETCH, partition=secret), "User:alice").error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    unknown = TopicPartition("nowhere", 0)
-    # Whether a partition exists is nobody's business who may not read it.
-    assert groups.commit(replace(COMMIT, partition=unknown), "User:alice").error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    assert log.end == 1
 
 
 @pytest.mark.parametrize("call", ["append", "fsync"])
