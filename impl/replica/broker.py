@@ -11,7 +11,6 @@ from ..net.interface import Clock, Transport
 from ..wire.errors import ErrorCode
 from ..wire.messages import (
     NO_LEADER,
-    AlterIsrResponse,
     Envelope,
     FetchRequest,
     FetchResponse,
@@ -47,7 +46,6 @@ from .validate import CHECKS, is_response
 
 HIGH_WATERMARKS = ("high-watermarks",)
 RECOVERY_POINTS = ("recovery-points",)
-_ANSWERED = (FetchResponse, OffsetsForLeaderEpochResponse, AlterIsrResponse)
 
 
 class OffsetHandler(Protocol):
@@ -145,7 +143,7 @@ class Broker:
                 reply = serve[1](body, reply)
             if reply is not None:
                 self._runtime.respond(envelope, reply)
-        elif isinstance(body, _ANSWERED) and is_response(body):
+        elif is_response(body):
             self._runtime.answered(envelope)
 
     # -- looking, opening, closing ----------------------------------------------------------------------------------
@@ -273,10 +271,8 @@ class Broker:
             return error
         if not is_partition(*body.partition):
             return ErrorCode.INVALID_REQUEST
-        if body.controller_epoch < self.controller_epoch:
-            return ErrorCode.STALE_CONTROLLER_EPOCH
-        self.controller_epoch = body.controller_epoch
-        return ErrorCode.NONE
+        stale = body.controller_epoch < self.controller_epoch
+        return ErrorCode.STALE_CONTROLLER_EPOCH if stale else ErrorCode.NONE
 
     def _leader_and_isr(self, envelope: Envelope, body: LeaderAndIsrRequest) -> ErrorCode:
         error = self._controller(envelope, body)
@@ -290,11 +286,14 @@ class Broker:
                 partition = self.partitions[body.partition] = Partition(self._runtime, body.partition)
             if partition.failure is not None:
                 return ErrorCode.KAFKA_STORAGE_ERROR
-            return partition.take_up(body)
+            error = partition.take_up(body)
         except STORAGE_FAILURES as failure:
             if partition is not None:
                 partition.go_offline(str(failure))
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if error is ErrorCode.NONE:
+            self.controller_epoch = body.controller_epoch
+        return error
 
     def _offline_replicas(self, envelope: Envelope, body: OfflineReplicasRequest) -> ErrorCode:
         error = self._controller(envelope, body)
@@ -303,6 +302,7 @@ class Broker:
         partition = self.partitions.get(body.partition)
         if partition is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        self.controller_epoch = body.controller_epoch
         if partition.leader is not None:
             partition.leader.isr.offline = body.offline
         return ErrorCode.NONE
@@ -311,6 +311,7 @@ class Broker:
         error = self._controller(envelope, body)
         if error is not ErrorCode.NONE:
             return error
+        self.controller_epoch = body.controller_epoch
         known = self.metadata.get(body.partition)
         if known is None or known.leader_epoch <= body.leader_epoch:  # else it was overtaken on its way
             self.metadata[body.partition] = body

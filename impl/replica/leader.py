@@ -11,7 +11,6 @@ from ..wire.messages import Envelope, LeaderAndIsrRequest, ProduceRequest, Produ
 from .isr import Isr
 from .producers import Sent
 from .progress import Progress
-from .purgatory import Purgatory, Waiting
 
 if TYPE_CHECKING:
     from .partition import Partition
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 class Leader:
     """One leader epoch of a replica that leads. ``epoch_start`` is where the epoch begins in its log."""
 
-    def __init__(self, partition: Partition, request: LeaderAndIsrRequest, purgatory: Purgatory | None) -> None:
-        """``purgatory`` is that of the leader epoch before, where this replica led in that too."""
+    def __init__(self, partition: Partition, request: LeaderAndIsrRequest) -> None:
         self._partition = partition
         self._runtime = runtime = partition.runtime
         self._log = partition.log
@@ -32,25 +30,12 @@ class Leader:
         # Nobody's progress is known: what a follower fetched in another epoch, it may have cut off since.
         self.progress = {replica: Progress(replica, now) for replica in request.replicas if replica != runtime.node_id}
         self._counted: list[Progress] = []
-        self._purgatory = Purgatory(self._answer) if purgatory is None else purgatory
         self._count()
 
-    def close(self, error: ErrorCode) -> None:
-        """The replica leads no more."""
-        self._purgatory.fail(error)
-        self.resign()
-
-    def resign(self) -> Purgatory:
-        """The leader epoch is over; gives what waits for the high watermark."""
+    def close(self) -> None:
+        """The leader epoch is over."""
         self.isr.close()
-        for kind in ("isr", "produce"):
-            self._runtime.timers.cancel((kind, self._partition.key))
-        return self._purgatory
-
-    @property
-    def waiting(self) -> int:
-        """Produces that wait for the high watermark."""
-        return len(self._purgatory)
+        self._runtime.timers.cancel(("isr", self._partition.key))
 
     # -- the high watermark -----------------------------------------------------------------------------------------
 
@@ -130,9 +115,7 @@ class Leader:
         if request.acks == 1 and self._log.recovery_point <= last_offset:
             self._log.flush()
         if request.acks == -1 and self._partition.high_watermark <= last_offset:
-            deadline = self._runtime.clock.now() + self._runtime.config.request_timeout_ms
-            self._purgatory.add(Waiting(last_offset + 1, deadline, envelope, base_offset))
-            self._set_produce_timer()
+            self._partition.purgatory.add(envelope, base_offset, last_offset + 1)
             return None
         return ProduceResponse(ErrorCode.NONE, base_offset, self._log.log_start)
 
@@ -168,25 +151,7 @@ class Leader:
 
     def _complete(self) -> None:
         """Answer what the high watermark has passed."""
-        if len(self._purgatory):
+        if self._partition.purgatory:
             enough = len(self.isr.members) >= self._runtime.config.min_insync_replicas
             error = ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-            self._purgatory.reached(self._partition.high_watermark, error)
-            self._set_produce_timer()
-
-    def expire(self) -> None:
-        """Give up what has waited for too long."""
-        self._purgatory.expire(self._runtime.clock.now())
-        self._set_produce_timer()
-
-    def _set_produce_timer(self) -> None:
-        deadline = self._purgatory.deadline
-        if deadline is None:
-            self._runtime.timers.cancel(("produce", self._partition.key))
-        else:
-            self._runtime.timers.set(("produce", self._partition.key), deadline)
-
-    def _answer(self, waiting: Waiting, error: ErrorCode) -> None:
-        done = error is ErrorCode.NONE
-        body = ProduceResponse(error, waiting.base_offset, self._log.log_start) if done else ProduceResponse(error)
-        self._runtime.respond(waiting.envelope, body)
+            self._partition.purgatory.reached(self._partition.high_watermark, error, self._log.log_start)

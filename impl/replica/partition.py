@@ -13,6 +13,7 @@ from ..wire.messages import NO_LEADER, LeaderAndIsrRequest, TopicPartition
 from .follower import Follower
 from .leader import Leader
 from .producers import Producers
+from .purgatory import Purgatory
 from .runtime import STORAGE_FAILURES, Runtime
 
 
@@ -51,7 +52,7 @@ class PartitionState(NamedTuple):
     progress: tuple[tuple[int, int], ...]
     """Of a leader: followers and their ends in this epoch, -1 where that is not known."""
     waiting: int
-    """Of a leader: produces that wait for the high watermark."""
+    """Produces that wait for the high watermark."""
 
 
 class Partition:
@@ -60,6 +61,8 @@ class Partition:
     def __init__(self, runtime: Runtime, key: TopicPartition) -> None:
         self.runtime = runtime
         self.key = key
+        self.purgatory = Purgatory(runtime, key)
+        """Produces that wait for the high watermark; empty but for a leader's."""
         self.failure: str | None = None
         """Why it is offline."""
         self.log: Log = runtime.directory.log(*key)
@@ -111,7 +114,7 @@ class Partition:
             end=log.end,
             epochs=tuple((entry.epoch, entry.start_offset) for entry in log.epochs.entries),
             progress=tuple((each.replica, each.end) for each in leader.progress.values()) if leader else (),
-            waiting=leader.waiting if leader else 0,
+            waiting=len(self.purgatory),
         )
 
     # -- roles ------------------------------------------------------------------------------------------------------
@@ -157,8 +160,9 @@ class Partition:
     def _become_leader(self, request: LeaderAndIsrRequest) -> None:
         self.log.assign_epoch(request.leader_epoch)
         self._end_following()
-        purgatory = self.leader.resign() if self.leader is not None else None
-        self.leader = Leader(self, request, purgatory)
+        if self.leader is not None:
+            self.leader.close()  # what waits goes on waiting: its records are in the log still
+        self.leader = Leader(self, request)
         self._set_isr_timer()
         self.leader.advance()
 
@@ -170,7 +174,8 @@ class Partition:
     def _end_leading(self, error: ErrorCode) -> None:
         leader, self.leader = self.leader, None
         if leader is not None:
-            leader.close(error)
+            leader.close()
+            self.purgatory.fail(error)
 
     def _end_following(self) -> None:
         follower, self.follower = self.follower, None
@@ -194,7 +199,7 @@ class Partition:
                 self._set_isr_timer()
                 self.leader.look_at_isr()
             elif name == "produce" and self.leader is not None:
-                self.leader.expire()
+                self.purgatory.expire()
 
     # -- the log ----------------------------------------------------------------------------------------------------
 

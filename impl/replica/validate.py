@@ -14,6 +14,7 @@ from ..wire.messages import (
     EARLIEST,
     NO_EPOCH,
     NO_LEADER,
+    AlterIsrResponse,
     FetchRequest,
     FetchResponse,
     LeaderAndIsrRequest,
@@ -25,7 +26,6 @@ from ..wire.messages import (
     OffsetsForLeaderEpochResponse,
     ProduceRequest,
     Request,
-    Response,
     UpdateMetadataRequest,
 )
 from .config import BrokerConfig
@@ -118,7 +118,7 @@ def check_leader(body: LeaderAndIsrRequest | UpdateMetadataRequest, _config: Bro
     return ErrorCode.NONE if good else ErrorCode.INVALID_REQUEST
 
 
-def is_response(body: Response) -> bool:
+def is_response(body: object) -> bool:
     """Whether an answer can be used. One that cannot counts as lost."""
     if type(body) is FetchResponse:
         good = (
@@ -130,7 +130,13 @@ def is_response(body: Response) -> bool:
         return good and (body.error is not ErrorCode.NONE or min(body.high_watermark, body.log_start_offset) >= 0)
     if type(body) is OffsetsForLeaderEpochResponse:
         return _int32(body.leader_epoch, -1) and _int64(body.end_offset, -1) and _int32(body.answering_epoch, -1)
-    return isinstance(getattr(body, "error", None), ErrorCode)
+    return (
+        isinstance(body, AlterIsrResponse)
+        and _int32(body.leader, NO_LEADER)
+        and _int32(body.leader_epoch, NO_EPOCH)
+        and _int32(body.partition_epoch, -1)
+        and _replicas(body.isr, frozenset)
+    )
 
 
 Check = Callable[[Any, BrokerConfig], ErrorCode]
