@@ -77,11 +77,20 @@ def _isr(s: Sight) -> Iterable[int]:
     return (replica for replica in range(mask.bit_length()) if mask >> replica & 1)
 
 
+def _not_newer(replica: str) -> Rule:
+    """A request of an older epoch is stale; a repeat of what is in force may be answered as what it is."""
+
+    def rule(s: Sight) -> Answer:
+        return unasked(FENCED) if s["epoch"] == s.cell("leader_epoch", s[replica]) else error(FENCED)
+
+    return rule
+
+
 def _param(name: str) -> Callable[[Sight], Iterable[int]]:
     return lambda s: (s[name],)
 
 
-_REQUEST: dict[str, Rule] = {"request_sent": _NOT_SENT, "names_leader": _OTHERWISE, "epoch_newer": error(FENCED)}
+_REQUEST: dict[str, Rule] = {"request_sent": _NOT_SENT, "names_leader": _OTHERWISE}
 _PAIR = (("leader", "follower"),)
 
 FENCING: Final = Binding(
@@ -96,10 +105,13 @@ FENCING: Final = Binding(
             offline={"new_leader": environment("an offline replica is not elected")},
         ),
         "controller_shrink_isr": ActionBinding({"leads_or_in_isr": NOTHING, "epoch_available": _BOUND}),
-        "become_leader": ActionBinding(_REQUEST, Exchange(None, "leader", Effect.ASKED)),
+        "become_leader": ActionBinding(
+            {**_REQUEST, "epoch_newer": _not_newer("leader")}, Exchange(None, "leader", Effect.ASKED)
+        ),
         "become_follower": ActionBinding(
             {
                 **_REQUEST,
+                "epoch_newer": _not_newer("follower"),
                 "not_leader_itself": _ITSELF,
                 "presumes_leadership": error(NOT_LEADER),
                 "leader_epoch_matches": _request_is_fenced,

@@ -1,0 +1,1 @@
+"""Adapters that are here: brokers and consumers of ``impl/``."""

@@ -1,0 +1,48 @@
+"""The classes of ``impl/`` that an adapter puts together: the real ones, or those of a copy with a defect."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from types import ModuleType
+
+from ... import impl
+from ...impl.consumer import Consumer
+from ...impl.controller import Controller
+from ...impl.controller.errors import ControllerError
+from ...impl.log.config import LogConfig
+from ...impl.offsets import GroupCoordinator
+from ...impl.replica.broker import Broker
+from ...impl.replica.config import BrokerConfig
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a cluster is made of. Files, network and messages are not among it: adapters use the real ones."""
+
+    broker: type[Broker]
+    broker_config: type[BrokerConfig]
+    log_config: type[LogConfig]
+    controller: type[Controller]
+    controller_error: type[ControllerError]
+    consumer: type[Consumer]
+    coordinator: type[GroupCoordinator]
+
+    @classmethod
+    def of(cls, root: ModuleType = impl) -> Parts:
+        """The parts of ``impl``, or of a copy of it (``mutants.patched``)."""
+
+        def named(module: str, name: str) -> type:
+            found = getattr(importlib.import_module(f"{root.__name__}.{module}"), name)
+            assert isinstance(found, type)
+            return found
+
+        return cls(
+            broker=named("replica.broker", "Broker"),
+            broker_config=named("replica.config", "BrokerConfig"),
+            log_config=named("log.config", "LogConfig"),
+            controller=named("controller", "Controller"),
+            controller_error=named("controller.errors", "ControllerError"),
+            consumer=named("consumer", "Consumer"),
+            coordinator=named("offsets", "GroupCoordinator"),
+        )

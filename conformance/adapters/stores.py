@@ -1,0 +1,138 @@
+"""Where the brokers of a cluster under test keep their files: on simulated disks, or in a real folder."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Protocol
+
+from ...impl.files.disk import DiskFile, DiskFiles
+from ...impl.files.interface import Files
+from ...impl.files.simulated import SimulatedFiles
+
+
+class Store(Protocol):
+    """One disk for each node. A node's process holds its files until ``crash``."""
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether ``fill`` and ``fail`` can be called."""
+
+    def files(self, node: int) -> Files:
+        """The disk of a node."""
+
+    def crash(self, node: int, seed: int) -> None:
+        """End the node's process; where the store can, the machine with it, and ``seed`` says what survives."""
+
+    def fill(self, node: int) -> None:
+        """Leave no room on the disk, until ``mend``."""
+
+    def fail(self, node: int) -> None:
+        """Let every write and sync fail, until ``mend``."""
+
+    def mend(self, node: int) -> None:
+        """Let the disk work again."""
+
+    def close(self) -> None:
+        """Give everything back."""
+
+
+class MemoryStore:
+    """Simulated disks, which lose what was not synced, and tear what they lose in part."""
+
+    can_fail = True
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._disks: dict[int, SimulatedFiles] = {}
+
+    def files(self, node: int) -> SimulatedFiles:
+        """The disk of a node."""
+        if node not in self._disks:
+            self._disks[node] = SimulatedFiles(self._seed + node)
+        return self._disks[node]
+
+    def crash(self, node: int, seed: int) -> None:
+        """Power off and on."""
+        self._disks[node].crash(seed)
+
+    def fill(self, node: int) -> None:
+        """No byte more."""
+        disk = self._disks[node]
+        disk.capacity = disk.used
+
+    def fail(self, node: int) -> None:
+        """``EIO`` for whatever changes the disk."""
+        self._disks[node].hook = _fail
+
+    def mend(self, node: int) -> None:
+        """As new."""
+        self._disks[node].capacity = None
+        self._disks[node].hook = None
+
+    def close(self) -> None:
+        """Forget it all."""
+        self._disks.clear()
+
+
+def _fail(operation: str, path: str) -> None:
+    if operation in ("append", "truncate", "fsync", "fsync_dir", "rename"):
+        raise OSError(errno.EIO, "Input/output error", path)
+
+
+class _Process(DiskFiles):
+    """The files that one process has open: the operating system closes them when it is killed."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._open: list[DiskFile] = []
+
+    def open(self, path: str, *, create: bool = False) -> DiskFile:
+        file = super().open(path, create=create)
+        self._open.append(file)
+        return file
+
+    def kill(self) -> None:
+        for file in self._open:
+            file.close()
+        self._open.clear()
+
+
+class DiskStore:
+    """A folder for each node below a temporary one. A crash is that of the process: what was written is there."""
+
+    can_fail = False
+
+    def __init__(self) -> None:
+        self._root = Path(tempfile.mkdtemp(prefix="fencepost-"))
+        self._processes: dict[int, _Process] = {}
+
+    def files(self, node: int) -> DiskFiles:
+        """The folder of a node."""
+        if node not in self._processes:
+            self._processes[node] = _Process(self._root / str(node))
+        return self._processes[node]
+
+    def crash(self, node: int, seed: int) -> None:  # noqa: ARG002 - the operating system loses nothing by chance
+        """Kill the process."""
+        self._processes.pop(node).kill()
+
+    def fill(self, node: int) -> None:
+        """Not here."""
+        raise NotImplementedError
+
+    def fail(self, node: int) -> None:
+        """Not here."""
+        raise NotImplementedError
+
+    def mend(self, node: int) -> None:
+        """Nothing to mend."""
+
+    def close(self) -> None:
+        """Remove the folder."""
+        for process in self._processes.values():
+            process.kill()
+        self._processes.clear()
+        shutil.rmtree(self._root, ignore_errors=True)
