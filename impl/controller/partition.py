@@ -129,13 +129,17 @@ class PartitionState:
     def alter_isr(
         self, broker: int, leader_epoch: int, isr: frozenset[int], partition_epoch: int
     ) -> PartitionState | ErrorCode:
-        """The state with the leader's ISR, this very state where that holds already, or why not."""
+        """The state with the leader's ISR, this very state where that holds already, or why not.
+
+        A leader that asks for the ISR that holds, by the present partition epoch, gets a new one: proposals of it that
+        are still on their way are void then.
+        """
         if leader_epoch > self.leader_epoch:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         if leader_epoch < self.leader_epoch or broker != self.leader or self.leader == NO_LEADER:
             return ErrorCode.FENCED_REPLICA
-        if isr == self.isr and partition_epoch <= self.partition_epoch:
-            return self  # the answer to an earlier one was lost
+        if isr == self.isr and partition_epoch < self.partition_epoch:
+            return self  # a repeated request: the answer was lost
         if partition_epoch != self.partition_epoch:
             return ErrorCode.INVALID_UPDATE_VERSION
         if self.leader not in isr or not isr <= frozenset(self.replicas):

@@ -294,10 +294,19 @@ def test_a_leader_alters_the_isr_within_its_epoch() -> None:
 def test_a_repeated_alter_isr_is_answered_with_what_holds() -> None:
     cluster = Cluster()
     cluster.alter((0, 1))
-    for version in (1, 2):
+    for version in (0, 1):
         answer = cluster.alter((0, 1), version=version)
         assert answer == AlterIsrResponse(ErrorCode.NONE, TP, 0, 0, frozenset((0, 1)), 2)
     assert cluster.summary() == (0, 0, {0, 1}, 2)
+
+
+def test_asking_for_the_isr_that_holds_makes_earlier_proposals_void() -> None:
+    """Fails where the partition epoch stays: a late copy of the proposal would be taken up after all."""
+    cluster = Cluster()
+    cluster.alter((0, 1))
+    assert cluster.alter((0, 1)) == AlterIsrResponse(ErrorCode.NONE, TP, 0, 0, frozenset((0, 1)), 3)
+    assert cluster.alter((0, 1, 2), version=2).error is ErrorCode.INVALID_UPDATE_VERSION
+    assert cluster.summary() == (0, 0, {0, 1}, 3)
 
 
 @pytest.mark.parametrize(
