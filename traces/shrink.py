@@ -25,13 +25,16 @@ def minimize(
     failing: Failing[T],
     *,
     simpler: Callable[[T], Iterable[T]] = _no_simpler,
+    rewritten: Callable[[Sequence[T]], Iterable[Sequence[T]]] = _no_simpler,
     budget: int = 10_000,
 ) -> list[T]:
     """A failing subsequence, 1-minimal: without any one of its items it does not fail.
 
     ``simpler`` gives plainer forms of an item (an action without its fault), which take its place where the sequence
-    still fails. ``budget``: after so many calls of ``failing`` the best so far is returned, minimal or not. Raises
-    ValueError where the sequence itself does not fail. ``failing`` must answer alike whenever it is asked alike.
+    still fails. ``rewritten`` gives shorter sequences in which what is left has changed too: an election gone, and the
+    epochs of all later ones one less. ``budget``: after so many calls of ``failing`` the best so far is returned,
+    minimal or not. Raises ValueError where the sequence itself does not fail. ``failing`` must answer alike whenever
+    it is asked alike.
     """
     search = _Search(failing, budget)
     best = search.ask(items)
@@ -41,6 +44,7 @@ def minimize(
         before = best
         best = _shorten(search, best)
         best = _simplify(search, best, simpler)
+        best = _rewrite(search, best, rewritten)
         if best == before or search.spent:
             return best
 
@@ -95,4 +99,12 @@ def _simplify(search: _Search[T], best: list[T], simpler: Callable[[T], Iterable
             if found is not None and len(found) <= len(best):
                 best = found
                 break
+    return best
+
+
+def _rewrite(search: _Search[T], best: list[T], rewritten: Callable[[Sequence[T]], Iterable[Sequence[T]]]) -> list[T]:
+    for other in rewritten(best):
+        found = search.ask(other)
+        if found is not None and len(found) < len(best):
+            return found
     return best

@@ -89,7 +89,8 @@ def summary(run: Run, found: Conformance, states: int | None) -> list[str]:
     ]
     faults = [f"{kind.value} {coverage.faults.get(kind, 0):,}" for kind in found.faults]
     lines.append(f"faults: {', '.join(faults) or 'none'}")
-    never = coverage.never_met(found.space)
+    # A run that ended in a disagreement did not get to see everything; that is no news then.
+    never = coverage.never_met(found.space) if found.failure is None else ()
     if never:
         lines.append(f"guards that never refused first: {', '.join(never)}")
     unseen = coverage.unseen(found.space)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from ...model.core.ground import State
 from ...traces.format import Value
 from ...traces.story import Json
-from .binding import Answer
 from .expect import Try
 from .faults import Kind
 from .space import Node, Space
@@ -88,17 +87,8 @@ class Coverage:
 
     def never_met(self, space: Space) -> tuple[str, ...]:
         """The guards, as ``action.guard``, that a system can be asked about and that never were the first to refuse."""
-        found = []
-        for action in space.system.traced.actions:
-            if action.name == space.binding.restart:
-                continue
-            rules = space.binding.actions[action.name].guards
-            for guard, _ in action.guards:
-                rule = rules[guard]
-                askable = not isinstance(rule, Answer) or rule.drawn
-                if askable and (action.name, guard) not in self.met:
-                    found.append(f"{action.name}.{guard}")
-        return tuple(found)
+        order = dict.fromkeys(pair for each in space.pairs for pair in each if pair in space.askable)
+        return tuple(f"{action}.{guard}" for action, guard in order if (action, guard) not in self.met)
 
     def unseen(self, space: Space) -> tuple[str, ...]:
         """The cells that were never observed."""

@@ -123,8 +123,8 @@ def expected_words(expected: Expectation) -> str:
     because = f", as {expected.why}" if expected.why else ""
     match expected.happens:
         case True:
-            return f"it happens ({codes}){because}"
+            return f"by the model it happens, with {codes}{because}"
         case False:
-            return f"it does not happen ({codes}){because}"
+            return f"by the model it does not happen, with {codes}{because}"
         case None:
-            return f"it happens whole or not at all ({codes}){because}"
+            return f"by the model it happens with no error or does not happen, with {codes}{because}"

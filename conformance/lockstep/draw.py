@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate
 from typing import Final, Protocol, TypeAlias
 
@@ -18,7 +18,7 @@ from .coverage import Coverage
 from .expect import Standing, Try, askable, expectation
 from .faults import EVENTS, MODIFIERS, OF_A_REPLICA, STORAGE, Fault, Kind
 from .machine import Machine
-from .space import Call, Node, Space
+from .space import Call, Node, Pair, Space
 
 BITS: Final = 24
 """Of the number of one choice."""
@@ -27,6 +27,8 @@ _LOW: Final = 14
 _ENABLED: Final = 640
 _REFUSED: Final = 880
 """Of 1024 choices so many are enabled steps; from there on up to this, refused ones; the rest are faults."""
+_SOUGHT: Final = 384
+"""From this choice on, a step is tried that is refused by a guard which was seldom met, where there is one."""
 _WITHOUT_FAULTS: Final = 750
 """The same share of enabled steps where no faults are drawn."""
 _JUMPS: Final = (1, 500, 10_000, 60_000, 86_400_000)
@@ -80,7 +82,9 @@ class Chooser:
         self._met = dict(coverage.met)
         self._weights = _action_weights(coverage)
         self._allowed: dict[State, Weighed] = {}
-        self._forbidden: dict[State, Weighed] = {}
+        self._forbidden: dict[State, tuple[Weighed, list[tuple[Pair, Call]]]] = {}
+        mean = sum(self._met.values()) / max(1, len(space.askable))
+        self._rare = frozenset(pair for pair in space.askable if 4 * self._met.get(pair, 0) < mean)
 
     def next(self, machine: Machine, source: Source) -> Try | None:
         """The next try; None where nothing at all can be tried."""
@@ -88,6 +92,8 @@ class Chooser:
         high, low = number >> _LOW, number & ((1 << _LOW) - 1)
         faulty = bool(self.modifiers or self.events)
         node, standing = machine.node, machine.standing
+        if high >= _SOUGHT and (sought := self._sought(machine, low)) is not None:
+            return sought
         if high < (_ENABLED if faulty else _WITHOUT_FAULTS):
             first, then = self._enabled, self._refused
         elif high < _REFUSED or not faulty:
@@ -137,29 +143,38 @@ class Chooser:
 
     def _refused(self, node: Node, standing: Standing, low: int) -> Try | None:
         """A step that can be asked for and is refused."""
-        calls, sums = self._denied(node)
-        if not calls:
-            return None
-        start = bisect_right(sums, low * sums[-1] >> _LOW)
-        if standing.clear:
-            return Try(calls[start])
-        rotated = (Try(call) for call in (*calls[start:], *calls[:start]))
-        return next((each for each in rotated if expectation(self.space, node, each, standing) is not None), None)
+        calls, sums = self._denied(node)[0]
+        return self._first_askable(node, standing, calls, bisect_right(sums, low * sums[-1] >> _LOW)) if calls else None
 
-    def _denied(self, node: Node) -> Weighed:
-        """The steps that can be asked for and are refused, and the sums of their weights: seldom met guards."""
+    def _sought(self, machine: Machine, low: int) -> Try | None:
+        """A step that is refused here by a guard which was seldom met so far, and not yet in this run."""
+        node = machine.node
+        rare = self._denied(node)[1]
+        calls = [call for pair, call in rare if pair not in machine.met] if rare else ()
+        return self._first_askable(node, machine.standing, calls, low % len(calls)) if calls else None
+
+    def _first_askable(self, node: Node, standing: Standing, calls: Sequence[Call], start: int) -> Try | None:
+        for number in range(len(calls)):
+            call = calls[(start + number) % len(calls)]
+            if askable(self.space, node, call):
+                asked = Try(call)
+                if standing.clear or expectation(self.space, node, asked, standing) is not None:
+                    return asked
+        return None
+
+    def _denied(self, node: Node) -> tuple[Weighed, list[tuple[Pair, Call]]]:
+        """The steps that may be asked for and are refused, with the sums of their weights; and those by rare guards."""
         found = self._forbidden.get(node.state)
         if found is None:
-            space, pairs, calls = self.space, [], []
-            for call in space.tries:
-                if call not in node.after:
-                    guards, answer = space.refused(node, call)
-                    if answer.drawn and askable(space, node, call):
-                        calls.append(call)
-                        pairs.append((call[0], guards[0]))
+            space, calls, pairs = self.space, [], []
+            for call, guards, first in zip(space.tries, space.pairs, space.first_refusing(node.state), strict=True):
+                if first >= 0 and guards[first] in space.askable:
+                    calls.append(call)
+                    pairs.append(guards[first])
             alike = Counter(pairs)
             each = (1 + 40_000 // ((1 + self._met.get(pair, 0)) * alike[pair]) for pair in pairs)
-            found = self._forbidden[node.state] = (calls, list(accumulate(each)))
+            rare = [(pair, call) for pair, call in zip(pairs, calls, strict=True) if pair in self._rare]
+            found = self._forbidden[node.state] = ((calls, list(accumulate(each))), rare)
         return found
 
     def _fault(self, node: Node, standing: Standing, high: int, low: int) -> Try | None:

@@ -18,7 +18,7 @@ from .coverage import Coverage
 from .disagreement import CellDifference, Disagreement, Done, Sort, error_words, expected_words
 from .expect import Expectation, Standing, Try, event_run, expectation
 from .faults import Kind
-from .space import Call, Node, Space
+from .space import Call, Node, Pair, Space
 
 MAX_CELLS: Final = 8
 """So many differing cells are told of one disagreement."""
@@ -33,6 +33,8 @@ class Machine:
         self.coverage = coverage
         self.standing = Standing()
         self.history: list[Done] = []
+        self.met: set[Pair] = set()
+        """The guards that were the first to refuse what was asked for."""
         self.node: Node = space.node(space.system.initial)
         adapter.reset(space.system.constants, seed)
 
@@ -66,6 +68,8 @@ class Machine:
         """Carry out one try that is not to be skipped, and compare. The last entry of ``history`` tells of it."""
         before = self.node
         expected = None if asked.call is None else expectation(self.space, before, asked, self.standing)
+        if asked.call is not None and asked.call not in before.after:
+            self.met.add((asked.call[0], self.space.refused(before, asked.call)[0][0]))
         if self.coverage is not None:
             self.coverage.tried(self.space, before, asked)
         try:
@@ -131,15 +135,15 @@ class Machine:
         happened = call in run
         if expected.fits(happened, outcome.error):
             return None
-        came = f"it {'happened' if happened else 'did not happen'} ({error_words(outcome.error)})"
-        detail = f"{came}; by the model {expected_words(expected)}"
         enabled = call in before.after
         refusal = None if enabled else self.space.explain(before.state, call)
+        answered = f"it answered {error_words(outcome.error)}"
+        wanted = expected_words(expected)
         if expected.happens is True and not happened:
-            return Disagreement(Sort.MISSING, asked, detail)
+            return Disagreement(Sort.MISSING, asked, f"it did not happen, {answered}; {wanted}")
         if expected.happens is False and happened:
-            return Disagreement(Sort.REFUSED, asked, detail, refusal)
-        return Disagreement(Sort.ERROR, asked, detail, refusal)
+            return Disagreement(Sort.REFUSED, asked, f"it happened; {wanted}", refusal)
+        return Disagreement(Sort.ERROR, asked, f"{answered}; {wanted}", refusal)
 
     def _event(self, asked: Try, outcome: Outcome, run: list[tuple[Call, State]]) -> Disagreement | None:
         assert asked.fault is not None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ...model.core.terms import Sort
 from .adapter import Adapter
 from .coverage import Coverage
 from .disagreement import Disagreement, Done
@@ -74,3 +75,26 @@ def repeat(space: Space, adapter: Adapter, seed: int, tries: Iterable[Try]) -> P
 def without_fault(asked: Try) -> Sequence[Try]:
     """The same action with nothing going wrong."""
     return (Try(asked.call),) if asked.call is not None and asked.fault is not None else ()
+
+
+def renumbered(space: Space, tries: Sequence[Try]) -> Iterator[tuple[Try, ...]]:
+    """The sequence without one try, and with what is numbered from the start (epochs, offsets) one less after it.
+
+    Without an election, those after it have a smaller epoch, and so have the requests that they send.
+    """
+    numbered = {
+        action.name: {name: index.name for name, index in action.params.items() if index.sort is Sort.INT}
+        for action in space.system.traced.actions
+    }
+    domains = dict.fromkeys(domain for params in numbered.values() for domain in params.values())
+
+    def lower(asked: Try, domain: str) -> Try:
+        if asked.call is None:
+            return asked
+        action, params = asked.call
+        values = ((name, max(0, n - 1) if numbered[action].get(name) == domain else n) for name, n in params)
+        return Try((action, tuple(values)), asked.fault)
+
+    for index in range(len(tries)):
+        for domain in domains:
+            yield (*tries[:index], *(lower(each, domain) for each in tries[index + 1 :]))

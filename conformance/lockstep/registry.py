@@ -14,6 +14,7 @@ from .adapter import Adapter, MakeAdapter
 
 BUILTIN: Final[dict[str, str]] = {
     "model": "fencepost.conformance.lockstep.model_adapter:ModelAdapter",
+    "template": "fencepost.conformance.lockstep.template:TemplateAdapter",
 }
 """The adapters that come with the package, each as ``module:attribute``."""
 

@@ -7,7 +7,7 @@ instance, when it is first asked for; the reference interpreter has the word onl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from ...model.core.ground import Params, State, System
 from ...model.core.terms import Sort
@@ -21,10 +21,15 @@ from .binding import Answer, Binding, Sight
 MAX_REMEMBERED: Final = 200_000
 """States; about a kilobyte each."""
 
-Call = tuple[str, Params]
+Call: TypeAlias = tuple[str, Params]
 """An instance of an action: its name and parameters, in the order of its text."""
 
-Refusing = Callable[[State], tuple[str, ...]]
+Pair: TypeAlias = tuple[str, str]
+"""An action and one of its guards."""
+
+Refusing: TypeAlias = Callable[[State], tuple[str, ...]]
+FirstRefusing: TypeAlias = Callable[[State], list[int]]
+"""For each of a space's ``tries``, the place of the first guard that refuses it; -1 where it is enabled."""
 
 
 class Node:
@@ -70,6 +75,14 @@ class Space:
         remembered: dict[int, Value] = {}
         self._decoded = [(cell, remembered.copy()) for cell in cells if cell.variable.values.sort is not Sort.INT]
         self._answers: dict[tuple[str, tuple[str, ...]], Answer | None] = {}
+        self.pairs: list[tuple[Pair, ...]] = [
+            tuple((action, guard) for guard, _ in system.by_step[action, params].guards)
+            for action, params in self.tries
+        ]
+        """For each of ``tries`` its guards."""
+        self.askable: frozenset[Pair] = frozenset(pair for each in self.pairs for pair in each if self._drawn(pair))
+        """The guards whose refusal a system can be asked about."""
+        self.first_refusing = self._compile_first()
         self._refusing: dict[Call, Refusing] = {}
         self._nodes: dict[State, Node] = {}
 
@@ -78,6 +91,10 @@ class Space:
         values = dict(params)
         distinct = self.binding.actions[action].distinct
         return action != self.binding.restart and all(values[a] != values[b] for a, b in distinct)
+
+    def _drawn(self, pair: Pair) -> bool:
+        rule = self.binding.actions[pair[0]].guards[pair[1]]
+        return not isinstance(rule, Answer) or rule.drawn
 
     def node(self, state: State) -> Node:
         """What is known of a state."""
@@ -134,11 +151,26 @@ class Space:
         return found
 
     def _compile(self, call: Call) -> Refusing:
-        cells = ", ".join(f"c{cell.number}" for cell in self.system.layout.cells)
-        lines = ["def refusing(state):", f"    ({cells},) = state", "    out = []"]
+        lines = ["def refusing(state):", self._unpack(), "    out = []"]
         for name, guard in self.system.by_step[call].guards:
             lines += [f"    if not {expression(guard)}:", f"        out.append({name!r})"]
         lines.append("    return tuple(out)")
         scope: dict[str, Refusing] = {}
         exec(compile("\n".join(lines), f"<{call[0]} refusing>", "exec"), scope)  # noqa: S102 - our own text
         return scope["refusing"]
+
+    def _compile_first(self) -> FirstRefusing:
+        """One function for all instances: only few of them are looked at closer."""
+        choices = []
+        for call in self.tries:
+            guards = enumerate(self.system.by_step[call].guards)
+            choices.append(
+                "".join(f"{number} if not {expression(guard)} else " for number, (_, guard) in guards) + "-1"
+            )
+        lines = ["def first_refusing(state):", self._unpack(), f"    return [{', '.join(choices)}]"]
+        scope: dict[str, FirstRefusing] = {}
+        exec(compile("\n".join(lines), f"<{self.system.name} refusing>", "exec"), scope)  # noqa: S102 - our own text
+        return scope["first_refusing"]
+
+    def _unpack(self) -> str:
+        return "    (" + ", ".join(f"c{cell.number}" for cell in self.system.layout.cells) + ",) = state"
