@@ -281,7 +281,10 @@ class Consumer:
         return self._at(partition).reset_to_divergence()
 
     def update_metadata(self, partition: TopicPartition, response: MetadataResponse) -> None:
-        """Take metadata from elsewhere, as if it had been answered, however old."""
+        """Take metadata from elsewhere, as if it had been answered, however old.
+
+        Metadata that is no news still lets the next request go to the leader, and not ask for metadata first.
+        """
         self._at(partition).take_metadata(response)
 
     def abandon(self, partition: TopicPartition) -> None:

@@ -242,10 +242,16 @@ class Partition:
 
     def take_metadata(self, response: MetadataResponse) -> None:
         """Believe it, however old it is: the epochs in the requests see to it that an old leader does no harm."""
+        news = (self.leader, self.leader_epoch) != (response.leader, response.leader_epoch)
         self.leader = response.leader
         self.leader_epoch = response.leader_epoch
         self.stale = response.leader == NO_LEADER
-        if self.outcome is Outcome.UNKNOWN_LEADER_EPOCH and not self.stale:
+        if news and not self.stale:
+            self._known_again()
+
+    def _known_again(self) -> None:
+        """The leader is no longer known to be too old."""
+        if self.outcome is Outcome.UNKNOWN_LEADER_EPOCH:
             self.outcome = Outcome.FETCHING
             self.answered_epoch = NO_EPOCH
 
@@ -268,6 +274,7 @@ class Partition:
     def _fetched(self, response: FetchResponse) -> None:
         position = self.position
         assert position is not None
+        self._known_again()
         try:
             steps = read_steps(self.partition, response.records, position.offset)
         except CorruptBatch as error:
@@ -312,6 +319,7 @@ class Partition:
                 self.answered_epoch = response.leader_epoch
             case ErrorCode.OFFSET_OUT_OF_RANGE:
                 self.outcome = Outcome.OFFSET_OUT_OF_RANGE
+                self.answered_epoch = NO_EPOCH
             case ErrorCode.CORRUPT_MESSAGE:
                 what = "the leader's log is corrupt"
                 self.error = CorruptRecordError(self.partition, self.position.offset, what)

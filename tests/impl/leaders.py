@@ -120,7 +120,7 @@ class Leader:
     def fetch(self, request: FetchRequest) -> FetchResponse:
         """KIP-320, "Leader Fetch Handling", mended."""
         if self.refuse is not None:
-            return FetchResponse(self.refuse)
+            return FetchResponse(self.refuse, leader_epoch=self.epoch or 0)
         if self.epoch is None:
             return FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         named = request.current_leader_epoch if self.mended else NO_EPOCH

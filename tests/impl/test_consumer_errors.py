@@ -102,6 +102,21 @@ def test_old_metadata_is_believed_and_does_no_harm() -> None:
     assert reader.consumer.state(TP).outcome is Outcome.UNKNOWN_LEADER_EPOCH
 
 
+@pytest.mark.parametrize("then", [ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE])
+def test_metadata_that_is_no_news_lets_the_same_leader_be_asked_again(then: ErrorCode) -> None:
+    """It may not have heard yet that it leads in the epoch that all others know."""
+    _, leader, reader = reading()
+    leader.refuse = ErrorCode.UNKNOWN_LEADER_EPOCH
+    reader.step()
+    reader.step()  # metadata: as before
+    state = reader.consumer.state(TP)
+    assert (state.outcome, state.leader, state.leader_epoch) == (Outcome.UNKNOWN_LEADER_EPOCH, 0, 2)
+    leader.refuse = then or None
+    assert reader.step() == ([] if then else ["a1"])
+    state = reader.consumer.state(TP)
+    assert (state.outcome, state.answered_epoch) == (Outcome.OFFSET_OUT_OF_RANGE if then else Outcome.FETCHING, -1)
+
+
 def test_errors_that_no_retry_mends_are_raised_once_and_the_position_stays() -> None:
     network, leader, reader = reading()
     leader.refuse = ErrorCode.TOPIC_AUTHORIZATION_FAILED
