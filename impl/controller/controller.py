@@ -271,7 +271,7 @@ class Controller:
     def _build(self, key: RequestKey) -> Request:
         epoch, partition, state = self.controller_epoch, key.partition, self._contents.partitions[key.partition]
         if key.kind is Kind.OFFLINE_REPLICAS:
-            return OfflineReplicasRequest(epoch, partition, state.offline)
+            return OfflineReplicasRequest(epoch, partition, state.offline, state.leader_epoch, state.partition_epoch)
         if key.kind is Kind.METADATA:
             return UpdateMetadataRequest(
                 epoch, partition, state.leader, state.leader_epoch, state.isr, state.replicas, state.offline

@@ -1,7 +1,8 @@
 """What the controller knows of one partition, and the rules by which it changes: pure, nothing is sent or stored.
 
-Every change by the controller itself starts a new leader epoch; a leader's AlterIsr does not. Both raise the partition
-epoch. (Kafka's ``PartitionStateMachine`` and ``KafkaController.removeReplicasFromIsr``.)
+Every election, and every change of the ISR by the controller itself, starts a new leader epoch; a leader's AlterIsr and
+the marks do not. All of them raise the partition epoch. (Kafka's ``PartitionStateMachine`` and
+``KafkaController.removeReplicasFromIsr``.)
 """
 
 from __future__ import annotations
@@ -110,19 +111,25 @@ class PartitionState:
 
         One new leader epoch for all of it, and none where the replica neither leads nor leaves the ISR.
         """
-        marked = replace(self, offline=self.offline | {replica})
+        marked = self._mark(self.offline | {replica})
         isr = self.isr if self.isr == {replica} else self.isr - {replica}
         leader = self.leader
         if leader == replica:
             leader, isr = marked._best(isr, unclean=unclean)
         if leader == self.leader and isr == self.isr:
             return marked
-        return marked._new_epoch(leader, isr)
+        return replace(self, offline=marked.offline)._new_epoch(leader, isr)
 
     def recover(self, replica: int, *, unclean: bool) -> PartitionState:
         """Take the mark away; a partition without a leader gets one, if now there is one to be had."""
-        unmarked = replace(self, offline=self.offline - {replica})
+        unmarked = self._mark(self.offline - {replica})
         return unmarked if self.leader != NO_LEADER else unmarked.prefer(unclean=unclean)
+
+    def _mark(self, offline: frozenset[int]) -> PartitionState:
+        """Other marks, and a partition epoch by which the leader tells the later ones."""
+        if offline == self.offline:
+            return self
+        return replace(self, offline=offline, partition_epoch=self.partition_epoch + 1)
 
     # -- the leader's wish ------------------------------------------------------------------------------------------
 

@@ -302,9 +302,12 @@ class Broker:
         partition = self.partitions.get(body.partition)
         if partition is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if body.leader_epoch > partition.leader_epoch:
+            return ErrorCode.UNKNOWN_LEADER_EPOCH  # the LeaderAndIsr is late, and may hold older marks
         self.controller_epoch = body.controller_epoch
-        if partition.leader is not None:
-            partition.leader.isr.offline = body.offline
+        leader = partition.leader
+        if leader is not None and leader.epoch == body.leader_epoch:
+            leader.isr.mark(body.offline, body.partition_epoch)
         return ErrorCode.NONE
 
     def _update_metadata(self, envelope: Envelope, body: UpdateMetadataRequest) -> ErrorCode:

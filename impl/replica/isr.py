@@ -28,6 +28,7 @@ class Isr:
         self.members = request.isr
         self.partition_epoch = request.partition_epoch
         self.offline = request.offline
+        self._marked_at = request.partition_epoch
         self.proposed: frozenset[int] = frozenset()
         """Whoever was in a proposal for this partition epoch."""
         self.fenced = False
@@ -49,6 +50,11 @@ class Isr:
         """The leader epoch is over."""
         self._runtime.forget(self._correlation)
         self._correlation = None
+
+    def mark(self, offline: frozenset[int], partition_epoch: int) -> None:
+        """Take up the controller's marks, unless later ones are known."""
+        if partition_epoch >= self._marked_at:
+            self.offline, self._marked_at = offline, partition_epoch
 
     def take(self, members: frozenset[int], partition_epoch: int) -> bool:
         """Take up a later ISR of the controller in this leader epoch; gives whether it is one.

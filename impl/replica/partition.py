@@ -153,7 +153,7 @@ class Partition:
             return ErrorCode.FENCED_REPLICA
         if self.leader is not None and self.leader.isr.take(request.isr, request.partition_epoch):
             # The controller's answer to an AlterIsr was lost, and this tells of it (see ``Isr.take``).
-            self.leader.isr.offline = request.offline
+            self.leader.isr.mark(request.offline, request.partition_epoch)
             self.leader.isr_changed()
         return ErrorCode.NONE
 

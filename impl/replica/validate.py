@@ -86,7 +86,8 @@ def check_produce(body: ProduceRequest, config: BrokerConfig) -> ErrorCode:
 
 def check_offline(body: OfflineReplicasRequest, _config: BrokerConfig) -> ErrorCode:
     """Replicas have numbers from 0 on."""
-    good = _int32(body.controller_epoch) and _replicas(body.offline, frozenset)
+    numbers = body.controller_epoch, body.leader_epoch, body.partition_epoch
+    good = all(_int32(each) for each in numbers) and _replicas(body.offline, frozenset)
     return ErrorCode.NONE if good else ErrorCode.INVALID_REQUEST
 
 

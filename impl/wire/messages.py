@@ -66,11 +66,15 @@ class OfflineReplicasRequest:
     controller_epoch: int
     partition: TopicPartition
     offline: frozenset[int]
+    leader_epoch: int
+    """Only the leader of this epoch has use for it."""
+    partition_epoch: int
+    """The version of the marks: one that was overtaken on its way must not undo a later one."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfflineReplicasResponse:
-    """Whether the broker has the partition."""
+    """Whether the broker knows of it; UNKNOWN_LEADER_EPOCH where it is not in the leader epoch yet."""
 
     error: ErrorCode
 

@@ -62,7 +62,7 @@ EPOCH_END = OffsetsForLeaderEpochRequest(CONSUMER, TP, -1, 3)
 CONSUMES = FetchRequest(CONSUMER, TP, 0, 100)
 FOLLOWS = FetchRequest(1, TP, 1, 100, 3)
 LEADS = LeaderAndIsrRequest(1, TP, 0, 4, frozenset({0}), (0, 1, 2), frozenset(), 9)
-OFFLINE = OfflineReplicasRequest(1, TP, frozenset({2}))
+OFFLINE = OfflineReplicasRequest(1, TP, frozenset({2}), 3, 31)
 COMMIT = OffsetCommitRequest("g", TP, 1)
 COMMITTED = OffsetFetchRequest("g", TP)
 

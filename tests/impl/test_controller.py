@@ -166,9 +166,9 @@ def test_without_a_live_member_of_the_isr_only_the_setting_gives_a_leader(unclea
     cluster.controller.elect_preferred(TP)
     assert cluster.summary() == (NO_LEADER, 3, {0}, 4) and not cluster.net.in_flight()
     cluster.controller.mark_online(1)
-    assert cluster.summary() == ((1, 4, {1}, 5) if unclean else (NO_LEADER, 3, {0}, 4))
+    assert cluster.summary() == ((1, 4, {1}, 6) if unclean else (NO_LEADER, 3, {0}, 5))
     cluster.controller.mark_online(0)
-    assert cluster.summary() == ((1, 4, {1}, 5) if unclean else (0, 4, {0}, 5))
+    assert cluster.summary() == ((1, 4, {1}, 7) if unclean else (0, 4, {0}, 7))
 
 
 # -- failures ---------------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_a_failed_broker_is_marked_replaced_and_told_nothing_until_it_is_back() 
     assert cluster.state.offline == set() and cluster.state.leader_epoch == 1
     assert [request.leader_epoch for request in zero.leaders()] == [1, 1] and len(zero.metadata()) == 2
     # The epoch is the same, so the leader hears of the mark by itself; the other replica needs not.
-    assert one.marks() == [OfflineReplicasRequest(1, TP, frozenset()), OfflineReplicasRequest(1, other, frozenset())]
+    assert one.marks() == [OfflineReplicasRequest(1, each, frozenset(), 1, 3) for each in (TP, other)]
     assert (one.leaders(), two.leaders(), two.marks()) == ([], [], [])
     refused(cluster, UnknownBroker, "broker 9: it has never started", lambda: cluster.controller.mark_offline(9))
 
@@ -223,18 +223,18 @@ def test_a_broker_that_bounced_unnoticed_leads_again_in_a_new_epoch_only() -> No
     """KIP-380. Fails where ``broker_started`` only tells, without failing the broker first."""
     cluster = Cluster()
     cluster.controller.broker_started(0, 2)
-    assert cluster.summary() == (1, 1, {1, 2}, 2) and cluster.state.offline == set()
+    assert cluster.summary() == (1, 1, {1, 2}, 3) and cluster.state.offline == set()
     cluster.net.run()
     zero = cluster.brokers[0]
     assert [(request.leader, request.leader_epoch) for request in zero.leaders()] == [(1, 1)]
     cluster.controller.broker_started(2, 2)  # a follower leaves the ISR: its log may be shorter now
-    assert cluster.summary() == (1, 2, {1}, 3)
+    assert cluster.summary() == (1, 2, {1}, 5)
     cluster.settle()
     cluster.controller.broker_started(1, 2)  # the last member leads on, after an epoch without leader
-    assert cluster.summary() == (1, 4, {1}, 5)
+    assert cluster.summary() == (1, 4, {1}, 8)
     cluster.settle()
     cluster.controller.broker_started(1, 2)  # told again, nothing changed
-    assert cluster.summary() == (1, 4, {1}, 5)
+    assert cluster.summary() == (1, 4, {1}, 8)
     cluster.net.run()
     assert [request.leader_epoch for request in cluster.brokers[1].leaders()] == [4]
     assert [len(broker.told) for broker in cluster.brokers] == [0, 2, 0, 0]
@@ -249,7 +249,7 @@ def test_a_last_member_that_bounced_is_not_replaced_uncleanly() -> None:
     cluster.controller.shrink_isr(TP, 1)
     cluster.controller.shrink_isr(TP, 2)
     cluster.controller.broker_started(0, 2)
-    assert cluster.summary() == (0, 4, {0}, 5)
+    assert cluster.summary() == (0, 4, {0}, 6)
 
 
 def test_a_broker_that_was_marked_offline_comes_back_without_another_epoch() -> None:
@@ -257,7 +257,7 @@ def test_a_broker_that_was_marked_offline_comes_back_without_another_epoch() -> 
     cluster.controller.mark_offline(0)
     cluster.settle()
     cluster.controller.broker_started(0, 2)
-    assert cluster.summary() == (1, 1, {1, 2}, 2)
+    assert cluster.summary() == (1, 1, {1, 2}, 3)
     cluster.net.run()
     assert [request.leader_epoch for request in cluster.brokers[0].leaders()] == [1]
 
@@ -273,7 +273,7 @@ def test_a_replica_whose_log_failed_is_offline_until_its_broker_restarts() -> No
     assert cluster.controller.brokers[0].online
     cluster.brokers[0].error = ErrorCode.NONE
     cluster.controller.broker_started(0, 2)
-    assert cluster.summary() == (1, 3, {1, 2}, 4) and cluster.state.offline == set()
+    assert cluster.summary() == (1, 3, {1, 2}, 5) and cluster.state.offline == set()
 
 
 # -- AlterIsr ---------------------------------------------------------------------------------------------------------
@@ -357,4 +357,4 @@ def test_a_zombie_may_not_join_the_isr_until_it_is_back() -> None:
     assert cluster.summary() == (0, 1, {0, 1}, 2)
     cluster.controller.mark_online(2)
     assert cluster.alter((0, 1, 2)).error is ErrorCode.NONE
-    assert cluster.summary() == (0, 1, {0, 1, 2}, 3)
+    assert cluster.summary() == (0, 1, {0, 1, 2}, 4)

@@ -324,7 +324,7 @@ def test_a_controller_that_a_later_one_replaced_stops() -> None:
 def test_what_is_no_controllers_business_is_not_answered() -> None:
     cluster = Cluster()
     before = cluster.net.counts.sent
-    cluster.net.send(Envelope(3, CONTROLLER, 5, OfflineReplicasRequest(1, TP, frozenset()), BROKER_PRINCIPAL))
+    cluster.net.send(Envelope(3, CONTROLLER, 5, OfflineReplicasRequest(1, TP, frozenset(), 0, 1), BROKER_PRINCIPAL))
     cluster.net.send(Envelope(3, CONTROLLER, 5, LeaderAndIsrResponse(ErrorCode.KAFKA_STORAGE_ERROR), BROKER_PRINCIPAL))
     cluster.net.run()
     assert cluster.net.counts.sent == before + 2 and cluster.state.offline == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -43,6 +44,13 @@ def look(cluster: Cluster) -> AlterIsrRequest | None:
         return None
     body: Any = found[-1].envelope.body
     return body
+
+
+def mark(cluster: Cluster, offline: set[int], partition_epoch: int, epoch: int = 0) -> ErrorCode:
+    """The controller's marks."""
+    body = OfflineReplicasRequest(1, TP, frozenset(offline), epoch, partition_epoch)
+    error: ErrorCode = cluster.ask(0, body).error
+    return error
 
 
 def answer(cluster: Cluster, error: ErrorCode = ErrorCode.NONE, **fields: Any) -> None:
@@ -225,16 +233,44 @@ def test_who_is_marked_offline_does_not_join() -> None:
     cluster.tell(0, cluster.request(0, 0, [0], offline=frozenset({1})))
     acknowledge(cluster, 1, 0)
     acknowledge(cluster, 2, 0)
-    assert cluster.ask(0, OfflineReplicasRequest(1, TP, frozenset({1, 2}))).error is ErrorCode.NONE
+    assert mark(cluster, {1, 2}, 1) is ErrorCode.NONE
     assert look(cluster) is None
-    assert cluster.ask(0, OfflineReplicasRequest(1, TP, frozenset({1}))).error is ErrorCode.NONE
+    assert mark(cluster, {1}, 2) is ErrorCode.NONE
     found = look(cluster)
     assert found is not None and found.new_isr == {0, 2}
-    for body in (OfflineReplicasRequest(1, TP, None), OfflineReplicasRequest(-1, TP, frozenset())):  # type: ignore[arg-type]
-        assert cluster.ask(0, body).error is ErrorCode.INVALID_REQUEST
-    elsewhere = OfflineReplicasRequest(1, TP._replace(partition=9), frozenset())
-    assert cluster.ask(0, elsewhere).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_marks_that_were_overtaken_do_not_undo_later_ones() -> None:
+    cluster = led((0,), epoch=1)
+    assert mark(cluster, {1}, 12, epoch=1) is ErrorCode.NONE
+    assert mark(cluster, {2}, 11, epoch=1) is ErrorCode.NONE
+    assert mark(cluster, {2}, 19, epoch=0) is ErrorCode.NONE, "of an epoch that is over"
     assert cluster.state(0).offline == {1}
+    assert cluster.tell(0, cluster.request(0, 1, [0], partition_epoch=11)) is ErrorCode.NONE
+    assert cluster.state(0).offline == {1}
+    assert mark(cluster, {2}, 22, epoch=2) is ErrorCode.UNKNOWN_LEADER_EPOCH, "it is to be told again"
+    cluster.tell(0, cluster.request(0, 2, [0], offline=frozenset({1, 2})))
+    assert cluster.state(0).offline == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"offline": None}, ErrorCode.INVALID_REQUEST),
+        ({"controller_epoch": -1}, ErrorCode.INVALID_REQUEST),
+        ({"controller_epoch": 0}, ErrorCode.STALE_CONTROLLER_EPOCH),
+        ({"leader_epoch": -1}, ErrorCode.INVALID_REQUEST),
+        ({"partition_epoch": None}, ErrorCode.INVALID_REQUEST),
+        ({"partition": TP._replace(partition=9)}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"partition": TP._replace(topic="/")}, ErrorCode.INVALID_REQUEST),
+    ],
+    ids=str,
+)
+def test_bad_marks_change_nothing(changes: dict[str, Any], error: ErrorCode) -> None:
+    cluster = led((0,))
+    before = cluster.snapshot(0)
+    assert cluster.ask(0, replace(OfflineReplicasRequest(1, TP, frozenset({1}), 0, 5), **changes)).error is error
+    assert cluster.snapshot(0) == before
 
 
 def test_who_has_stopped_fetching_does_not_join() -> None:
@@ -307,7 +343,7 @@ def test_an_open_proposal_is_closed_by_asking_for_the_isr_that_holds() -> None:
     look(cluster)
     answer(cluster, ErrorCode.INELIGIBLE_REPLICA)
     cluster.produce(0, b"d")
-    cluster.ask(0, OfflineReplicasRequest(1, TP, frozenset({1})))
+    cluster.ask(0, OfflineReplicasRequest(1, TP, frozenset({1}), 0, 1))
     assert look(cluster) == AlterIsrRequest(0, TP, 0, frozenset({0}), 0)
     assert cluster.state(0).high_watermark == 3
     answer(cluster)

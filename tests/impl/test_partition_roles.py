@@ -145,7 +145,7 @@ def test_a_new_controller_is_followed_from_then_on() -> None:
     cluster.elect(0, 0)
     assert cluster.tell(0, cluster.request(0, 1, controller_epoch=7)) is ErrorCode.NONE
     assert cluster.tell(0, cluster.request(0, 2, controller_epoch=6)) is ErrorCode.STALE_CONTROLLER_EPOCH
-    assert cluster.ask(0, OfflineReplicasRequest(6, TP, frozenset())).error is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert cluster.ask(0, OfflineReplicasRequest(6, TP, frozenset(), 1, 11)).error is ErrorCode.STALE_CONTROLLER_EPOCH
     assert cluster.state(0).leader_epoch == 1
 
 
