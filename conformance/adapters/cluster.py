@@ -16,11 +16,11 @@ from ...impl.log.records import Record
 from ...impl.net.clock import SimulatedClock
 from ...impl.net.faults import Faults, Flight
 from ...impl.net.simulated import SimulatedNetwork
-from ...impl.replica.broker import Broker
+from ...impl.replica.broker import Broker, OffsetHandler
 from ...impl.replica.partition import PartitionState
+from ...impl.wire.errors import ErrorCode
 from ...impl.wire.messages import (
     CONTROLLER,
-    NO_EPOCH,
     NO_LEADER,
     Envelope,
     LeaderAndIsrRequest,
@@ -29,7 +29,7 @@ from ...impl.wire.messages import (
     Response,
     TopicPartition,
 )
-from ..lockstep.faults import Kind
+from ..lockstep.faults import TIMED_OUT, Kind
 from .parts import Parts
 from .stores import Store
 
@@ -39,6 +39,12 @@ ISR_TIMER: Final = ("isr", PARTITION)
 FETCH_TIMER: Final = ("fetch", PARTITION)
 HIGH_WATERMARK_TIMER: Final = ("high-watermarks",)
 
+LOSES: Final = frozenset({Kind.LOSE_REQUEST, Kind.LOSE_RESPONSE, Kind.DELAY_RESPONSE})
+"""The faults after which the asker has no answer."""
+
+_ROUNDS: Final = 8
+"""A truncation takes one round for each leader epoch at most, and one for a message that was lost."""
+
 _LIFE: Final = 1 << 32
 """Correlation ids of one process of a broker."""
 
@@ -47,12 +53,12 @@ LogRecord = tuple[int, int, int]
 
 
 class Cluster:
-    """Nodes ``0`` to ``replicas - 1`` with one partition that has no leader yet, and everybody in the ISR.
+    """Nodes ``0`` to ``replicas - 1``, and a controller that knows of no partition yet.
 
-    ``segment_bytes`` is small enough in some runs that each batch has its own segment.
+    Segments are small enough in every other run that each batch has its own.
     """
 
-    def __init__(self, parts: Parts, store: Store, replicas: int, seed: int, *, unclean: bool = False) -> None:
+    def __init__(self, parts: Parts, store: Store, replicas: int, seed: int) -> None:
         self._parts = parts
         self._store = store
         self.replicas = range(replicas)
@@ -66,11 +72,12 @@ class Cluster:
             replica_fetch_max_bytes=1,
             request_timeout_ms=1,
         )
-        self.controller = parts.controller(self.network, self.clock, SimulatedFiles(seed), unclean=unclean)
+        self.controller = parts.controller(self.network, self.clock, SimulatedFiles(seed))
         self.network.attach(self.controller)
         self.brokers: dict[int, Broker] = {}
         self._lives = 0
         self._correlation = 0
+        self._truncations = 0
         self.requests: dict[int, LeaderAndIsrRequest] = {}
         """The controller's LeaderAndIsr request of each leader epoch."""
         self.late: list[Flight] = []
@@ -78,6 +85,9 @@ class Cluster:
         self._decoded: dict[bytes, tuple[LogRecord, ...]] = {}
         for node in self.replicas:
             self.start(node)
+
+    def create_partition(self) -> None:
+        """Let the controller make the partition, without a leader yet and with everybody in the ISR."""
         for node in self.replicas:
             self.controller.broker_started(node, 1)
         self.controller.create_partition(PARTITION, list(self.replicas), elect=False)
@@ -85,7 +95,7 @@ class Cluster:
 
     # -- processes --------------------------------------------------------------------------------------------------
 
-    def start(self, node: int) -> Broker:
+    def start(self, node: int, coordinator: OffsetHandler | None = None) -> Broker:
         """Start a broker on the files that are there."""
         self._lives += 1
         broker = self._parts.broker(
@@ -94,6 +104,7 @@ class Cluster:
             self.network,
             self.clock.at(node),
             self._config,
+            coordinator=coordinator,
             first_correlation=self._lives * _LIFE,
         )
         self.brokers[node] = broker
@@ -116,6 +127,8 @@ class Cluster:
     def records(self, node: int) -> tuple[LogRecord, ...]:
         """What is in a replica's segment files, read past the broker."""
         files, folder = self._store.files(node), str(PARTITION)
+        if not files.exists(folder):
+            return ()
         found: tuple[LogRecord, ...] = ()
         for name in files.list(folder):
             if name.endswith(".log"):
@@ -194,6 +207,29 @@ class Cluster:
             self.network.deliver(answer)
         return body  # type: ignore[return-value]
 
+    def truncate(self, follower: int, leader: int, fault: Kind | None = None) -> None:
+        """Carry a new follower's truncation to its end: it asks until it knows where to cut.
+
+        Each loses another of its first messages, by turns: none, the request, the response.
+        """
+        self._truncations += 1
+        first = fault or (None, Kind.LOSE_REQUEST, Kind.LOSE_RESPONSE)[self._truncations % 3]
+        for number in range(_ROUNDS):
+            state = self.state(follower)
+            if state is None or state.role.value != "truncating":
+                break
+            self.clock.advance(1)
+            self.brokers[follower].fire(FETCH_TIMER)
+            self.carry(self.sent(follower, leader), first if number == 0 else None)
+        self.give_up(follower)
+
+    def give_up(self, follower: int) -> None:
+        """Let a follower send its next request, and lose it: it waits for no earlier answer any more."""
+        state = self.state(follower)
+        if state is not None and state.role.value in ("follower", "truncating"):
+            self.brokers[follower].fire(FETCH_TIMER)
+            self.lose(follower, state.leader)
+
     def deliver_late(self) -> None:
         """Let the oldest response that was kept back arrive."""
         if self.late:
@@ -204,6 +240,15 @@ class Cluster:
         flight = self.sent(source, destination)
         if flight is not None:
             self.network.drop(flight)
+
+
+def error_name(answer: Response | None) -> str | None:
+    """The error of an answer as the models name it; one that did not come is a timeout."""
+    if answer is None:
+        return TIMED_OUT
+    if answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER.name  # the broker was told of no leader epoch of the partition yet
+    return None if answer.error is ErrorCode.NONE else answer.error.name
 
 
 def produce(number: int) -> ProduceRequest:
@@ -231,20 +276,3 @@ def shown_set(members: Sequence[int] | frozenset[int]) -> tuple[int, ...]:
 def shown_leader(leader: int) -> int | None:
     """A leader as traces have it."""
     return None if leader == NO_LEADER else leader
-
-
-__all__ = [
-    "CLIENT",
-    "FETCH_TIMER",
-    "HIGH_WATERMARK_TIMER",
-    "ISR_TIMER",
-    "NO_EPOCH",
-    "PARTITION",
-    "Cluster",
-    "LogRecord",
-    "leads",
-    "produce",
-    "remote_leo",
-    "shown_leader",
-    "shown_set",
-]

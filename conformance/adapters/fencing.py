@@ -35,8 +35,10 @@ from .cluster import (
     FETCH_TIMER,
     HIGH_WATERMARK_TIMER,
     ISR_TIMER,
+    LOSES,
     PARTITION,
     Cluster,
+    error_name,
     leads,
     produce,
     remote_leo,
@@ -47,9 +49,6 @@ from .parts import Parts
 from .stores import DiskStore, MemoryStore, Store
 
 _NO_EPOCH: Final = -1
-_ROUNDS: Final = 8
-"""A truncation takes one round for each leader epoch at most."""
-
 _FAULTS: Final = frozenset(Kind) - {Kind.CLOCK_JUMP}
 
 
@@ -85,6 +84,7 @@ class FencingAdapter:
         self.close()
         self._store = DiskStore() if self._disk else MemoryStore(seed)
         self._cluster = Cluster(self._parts, self._store, constants["replicas"], seed)
+        self._cluster.create_partition()
         self._written = 0
 
     def apply(self, action: str, params: Mapping[str, int], fault: Fault | None = None) -> Outcome:
@@ -213,7 +213,7 @@ class FencingAdapter:
         """Deliver the controller's request of an epoch to one replica; the error that the controller gets."""
         cluster = self._cluster
         flight = cluster.ask(CONTROLLER, node, cluster.requests[epoch], BROKER_PRINCIPAL)
-        return _error(cluster.carry(flight, fault))
+        return error_name(cluster.carry(flight, fault))
 
     def _become_leader(self, params: Mapping[str, int], fault: Kind | None) -> Outcome:
         node, epoch = params["leader"], params["epoch"]
@@ -233,26 +233,21 @@ class FencingAdapter:
         was = cluster.state(follower)
         last = was.epochs[-1][0] if was is not None and was.epochs else _NO_EPOCH
         early = OffsetsForLeaderEpochRequest(follower, PARTITION, epoch, last)
-        error = _error(cluster.carry(cluster.ask(follower, leader, early, BROKER_PRINCIPAL)))
-        if error is None or cluster.requests[epoch].leader != leader:
+        # A message that is lost is one of those that come before the follower hears of it.
+        lost = fault if fault in LOSES else None
+        error = error_name(cluster.carry(cluster.ask(follower, leader, early, BROKER_PRINCIPAL), lost))
+        if error is None or (error != TIMED_OUT and cluster.requests[epoch].leader != leader):
             error = self._leader_and_isr(follower, epoch)
         if error is not None:
             return Outcome(error=error)
-        # From here on the follower tries until it is answered, so a lost message costs it a round.
-        for number in range(_ROUNDS):
-            state = cluster.state(follower)
-            if state is None or state.role.value != "truncating":
-                break
-            cluster.clock.advance(1)
-            cluster.brokers[follower].fire(FETCH_TIMER)
-            cluster.carry(cluster.sent(follower, leader), fault if number == 0 else None)
+        cluster.truncate(follower, leader, None if lost else fault)
         state = cluster.state(follower)
         happened = state is not None and (state.leader, state.leader_epoch, state.role.value) == (
             leader,
             epoch,
             "follower",
         )
-        self._give_up(follower)
+        cluster.give_up(follower)
         return Outcome((("become_follower", params),) if happened else ())
 
     # -- records ----------------------------------------------------------------------------------------------------
@@ -267,7 +262,7 @@ class FencingAdapter:
         if now is not None and now.end > (0 if was is None else was.end):
             self._written += 1
             run = [("leader_write", params), *self._raised(before)]
-        return Outcome(tuple(run), _error(answer))
+        return Outcome(tuple(run), error_name(answer))
 
     def _fetch(self, params: Mapping[str, int], fault: Kind | None) -> Outcome:
         leader, follower = params["leader"], params["follower"]
@@ -276,12 +271,12 @@ class FencingAdapter:
         after = self._cluster.state(follower)
         if before is not None and after is not None and after.end > before.end:
             run.append(("follower_fetch", params))
-        return Outcome(tuple(run), _error(answer))
+        return Outcome(tuple(run), error_name(answer))
 
     def _acknowledge(self, params: Mapping[str, int], fault: Kind | None) -> Outcome:
         """A fetch that is answered, and no answer but an error arrives."""
         run, answer = self._ask_to_fetch(params["leader"], params["follower"], fault, _is_error)
-        return Outcome(tuple(run), _error(answer))
+        return Outcome(tuple(run), error_name(answer))
 
     def _ask_to_fetch(
         self, leader: int, follower: int, fault: Kind | None, wanted: Callable[[Response], bool]
@@ -304,16 +299,8 @@ class FencingAdapter:
         if leads(now, leader) and remote_leo(was, follower) != remote_leo(now, follower):
             run = [("follower_acknowledge", {"leader": leader, "follower": follower})]
         run += self._raised(before)
-        self._give_up(follower)
+        cluster.give_up(follower)
         return run, answer
-
-    def _give_up(self, follower: int) -> None:
-        """Let a follower send its next fetch, and lose it."""
-        cluster = self._cluster
-        state = cluster.state(follower)
-        if state is not None and state.role.value in ("follower", "truncating"):
-            cluster.brokers[follower].fire(FETCH_TIMER)
-            cluster.lose(follower, state.leader)
 
     # -- the leader's affairs ---------------------------------------------------------------------------------------
 
@@ -355,7 +342,7 @@ class FencingAdapter:
         new = cluster.controller.partition(PARTITION).isr
         run: list[ModelStep] = [("leader_shrink_isr", {"leader": node, "follower": each}) for each in sorted(old - new)]
         run += [("leader_expand_isr", {"leader": node, "follower": each}) for each in sorted(new - old)]
-        return run + self._raised(before), _error(answer)
+        return run + self._raised(before), error_name(answer)
 
     # -- broken machines --------------------------------------------------------------------------------------------
 
@@ -393,15 +380,6 @@ class FencingAdapter:
 
 def _is_error(answer: Response) -> bool:
     return answer.error is not ErrorCode.NONE
-
-
-def _error(answer: Response | None) -> str | None:
-    """The error of an answer; one that did not come is a timeout."""
-    if answer is None:
-        return TIMED_OUT
-    if answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return "NOT_LEADER_OR_FOLLOWER"  # the broker was told of no leader epoch of the partition yet
-    return None if answer.error is ErrorCode.NONE else answer.error.name
 
 
 def _brings_records(answer: Response) -> bool:

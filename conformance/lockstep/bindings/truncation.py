@@ -73,7 +73,6 @@ def _asks(rest: Mapping[str, Rule]) -> dict[str, Rule]:
         "outcome_pending": _still_pending,
         "asks_leader": _ELSEWHERE,
         "presumes_leadership": error(NOT_LEADER),
-        "epoch_known": _OTHER_ANSWER,
         **rest,
     }
 
@@ -91,7 +90,7 @@ TRUNCATION: Final = Binding(
             {"epoch_available": _BOUND, "lacks_committed": environment("the election would be clean")}
         ),
         "become_follower": ActionBinding(
-            {"leader_elected": _NO_ELECTION, "epoch_newer": error(FENCED)},
+            {"leader_elected": _NO_ELECTION, "epoch_newer": unasked(FENCED)},
             Exchange("follower", _current_leader, Effect.ASKER),
             stores="follower",
             always=False,
@@ -111,12 +110,18 @@ TRUNCATION: Final = Binding(
         ),
         "refresh_metadata": ActionBinding({"epoch_started": _NO_ELECTION, "another_leader": NOTHING}),
         "consumer_fetch": ActionBinding(
-            _asks({"not_truncated": _OTHER_ANSWER, "below_high_watermark": NOTHING}), _TO_LEADER, poll=_POLL
+            _asks({"epoch_known": _OTHER_ANSWER, "not_truncated": _OTHER_ANSWER, "below_high_watermark": NOTHING}),
+            _TO_LEADER,
+            poll=_POLL,
         ),
         "answer_unknown_leader_epoch": ActionBinding(_asks({"epoch_unknown": _NOT_THE_ANSWER}), _TO_LEADER, poll=_POLL),
-        "answer_log_truncation": ActionBinding(_asks({"truncated": _NOT_THE_ANSWER}), _TO_LEADER, poll=_POLL),
+        "answer_log_truncation": ActionBinding(
+            _asks({"epoch_known": _OTHER_ANSWER, "truncated": _NOT_THE_ANSWER}), _TO_LEADER, poll=_POLL
+        ),
         "answer_out_of_range": ActionBinding(
-            _asks({"not_truncated": _OTHER_ANSWER, "beyond_leo": _NOT_THE_ANSWER}), _TO_LEADER, poll=_POLL
+            _asks({"epoch_known": _OTHER_ANSWER, "not_truncated": _OTHER_ANSWER, "beyond_leo": _NOT_THE_ANSWER}),
+            _TO_LEADER,
+            poll=_POLL,
         ),
         "find_divergence": ActionBinding(
             _asks({"epoch_known": unasked("UNKNOWN_LEADER_EPOCH")}), _TO_LEADER, poll=_POLL
