@@ -1,164 +1,33 @@
-"""Kafka's ISR replication with leader epochs, and the fencing that KIP-320 adds to it.
+"""Kafka's ISR replication with leader epochs, and the fencing that KIP-320 adds to it: the steps and the promises.
 
 State and steps are those of the TLA+ model that the KIP names (``Kip320.tla``); ``specs/Fencing.tla`` is our own
 text of the same graph, and ``specs/DEVIATIONS.md`` lists where the KIP's model slips. One partition; every
 replica is leader or follower at any time; the controller acts on the quorum state at once and its LeaderAndIsr
-requests reach replicas late, in any order, or never. In the variants with restarts replicas crash and come back too.
+requests reach replicas late, in any order, or never. In the variants with restarts replicas crash and come back too,
+and in some a leader knows of its followers' logs what their fetches told it. ``fencing_state.py`` has the variants and
+the variables.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
-
-from .core.algebra import Algebra, Step, Update, Value, View
-from .core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, Index, all_replicas, integers
-from .core.protocol import ConstantSpec, Protocol
-from .core.terms import Sort
-
-OFFSET = Index("offset", Sort.INT, lambda c: c["log_size"])
-END_OFFSET = Index("end_offset", Sort.INT, lambda c: c["log_size"] + 1)
-EPOCH = Index("epoch", Sort.INT, lambda c: c["max_leader_epoch"] + 1)
-
-fencing = Protocol(
-    "fencing",
-    "KIP-320, replicas",
-    constants=(
-        ConstantSpec("replicas", 3, 1, "the number of replicas"),
-        ConstantSpec("log_size", 2, 1, "the number of offsets in each log"),
-        ConstantSpec("max_records", 2, 1, "the number of records that producers write"),
-        ConstantSpec("max_leader_epoch", 2, 0, "the largest leader epoch"),
-    ),
+from .core.algebra import EVERY, Algebra, Step, Update, Value, View
+from .core.domains import REPLICA
+from .fencing_state import (
+    END_OFFSET,
+    EPOCH,
+    OFFSET,
+    RemoteLeo,
+    Restart,
+    Rules,
+    Truncation,
+    fencing,
+    is_true_leader,
+    presumes_leadership,
+    same_record,
+    sent,
 )
 
-
-class Truncation(Enum):
-    """How far a new follower cuts its log back."""
-
-    HIGH_WATERMARK = "to its own high watermark (before KIP-101)"
-    EPOCH_END = "to the end offset of its last epoch on the leader (KIP-101)"
-    FIRST_MISMATCH = "to the first offset at which its log differs from the leader's (KIP-279)"
-    ON_FETCH = "not at all: a fetch that finds a divergence truncates (KIP-320, first try)"
-
-
-class Restart(Enum):
-    """In which leader epoch a replica is that comes back from a crash."""
-
-    SAME_EPOCH = "in the one that it was in: it may follow in it, and lead in a newer one"
-    RESUMES = "in the one that it was in, in which it may also lead again"
-    FORGETS = "in none: it did not store it"
-
-
-@dataclass(frozen=True)
-class Rules:
-    """In what a variant differs: the truncation, whether the leader epoch is compared, and whether replicas crash.
-
-    ``fenced`` compares the leader epochs of leader and follower wherever the two talk; ``validated`` compares
-    the epoch of the record before the fetch position instead.
-    """
-
-    truncation: Truncation
-    fenced: bool = False
-    validated: bool = False
-    restart: Restart | None = None
-
-
-fencing.variant("truncate-to-hw", Rules(Truncation.HIGH_WATERMARK), "Kafka before 0.11")
-fencing.variant("kip-101", Rules(Truncation.EPOCH_END), "Kafka 0.11: truncation by leader epoch")
-fencing.variant("kip-279", Rules(Truncation.FIRST_MISMATCH), "Kafka 2.0: truncation by the whole lineage")
-fencing.variant(
-    "kip-320-first-try",
-    Rules(Truncation.ON_FETCH, validated=True),
-    "KIP-320, Rejected Alternatives: the fetch names the last fetched epoch, not the current one",
-)
-for _name, _restart, _doc in (
-    ("kip-320-resumes", Restart.RESUMES, "KIP-320 with crashes: a restarted leader goes on leading in its epoch"),
-    ("kip-320-forgets", Restart.FORGETS, "KIP-320 with crashes: a restarted replica has lost its leader epoch"),
-    ("kip-320-restarts", Restart.SAME_EPOCH, "KIP-320 with crashes: a restarted replica leads in a newer epoch only"),
-):
-    fencing.variant(_name, Rules(Truncation.FIRST_MISMATCH, fenced=True, restart=_restart), _doc, restarts=True)
-fencing.variant(
-    "kip-320",
-    Rules(Truncation.FIRST_MISMATCH, fenced=True),
-    "Kafka 2.1: fetch and truncation fenced by epoch",
-)
-
-_IDS = integers(0, lambda c: c["max_records"])
-_EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])
-_OFFSETS = integers(0, lambda c: c["log_size"])
-
-
-def _in_log(_k: Algebra, s: View, replica: Value, offset: Value) -> Value:
-    return offset < s.leo[replica]
-
-
-def _sent(_k: Algebra, s: View, epoch: Value) -> Value:
-    return epoch < s.next_leader_epoch
-
-
-fencing.variable("next_record_id", "the id of the next record that a producer writes", _IDS)
-fencing.variable("next_leader_epoch", "the next leader epoch", integers(0, lambda c: c["max_leader_epoch"] + 1))
-fencing.variable("leo", "log end offset, exclusive", _OFFSETS, per=(REPLICA,))
-fencing.variable(
-    "record_id",
-    "the record at an offset",
-    integers(-1, lambda c: c["max_records"] - 1),
-    per=(REPLICA, OFFSET),
-    initially=-1,
-    live=_in_log,
-)
-fencing.variable(
-    "record_epoch",
-    "the leader epoch of the record at an offset",
-    _EPOCHS,
-    per=(REPLICA, OFFSET),
-    initially=-1,
-    live=_in_log,
-)
-fencing.variable("hw", "a replica's high watermark", _OFFSETS, per=(REPLICA,))
-fencing.variable("leader_epoch", "the leader epoch that a replica has seen", _EPOCHS, per=(REPLICA,), initially=-1)
-fencing.variable("leader", "the leader that a replica follows", OPTIONAL_REPLICA, per=(REPLICA,), initially=-1)
-fencing.variable("isr", "the ISR that a replica has seen", REPLICA_SET, per=(REPLICA,))
-fencing.variable("quorum_leader_epoch", "the controller's leader epoch", _EPOCHS, initially=-1)
-fencing.variable("quorum_leader", "the controller's leader", OPTIONAL_REPLICA, initially=-1)
-fencing.variable("quorum_isr", "the controller's ISR", REPLICA_SET, initially=all_replicas)
-fencing.variable(
-    "request_leader",
-    "the leader in the LeaderAndIsr request of an epoch",
-    OPTIONAL_REPLICA,
-    per=(EPOCH,),
-    initially=-1,
-    live=_sent,
-)
-fencing.variable(
-    "request_isr",
-    "the ISR in the LeaderAndIsr request of an epoch",
-    REPLICA_SET,
-    per=(EPOCH,),
-    live=_sent,
-)
-
-
-def _presumes_leadership(s: View, replica: Value) -> Value:
-    return s.leader[replica] == replica
-
-
-def is_true_leader(k: Algebra, s: View, leader: Value) -> Value:
-    """The replica presumes leadership in the very epoch in which the controller has it lead."""
-    return k.all(
-        s.quorum_leader == leader,
-        _presumes_leadership(s, leader),
-        s.leader_epoch[leader] == s.quorum_leader_epoch,
-    )
-
-
-def _same_record(k: Algebra, s: View, left: Value, right: Value, offset: Value) -> Value:
-    return k.all(
-        offset < s.leo[left],
-        offset < s.leo[right],
-        s.record_id[left, offset] == s.record_id[right, offset],
-        s.record_epoch[left, offset] == s.record_epoch[right, offset],
-    )
+__all__ = ["EPOCH", "OFFSET", "fencing", "is_true_leader"]
 
 
 def _send_leader_and_isr(s: View, leader: Value, isr: Value) -> Update:
@@ -200,13 +69,16 @@ def controller_shrink_isr(k: Algebra, s: View, replica: Value) -> Step:
 @fencing.action(leader=REPLICA, epoch=EPOCH)
 def become_leader(k: Algebra, s: View, leader: Value, epoch: Value) -> Step:
     """A replica takes up the request that names it leader; its high watermark stays, typically behind the true one."""
-    yield "request_sent", _sent(k, s, epoch)
+    yield "request_sent", sent(k, s, epoch)
     yield "names_leader", s.request_leader[epoch] == leader
     yield "epoch_newer", s.leader_epoch[leader] < epoch
+    # Where it led already, it must not count what it was told in another epoch: the follower may have truncated since.
+    forgets = {"remote_leo": {(leader, EVERY): -1}} if k.rules.remote_leo is RemoteLeo.OF_EPOCH else {}
     yield s.update(
         leader_epoch={leader: epoch},
         leader={leader: leader},
         isr={leader: s.request_isr[epoch]},
+        **forgets,
     )
 
 
@@ -226,7 +98,7 @@ def _truncation_offset(k: Algebra, s: View, leader: Value, follower: Value) -> V
             known = k.ite(s.record_epoch[leader, leader_end - 1] == last, leader_end, larger)
             return k.ite(end == 0, 0, k.ite(leader_end == 0, s.hw[follower], known))
         case Truncation.FIRST_MISMATCH:
-            return k.last(OFFSET, lambda o: _same_record(k, s, leader, follower, o), -1) + 1
+            return k.last(OFFSET, lambda o: same_record(k, s, leader, follower, o), -1) + 1
         case Truncation.ON_FETCH:
             return end
 
@@ -238,7 +110,7 @@ def become_follower(k: Algebra, s: View, leader: Value, follower: Value, epoch: 
     KIP-320, "Replica Handling": the truncation asks a leader that is in the request's own epoch.
     """
     yield "not_leader_itself", leader != follower
-    yield "request_sent", _sent(k, s, epoch)
+    yield "request_sent", sent(k, s, epoch)
     yield "names_leader", s.request_leader[epoch] == leader
     newer = s.leader_epoch[follower] < epoch
     if k.rules.restart is not None:
@@ -246,7 +118,7 @@ def become_follower(k: Algebra, s: View, leader: Value, follower: Value, epoch: 
         newer = k.any(newer, k.all(s.leader_epoch[follower] == epoch, s.leader[follower] == k.NONE))
     yield "epoch_newer", newer
     if k.rules.fenced:
-        yield "presumes_leadership", _presumes_leadership(s, leader)
+        yield "presumes_leadership", presumes_leadership(s, leader)
         yield "leader_epoch_matches", s.leader_epoch[leader] == epoch
     end = _truncation_offset(k, s, leader, follower)
     joins = {
@@ -264,7 +136,7 @@ def become_follower(k: Algebra, s: View, leader: Value, follower: Value, epoch: 
 @fencing.action(leader=REPLICA)
 def leader_write(k: Algebra, s: View, leader: Value) -> Step:
     """A presumed leader appends a producer's record in its own epoch."""
-    yield "presumes_leadership", _presumes_leadership(s, leader)
+    yield "presumes_leadership", presumes_leadership(s, leader)
     yield "record_available", s.next_record_id < k.c.max_records
     end = s.leo[leader]
     yield "log_not_full", end < k.c.log_size
@@ -291,7 +163,7 @@ def _previous_epoch_matches(k: Algebra, s: View, leader: Value, follower: Value,
 @fencing.action(leader=REPLICA, follower=REPLICA)
 def follower_fetch(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """A follower copies the next record and the high watermark from a presumed leader (KIP-320, "Replica Handling")."""
-    yield "presumes_leadership", _presumes_leadership(s, leader)
+    yield "presumes_leadership", presumes_leadership(s, leader)
     yield "follows_leader", s.leader[follower] == leader
     if k.rules.fenced:
         yield "epoch_not_fenced", s.leader_epoch[follower] == s.leader_epoch[leader]
@@ -299,11 +171,13 @@ def follower_fetch(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     if k.rules.validated:
         yield "previous_epoch_matches", _previous_epoch_matches(k, s, leader, follower, end)
     yield "record_available", end < s.leo[leader]
+    tells = {"remote_leo": {(leader, follower): end}} if k.rules.told else {}
     yield s.update(
         leo={follower: end + 1},
         record_id={(follower, end): s.record_id[leader, end]},
         record_epoch={(follower, end): s.record_epoch[leader, end]},
         hw={follower: k.min(s.hw[leader], end + 1)},
+        **tells,
     )
 
 
@@ -312,11 +186,13 @@ def leader_inc_high_watermark(k: Algebra, s: View, leader: Value) -> Step:
     """A presumed leader counts one more record as committed: every member of the ISR that it knows has it."""
     rules: Rules = k.rules
     hw = s.hw[leader]
-    yield "presumes_leadership", _presumes_leadership(s, leader)
+    yield "presumes_leadership", presumes_leadership(s, leader)
     # Without fencing, the leader's own log counts only where the leader is in its own ISR, as in the KIP's model.
     yield "record_above_hw", hw < (s.leo[leader] if rules.fenced or rules.validated else k.c.log_size)
 
     def acknowledges(member: Value) -> Value:
+        if rules.told:
+            return hw < k.ite(member == leader, s.leo[leader], s.remote_leo[leader, member])
         conditions = [s.leader[member] == leader, hw < s.leo[member]]
         if rules.fenced:
             conditions.append(s.leader_epoch[member] == s.leader_epoch[leader])
@@ -331,6 +207,20 @@ def leader_inc_high_watermark(k: Algebra, s: View, leader: Value) -> Step:
     yield s.update(hw={leader: hw + 1})
 
 
+def _follows_up_to(k: Algebra, s: View, leader: Value, follower: Value, end: Value) -> Value:
+    """The follower follows this leader, by the variant's fencing, and has its log up to ``end``."""
+    rules: Rules = k.rules
+    follows = [s.leader[follower] == leader]
+    if rules.fenced:
+        follows += [presumes_leadership(s, leader), s.leader_epoch[follower] == s.leader_epoch[leader]]
+    if rules.validated:
+        follows += [
+            presumes_leadership(s, leader),
+            _previous_epoch_matches(k, s, leader, follower, end),
+        ]
+    return k.all(*follows, end <= s.leo[follower])
+
+
 @fencing.action(leader=REPLICA, follower=REPLICA)
 def leader_shrink_isr(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """The true leader takes a follower that lags, or follows another epoch, out of the ISR."""
@@ -338,15 +228,10 @@ def leader_shrink_isr(k: Algebra, s: View, leader: Value, follower: Value) -> St
     end = s.leo[leader]
     yield "not_leader_itself", leader != follower
     yield "in_isr", k.member(follower, s.isr[leader])
-    follows = [s.leader[follower] == leader]
-    if rules.fenced:
-        follows += [_presumes_leadership(s, leader), s.leader_epoch[follower] == s.leader_epoch[leader]]
-    if rules.validated:
-        follows += [
-            _presumes_leadership(s, leader),
-            _previous_epoch_matches(k, s, leader, follower, end),
-        ]
-    yield "not_caught_up", k.negate(k.all(*follows, end <= s.leo[follower]))
+    if rules.told:
+        yield "not_caught_up", s.remote_leo[leader, follower] < end
+    else:
+        yield "not_caught_up", k.negate(_follows_up_to(k, s, leader, follower, end))
     yield "true_leader", is_true_leader(k, s, leader)
     isr = k.without_member(s.isr[leader], follower)
     yield s.update(quorum_isr=isr, isr={leader: isr})
@@ -387,7 +272,7 @@ def leader_expand_isr(k: Algebra, s: View, leader: Value, follower: Value) -> St
 def follower_truncate(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """A fetch finds that the logs diverge, and the follower cuts its own back (KIP-320, first try)."""
     end, leader_end = s.leo[follower], s.leo[leader]
-    yield "presumes_leadership", _presumes_leadership(s, leader)
+    yield "presumes_leadership", presumes_leadership(s, leader)
     yield "follows_leader", s.leader[follower] == leader
     yield (
         "diverges",
@@ -400,7 +285,7 @@ def follower_truncate(k: Algebra, s: View, leader: Value, follower: Value) -> St
             ),
         ),
     )
-    cut = k.last(OFFSET, lambda o: _same_record(k, s, leader, follower, o), -1) + 1
+    cut = k.last(OFFSET, lambda o: same_record(k, s, leader, follower, o), -1) + 1
     yield s.update(leo={follower: cut}, hw={follower: k.min(cut, s.hw[follower])})
 
 
@@ -417,6 +302,22 @@ def restart(k: Algebra, s: View, replica: Value, stored: Value) -> Step:
     if k.rules.restart is Restart.FORGETS:
         lost["leader_epoch"] = {replica: -1}
     yield s.update(hw={replica: stored}, **lost)
+
+
+@fencing.action(leader=REPLICA, follower=REPLICA, present=lambda rules: rules.told)
+def follower_acknowledge(_k: Algebra, s: View, leader: Value, follower: Value) -> Step:
+    """A follower's fetch reaches a presumed leader and tells it the follower's LEO; no response arrives.
+
+    The fetch is asked for at the follower's LEO, so that it acknowledges all below. The response is lost, or brings no
+    record; one without records would bring a high watermark in Kafka, which is not modelled.
+    """
+    end = s.leo[follower]
+    yield "not_leader_itself", leader != follower
+    yield "presumes_leadership", presumes_leadership(s, leader)
+    yield "follows_leader", s.leader[follower] == leader
+    yield "epoch_not_fenced", s.leader_epoch[follower] == s.leader_epoch[leader]
+    yield "something_new", s.remote_leo[leader, follower] != end
+    yield s.update(remote_leo={(leader, follower): end})
 
 
 @fencing.action(leader=REPLICA, present=lambda rules: rules.restart is Restart.RESUMES)
@@ -438,7 +339,7 @@ def _committed_on(k: Algebra, s: View, leader: Value, replicas: Value) -> Value:
         REPLICA,
         lambda r: k.implies(
             k.member(r, replicas),
-            k.forall(OFFSET, lambda o: k.implies(o < s.hw[leader], _same_record(k, s, leader, r, o))),
+            k.forall(OFFSET, lambda o: k.implies(o < s.hw[leader], same_record(k, s, leader, r, o))),
         ),
     )
 
@@ -446,7 +347,7 @@ def _committed_on(k: Algebra, s: View, leader: Value, replicas: Value) -> Value:
 @fencing.always
 def weak_isr(k: Algebra, s: View) -> Value:
     """A presumed leader's records below its high watermark are on every member of the ISR that it knows."""
-    return k.forall(REPLICA, lambda r: k.implies(_presumes_leadership(s, r), _committed_on(k, s, r, s.isr[r])))
+    return k.forall(REPLICA, lambda r: k.implies(presumes_leadership(s, r), _committed_on(k, s, r, s.isr[r])))
 
 
 @fencing.always
@@ -455,7 +356,7 @@ def strong_isr(k: Algebra, s: View) -> Value:
 
     Whoever is elected next has them, so what a consumer saw is never lost.
     """
-    return k.forall(REPLICA, lambda r: k.implies(_presumes_leadership(s, r), _committed_on(k, s, r, s.quorum_isr)))
+    return k.forall(REPLICA, lambda r: k.implies(presumes_leadership(s, r), _committed_on(k, s, r, s.quorum_isr)))
 
 
 @fencing.always
@@ -467,7 +368,7 @@ def leader_in_isr(k: Algebra, s: View) -> Value:
 @fencing.sometimes()
 def record_committed(k: Algebra, s: View) -> Value:
     """Some leader counts a record as committed."""
-    return k.exists(REPLICA, lambda r: k.all(_presumes_leadership(s, r), s.hw[r] > 0))
+    return k.exists(REPLICA, lambda r: k.all(presumes_leadership(s, r), s.hw[r] > 0))
 
 
 @fencing.sometimes(lambda c: c["replicas"] > 1 and c["max_leader_epoch"] > 0)
@@ -475,7 +376,7 @@ def two_presumed_leaders(k: Algebra, s: View) -> Value:
     """Two replicas presume leadership at once (one is a zombie)."""
     return k.exists(
         REPLICA,
-        lambda a: k.exists(REPLICA, lambda b: k.all(a != b, _presumes_leadership(s, a), _presumes_leadership(s, b))),
+        lambda a: k.exists(REPLICA, lambda b: k.all(a != b, presumes_leadership(s, a), presumes_leadership(s, b))),
     )
 
 

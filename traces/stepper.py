@@ -83,7 +83,7 @@ class DirectStepper(Stepper):
 
     def __init__(self, traced: TracedProtocol, constants: Constants) -> None:
         values = traced.protocol.check_constants(constants)
-        layout = Layout(traced.protocol.variables, values)
+        layout = Layout(traced.variables, values)
         # The reference reads the text; it needs no grounded actions or invariants.
         super().__init__(System(traced, values, layout, [], {}, {}))
 

@@ -57,7 +57,7 @@ class Vocabulary:
             for action in protocol.actions.values()
             if action.present(rules)
         }
-        return cls(protocol, variant, constants, actions, Layout(protocol.variables, constants))
+        return cls(protocol, variant, constants, actions, Layout(protocol.variables_of(variant), constants))
 
     def faults(self, event: TraceEvent) -> Iterator[Fault]:
         """What an event says that cannot be said."""

@@ -32,7 +32,7 @@ class Sight:
         """What a cell holds (a set as a bit mask, no replica as -1). An index out of range gives the dead value."""
         number = self.system.layout.by_variable[variable].get(index)
         if number is None:
-            return self.system.traced.protocol.variables[variable].dead
+            return self.system.traced.variables[variable].dead
         return self.state[number]
 
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from . import terms
 from .domains import Index, Variable
@@ -19,6 +19,17 @@ from .terms import NONE, Sort, Term
 
 Value: TypeAlias = Any
 """A term while tracing; an int or a bool (a replica set: a bit mask) in the reference interpreter."""
+
+
+class _Every:
+    """The type of ``EVERY``."""
+
+    def __repr__(self) -> str:
+        return "EVERY"
+
+
+EVERY: Final = _Every()
+"""In the place of an index, in an update: all values of that index."""
 
 
 class Update:
@@ -45,7 +56,7 @@ class View(ABC):
         """The state with these variables changed: ``s.update(quorum_isr=x, leo={replica: y})``.
 
         A scalar takes its value; an indexed variable takes a mapping from index (or tuple of indices) to value.
-        All values are read in the state before the step.
+        ``EVERY`` in an index writes the cells at all its values. All values are read in the state before the step.
         """
         flat: list[tuple[str, tuple[Value, ...], Value]] = []
         for name, what in writes.items():
@@ -222,12 +233,31 @@ def read_term(variable: Variable, indices: tuple[Term, ...]) -> Term:
 
     Raises ProtocolError where the number or the sorts of the indices are not the variable's.
     """
-    if len(indices) != len(variable.per):
-        raise ProtocolError(f"{variable.name} takes {len(variable.per)} indices, not {len(indices)}")
+    _check_number(variable, indices)
     for index, term in zip(variable.per, indices, strict=True):
         if term.sort is not index.sort:
             raise ProtocolError(f"{variable.name} is indexed by {index.name}, not by the {term.sort.value} {term}")
     return terms.node("var", indices, variable.values.sort, variable.name)
+
+
+def written_term(variable: Variable, indices: tuple[Value, ...]) -> Term:
+    """The term that names the cells that an update writes: one cell, or all along an index that is ``EVERY``.
+
+    Raises ProtocolError as ``read_term`` does.
+    """
+    _check_number(variable, indices)
+    return read_term(
+        variable,
+        tuple(
+            terms.every(index.sort) if i is EVERY else terms.lift(i)
+            for i, index in zip(indices, variable.per, strict=True)
+        ),
+    )
+
+
+def _check_number(variable: Variable, indices: tuple[Value, ...]) -> None:
+    if len(indices) != len(variable.per):
+        raise ProtocolError(f"{variable.name} takes {len(variable.per)} indices, not {len(indices)}")
 
 
 class TracedState(View):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from .terms import Sort
 
@@ -61,7 +61,8 @@ class Variable:
     ``per`` are its index domains: none for a scalar, ``(REPLICA,)`` for one cell a replica, and so on.
     ``live`` says, for a variable some of whose cells are dead at times (log cells at and above the LEO), in which
     states a cell is live; a dead cell always holds ``dead``, so that equal states are equal tuples. ``dead`` is also
-    what a read at an index out of range gives.
+    what a read at an index out of range gives. ``unset`` says that a live cell of integers may hold ``dead`` too, for a
+    value that is not known yet; sets and replicas always may. ``present(rules)`` says which variants have the variable.
     """
 
     name: str
@@ -71,6 +72,8 @@ class Variable:
     doc: str
     live: Callable[..., object] | None = None
     dead: int = -1
+    unset: bool = False
+    present: Callable[[Any], bool] = field(default=lambda _: True)
 
     def shape(self, constants: Constants) -> tuple[int, ...]:
         """The number of cells along each index."""

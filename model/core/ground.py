@@ -168,7 +168,7 @@ class Grounder:
 
     def read(self, name: str, indices: tuple[Term, ...]) -> Term:
         """A cell at indices that may be computed. An index out of range reads the variable's ``dead`` value."""
-        variable = self.traced.protocol.variables[name]
+        variable = self.traced.variables[name]
         numbers = self.layout.by_variable[name]
         sort = variable.values.sort
         default = terms.const(variable.dead, None if sort is Sort.INT else sort)
@@ -190,7 +190,7 @@ class Grounder:
             indices = tuple(self.ground(a, binding) for a in target.args)
             new = self.ground(value, binding)
             for index, number in self.layout.by_variable[str(target.value)].items():
-                test = terms.conjunction(*(term == i for term, i in zip(indices, index, strict=True)))
+                test = terms.conjunction(*(terms.covers(term, i) for term, i in zip(indices, index, strict=True)))
                 if test is not FALSE:
                     after[number] = terms.choose(test, new, after.get(number, self._cells[number]))
         self._canonical(after)
@@ -200,7 +200,7 @@ class Grounder:
         """A cell that the update leaves dead takes its variable's dead value."""
         written = {self._cells[n]: term for n, term in after.items()}
         for name, (bound, live) in self.traced.live.items():
-            variable = self.traced.protocol.variables[name]
+            variable = self.traced.variables[name]
             sort = variable.values.sort
             dead = terms.const(variable.dead, None if sort is Sort.INT else sort)
             for index, number in self.layout.by_variable[name].items():
@@ -233,7 +233,7 @@ def bindings(action: TracedAction, constants: Constants) -> Iterator[tuple[Param
 
 
 def _type_ok(grounder: Grounder) -> Term:
-    """Every cell holds a value of its domain; a live cell holds no dead value, a dead cell nothing else."""
+    """Every cell holds a value of its domain; a dead cell holds the dead value, a live one only where it may."""
     parts: list[Term] = []
     for cell in grounder.layout.cells:
         variable = cell.variable
@@ -247,7 +247,7 @@ def _type_ok(grounder: Grounder) -> Term:
             terms.const(i, None if b.sort is Sort.INT else b.sort) for i, b in zip(cell.index, bound, strict=True)
         )
         is_live = grounder.ground(live, dict(zip(bound, values, strict=True)))
-        if variable.values.sort is Sort.INT:
+        if variable.values.sort is Sort.INT and not variable.unset:
             parts.append(terms.equal(is_live, term != variable.dead))
         else:
             parts.append(terms.disjunction(is_live, term == variable.dead))
@@ -258,7 +258,7 @@ def ground(traced: TracedProtocol, constants: Constants) -> System:
     """One variant at these constants. Raises BadInput for constants that the protocol does not have."""
     protocol = traced.protocol
     values = protocol.check_constants(constants)
-    layout = Layout(protocol.variables, values)
+    layout = Layout(traced.variables, values)
     grounder = Grounder(traced, values, layout)
     instances: list[Instance] = []
     by_step: dict[tuple[str, Params], Instance] = {}

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from . import terms
-from .algebra import Step, TracedState, Tracer, Update, Value, read_term
+from .algebra import Step, TracedState, Tracer, Update, Value, written_term
 from .domains import REPLICA, Constants, Index, Size, Values, Variable
 from .errors import BadInput, ProtocolError
 from .terms import Sort, Term
@@ -171,6 +171,11 @@ class TracedProtocol:
     live: Mapping[str, tuple[tuple[Term, ...], Term]]
     """For a variable with dead cells: its index terms (``bound`` nodes) and the condition of being live."""
 
+    @cached_property
+    def variables(self) -> dict[str, Variable]:
+        """The variables that the variant has, in the order declared."""
+        return self.protocol.variables_of(self.variant.name)
+
     def action(self, name: str) -> TracedAction:
         """The action of that name; KeyError if this variant has none."""
         for action in self.actions:
@@ -220,6 +225,8 @@ class Protocol:
         initially: int | Size = 0,
         live: Callable[..., Value] | None = None,
         dead: int | None = None,
+        unset: bool = False,
+        present: Callable[[Any], bool] = lambda _: True,
     ) -> None:
         """Declare a state variable (see ``domains.Variable``).
 
@@ -228,9 +235,14 @@ class Protocol:
         if dead is None:
             dead = 0 if values.sort is Sort.SET else -1
         start: Size = initially if callable(initially) else lambda _, value=initially: value  # type: ignore[misc]
-        self.variables[name] = Variable(name, per, values, start, doc, live, dead)
+        self.variables[name] = Variable(name, per, values, start, doc, live, dead, unset, present)
         for index in per:
             self.indices[index.name] = index
+
+    def variables_of(self, variant: str) -> dict[str, Variable]:
+        """The variables that a variant has, in the order declared. KeyError for an unknown variant."""
+        rules = self.variants[variant].rules
+        return {name: variable for name, variable in self.variables.items() if variable.present(rules)}
 
     def variant(self, name: str, rules: object, doc: str, *, restarts: bool = False) -> None:
         """Declare a variant; the last one declared is safe, and the default."""
@@ -320,9 +332,10 @@ class Protocol:
 
     def _trace(self, variant: Variant) -> TracedProtocol:
         k = Tracer(variant.rules)
-        s = TracedState(self.variables)
+        variables = self.variables_of(variant.name)
+        s = TracedState(variables)
         live = {}
-        for variable in self.variables.values():
+        for variable in variables.values():
             if variable.live is not None:
                 bound = tuple(
                     terms.node("bound", (), index.sort, f"{variable.name}.{i}") for i, index in enumerate(variable.per)
@@ -331,23 +344,23 @@ class Protocol:
         return TracedProtocol(
             self,
             variant,
-            tuple(self._trace_action(k, s, a) for a in self.actions.values() if a.present(variant.rules)),
+            tuple(self._trace_action(k, variables, a) for a in self.actions.values() if a.present(variant.rules)),
             {p.name: _condition(p, k, s) for p in self.invariants.values()},
             {p.name: _condition(p, k, s) for p in self.witnesses.values()},
             live,
         )
 
-    def _trace_action(self, k: Tracer, s: TracedState, action: ActionSpec) -> TracedAction:
+    def _trace_action(self, k: Tracer, variables: Mapping[str, Variable], action: ActionSpec) -> TracedAction:
         params = {name: terms.node("param", (), index.sort, name) for name, index in action.params.items()}
         guards: dict[str, Term] = {}
         writes: dict[Term, Term] | None = None
-        for step in action.text(k, s, **params):
+        for step in action.text(k, TracedState(variables), **params):
             if writes is not None:
                 raise ProtocolError(f"{action.name} yields after its update")
             if isinstance(step, Update):
                 writes = {}
                 for name, indices, value in step.writes:
-                    target, term = self._write(action, name, indices, value)
+                    target, term = self._write(variables, action.name, name, indices, value)
                     if target in writes:
                         raise ProtocolError(f"{action.name} writes {target} twice")
                     writes[target] = term
@@ -362,15 +375,17 @@ class Protocol:
             raise ProtocolError(f"{action.name} yields no update")
         return TracedAction(action.name, action.params, tuple(guards.items()), tuple(writes.items()))
 
-    def _write(self, action: ActionSpec, name: str, indices: tuple[Value, ...], value: Value) -> tuple[Term, Term]:
-        if name not in self.variables:
-            raise ProtocolError(f"{action.name} updates {name!r}, which is no variable of {self.name}")
-        variable = self.variables[name]
-        target = read_term(variable, tuple(terms.lift(i) for i in indices))
+    def _write(
+        self, variables: Mapping[str, Variable], action: str, name: str, indices: tuple[Value, ...], value: Value
+    ) -> tuple[Term, Term]:
+        if name not in variables:
+            raise ProtocolError(f"{action} updates {name!r}, which is no variable of {self.name}")
+        variable = variables[name]
+        target = written_term(variable, indices)
         sort = variable.values.sort
         term = value if isinstance(value, Term) else terms.const(value, None if sort is Sort.INT else sort)
         if term.sort is not sort:
-            raise ProtocolError(f"{action.name} writes the {term.sort.value} {term} to {name}, a {sort.value}")
+            raise ProtocolError(f"{action} writes the {term.sort.value} {term} to {name}, a {sort.value}")
         return target, term
 
 

@@ -17,6 +17,8 @@ def show(term: Term) -> str:
         return str(term.value)
     if op == "bound":
         return str(term.value).replace("#", "").replace(".", "")
+    if op == "every":
+        return "*"
     if op == "cell":
         return f"cell {term.value}"
     if op == "var":

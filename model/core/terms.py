@@ -40,7 +40,8 @@ class Term:
 
     ``op`` names the operation, ``args`` are its operands and ``value`` its payload: a literal for ``const``; a
     name for ``constant``, ``param``, ``bound``; a variable's name for ``var`` (operands: the indices); an int for
-    ``cell`` (ground terms only); an index domain's name for ``forall``, ``exists``, ``first`` and ``last``.
+    ``cell`` (ground terms only); an index domain's name for ``forall``, ``exists``, ``first`` and ``last``. ``every``
+    has no payload, and stands only among the operands of a ``var`` that is written.
 
     Comparison operators build terms. A term has no truth value: ``if`` and ``and`` in the text of an action are
     refused with ProtocolError.
@@ -200,6 +201,16 @@ def equal(left: Term, right: Term) -> Term:
     if is_const(left):
         left, right = right, left
     return node("eq", (left, right), Sort.BOOL)
+
+
+def every(sort: Sort) -> Term:
+    """All values of an index of this sort: only in the place of an index, and only where cells are written."""
+    return node("every", (), sort)
+
+
+def covers(written: Term, index: Operand) -> Term:
+    """Whether the place of an index, where cells are written, covers this one."""
+    return TRUE if written.op == "every" else equal(written, _operand(index, written.sort))
 
 
 def negate(condition: Operand) -> Term:

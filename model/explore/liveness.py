@@ -142,7 +142,7 @@ def _obligations(system: System, spec: LivenessSpec) -> Iterator[tuple[Params, t
     """For each value of the property's parameters: its conditions as ground terms."""
     traced = system.traced
     params = {name: terms.node("param", (), index.sort, name) for name, index in spec.params.items()}
-    text = spec.text(Tracer(traced.variant.rules), TracedState(traced.protocol.variables), **params)
+    text = spec.text(Tracer(traced.variant.rules), TracedState(traced.variables), **params)
     conditions = text if isinstance(text, tuple) else (text,)
     if len(conditions) != (2 if spec.form is Form.LEADS_TO else 1):
         raise ProtocolError(f"{spec.name} gives {len(conditions)} conditions; its form is {spec.form.value}")

@@ -53,7 +53,7 @@ class Reader:
         return _OPERATIONS[op](*args)
 
     def _cell(self, name: str, index: tuple[int, ...]) -> int:
-        variable = self.system.traced.protocol.variables[name]
+        variable = self.system.traced.variables[name]
         number = self.system.layout.by_variable[name].get(index)
         value = variable.dead if number is None else self.state[number]
         self.read[name + "".join(f"[{i}]" for i in index)] = (variable.values.sort, value)

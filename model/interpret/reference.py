@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any
 
-from ..core.algebra import Algebra, Update, Value, View
+from ..core.algebra import EVERY, Algebra, Update, Value, View
 from ..core.domains import Index, Variable
 from ..core.errors import ProtocolError
 from ..core.ground import Params, State, System
@@ -100,7 +100,7 @@ class IntState(View):
     def __getattr__(self, name: str) -> Value:
         system: System = object.__getattribute__(self, "_system")
         state: State = object.__getattribute__(self, "_state")
-        variable = system.traced.protocol.variables[name]
+        variable = system.traced.variables[name]
         numbers = system.layout.by_variable[name]
         return _Cells(variable, numbers, state) if variable.per else state[numbers[()]]
 
@@ -157,7 +157,10 @@ class Reference:
         for name, condition in action.guards:
             if not reader(condition):
                 return name
-        writes = [(str(t.value), tuple(map(reader, t.args)), reader(value)) for t, value in action.writes]
+        writes = [
+            (str(t.value), tuple(EVERY if a.op == "every" else reader(a) for a in t.args), reader(value))
+            for t, value in action.writes
+        ]
         return self._update(state, Update(writes))
 
     def _run(self, state: State, action: str, params: Params) -> State | str:
@@ -176,9 +179,13 @@ class Reference:
         layout = self.system.layout
         after = list(state)
         for name, index, value in update.writes:
-            number = layout.by_variable[name].get(index)
-            if number is not None:
-                after[number] = int(value)
+            numbers = layout.by_variable[name]
+            if index in numbers:
+                after[numbers[index]] = int(value)
+            elif EVERY in index:
+                for at, number in numbers.items():
+                    if all(i in (EVERY, j) for i, j in zip(index, at, strict=True)):
+                        after[number] = int(value)
         s = IntState(self.system, after)
         # Liveness is read in the state after the step, so the dead cells are found before any is cleared.
         dead = [c for c in layout.cells if c.variable.live is not None and not self._live(c.variable, s, c.index)]
@@ -203,6 +210,6 @@ class Reference:
             if not self._live(variable, s, cell.index):
                 if not is_dead:
                     return False
-            elif is_dead and variable.values.sort.value == "int":
+            elif is_dead and variable.values.sort.value == "int" and not variable.unset:
                 return False
         return True

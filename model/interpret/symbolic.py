@@ -108,7 +108,7 @@ class Symbolic:
     def __init__(self, traced: TracedProtocol, constants: Constants) -> None:
         self.traced = traced
         self.constants = traced.protocol.check_constants(constants)
-        self.layout = Layout(traced.protocol.variables, self.constants)
+        self.layout = Layout(traced.variables, self.constants)
         self.interpreter = Interpreter(traced, FiniteUniverse(self.constants))
         replicas = self.constants.get("replicas", 0)
         self.pre = CellState(self.layout, replicas, "")

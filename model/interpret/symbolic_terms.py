@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import z3
 
 from ..core import terms
+from ..core.algebra import EVERY
 from ..core.domains import Index, Variable
 from ..core.errors import ProtocolError
 from ..core.protocol import TracedProtocol
@@ -73,7 +74,7 @@ class SymbolicState:
         return dead if inside is False else choose(inside, self.functions[name](tuple(indices)), dead)
 
     def written(self, writes: Sequence[tuple[str, tuple[Scalar, ...], Value]]) -> SymbolicState:
-        """The state after these writes, the later one winning; a write out of range writes nothing."""
+        """The state after these writes, the later one winning; a write out of range writes nothing, EVERY all."""
         functions = dict(self.functions)
         for name, target, value in writes:
             functions[name] = _overwrite(functions[name], target, value)
@@ -82,7 +83,7 @@ class SymbolicState:
 
 def _overwrite(before: Function, target: tuple[Scalar, ...], value: Value) -> Function:
     def after(indices: tuple[Scalar, ...]) -> Value:
-        here = both(*(equal(i, t) for i, t in zip(indices, target, strict=True)))
+        here = both(*(equal(i, t) for i, t in zip(indices, target, strict=True) if t is not EVERY))
         return value if here is True else choose(here, value, before(indices))
 
     return after
@@ -255,7 +256,7 @@ class Interpreter:
     def __init__(self, traced: TracedProtocol, universe: Universe) -> None:
         self.traced = traced
         self.universe = universe
-        self.variables = traced.protocol.variables
+        self.variables = traced.variables
         self.indices = traced.protocol.indices
 
     def reading(self, state: SymbolicState, binding: Binding) -> Reading:
@@ -282,7 +283,7 @@ class Interpreter:
             guards["parameters_in_range"] = in_range
         guards |= {name: reading(guard) for name, guard in traced.guards}
         writes = [
-            (str(target.value), tuple(reading(a) for a in target.args), reading(value))
+            (str(target.value), tuple(EVERY if a.op == "every" else reading(a) for a in target.args), reading(value))
             for target, value in traced.writes
         ]
         after = state.written(writes)
@@ -326,7 +327,7 @@ class Interpreter:
         if variable.live is not None:
             live = self.is_live(state, variable, indices)
             dead = self.universe.literal(sort, variable.dead)
-            if sort is Sort.INT:
+            if sort is Sort.INT and not variable.unset:
                 parts.append(equal(live, negated(equal(value, dead))))
             else:
                 reading = self.reading(state, {})

@@ -40,7 +40,7 @@ class Unbounded:
         self.traced = traced
         self.universe = UnboundedUniverse(traced.protocol.constants)
         self.interpreter = Interpreter(traced, self.universe)
-        self.variables = traced.protocol.variables
+        self.variables = traced.variables
         self.pre = self.state("")
 
     @property

@@ -74,7 +74,7 @@ def attach(proof: Proof, traced: TracedProtocol) -> AttachedProof:
     if base.name != proof.protocol.name:
         raise ProtocolError(f"this is a proof of {proof.protocol.name}, not of {base.name}")
     extended = _extended(base, proof)
-    k, s = Tracer(traced.variant.rules), TracedState(extended.variables)
+    k, s = Tracer(traced.variant.rules), TracedState(extended.variables_of(traced.variant.name))
     conjuncts = {TYPE_OK: Conjunct(TYPE_OK, "Every cell holds a value of its declared domain.", True, ())}
     for name, term in traced.invariants.items():
         clauses = prenex(term, extended.indices)

@@ -233,5 +233,5 @@ def shown_cell(cell: Cell, value: int) -> str:
 
 def _with_ghost_cells(attached: AttachedProof, base: System) -> System:
     """A system that is read only: its layout has the ghosts' cells after all others."""
-    layout = Layout(attached.traced.protocol.variables, base.constants)
+    layout = Layout(attached.traced.variables, base.constants)
     return System(attached.traced, base.constants, layout, [], {}, {})

@@ -104,7 +104,7 @@ class Obligations:
                 parts = interpreter.type_ok_parts
                 return self.unbounded.forall(variable.per, lambda at: both(*parts(state, variable, at)))
 
-            return [typed(variable) for variable in self.attached.base.protocol.variables.values()]
+            return [typed(variable) for variable in self.attached.base.variables.values()]
         return [self._forall(small) for clause in conjunct.clauses for small in split(clause)]
 
     def _forall(self, clause: Clause) -> z3.BoolRef:
@@ -127,7 +127,7 @@ class Obligations:
         parts = []
         if conjunct.name == TYPE_OK:
             universe, interpreter = self.unbounded.universe, self.unbounded.interpreter
-            for variable in self.attached.base.protocol.variables.values():
+            for variable in self.attached.base.variables.values():
                 at = tuple(self._some(variable.name, n, index) for n, index in enumerate(variable.per))
                 inside = both(*(universe.inside(index, x) for index, x in zip(variable.per, at, strict=True)))
                 parts.append(both(inside, negated(both(*interpreter.type_ok_parts(state, variable, at)))))
