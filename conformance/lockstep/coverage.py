@@ -1,7 +1,7 @@
 """What a lockstep run has met: states of the model, actions, refusing guards, faults, cells.
 
-The counts that weigh the drawing (``visits`` and ``met``) are frozen within a round, so that an example replays alike
-however often it is run; what a round has met is added to them at its end.
+The counts that weigh the drawing (``visits``, ``met`` and ``modified``) are frozen within a round, so that an example
+replays alike however often it is run; what a round has met is added to them at its end.
 """
 
 from __future__ import annotations
@@ -42,10 +42,12 @@ class Coverage:
         self.cells: set[str] = set()
         self.visits: dict[State, int] = {}
         self.met: dict[tuple[str, str], int] = {}
+        self.modified: dict[tuple[str, Kind], int] = {}
         self.steps = 0
         self.frozen = False
         self._new_visits: Counter[State] = Counter()
         self._new_met: Counter[tuple[str, str]] = Counter()
+        self._new_modified: Counter[tuple[str, Kind]] = Counter()
 
     def tried(self, space: Space, node: Node, asked: Try) -> None:
         """Count a try."""
@@ -59,6 +61,7 @@ class Coverage:
         count = self.actions[asked.call[0]]
         if asked.fault is not None:
             count.fault += 1
+            self._new_modified[asked.call[0], asked.fault.kind] += 1
         elif asked.call in node.after:
             count.enabled += 1
         else:
@@ -82,6 +85,9 @@ class Coverage:
             self.visits[state] = self.visits.get(state, 0) + count
         for pair, count in self._new_met.items():
             self.met[pair] = self.met.get(pair, 0) + count
+        for modified, count in self._new_modified.items():
+            self.modified[modified] = self.modified.get(modified, 0) + count
+        self._new_modified.clear()
         self._new_visits.clear()
         self._new_met.clear()
 

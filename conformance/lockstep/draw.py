@@ -25,7 +25,7 @@ BITS: Final = 24
 
 _LOW: Final = 14
 _ENABLED: Final = 640
-_REFUSED: Final = 880
+_REFUSED: Final = 840
 """Of 1024 choices so many are enabled steps; from there on up to this, refused ones; the rest are faults."""
 _SOUGHT: Final = 384
 """From this choice on, a step is tried that is refused by a guard which was seldom met, where there is one."""
@@ -80,6 +80,7 @@ class Chooser:
         self.replicas = range(space.system.constants.get("replicas", 0))
         self._visits = dict(coverage.visits)
         self._met = dict(coverage.met)
+        self._modified_before = dict(coverage.modified)
         self._weights = _action_weights(coverage)
         self._allowed: dict[State, Weighed] = {}
         self._forbidden: dict[State, tuple[Weighed, list[tuple[Pair, Call]]]] = {}
@@ -184,29 +185,28 @@ class Chooser:
         return self._modified(node, standing, high, low) or self._event(standing, low)
 
     def _modified(self, node: Node, standing: Standing, high: int, low: int) -> Try | None:
-        asked = self._refused(node, standing, low) if high & 14 == 14 else self._enabled(node, standing, low)
-        if asked is None or asked.call is None or not self.modifiers:
-            return None
-        action = self.space.binding.actions[asked.call[0]]
-        kinds = [
-            kind
-            for kind in self.modifiers
-            if (action.stores is not None if kind in STORAGE else action.exchange is not None)
-        ]
-        if not kinds:
-            return None
-        start = (high >> 1) + low
-        for number in range(len(kinds)):
-            modified = Try(asked.call, Fault(kinds[(start + number) % len(kinds)]))
-            if expectation(self.space, node, modified, standing) is not None:
-                return modified
-        return None
+        """A step with a fault in it: most often one that is enabled, and the fault that its action met least."""
+        asked = self._refused(node, standing, low) if high & 14 == 14 else None
+        calls = [asked.call] if asked is not None and asked.call is not None else self._weighed(node)[0]
+        alike = Counter(call[0] for call in calls)
+        found: list[Try] = []
+        weights: list[int] = []
+        for call in calls:
+            action = self.space.binding.actions[call[0]]
+            for kind in self.modifiers:
+                if (action.stores if kind in STORAGE else action.exchange) is not None:
+                    found.append(Try(call, Fault(kind)))
+                    weights.append(1 + 4_000 // ((1 + self._modified_before.get((call[0], kind), 0)) * alike[call[0]]))
+        sums = list(accumulate(weights))
+        start = bisect_right(sums, low * sums[-1] >> _LOW) if sums else 0
+        fitting = (each for each in (*found[start:], *found[:start]))
+        return next((each for each in fitting if expectation(self.space, node, each, standing) is not None), None)
 
     def _event(self, standing: Standing, low: int) -> Try | None:
         found: list[Fault] = []
         for kind in self.events:
             if kind is Kind.DELIVER_LATE:
-                found += [Fault(kind)] * min(standing.late, 2)
+                found += [Fault(kind)] * min(6 * standing.late, 12)
             elif kind is Kind.CLOCK_JUMP:
                 found.append(Fault(kind, millis=_JUMPS[low % len(_JUMPS)]))
             elif kind in OF_A_REPLICA:

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings, strategie
 from hypothesis import seed as seeded
 from hypothesis.errors import HypothesisException
 
+from ...model.core.errors import BadInput
 from ...model.core.ground import System
 from ...model.explore.result import Verdict
 from ...traces.shrink import minimize
@@ -77,8 +78,12 @@ class _FoundError(Exception):
     """Tells Hypothesis that an example fails."""
 
 
-class _OutOfTimeError(Exception):
-    """Tells Hypothesis to stop."""
+class _Stop(BaseException):
+    """Leaves Hypothesis at once: no failure of an example, so nothing to shrink. ``error``: what to raise instead."""
+
+    def __init__(self, error: BadInput | None = None) -> None:
+        super().__init__()
+        self.error = error
 
 
 def conform(
@@ -120,18 +125,20 @@ class _Runner:
                     self._random(chooser, seed, size)
                 self.coverage.end_round()
                 number += 1
-        except _OutOfTimeError:
+        except _Stop as stopped:
+            if stopped.error is not None:
+                raise stopped.error from None
             self.coverage.end_round()
         return self._answer()
 
     def _play(self, chooser: Chooser, source: DrawnSource | SeededSource, seed: int) -> Played:
-        limit = self.plan.max_seconds
         if self.best is None:
-            if limit is not None and time.perf_counter() - self.start > limit:
-                raise _OutOfTimeError
             self.examples += 1
             self.on_progress(self.examples, self.plan.examples, f"{self.coverage.steps:,} steps")
-        played = play(self.space, self.adapter, seed, chooser, source, self.plan.steps, self.coverage)
+        try:
+            played = play(self.space, self.adapter, seed, chooser, source, self.plan.steps, self.coverage)
+        except BadInput as error:
+            raise _Stop(error) from None
         if played.disagreement is not None:
             # What is repeated in order to shrink it says nothing about coverage.
             self.coverage.frozen = True
@@ -139,6 +146,10 @@ class _Runner:
             if self.best is None or len(played.history) < len(self.best.history):
                 self.best = played
                 self.on_progress(self.examples, self.plan.examples, f"shrinking, {len(played.tries)} steps")
+        limit = self.plan.max_seconds
+        if limit is not None and time.perf_counter() - self.start > limit:
+            # Not before an example: Hypothesis knows how many numbers each one took.
+            raise _Stop
         return played
 
     def _random(self, chooser: Chooser, seed: int, size: int) -> None:

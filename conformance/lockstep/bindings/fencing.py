@@ -7,7 +7,7 @@ or AlterIsr of an older epoch than its receiver's is stale: FENCED_REPLICA.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from ..binding import (
@@ -72,7 +72,14 @@ def _unseen_follower(s: Sight) -> Answer:
     return unasked(*_fenced(s.cell("leader_epoch", s["follower"]), s.cell("leader_epoch", s["leader"])))
 
 
+def _told(s: Sight) -> bool:
+    """Whether a leader of this variant goes by what fetches told it, and so needs to hear from nobody."""
+    return bool(getattr(s.system.traced.variant.rules, "told", False))
+
+
 def _isr(s: Sight) -> Iterable[int]:
+    if _told(s):
+        return ()
     mask = s.cell("isr", s["leader"])
     return (replica for replica in range(mask.bit_length()) if mask >> replica & 1)
 
@@ -86,8 +93,12 @@ def _not_newer(replica: str) -> Rule:
     return rule
 
 
-def _param(name: str) -> Callable[[Sight], Iterable[int]]:
-    return lambda s: (s[name],)
+def _follower(s: Sight) -> Iterable[int]:
+    return (s["follower"],)
+
+
+def _follower_untold(s: Sight) -> Iterable[int]:
+    return () if _told(s) else (s["follower"],)
 
 
 _REQUEST: dict[str, Rule] = {"request_sent": _NOT_SENT, "names_leader": _OTHERWISE}
@@ -139,6 +150,17 @@ FENCING: Final = Binding(
             stores="follower",
             distinct=_PAIR,
         ),
+        "follower_acknowledge": ActionBinding(
+            {
+                "presumes_leadership": error(NOT_LEADER),
+                "follows_leader": _follows_another,
+                "epoch_not_fenced": _follower_is_fenced,
+                "not_leader_itself": _ITSELF,
+                "something_new": NOTHING,
+            },
+            Exchange("follower", "leader", Effect.ASKED),
+            distinct=_PAIR,
+        ),
         "leader_inc_high_watermark": ActionBinding(
             {
                 "presumes_leadership": unasked(NOT_LEADER),
@@ -155,7 +177,7 @@ FENCING: Final = Binding(
                 "true_leader": _stale_alter_isr,
             },
             Exchange("leader", None, Effect.BOTH),
-            tells=_param("follower"),
+            tells=_follower_untold,
         ),
         "leader_expand_isr": ActionBinding(
             {
@@ -167,7 +189,7 @@ FENCING: Final = Binding(
                 "true_leader": _stale_alter_isr,
             },
             Exchange("leader", None, Effect.BOTH),
-            consults=_param("follower"),
+            consults=_follower,
             offline={"follower": unasked(INELIGIBLE)},
             distinct=_PAIR,
         ),
