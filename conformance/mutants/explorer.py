@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...model.core.errors import BadInput, ProtocolError
-from ...model.core.ground import System, ground
+from ...model.core.ground import System, ground, ground_mutant
 from ...model.core.mutants import Mutant
 from ...model.core.protocol import TracedProtocol
 from ...model.explore import Exploration, Limits, Query, Verdict, explore
@@ -27,15 +27,25 @@ from .matrix import Cell, Outcome
 
 RUNGS: Mapping[str, tuple[str, ...]] = {
     fencing.name: ("2/1/1/1", "2/1/2/2", "2/2/2/2", "3/1/1/1", "3/2/2/2"),
-    truncation.name: ("2/1/1/1", "2/1/1/2", "2/1/2/2", "2/2/2/1", "3/1/1/1", "2/2/3/2", "3/1/2/2"),
+    truncation.name: (
+        "2/1/1/1",
+        "2/1/1/2",
+        "2/1/2/2",
+        "2/2/2/1",
+        "3/1/1/1",
+        "2/3/4/1",
+        "3/2/2/1",
+        "2/2/3/2",
+        "3/1/2/2",
+    ),
 }
 """The constants at which a protocol's mutants are tried, in this order, written as elsewhere: replicas/log size/...
 
-Beside the usual ones: 2/1/2/2, where the log has no room for all records, and for consumers 3/1/2/2, where a third
-replica can answer.
+Beside the usual ones: 2/1/2/2, where the log has no room for all records; for consumers 2/3/4/1, where two logs can
+part in the middle, and 3/2/2/1 and 3/1/2/2, where a third replica can answer.
 """
 
-LIVE_STATES = 8_000
+LIVE_STATES = 2_000
 """Liveness is checked where the model has at most so many states."""
 
 
@@ -61,13 +71,14 @@ class Base:
 class Finding:
     """What the explorer found out about a mutant.
 
-    ``path``: a run of the mutant to a broken promise. ``base`` and ``difference``: the first rung at which its steps
-    differ, or the one at which it was killed. ``change``: how they differ over all rungs that were tried.
+    ``change``: how its steps differ over all rungs that were tried. ``path``: a run of it to a broken promise.
+    ``base``, ``system`` and ``difference``: the model, the mutant and how they differ at the first rung where they do,
+    or the one at which the mutant was killed; None where its steps are the same everywhere.
     """
 
     cell: Cell
-    system: System
     change: Change
+    system: System | None = None
     path: tuple[Step, ...] | None = None
     base: Base | None = None
     difference: Difference | None = None
@@ -103,13 +114,15 @@ class Explorer:
 
     def judge(self, mutant: Mutant, on_progress: OnProgress | None = None) -> Finding:
         """Try a mutant at each rung, until it breaks something."""
+        for rung in self.rungs:
+            self.base(rung, on_progress)  # a model that is broken anywhere is refused before anything is said
         start = time.perf_counter()
         differing: list[tuple[Base, System, Difference]] = []
         for rung in self.rungs:
-            system = ground(mutant.traced, constants_of(self.traced, rung))
-            base = self.base(rung, on_progress)
+            base = self.base(rung)
             if base is None:
-                return Finding(_unknown(f"the model at {rung}", start), system, _overall(differing))
+                return Finding(_unknown(f"{rung}: too large for the budget", start), _overall(differing))
+            system = ground_mutant(base.search.system, mutant.traced, mutant.action)
             difference = compare(base.search, system, mutant.action)
             if difference.change is not Change.NONE:
                 differing.append((base, system, difference))
@@ -117,22 +130,22 @@ class Explorer:
                 continue
             found = explore(Query.of(system, limits=self.limits), on_progress=on_progress)
             if found.verdict is Verdict.UNKNOWN:
-                return Finding(_unknown(f"{rung}: {found.reason}", start), system, _overall(differing))
+                return Finding(_unknown(f"{rung}: {found.reason}", start), _overall(differing))
             if found.verdict is Verdict.VIOLATED:
                 cell = _killed(found.violated or "", rung, found.path, start)
                 path = None if found.path is None else confirmed(system, found)
-                return Finding(cell, system, _overall(differing), path, base, difference)
+                return Finding(cell, _overall(differing), system, path, base, difference)
         for base, system, difference in differing:
             broken = _lost(base, system) if difference.change is not Change.STUTTERS else None
             if broken is not None:
                 name, loop = broken
                 cell = _killed(name, base.constants, loop, start)
-                return Finding(cell, system, _overall(differing), None, base, difference)
+                return Finding(cell, _overall(differing), system, None, base, difference)
         cell = Cell(Outcome.SURVIVED, f"holds up to {self.rungs[-1]}", seconds=time.perf_counter() - start)
         if not differing:
-            return Finding(cell, system, Change.NONE)
+            return Finding(cell, Change.NONE)
         base, system, difference = differing[0]
-        return Finding(cell, system, _overall(differing), None, base, difference)
+        return Finding(cell, _overall(differing), system, None, base, difference)
 
 
 def _defaults(traced: TracedProtocol) -> str:
@@ -150,10 +163,11 @@ def _kept(system: System, answer: Exploration) -> frozenset[tuple[str, str]]:
 
 def _lost(base: Base, system: System) -> tuple[str, Sequence[Step]] | None:
     """A liveness property that the model keeps and the mutant does not, with its lasso once around."""
-    for name, fairness in sorted(base.live):
-        (answer,) = check_liveness(system, (fairness,), (name,), Limits())
-        if answer.lasso is not None:
-            return f"{name} under {fairness}", answer.lasso.path
+    if not base.live:
+        return None
+    for answer in check_liveness(system, limits=Limits()):
+        if answer.lasso is not None and (answer.spec.name, answer.fairness) in base.live:
+            return f"{answer.spec.name} under {answer.fairness}", answer.lasso.path
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...model.core.ground import ground
+from ...model.core.ground import ground, ground_mutant
 from ...model.core.mutants import Mutant, mutants
 from ...model.core.protocol import TracedProtocol
 from ...model.explore import Limits, Query, Verdict
@@ -64,6 +64,9 @@ def _not_beside(explorer: Explorer, mutant: Mutant, argument: Argument) -> list[
         search = search_batch(query)
         if search.answer.verdict is Verdict.UNKNOWN:
             break
-        if compare(search, ground(changed, constants), mutant.action).change is not Change.NONE:
+        if (
+            compare(search, ground_mutant(query.system, changed, mutant.action), mutant.action).change
+            is not Change.NONE
+        ):
             return []
     return [f"without {', '.join(guards)} it has the same steps too, so those are not the reason"]

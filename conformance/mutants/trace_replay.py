@@ -27,7 +27,7 @@ from .matrix import Cell, Outcome
 def judge(mutant: Mutant, finding: Finding) -> tuple[Cell, tuple[str, ...]]:
     """The cell, and what is wrong with the refusal: another place than the mutated one refuses the run."""
     start = time.perf_counter()
-    if finding.difference is None or finding.base is None:
+    if finding.difference is None or finding.base is None or finding.system is None:
         return Cell(Outcome.EQUIVALENT, "no run tells the two apart"), ()
     model, search, difference = finding.base.search.system, finding.base.search, finding.difference
     of_mutant = finding.path is not None or difference.added is not None

@@ -7,7 +7,7 @@ walk it. Parameters are bound, quantifiers expanded, reads at computed indices t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import TypeAlias
@@ -260,15 +260,10 @@ def ground(traced: TracedProtocol, constants: Constants) -> System:
     values = protocol.check_constants(constants)
     layout = Layout(traced.variables, values)
     grounder = Grounder(traced, values, layout)
-    instances: list[Instance] = []
     by_step: dict[tuple[str, Params], Instance] = {}
     for action in traced.actions:
-        for params, binding in bindings(action, values):
-            guards = tuple((name, grounder.ground(guard, binding)) for name, guard in action.guards)
-            instance = Instance(action.name, params, guards, grounder.effect(action.writes, binding))
-            by_step[action.name, params] = instance
-            if all(guard is not FALSE for _, guard in guards):
-                instances.append(instance)
+        by_step |= _instances(grounder, action)
+    instances = _possible(by_step)
     if not instances:
         raise ProtocolError(f"no action of {protocol.name} can ever happen at {values}")
     invariants = {"type_ok": _type_ok(grounder)}
@@ -279,3 +274,27 @@ def ground(traced: TracedProtocol, constants: Constants) -> System:
         if protocol.witnesses[name].relevant(values)
     }
     return System(traced, values, layout, instances, invariants, witnesses, by_step)
+
+
+def ground_mutant(system: System, mutant: TracedProtocol, action: str) -> System:
+    """A mutant at the constants of a system that it differs from in one action: the others are not grounded again.
+
+    What the system itself holds is the same, its constraint too.
+    """
+    changed = _instances(Grounder(mutant, system.constants, system.layout), mutant.action(action))
+    by_step = {step: changed.get(step, instance) for step, instance in system.by_step.items()}
+    return replace(system, traced=mutant, instances=_possible(by_step), by_step=by_step)
+
+
+def _instances(grounder: Grounder, action: TracedAction) -> dict[tuple[str, Params], Instance]:
+    """An action with all its parameters, in order."""
+    found = {}
+    for params, binding in bindings(action, grounder.constants):
+        guards = tuple((name, grounder.ground(guard, binding)) for name, guard in action.guards)
+        found[action.name, params] = Instance(action.name, params, guards, grounder.effect(action.writes, binding))
+    return found
+
+
+def _possible(by_step: Mapping[tuple[str, Params], Instance]) -> list[Instance]:
+    """The instances but for those that a guard refuses in every state."""
+    return [i for i in by_step.values() if all(guard is not FALSE for _, guard in i.guards)]

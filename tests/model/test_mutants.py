@@ -10,7 +10,7 @@ import pytest
 from fencepost.model.core import terms
 from fencepost.model.core.algebra import TracedState, Tracer
 from fencepost.model.core.errors import BadInput
-from fencepost.model.core.ground import State, System, ground
+from fencepost.model.core.ground import State, System, ground, ground_mutant
 from fencepost.model.core.mutants import Mutant, mutant_named, mutants
 from fencepost.model.core.protocol import Protocol, TracedAction
 from fencepost.model.core.show import show
@@ -184,3 +184,16 @@ def test_a_mutant_that_breaks_nothing_is_no_violation() -> None:
     mutant = mutant_named(fencing.traced("kip-320"), "follower_fetch.epoch_not_fenced bound +1")
     answer = explore(Query.of(ground(mutant.traced, SMALL)))
     assert (answer.verdict, answer.distinct) == (Verdict.HOLDS, len(STATES))
+
+
+def test_a_mutant_is_grounded_from_its_model_as_by_itself() -> None:
+    model = ground(fencing.traced("kip-320"), SMALL)
+    for mutant in MUTANTS:
+        quick, whole = ground_mutant(model, mutant.traced, mutant.action), ground(mutant.traced, SMALL)
+        assert quick.traced is mutant.traced
+        for one, other in zip(quick.by_step.items(), whole.by_step.items(), strict=True):
+            assert one[0] == other[0]
+            assert [(n, id(g)) for n, g in one[1].guards] == [(n, id(g)) for n, g in other[1].guards]
+            assert {n: id(t) for n, t in one[1].effect.items()} == {n: id(t) for n, t in other[1].effect.items()}
+        assert [str(i) for i in quick.instances] == [str(i) for i in whole.instances]
+        assert {n: id(t) for n, t in quick.invariants.items()} == {n: id(t) for n, t in whole.invariants.items()}

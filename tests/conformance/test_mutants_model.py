@@ -1,0 +1,272 @@
+"""The matrix of the models' mutants, line for line as pinned, and the faults that it must not overlook.
+
+``mutants_fencing.txt`` and ``mutants_truncation.txt`` have one line a mutant: name, verdict with what breaks where
+after how many steps (or in what its steps differ), and what trace replay says. Every run tries the small constants,
+and the large ones where fencing needs them; with FENCEPOST_MUTANTS_ALL=1 everything, which takes some minutes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from fencepost.conformance.mutants import trace_replay
+from fencepost.conformance.mutants.arguments import Argument, Arguments, arguments_for
+from fencepost.conformance.mutants.explorer import RUNGS, Explorer, confirmed
+from fencepost.conformance.mutants.matrix import Cell, Kind, Matrix, Outcome, Row, Verdict
+from fencepost.conformance.mutants.model_rows import model_rows, unknown_names
+from fencepost.model.core.errors import BadInput, ProtocolError
+from fencepost.model.core.ground import ground
+from fencepost.model.core.mutants import Mutant, mutant_named, mutants
+from fencepost.model.explore import Limits, Query, explore
+from fencepost.model.explore.compare import Change
+from fencepost.traces.vocabulary import PROTOCOLS
+
+from .conftest import Fencepost
+
+FENCING = PROTOCOLS["fencing"].traced("kip-320")
+TINY = ("2/1/1/1",)
+SMALL = {"fencing": ("2/1/1/1", "2/1/2/2", "2/2/2/2", "3/1/1/1"), "truncation": ("2/1/1/1", "2/1/1/2")}
+thorough = pytest.mark.skipif(
+    not os.environ.get("FENCEPOST_MUTANTS_ALL"), reason="takes minutes: set FENCEPOST_MUTANTS_ALL=1 to have it run"
+)
+
+
+def line(row: Row) -> str:
+    """A row as it is pinned: without the seconds and the proof."""
+    explorer, replay = row.cell("explorer"), row.cell("replay")
+    how = "" if row.change is None else row.change.name.lower()
+    if explorer.outcome is Outcome.KILLED:
+        how = f"{explorer.detail}, {explorer.length or 'no'} steps"
+    told = f"{replay.length} steps, {replay.detail}" if replay.length else replay.detail
+    return f"{row.name} | {row.verdict.value}: {how} | {told}"
+
+
+def pins(protocol: str) -> dict[str, str]:
+    """The pinned lines, by the mutant's name."""
+    text = (Path(__file__).parent / f"mutants_{protocol}.txt").read_text(encoding="utf-8")
+    return {each.partition(" | ")[0]: each for each in text.splitlines()}
+
+
+def killed_at(pin: str) -> str | None:
+    """The constants at which a line says that its mutant was killed."""
+    _, verdict, _ = pin.split(" | ")
+    return verdict.partition(" at ")[2].partition(",")[0] if verdict.startswith("killed") else None
+
+
+def judged(protocol: str, rungs: Sequence[str] = (), names: Iterable[str] | None = None) -> list[Row]:
+    traced = PROTOCOLS[protocol].traced()
+    which = [m for m in mutants(traced) if names is None or m.name in set(names)]
+    return list(model_rows(Explorer(traced, rungs), which, arguments_for(protocol, traced.variant.name)))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_mutant_is_pinned_and_accounted_for(protocol: str) -> None:
+    traced = PROTOCOLS[protocol].traced()
+    arguments = arguments_for(protocol, traced.variant.name)
+    pinned = pins(protocol)
+    assert list(pinned) == [mutant.name for mutant in mutants(traced)]
+    assert {name for name, pin in pinned.items() if killed_at(pin) is None} == set(arguments)
+    assert unknown_names(traced, arguments) == []
+    assert all(f": {a.change.name.lower()} |" in pinned[name] for name, a in arguments.items())
+
+
+def test_fencing_at_small_constants_and_at_large_ones_where_those_kill() -> None:
+    pinned, rungs = pins("fencing"), SMALL["fencing"]
+    late = {name for name, pin in pinned.items() if killed_at(pin) not in (None, *rungs)}
+    rows = judged("fencing", rungs, set(pinned) - late) + judged("fencing", ("3/2/2/2",), late)
+    assert len(late) == 3
+    assert {row.name: line(row) for row in rows} == pinned
+
+
+def test_truncation_at_the_smallest_constants() -> None:
+    pinned, rungs = pins("truncation"), SMALL["truncation"]
+    early = {name for name, pin in pinned.items() if killed_at(pin) in rungs}
+    assert len(early) == 89
+    for row in judged("truncation", rungs):
+        assert row.killed is (row.name in early), row.name
+        if row.killed:
+            assert line(row) == pinned[row.name]
+
+
+@thorough
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_whole_matrix(protocol: str) -> None:
+    rows = judged(protocol)
+    assert [line(row) for row in rows] == list(pins(protocol).values())
+    assert Matrix.of(rows).exit_code == 0
+
+
+# Planted faults: each makes a row fail.
+
+
+def row_of(name: str, arguments: Arguments, rungs: Sequence[str] = TINY) -> Row:
+    explorer = Explorer(FENCING, rungs)
+    (row,) = model_rows(explorer, [mutant_named(FENCING, name)], arguments)
+    return row
+
+
+def test_a_killed_mutant_that_is_claimed_to_be_equivalent_fails() -> None:
+    name = "leader_inc_high_watermark.isr_acknowledges dropped"
+    for change in (Change.NONE, Change.MORE):
+        row = row_of(name, {name: Argument(change, "nobody reads that far")})
+        assert (row.verdict, row.complaints) == (
+            Verdict.FAILED,
+            (f"it is claimed to be harmless ({change.name}), and yet it is killed",),
+        )
+    assert row_of(name, {}).verdict is Verdict.KILLED
+
+
+def test_a_survivor_without_an_argument_fails() -> None:
+    name = "become_leader.request_sent dropped"
+    whole = arguments_for("fencing", "kip-320")
+    assert row_of(name, whole).verdict is Verdict.EQUIVALENT
+    row = row_of(name, {other: a for other, a in whole.items() if other != name})
+    assert row.verdict is Verdict.FAILED
+    assert row.complaints == ("nobody kills it, and nothing argues that it is equivalent",)
+    assert Matrix.of([row]).exit_code == 1
+
+
+def test_an_argument_for_another_change_than_there_is_fails() -> None:
+    name = "leader_shrink_isr.not_caught_up dropped"
+    row = row_of(name, {name: Argument(Change.NONE, "it says nothing")})
+    assert row.complaints == ("the argument is for the same steps; it has more steps",)
+    assert row_of(name, arguments_for("fencing", "kip-320")).verdict is Verdict.HARMLESS
+
+
+def test_an_argument_that_names_the_wrong_guards_fails() -> None:
+    name = "become_leader.request_sent dropped"
+    wrong = Argument(Change.NONE, "the epoch is newer", beside=("epoch_newer",))
+    row = row_of(name, {name: wrong}, SMALL["fencing"])
+    assert row.complaints == (
+        "without become_leader.epoch_newer it has the same steps too, so those are not the reason",
+    )
+    assert row_of(name, {name: replace(wrong, beside=("names_leader",))}).verdict is Verdict.EQUIVALENT
+
+
+def test_an_argument_for_a_mutant_that_is_not_there_fails() -> None:
+    complaints = unknown_names(FENCING, {"leader_write.nothing dropped": Argument(Change.NONE, "")})
+    assert complaints == ["there is an argument for 'leader_write.nothing dropped', which is no mutant"]
+    assert Matrix.of([], complaints).exit_code == 1
+
+
+def test_a_mutant_of_an_implementation_that_nobody_kills_fails() -> None:
+    """What such rows will have: no explorer, but a machine that draws steps, and the replay of what it found."""
+    survived = {"hypothesis": Cell(Outcome.SURVIVED, "2,000 steps")}
+    row = Row("a", Kind.IMPLEMENTATION, "impl", survived)
+    assert (row.verdict, Matrix.of([row]).exit_code) == (Verdict.FAILED, 1)
+    for column in ("hypothesis", "replay"):
+        found = Row("a", Kind.IMPLEMENTATION, "impl", survived | {column: Cell(Outcome.KILLED, "", 7)})
+        assert (found.verdict, Matrix.of([found]).exit_code) == (Verdict.KILLED, 0)
+
+
+def test_a_replay_that_refuses_nothing_fails() -> None:
+    """A counterexample is refused by the model; one that the model explains would be no counterexample of a mutant."""
+    mutant = mutant_named(FENCING, "leader_inc_high_watermark.isr_acknowledges dropped")
+    finding = Explorer(FENCING, TINY).judge(mutant)
+    assert finding.path is not None
+    cell, faults = trace_replay.judge(mutant, finding)
+    assert (cell.outcome, cell.length, faults) == (Outcome.KILLED, 4, ())
+    cell, _ = trace_replay.judge(mutant, replace(finding, path=finding.path[:-1]))
+    assert (cell.outcome, cell.detail) == (Outcome.SURVIVED, "the model explains the run")
+    # Another place than the dropped guard refuses the run: it is not that mutant's.
+    other = replace(mutant, place="record_above_hw")
+    assert trace_replay.judge(other, finding)[1] == (
+        "the replay ends by guard isr_acknowledges, and not by the guard that was dropped",
+    )
+
+
+def test_a_counterexample_that_the_reference_does_not_confirm_is_not_believed() -> None:
+    def path_of(mutant: Mutant) -> None:
+        system = ground(mutant.traced, dict(zip(PROTOCOLS["fencing"].constants, (2, 1, 1, 1), strict=True)))
+        answer = explore(Query.of(system))
+        assert confirmed(system, answer) == tuple(answer.path or ())
+        with pytest.raises(ProtocolError, match="does not find type_ok broken"):
+            confirmed(system, replace(answer, violated="type_ok"))
+        with pytest.raises(ProtocolError, match="does not find"):
+            confirmed(system, replace(answer, path=(answer.path or [])[:-1]))
+
+    path_of(mutant_named(FENCING, "controller_elect_leader.in_quorum_isr dropped"))
+    path_of(mutant_named(FENCING, "leader_expand_isr.reached_high_watermark bound +1"))
+
+
+def test_of_mutants_of_a_broken_model_nothing_follows() -> None:
+    traced = PROTOCOLS["fencing"].traced("truncate-to-hw")
+    with pytest.raises(BadInput, match=r"^--variant: truncate-to-hw itself breaks weak_isr at 2/2/2/2; "):
+        Explorer(traced, ("2/2/2/2",)).judge(mutants(traced)[0])
+
+
+def test_a_budget_that_runs_out_is_no_verdict() -> None:
+    name = "leader_shrink_isr.not_caught_up dropped"
+    explorer = Explorer(FENCING, SMALL["fencing"], Limits(max_states=1000))
+    (row,) = model_rows(explorer, [mutant_named(FENCING, name)], arguments_for("fencing", "kip-320"))
+    assert (row.verdict, Matrix.of([row]).exit_code) == (Verdict.UNKNOWN, 3)
+
+
+def test_the_usual_constants_begin_with_the_small_ones() -> None:
+    for protocol, rungs in SMALL.items():
+        assert RUNGS[protocol][: len(rungs)] == rungs
+
+
+# The command.
+
+
+def test_the_command_prints_a_line_for_each_mutant(fencepost: Fencepost) -> None:
+    said = fencepost("mutants", "--protocol", "fencing", "--only", "leader_write.", "--json")
+    assert said.code == 0
+    rows = said.json["rows"]
+    assert [row["name"] for row in rows] == [m.name for m in mutants(FENCING) if m.action == "leader_write"]
+    assert said.json["verdict"] == "holds" and said.json["complaints"] == []
+    assert sum(said.json["counts"].values()) == len(rows) == said.json["counts"]["killed"]
+    one = next(row for row in rows if row["name"] == "leader_write.log_not_full dropped")
+    assert one["explorer"] | {"seconds": 0} == {
+        "outcome": "killed",
+        "length": 4,
+        "detail": "type_ok at 2/1/2/2",
+        "seconds": 0,
+    }
+    assert one["replay"]["detail"] == "the model refuses step 4: guard log_not_full"
+    assert {one[column]["outcome"] for column in ("proof", "hypothesis")} == {"none"}
+
+
+def test_the_command_prints_a_table(fencepost: Fencepost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    said = fencepost("mutants", "--only", "leader_shrink_isr.true_leader")
+    assert said.code == 0 and said.err == ""
+    for words in (
+        "fencing kip-320",
+        "leader_shrink_isr.true_leader dropped    killed       killed 4",
+        "no replica is in a later epoch than the controller",
+        "3 mutants: 2 killed, 1 equivalent",
+    ):
+        assert words in said.out
+
+
+def test_the_command_fails_for_a_survivor(fencepost: Fencepost, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = import_module("fencepost.conformance.cli.mutants")
+    monkeypatch.setattr(command, "arguments_for", lambda *_: {})
+    said = fencepost("mutants", "--protocol", "fencing", "--only", "become_leader.request_sent dropped")
+    assert said.code == 1
+    assert "! become_leader.request_sent dropped: nobody kills it" in said.out
+
+
+def test_the_command_says_what_it_does_not_know(fencepost: Fencepost) -> None:
+    one = ("--only", "leader_shrink_isr.not_caught_up dropped", "--max-states", "1000")
+    assert fencepost("mutants", "--protocol", "fencing", *one).code == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--only", "leader_write.nothing"), "--only: no mutant is named 'leader_write.nothing'; "),
+        (("--protocol", "raft"), "PROTOCOL: there is no protocol 'raft'; "),
+        (("--variant", "kip-320"), "--variant: 'kip-320' may be a variant of several protocols; "),
+        (("--protocol", "fencing", "--variant", "kip-279"), "--variant: kip-279 itself breaks strong_isr at 3/1/1/1"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(fencepost: Fencepost, arguments: tuple[str, ...], complaint: str) -> None:
+    assert fencepost("mutants", *arguments).complaint.startswith(complaint)
