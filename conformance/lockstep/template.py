@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ...model.core.errors import BadInput
-from ...traces.format import Value
-from .adapter import Outcome
-from .faults import Fault, Kind
+# Absolute, so that a copy of this file runs wherever it lies.
+from fencepost.conformance.lockstep.adapter import Outcome
+from fencepost.conformance.lockstep.faults import Fault, Kind
+from fencepost.model.core.errors import BadInput
+from fencepost.traces.format import Value
 
 
 class RefusedError(Exception):
