@@ -17,7 +17,7 @@ call raises ``LogOffline`` until the log is opened again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from types import TracebackType
 from typing import NamedTuple, Protocol
 
 from ..files.interface import Files
@@ -52,6 +52,28 @@ class AppendInfo(NamedTuple):
     size: int
 
 
+class _Storage:
+    """What touches the disk: refused while the log is offline, and takes it offline where it fails.
+
+    One object for all, and no generator: it is entered several times for each record that is copied.
+    """
+
+    __slots__ = ("_log",)
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def __enter__(self) -> None:
+        if self._log._offline is not None:
+            self._log._require_online()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, OSError):
+            self._log._fail(error)
+
+
 class Log:
     """An open log. Not for several threads at once. Offsets: ``log_start <= recovery_point <= end`` after ``flush``."""
 
@@ -67,6 +89,7 @@ class Log:
         self.config = config
         self._store = store
         self._offline: str | None = None
+        self._storage = _Storage(self)
         self.recovered: Recovered = recover(files, folder, config, recovery_point, log_start)
         """What opening the log has found, cut and removed."""
         self._segments = self.recovered.segments
@@ -129,7 +152,7 @@ class Log:
 
     def assign_epoch(self, epoch: int) -> None:
         """Note that ``epoch`` begins at the log's end: what becoming leader does before any record comes."""
-        with self._storage():
+        with self._storage:
             self._require_epoch(epoch)
             self._epochs.assign(epoch, self.end)
 
@@ -199,7 +222,7 @@ class Log:
                 what = f"a batch of {len(data)} bytes, the limit is {limit}"
                 raise InvalidAppend(what, self.folder, "send fewer or smaller records, or raise the limit")
         total = 0
-        with self._storage():
+        with self._storage:
             run: list[tuple[int, bytes]] = []
             run_bytes = 0
             for first, last, epoch, data in batches:
@@ -242,7 +265,7 @@ class Log:
 
     def flush(self) -> int:
         """Sync everything; gives the recovery point, which is the log's end now."""
-        with self._storage():
+        with self._storage:
             if self._recovery_point < self.end:
                 self._segments[-1].fsync()
                 self._recovery_point = self.end
@@ -261,7 +284,7 @@ class Log:
             raise OffsetOutOfRange(self.folder, offset, self._log_start, self.end)
         limit = self.end if up_to is None else min(up_to, self.end)
         batches: list[Batch] = []
-        with self._storage():
+        with self._storage:
             for segment in self._segments[self._slot(offset) :]:
                 if offset >= limit or not segment.read(offset, max_bytes, limit, batches):
                     break
@@ -297,7 +320,7 @@ class Log:
         The epoch cache is cut to the new end also where there is nothing to remove: this replica may have led an epoch
         that it wrote nothing in.
         """
-        with self._storage():
+        with self._storage:
             if offset < 0:
                 raise OffsetOutOfRange(self.folder, offset, self._log_start, self.end)
             if offset >= self.end:
@@ -326,7 +349,7 @@ class Log:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove everything; the log is empty, and begins and ends at ``offset``."""
-        with self._storage():
+        with self._storage:
             if offset < 0:
                 raise OffsetOutOfRange(self.folder, offset, self._log_start, self.end)
             self._start_at(offset)
@@ -353,7 +376,7 @@ class Log:
         Lower offsets change nothing. Raises ``OffsetOutOfRange`` above the log's end; the owner sees to it that
         ``offset`` is at most the high watermark.
         """
-        with self._storage():
+        with self._storage:
             if offset > self.end:
                 raise OffsetOutOfRange(self.folder, offset, self._log_start, self.end)
             if offset <= self._log_start:
@@ -396,14 +419,9 @@ class Log:
 
     # -- guards -----------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _storage(self) -> Iterator[None]:
-        self._require_online()
-        try:
-            yield
-        except OSError as error:
-            self._offline = f"storage failed: {error.strerror or error} ({error.filename or self.folder})"
-            raise LogOffline(self._offline, self.folder, "mend the disk, then open the log again") from error
+    def _fail(self, error: OSError) -> None:
+        self._offline = f"storage failed: {error.strerror or error} ({error.filename or self.folder})"
+        raise LogOffline(self._offline, self.folder, "mend the disk, then open the log again") from error
 
     def _require_online(self) -> None:
         if self._offline is not None:

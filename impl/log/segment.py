@@ -18,6 +18,8 @@ RELATIVE_OFFSETS = 1 << 31
 REPLACE = "remove the partition's folder and let it be copied from a replica that is whole"
 
 _WINDOW = 1 << 16
+_RECENT = 1000
+"""Batches whose place is remembered after they were appended; then these are forgotten, and others remembered."""
 _DELTA_AT = 23
 """Where the last offset delta stands in a batch of magic 2."""
 
@@ -70,6 +72,7 @@ class Segment:
         self.path = stem + LOG_SUFFIX
         self._interval = index_interval
         self._since_entry = 0
+        self._recent: dict[int, int] = {}
 
     @property
     def size(self) -> int:
@@ -83,10 +86,13 @@ class Segment:
     def append(self, batches: Sequence[tuple[int, bytes]]) -> None:
         """Write batches, each with its last offset, at the end by one write."""
         position = self._file.append(b"".join(data for _, data in batches) if len(batches) > 1 else batches[0][1])
+        if len(self._recent) > _RECENT:
+            self._recent.clear()
         for last_offset, data in batches:
+            self._recent[self.next_offset] = position
             self._note(last_offset, position, len(data))
             position += len(data)
-        self.next_offset = batches[-1][0] + 1
+            self.next_offset = last_offset + 1
 
     def _note(self, last_offset: int, position: int, size: int) -> None:
         if self._since_entry > self._interval:
@@ -124,7 +130,7 @@ class Segment:
         """
         left = max_bytes - sum(batch.size for batch in batches)
         window = Window(self._file, min(max(left, 0), self._file.size) + 2 * self._interval + 4096)
-        for place in self.places(self.index.lookup(offset), window):
+        for place in self.places(self._before(offset), window):
             if place.last_offset < offset:
                 continue
             if place.last_offset >= up_to or (batches and place.size > left):
@@ -132,6 +138,14 @@ class Segment:
             batches.append(self.batch(place, window))
             left -= place.size
         return True
+
+    def _before(self, offset: int) -> int:
+        """The byte of a batch at or before ``offset``: where it was appended not long ago, else as the index has it.
+
+        Followers and consumers fetch from the end of what they have, so nearly every read begins with such a batch.
+        """
+        position = self._recent.get(offset)
+        return self.index.lookup(offset) if position is None else position
 
     def batch(self, place: Place, window: Window | None = None) -> Batch:
         """The batch at a place. Raises ``CorruptLog``."""
@@ -143,7 +157,7 @@ class Segment:
 
     def find(self, offset: int) -> Place | None:
         """The batch that holds ``offset`` or comes next; ``None`` past the end."""
-        for place in self.places(self.index.lookup(offset)):
+        for place in self.places(self._before(offset)):
             if place.last_offset >= offset:
                 return place
         return None
@@ -198,6 +212,7 @@ class Segment:
 
         Synced at once: were it not, batches appended now could survive together with old ones behind them.
         """
+        self._recent.clear()
         self.index.truncate_to(position)
         self._since_entry = position - self.index.last_position()
         self._file.truncate(position)

@@ -204,6 +204,7 @@ def truncation_not_synced(patch: pytest.MonkeyPatch) -> None:
     """Truncated records come back behind new ones."""
 
     def cut(self: Segment, position: int, next_offset: int) -> None:
+        self._recent.clear()
         self.index.truncate_to(position)
         self._since_entry = position - self.index.last_position()
         self._file.truncate(position)
@@ -272,6 +273,7 @@ def index_not_cut_with_its_segment(patch: pytest.MonkeyPatch) -> None:
 
 
 def _cut_log_only(self: Segment, position: int, next_offset: int) -> None:
+    self._recent.clear()
     self._file.truncate(position)
     self._file.fsync()
     self.next_offset = next_offset
