@@ -57,10 +57,16 @@ def generate_snapshot(k: Algebra, s: View, replica: Value, offset: Value, more: 
     )
 
 
+def _has_up_to(k: Algebra, s: View, leader: Value, replica: Value, lbo: Value) -> Value:
+    """The replica has the leader's log up to an offset."""
+    same = s.record_epoch[replica, lbo - 1] == s.record_epoch[leader, lbo - 1]
+    return k.any(lbo <= s.lbo[replica], k.all(lbo <= s.leo[replica], same))
+
+
 def _begins_at(k: Algebra, s: View, leader: Value, lbo: Value) -> Step:
     """ "When to Increase the Log Begin Offset". Client's requests "will be validated using the same logic"."""
     covered = latest_snapshot(k, s, leader) + 1 if k.rules.covered_lbo else s.hw[leader]
-    replicated = k.forall(REPLICA, lambda r: lbo <= s.leo[r])
+    replicated = k.forall(REPLICA, lambda r: _has_up_to(k, s, leader, r, lbo))
     yield "presumes_leadership", presumes_leadership(s, leader)
     yield "increases", s.lbo[leader] < lbo
     yield "snapshot_includes", lbo <= covered

@@ -536,7 +536,10 @@ GenerateSnapshot(replica, offset, more) ==
                 records |-> IF Lbo(replica) <= applied THEN offset + 1 ELSE applied]])
 
 Covered(leader) == IF CoveredLbo THEN LatestSnapshot(leader) + 1 ELSE Hw(leader)
-Replicated(lbo) == \A replica \in Replicas : lbo <= Leo(replica)
+Replicated(leader, lbo) ==
+    \A replica \in Replicas :
+        \/ lbo <= Lbo(replica)
+        \/ lbo <= Leo(replica) /\ RecordEpoch(replica, lbo - 1) = RecordEpoch(leader, lbo - 1)
 
 AdvanceEffect(leader, lbo) ==
     /\ replicaState' = [replicaState EXCEPT ![leader].lboReached = Max(@, lbo)]
@@ -547,14 +550,14 @@ LeaderAdvanceLbo(leader, lbo) ==
     /\ PresumesLeadership(leader)                                   \* presumes_leadership
     /\ Lbo(leader) < lbo                                            \* increases
     /\ lbo <= Covered(leader)                                       \* snapshot_includes
-    /\ LagExpires = 1 \/ Replicated(lbo)                            \* replicated_or_old
+    /\ LagExpires = 1 \/ Replicated(leader, lbo)                          \* replicated_or_old
     /\ AdvanceEffect(leader, lbo)
 
 DeleteRecords(leader, lbo) ==
     /\ PresumesLeadership(leader)                                   \* presumes_leadership
     /\ Lbo(leader) < lbo                                            \* increases
     /\ lbo <= Covered(leader)                                       \* snapshot_includes
-    /\ LagExpires = 1 \/ Replicated(lbo)                            \* replicated_or_old
+    /\ LagExpires = 1 \/ Replicated(leader, lbo)                          \* replicated_or_old
     /\ AdvanceEffect(leader, lbo)
 
 DeleteSnapshot(replica, offset) ==
