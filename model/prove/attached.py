@@ -74,7 +74,8 @@ def attach(proof: Proof, traced: TracedProtocol) -> AttachedProof:
     if base.name != proof.protocol.name:
         raise ProtocolError(f"this is a proof of {proof.protocol.name}, not of {base.name}")
     extended = _extended(base, proof)
-    k, s = Tracer(traced.variant.rules), TracedState(extended.variables_of(traced.variant.name))
+    extended_traced = replace(traced, protocol=extended)
+    k, s = Tracer(traced.variant.rules), TracedState(extended_traced.variables)
     conjuncts = {TYPE_OK: Conjunct(TYPE_OK, "Every cell holds a value of its declared domain.", True, ())}
     for name, term in traced.invariants.items():
         clauses = prenex(term, extended.indices)
@@ -87,7 +88,7 @@ def attach(proof: Proof, traced: TracedProtocol) -> AttachedProof:
             updates[action.name] = _updates(proof, action.name, action.params, k, s)
         specs = proof.hint_texts.get(action.name, [])
         hints[action.name] = tuple(_hint(spec, action.params, k, s) for spec in specs)
-    return AttachedProof(proof, traced, replace(traced, protocol=extended), conjuncts, updates, hints)
+    return AttachedProof(proof, traced, extended_traced, conjuncts, updates, hints)
 
 
 def _extended(base: Protocol, proof: Proof) -> Protocol:

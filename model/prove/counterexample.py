@@ -56,7 +56,7 @@ class Shown:
         """Whether a run reaches the state, in words."""
         at = "/".join(map(str, self.found.constants.values()))
         if self.path is not None:
-            return f"reached by {len(self.path)} steps at {at}"
+            return f"reached by {len(self.path)} step{'' if len(self.path) == 1 else 's'} at {at}"
         return f"not reached at {at} ({self.searched:,} states{'' if self.complete else ', not all'})"
 
     def to_json(self) -> dict[str, object]:

@@ -1,11 +1,14 @@
 """Why ``kip-320`` keeps its promises, for any number of replicas, offsets, records and leader epochs.
 
 The argument in short. The *history* of an epoch is the log of its leader: what that replica held when it started the
-epoch, and what it wrote in it. Every log is a prefix of one history, record by record, and a record's epoch names the
-history to which all that lies below it belongs: that is log matching. A record is *committed* when a leader's high
-watermark first passes it. A leader that commits is in the newest epoch that any leader has started, as every older
-one is sealed: some member of its final ISR has moved on and acknowledges nothing in it. From that epoch on, final ISRs
-only shrink until a later one is started, so whoever is elected next acknowledged the record.
+epoch, and what it wrote in it. The log of whoever leads or follows in an epoch is a prefix of its history, and a record
+of the epoch, wherever it is, is the history's own: so whatever is written is alone of its epoch at its offset, and logs
+match. A record is *committed* when a leader's high watermark first passes it. A leader that commits is in the newest
+epoch that any leader has started, because every older one is sealed: some member of its final ISR has moved on to a
+later epoch and acknowledges nothing more in it. From the newest started epoch on, final ISRs only shrink until a later
+one is started, so whoever leads next has acknowledged the record.
+
+The same lemmas prove ``kip-320-restarts``, in which replicas crash.
 """
 
 from __future__ import annotations
@@ -170,7 +173,7 @@ def log_matching(k: Algebra, s: View, left: Value, right: Value, lower: Value, u
 
 @kip_320.lemma(promise=True, replica=REPLICA, offset=OFFSET)
 def committed_never_lost(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
-    """What was ever committed is in the log of every member of the controller's ISR, of whom one leads next."""
+    """Whatever was committed is in the log of every member of the controller's ISR, of whom one leads next."""
     return k.implies(
         k.all(offset < s.committed_end, k.member(replica, s.quorum_isr)), _has_committed(k, s, replica, offset)
     )
@@ -189,22 +192,6 @@ def consumers_agree(k: Algebra, s: View, replica: Value, offset: Value) -> Value
 def epochs_in_order(k: Algebra, s: View) -> Value:
     """The controller's leader epoch is the last that it gave out: whoever is in it is under the newest request."""
     return k.all(0 <= s.next_leader_epoch, s.quorum_leader_epoch + 1 == s.next_leader_epoch)
-
-
-@kip_320.lemma(replica=REPLICA)
-def no_epoch_from_the_future(_k: Algebra, s: View, replica: Value) -> Value:
-    """No replica is in an epoch that the controller has not given out: a new epoch is new to all."""
-    return s.leader_epoch[replica] < s.next_leader_epoch
-
-
-@kip_320.lemma()
-def newest_request_names_the_leader(k: Algebra, s: View) -> Value:
-    """The newest request names the controller's leader (before the first there is none): one leader to an epoch."""
-    return k.ite(
-        s.quorum_leader_epoch < 0,
-        s.quorum_leader == k.NONE,
-        s.request_leader[s.quorum_leader_epoch] == s.quorum_leader,
-    )
 
 
 @kip_320.lemma(epoch=EPOCH)
@@ -254,10 +241,10 @@ def leader_as_requested(k: Algebra, s: View, replica: Value) -> Value:
     )
 
 
-@kip_320.lemma(replica=REPLICA, offset=OFFSET)
-def no_record_from_the_future(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
-    """No replica has a record of a later epoch than its own: what a new leader holds is of epochs before its own."""
-    return k.implies(offset < s.leo[replica], s.record_epoch[replica, offset] <= s.leader_epoch[replica])
+@kip_320.lemma()
+def newest_started_was_given_out(_k: Algebra, s: View) -> Value:
+    """The newest started epoch was given out: an epoch that is only now given out is newer, and needs no seal."""
+    return s.newest_started < s.next_leader_epoch
 
 
 @kip_320.lemma(epoch=EPOCH)
@@ -272,21 +259,12 @@ def started_by_the_leader(k: Algebra, s: View, epoch: Value) -> Value:
     )
 
 
-@kip_320.lemma()
-def newest_started_is_started(k: Algebra, s: View) -> Value:
-    """The newest started epoch is started, unless it is none: it has a history and was given out."""
-    return k.any(
-        s.newest_started == -1,
-        k.all(0 <= s.newest_started, _is_started(s, s.newest_started)),
-    )
-
-
 # Histories.
 
 
 @kip_320.lemma(replica=REPLICA, offset=OFFSET)
 def record_in_its_history(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
-    """A record's epoch was started, and its history holds that very record: so two of one epoch are the same."""
+    """A record is that of its epoch's history: what a leader writes is alone of its epoch at its offset."""
     epoch = s.record_epoch[replica, offset]
     return k.implies(
         offset < s.leo[replica],
@@ -295,42 +273,6 @@ def record_in_its_history(k: Algebra, s: View, replica: Value, offset: Value) ->
             offset < s.history_end[epoch],
             s.history_epoch[epoch, offset] == epoch,
             s.history_id[epoch, offset] == s.record_id[replica, offset],
-        ),
-    )
-
-
-@kip_320.lemma(replica=REPLICA, lower=OFFSET, upper=OFFSET)
-def below_a_record_its_history(k: Algebra, s: View, replica: Value, lower: Value, upper: Value) -> Value:
-    """Below a record lies its epoch's history: log matching, said through one log for each epoch."""
-    epoch = s.record_epoch[replica, upper]
-    return k.implies(k.all(lower <= upper, upper < s.leo[replica]), _as_history(k, s, replica, epoch, lower))
-
-
-@kip_320.lemma(epoch=EPOCH, offset=OFFSET)
-def history_in_its_history(k: Algebra, s: View, epoch: Value, offset: Value) -> Value:
-    """The same of a history's records, whose epochs are no later than its own: a follower copies them."""
-    its = s.history_epoch[epoch, offset]
-    return k.implies(
-        offset < s.history_end[epoch],
-        k.all(
-            0 <= its,
-            its <= epoch,
-            offset < s.history_end[its],
-            s.history_epoch[its, offset] == its,
-            s.history_id[its, offset] == s.history_id[epoch, offset],
-        ),
-    )
-
-
-@kip_320.lemma(epoch=EPOCH, lower=OFFSET, upper=OFFSET)
-def below_a_history_its_history(k: Algebra, s: View, epoch: Value, lower: Value, upper: Value) -> Value:
-    """The same below a history's records, for the same reason."""
-    its = s.history_epoch[epoch, upper]
-    return k.implies(
-        k.all(lower <= upper, upper < s.history_end[epoch]),
-        k.all(
-            s.history_id[epoch, lower] == s.history_id[its, lower],
-            s.history_epoch[epoch, lower] == s.history_epoch[its, lower],
         ),
     )
 
@@ -386,13 +328,13 @@ def older_epochs_are_sealed(k: Algebra, s: View, epoch: Value) -> Value:
 
 @kip_320.lemma(replica=REPLICA)
 def hw_within_log(k: Algebra, s: View, replica: Value) -> Value:
-    """A high watermark is within its own log, and within what was committed."""
+    """A high watermark is within its log and within what was committed: it commits the next record or an old one."""
     return k.all(s.hw[replica] <= s.leo[replica], s.hw[replica] <= s.committed_end)
 
 
 @kip_320.lemma(offset=OFFSET)
 def committed_in_a_started_epoch(k: Algebra, s: View, offset: Value) -> Value:
-    """A committed record was committed in a started epoch that is not older than its own."""
+    """A record is committed in a started epoch that is not older than its own: later ISRs are bound by it."""
     epoch = s.committed_in[offset]
     return k.implies(
         offset < s.committed_end, k.all(0 <= epoch, _is_started(s, epoch), s.committed_epoch[offset] <= epoch)
@@ -464,11 +406,3 @@ def _sealed_or_newest(_k: Algebra, s: View, leader: Value) -> list[Value]:
 def _kept(_k: Algebra, s: View, leader: Value, offset: Value, **_params: Value) -> list[Value]:
     """Whether the truncation keeps an offset depends on the leader's record there."""
     return [s.record_id[leader, offset]]
-
-
-@kip_320.hints("become_leader", epoch_asked=EPOCH, offset=OFFSET)
-def _not_started_before(
-    _k: Algebra, s: View, leader: Value, epoch: Value, epoch_asked: Value, offset: Value
-) -> list[Value]:
-    """No record is of an epoch that is just being started."""
-    return [s.history_end[epoch], s.record_epoch[leader, offset], s.history_end[s.history_epoch[epoch_asked, offset]]]
