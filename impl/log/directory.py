@@ -7,11 +7,12 @@ recovery points, the log starts, and the leader epochs that the replicas are in.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..files.interface import Files, read_file
 from .checkpoints import (
+    EPOCH_CHECKPOINT,
     HIGH_WATERMARKS,
     LEADER_EPOCHS,
     LOG_STARTS,
@@ -26,6 +27,7 @@ from .config import LogConfig
 from .epochs import UNDEFINED_EPOCH
 from .errors import LogError
 from .log import Log
+from .segment import LOG_SUFFIX
 
 META = "meta.properties"
 
@@ -69,6 +71,8 @@ class DataDirectory:
         self.cluster_id = cluster_id
         self.config = config or LogConfig()
         self._logs: dict[Key, Log] = {}
+        self._in_doubt: set[Key] = set()
+        """Partitions whose log could not be opened: nobody knows what is synced of it."""
         self._clean_up()
         self._identify()
         self._offsets = {name: read_offsets(files, name, mend) for name, mend in _MENDS.items()}
@@ -118,18 +122,55 @@ class DataDirectory:
                 # Offsets of a partition that had this name and was lost say nothing of this one.
                 for name in _MENDS:
                     self._forget(name, key)
-                self.files.make_dir(folder)
-                self.files.fsync_dir("")
+                self._make(folder)
             recovery, start = (self._offsets[name].get(key, 0) for name in (RECOVERY_POINTS, LOG_STARTS))
-            self._logs[key] = Log(self.files, folder, self.config, _Offsets(self, key), recovery, start)
+            try:
+                if key in self._in_doubt:
+                    self._write_anew(folder, ())
+                self._logs[key] = Log(self.files, folder, self.config, _Offsets(self, key), recovery, start)
+            except OSError:
+                self._in_doubt.add(key)
+                raise
+            self._in_doubt.discard(key)
         return self._logs[key]
 
+    def _make(self, folder: str) -> None:
+        """Make a partition's folder; where its name cannot be synced there is none, or it would never be synced."""
+        self.files.make_dir(folder)
+        try:
+            self.files.fsync_dir("")
+        except OSError:
+            self.files.remove(folder)
+            raise
+
     def reopen(self, topic: str, partition: int) -> Log:
-        """Recover a partition's log as after a restart: what brings back one that is offline. Raises like ``log``."""
+        """Recover a partition's log as after a restart: what brings back one that is offline. Raises like ``log``.
+
+        After a sync that failed, a later one need not carry what that one lost (see ``File.fsync``), so all that may be
+        in doubt is written anew: the two last segments, as the one before the last is synced before the last is begun,
+        the epochs, and the names that were removed.
+        """
         log = self._logs.pop((topic, partition), None)
         if log is not None:
+            offline = log.offline is not None
             log.close()
+            if offline:
+                self._in_doubt.add((topic, partition))
+                self._write_anew(log.folder, log.removing)
+                self._in_doubt.discard((topic, partition))
         return self.log(topic, partition)
+
+    def _write_anew(self, folder: str, removing: Iterable[str]) -> None:
+        for path in removing:
+            if not self.files.exists(path):
+                self.files.open(path, create=True).close()
+                self.files.remove(path)
+        names = self.files.list(folder)
+        bases = sorted({name.partition(".")[0] for name in names if name.endswith(LOG_SUFFIX)})[-2:]
+        for name in names:
+            if not name.endswith(TEMPORARY) and (name.partition(".")[0] in bases or name == EPOCH_CHECKPOINT):
+                _write(self.files, f"{folder}/{name}", read_file(self.files, f"{folder}/{name}"))
+        self.files.fsync_dir(folder)
 
     def delete(self, topic: str, partition: int) -> None:
         """Remove a partition. After a crash it is there as it was, or not at all."""

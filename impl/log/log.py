@@ -89,6 +89,8 @@ class Log:
         self.config = config
         self._store = store
         self._offline: str | None = None
+        self.removing: list[str] = []
+        """Files that were removed, and may be there again after a crash."""
         self._storage = _Storage(self)
         self.recovered: Recovered = recover(files, folder, config, recovery_point, log_start)
         """What opening the log has found, cut and removed."""
@@ -393,10 +395,12 @@ class Log:
         for segment in segments:
             segment.close()
             stem = f"{self.folder}/{segment_name(segment.base_offset)}"
-            self._files.remove(stem + LOG_SUFFIX)
-            self._files.remove(stem + INDEX_SUFFIX)
+            for path in (stem + LOG_SUFFIX, stem + INDEX_SUFFIX):
+                self.removing.append(path)
+                self._files.remove(path)
         if segments:
             self._files.fsync_dir(self.folder)
+            self.removing.clear()
 
     def _lower_recovery_point(self, offset: int) -> None:
         if offset < self._stored_recovery_point:

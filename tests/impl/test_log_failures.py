@@ -1,0 +1,92 @@
+"""A log that a failing disk took offline, brought back in the same process: what it then says is synced must be."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+from fencepost.impl.files.simulated import SimulatedFiles
+from fencepost.impl.log import DataDirectory, LogConfig, LogOffline, Record
+
+KEY = ("t", 0)
+
+
+def failing(*operations: str):
+    def hook(operation: str, path: str) -> None:
+        if operation in operations:
+            raise OSError(errno.EIO, "Input/output error", path)
+
+    return hook
+
+
+def open_directory(files: SimulatedFiles, segment_bytes: int = 1 << 20) -> DataDirectory:
+    return DataDirectory(files, node_id=0, cluster_id="c", config=LogConfig(segment_bytes=segment_bytes))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_folder_whose_name_could_not_be_synced_is_made_anew(seed: int) -> None:
+    files = SimulatedFiles(seed)
+    directory = open_directory(files)
+    files.hook = failing("fsync_dir")
+    with pytest.raises(OSError, match="Input"):
+        directory.log(*KEY)
+    files.hook = None
+    log = directory.log(*KEY)
+    log.append_as_leader([Record(b"kept")], 0)
+    log.flush()
+    files.crash(seed)
+    assert open_directory(files).log(*KEY).end == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("segment_bytes", [100, 1 << 20])
+def test_what_a_failed_sync_lost_is_there_after_a_reopened_log_was_flushed(seed: int, segment_bytes: int) -> None:
+    files = SimulatedFiles(seed)
+    directory = open_directory(files, segment_bytes)
+    log = directory.log(*KEY)
+    log.append_as_leader([Record(b"first")], 0)
+    files.hook = failing("fsync", "fsync_dir")
+    with pytest.raises(LogOffline):  # the epoch is synced before its first batch
+        log.append_as_leader([Record(b"second")], 1)
+    files.hook = None
+    log = directory.reopen(*KEY)
+    log.append_as_leader([Record(b"third")], 2)
+    synced = log.flush()
+    before = [record.value for record in log.records(0)]
+    files.crash(seed)
+    log = open_directory(files, segment_bytes).log(*KEY)
+    assert log.end == synced and [record.value for record in log.records(0)] == before
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_records_that_a_failed_sync_lost_are_written_anew(seed: int) -> None:
+    files = SimulatedFiles(seed)
+    directory = open_directory(files)
+    log = directory.log(*KEY)
+    log.append_as_leader([Record(b"first")], 0)
+    files.hook = failing("fsync")
+    with pytest.raises(LogOffline):
+        log.flush()
+    files.hook = None
+    log = directory.reopen(*KEY)
+    assert log.end == log.flush() == 1
+    files.crash(seed)
+    assert open_directory(files).log(*KEY).end == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_segment_whose_removal_could_not_be_synced_does_not_come_back(seed: int) -> None:
+    files = SimulatedFiles(seed)
+    directory = open_directory(files, 100)
+    log = directory.log(*KEY)
+    for number in range(4):
+        log.append_as_leader([Record(b"%d" % number)], 0)
+    log.flush()
+    files.hook = failing("fsync_dir")
+    with pytest.raises(LogOffline):
+        log.truncate_to(1)
+    files.hook = None
+    log = directory.reopen(*KEY)
+    end = log.truncate_to(1)
+    files.crash(seed)
+    assert open_directory(files, 100).log(*KEY).end == end == 1
