@@ -45,8 +45,8 @@ LOSES: Final = frozenset({Kind.LOSE_REQUEST, Kind.LOSE_RESPONSE, Kind.DELAY_RESP
 _ROUNDS: Final = 8
 """A truncation takes one round for each leader epoch at most, and one for a message that was lost."""
 
-_LIFE: Final = 1 << 32
-"""Correlation ids of one process of a broker."""
+_LIFE: Final = 1 << 48
+"""Correlation ids of one process of a broker; the controller's are below all of them."""
 
 LogRecord = tuple[int, int, int]
 """Offset, leader epoch, and the number that a producer wrote."""
@@ -64,7 +64,11 @@ class Cluster:
         self.replicas = range(replicas)
         self.clock = SimulatedClock()
         self.network = SimulatedNetwork(
-            seed, clock=self.clock, faults=Faults(latency=(0, 0)), hold_if=lambda _envelope: True
+            seed,
+            clock=self.clock,
+            faults=Faults(latency=(0, 0)),
+            hold_if=lambda _envelope: True,
+            observer=self._notice,
         )
         self._config = parts.broker_config(
             log=parts.log_config(segment_bytes=1 << 20 if seed % 2 else 100),
@@ -147,13 +151,17 @@ class Cluster:
 
     # -- messages ---------------------------------------------------------------------------------------------------
 
+    def _notice(self, what: str, _moment: int, envelope: Envelope) -> None:
+        """Keep the first LeaderAndIsr request of each epoch, whoever it is for and whether it can reach them."""
+        body = envelope.body
+        if what == "sent" and envelope.source == CONTROLLER and isinstance(body, LeaderAndIsrRequest):
+            self.requests.setdefault(body.leader_epoch, body)  # later ones are repeats, with the ISR of then
+
     def collect(self) -> None:
-        """Take what the controller has sent off the network: its LeaderAndIsr requests are delivered by hand."""
+        """Take what the controller has sent off the network: it is delivered by hand."""
         for flight in self.network.in_flight(source=CONTROLLER):
-            body = flight.envelope.body
-            if isinstance(body, LeaderAndIsrRequest):
-                self.requests[body.leader_epoch] = body
-            self.network.drop(flight)
+            if flight not in self.late:
+                self.network.drop(flight)
 
     def sent(self, source: int, destination: int) -> Flight | None:
         """The message that was sent last on this way, and is not kept back."""

@@ -21,6 +21,8 @@ from ...impl.wire.errors import ErrorCode
 from ...impl.wire.messages import (
     BROKER_PRINCIPAL,
     CONTROLLER,
+    NO_LEADER,
+    AlterIsrRequest,
     FetchRequest,
     FetchResponse,
     OfflineReplicasRequest,
@@ -56,9 +58,9 @@ class FencingAdapter:
     """Brokers of ``impl`` on a simulated network. ``parts`` may be those of a copy with a defect."""
 
     protocol = "fencing"
-    variant = "kip-320-brokers"
 
-    def __init__(self, parts: Parts | None = None, *, disk: bool = False) -> None:
+    def __init__(self, parts: Parts | None = None, *, disk: bool = False, variant: str | None = None) -> None:
+        self.variant = variant or "kip-320-brokers"
         self.name = "disk" if disk else "memory"
         self.faults: Collection[Kind] = _FAULTS - STORAGE if disk else _FAULTS
         self._parts = parts or Parts.of()
@@ -86,14 +88,16 @@ class FencingAdapter:
         self._cluster = Cluster(self._parts, self._store, constants["replicas"], seed)
         self._cluster.create_partition()
         self._written = 0
+        self._failed: set[int] = set()
+        """Whom the controller is to mark offline."""
 
     def apply(self, action: str, params: Mapping[str, int], fault: Fault | None = None) -> Outcome:
         """One action."""
         self._cluster.clock.advance(1)
         kind = None if fault is None else fault.kind
-        if kind not in STORAGE:
-            return self._actions[action](params, kind)
-        return self._with_bad_disk(action, params, kind)
+        if self._failed or self._cluster.controller.partition(PARTITION).offline:
+            self._mark()
+        return self._with_bad_disk(action, params, kind) if kind in STORAGE else self._actions[action](params, kind)
 
     def inject(self, fault: Fault) -> Outcome:
         """One event."""
@@ -106,14 +110,15 @@ class FencingAdapter:
                 cluster.network.isolate(replica)
             case Kind.HEAL, int(replica):
                 cluster.network.heal(replica)
+                self._tell_of_marks()
             case Kind.CRASH, int(replica):
                 return self._crash(replica, fault.seed)
             case Kind.MARK_OFFLINE, int(replica):
-                cluster.controller.mark_offline(replica)
-                self._tell_of_marks()
+                self._failed.add(replica)
+                self._mark()
             case Kind.MARK_ONLINE, int(replica):
-                cluster.controller.mark_online(replica)
-                self._tell_of_marks()
+                self._failed.discard(replica)
+                self._mark()
         return Outcome()
 
     def close(self) -> None:
@@ -200,12 +205,38 @@ class FencingAdapter:
         self._cluster.collect()
         return Outcome(((action, params),))
 
+    def _mark(self) -> None:
+        """Let the controller mark whoever has failed, once that is all that it does.
+
+        It takes a member out of the ISR with the mark, and elects a leader when one is taken away: those are steps of
+        the model of their own. So it hears of a failure when the replica is out of the ISR, and of the end of it when
+        there is a leader.
+        """
+        cluster = self._cluster
+        quorum = cluster.controller.partition(PARTITION)
+        marked = set(quorum.offline)
+        for replica in sorted(self._failed - marked):
+            if replica not in quorum.isr and replica != quorum.leader:
+                cluster.controller.mark_offline(replica)
+        if quorum.leader != NO_LEADER:
+            for replica in sorted(marked - self._failed):
+                cluster.controller.mark_online(replica)
+        cluster.collect()
+        self._tell_of_marks()
+
     def _tell_of_marks(self) -> None:
-        """The controller tells the leader whom it has marked offline."""
-        for flight in self._cluster.network.in_flight(source=CONTROLLER):
-            if isinstance(flight.envelope.body, OfflineReplicasRequest):
-                self._cluster.carry(flight)
-        self._cluster.collect()
+        """What the controller repeats until the leader has heard it: whom it has marked."""
+        cluster = self._cluster
+        quorum = cluster.controller.partition(PARTITION)
+        if quorum.leader != NO_LEADER:
+            body = OfflineReplicasRequest(
+                cluster.controller.controller_epoch,
+                PARTITION,
+                quorum.offline,
+                quorum.leader_epoch,
+                quorum.partition_epoch,
+            )
+            cluster.carry(cluster.ask(CONTROLLER, quorum.leader, body, BROKER_PRINCIPAL))
 
     # -- roles ------------------------------------------------------------------------------------------------------
 
@@ -225,6 +256,7 @@ class FencingAdapter:
             run.append(("become_leader", params))
             start = 0 if was is None else was.high_watermark
             run += [("leader_inc_high_watermark", {"leader": node})] * (now.high_watermark - start)
+            self._tell_of_marks()
         return Outcome(tuple(run), error)
 
     def _become_follower(self, params: Mapping[str, int], fault: Kind | None) -> Outcome:
@@ -241,14 +273,10 @@ class FencingAdapter:
         if error is not None:
             return Outcome(error=error)
         cluster.truncate(follower, leader, None if lost else fault)
-        state = cluster.state(follower)
-        happened = state is not None and (state.leader, state.leader_epoch, state.role.value) == (
-            leader,
-            epoch,
-            "follower",
-        )
-        cluster.give_up(follower)
-        return Outcome((("become_follower", params),) if happened else ())
+        now = cluster.state(follower)
+        happened = now is not None and (now.leader, now.leader_epoch, now.role.value) == (leader, epoch, "follower")
+        there = was is not None and (was.leader, was.leader_epoch) == (leader, epoch)
+        return Outcome((("become_follower", params),) if happened and not there else ())
 
     # -- records ----------------------------------------------------------------------------------------------------
 
@@ -267,29 +295,31 @@ class FencingAdapter:
     def _fetch(self, params: Mapping[str, int], fault: Kind | None) -> Outcome:
         leader, follower = params["leader"], params["follower"]
         before = self._cluster.state(follower)
-        run, answer = self._ask_to_fetch(leader, follower, fault, _brings_records)
+        run, error = self._ask_to_fetch(leader, follower, fault, _brings_records)
         after = self._cluster.state(follower)
         if before is not None and after is not None and after.end > before.end:
             run.append(("follower_fetch", params))
-        return Outcome(tuple(run), error_name(answer))
+        return Outcome(tuple(run), error)
 
     def _acknowledge(self, params: Mapping[str, int], fault: Kind | None) -> Outcome:
         """A fetch that is answered, and no answer but an error arrives."""
-        run, answer = self._ask_to_fetch(params["leader"], params["follower"], fault, _is_error)
-        return Outcome(tuple(run), error_name(answer))
+        run, error = self._ask_to_fetch(params["leader"], params["follower"], fault, _is_error)
+        return Outcome(tuple(run), error)
 
     def _ask_to_fetch(
         self, leader: int, follower: int, fault: Kind | None, wanted: Callable[[Response], bool]
-    ) -> tuple[list[ModelStep], Response | None]:
+    ) -> tuple[list[ModelStep], str | None]:
         """Let a follower send its fetch to this leader, or, where it does not follow it, somebody in its name.
 
-        The steps that it brings with it at the leader, and the response.
+        The steps that it brings with it at the leader, and the error.
         """
         cluster, before = self._cluster, self._leaders()
         was, state = cluster.state(leader), cluster.state(follower)
         if state is not None and state.role.value == "follower" and state.leader == leader:
             cluster.brokers[follower].fire(FETCH_TIMER)
             flight = cluster.sent(follower, leader)
+        elif was is not None and _epoch_of(state) == was.leader_epoch:
+            return [], None  # it has lost its role in this epoch, or leads in it: nobody fetches
         else:
             end, epoch = (0, _NO_EPOCH) if state is None else (state.end, state.leader_epoch)
             flight = cluster.ask(follower, leader, FetchRequest(follower, PARTITION, end, 1, epoch), BROKER_PRINCIPAL)
@@ -300,7 +330,7 @@ class FencingAdapter:
             run = [("follower_acknowledge", {"leader": leader, "follower": follower})]
         run += self._raised(before)
         cluster.give_up(follower)
-        return run, answer
+        return run, error_name(answer)
 
     # -- the leader's affairs ---------------------------------------------------------------------------------------
 
@@ -333,11 +363,22 @@ class FencingAdapter:
         if PARTITION not in cluster.brokers[node].partitions:
             return [], None
         cluster.brokers[node].fire(ISR_TIMER)
-        flight = cluster.sent(node, CONTROLLER)
+        flight, state = cluster.sent(node, CONTROLLER), cluster.state(node)
+        if flight is None and state is not None and leads(state, node):
+            if cluster.network.is_cut(node, CONTROLLER):
+                return [], TIMED_OUT
+            quorum = cluster.controller.partition(PARTITION)
+            if (quorum.leader, quorum.leader_epoch) != (node, state.leader_epoch):
+                # A leader that was fenced once asks no more; it is asked in its name.
+                stale = AlterIsrRequest(node, PARTITION, state.leader_epoch, state.isr, state.partition_epoch)
+                flight = cluster.ask(node, CONTROLLER, stale, BROKER_PRINCIPAL)
         if flight is None:
-            cut = leads(cluster.state(node), node) and cluster.network.is_cut(node, CONTROLLER)
-            return [], TIMED_OUT if cut else None
+            return [], None
         answer = cluster.carry(flight, fault)
+        if answer is not None and answer.error is ErrorCode.INVALID_UPDATE_VERSION:
+            # A mark has raised the partition epoch; the leader knows it now, and asks again.
+            cluster.brokers[node].fire(ISR_TIMER)
+            answer = cluster.carry(cluster.sent(node, CONTROLLER)) or answer
         cluster.collect()
         new = cluster.controller.partition(PARTITION).isr
         run: list[ModelStep] = [("leader_shrink_isr", {"leader": node, "follower": each}) for each in sorted(old - new)]

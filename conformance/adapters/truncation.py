@@ -50,9 +50,9 @@ class TruncationAdapter:
     """A consumer of ``impl`` and the brokers that it reads from. ``parts`` may be those of a copy with a defect."""
 
     protocol = "truncation"
-    variant = "kip-320-mended"
 
-    def __init__(self, parts: Parts | None = None, *, disk: bool = False) -> None:
+    def __init__(self, parts: Parts | None = None, *, disk: bool = False, variant: str | None = None) -> None:
+        self.variant = variant or "kip-320-mended"
         self.name = "disk" if disk else "memory"
         self.faults: Collection[Kind] = _FAULTS
         self._parts = parts or Parts.of()

@@ -13,12 +13,14 @@ from ...model.core.errors import BadInput
 from .adapter import Adapter, MakeAdapter
 
 BUILTIN: Final[dict[str, str]] = {
+    "memory": "fencepost.conformance.adapters:memory",
+    "disk": "fencepost.conformance.adapters:disk",
     "model": "fencepost.conformance.lockstep.model_adapter:ModelAdapter",
     "template": "fencepost.conformance.lockstep.template:TemplateAdapter",
 }
 """The adapters that come with the package, each as ``module:attribute``."""
 
-DEFAULT: Final = "model"
+DEFAULT: Final = "memory"
 
 _MEND: Final = f"name one of {', '.join(BUILTIN)}, or module:attribute, or file.py:attribute"
 _NEEDED: Final = ("name", "protocol", "variant", "faults", "reset", "apply", "observe", "inject", "close")
