@@ -180,7 +180,8 @@ EpochAt(replica, offset) ==
     ELSE File(replica, offset).epoch
 LastEpoch(replica) == EpochAt(replica, Leo(replica) - 1)
 
-\* What every step ends with: of the logs, acknowledgements and files given to it, what is still there.
+\* What every step ends with: of the logs, acknowledgements and files given to it, what is still there. TLC
+\* reads the next epochLeader, replicaState and fetchState, so these come before it.
 SettleEffect(logs, acks, files) ==
     /\ replicaLog' = [replica \in Replicas |->
             [logs[replica] EXCEPT !.epochs = [o \in Offsets |->
@@ -242,8 +243,8 @@ GrantVote(voter) ==
 BecomeFollower(follower, epoch) ==
     /\ epochLeader[epoch] # None                                    \* leader_elected
     /\ Epoch(follower) < epoch                                      \* epoch_newer
-    /\ EnterEpochEffect(follower, epoch)
     /\ UNCHANGED <<election, epochLeader>>
+    /\ EnterEpochEffect(follower, epoch)
 
 -----------------------------------------------------------------------------
 (* Appends and the high watermark. *)
@@ -428,10 +429,9 @@ FetchSnapshot(leader, follower) ==
 \* NOT_LEADER_FOR_PARTITION, SNAPSHOT_NOT_FOUND, OFFSET_OUT_OF_RANGE.
 FetchRefused(follower) ==
     LET leader == IF Epoch(follower) = NoEpoch THEN None ELSE epochLeader[Epoch(follower)]
-    IN  \/ leader = None
-        \/ Epoch(leader) # Epoch(follower)
-        \/ ~ SnapshotFound(leader, follower)
-        \/ ~ PositionInRange(leader, follower)
+    IN  leader # None =>
+            ~ (Epoch(leader) = Epoch(follower) /\ SnapshotFound(leader, follower)
+                                               /\ PositionInRange(leader, follower))
 
 RediscoverSnapshot(follower) ==
     /\ IsFetching(follower)                                         \* is_fetching

@@ -1,0 +1,144 @@
+"""TLC on ``specs/Snapshots.tla``: counts, counterexamples, and the graph itself, edge for edge."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from fencepost.model.core.ground import State, System, ground
+from fencepost.model.explore.graph import build_graph
+from fencepost.model.snapshots import snapshots
+
+from .test_modules import SPECS, camel, snake
+from .test_tlc import Tlc, read_value, thorough, tlc
+
+__all__ = ["tlc"]
+
+# replicas/observers/log size/leader epoch/chunks/minimum records/late responses/lag expires
+LATE = (2, 1, 2, 0, 1, 0, 1, 1)
+VOTERS = (2, 0, 2, 1, 1, 0, 0, 1)
+CHUNKED = (2, 1, 2, 1, 2, 0, 0, 1)
+# Distinct states and depth.
+GRAPHS = {
+    ("kip-630", LATE): (10894, 22),
+    ("stale-responses", LATE): (5768, 20),
+    ("kip-630-safe", LATE): (5752, 20),
+    ("kip-630-safe", VOTERS): (6102, 22),
+    ("kip-630-safe", CHUNKED): (9759, 19),
+    ("kip-630-safe", (3, 0, 1, 1, 1, 0, 0, 1)): (10308, 19),
+}
+QUICK = (("kip-630", LATE), ("kip-630-safe", VOTERS), ("kip-630-safe", CHUNKED))
+# What TLC's search finds first with the variant's own ``.cfg``, and after how many steps.
+BREACHES = {
+    "lbo-past-snapshot": ("SnapshotInBetween", 7),
+    "lbo-misread": ("NoCommittedRecordLost", 11),
+    "snapshot-past-hw": ("SnapshotIsCommittedPrefix", 4),
+    "delete-at-lbo": ("SnapshotInBetween", 9),
+    "stale-responses": ("SnapshotIsCommittedPrefix", 14),
+}
+SLOW_BREACHES = {
+    "kip-630": ("NoCommittedRecordLost", 11),
+    "boot-by-hw": ("NoCommittedRecordLost", 11),
+    "vote-half-fetched": ("NoCommittedRecordLost", 12),
+    "acknowledge-half-fetched": ("NoCommittedRecordLost", 16),
+    "fetch-at-lbo": ("LogsMatch", 16),
+    "mixed-chunks": ("SnapshotIsCommittedPrefix", 16),
+}
+
+
+def cfg_of(variant: str, constants: tuple[int, ...], *checked: str) -> str:
+    """The variant's ``.cfg`` at other constants, checking only this."""
+    text = (SPECS / f"Snapshots-{variant}.cfg").read_text(encoding="ascii").partition("INVARIANTS")[0]
+    for name, value in zip(map(camel, snapshots.constants), constants, strict=True):
+        replicas = f"{{{', '.join(map(str, range(value)))}}}"
+        text = re.sub(rf" {name} = .+", f" {name} = {replicas if name == 'Replicas' else value}", text)
+    return "\n".join([text, *(f"INVARIANT {name}" for name in checked), ""])
+
+
+@pytest.mark.parametrize("variant", [*BREACHES, *(pytest.param(variant, marks=thorough) for variant in SLOW_BREACHES)])
+def test_the_cfgs_of_the_twins_break_as_the_explorer_says(tlc: Tlc, variant: str) -> None:
+    run = tlc.run("snapshots", SPECS / f"Snapshots-{variant}.cfg")
+    assert (run.violated, len(run.trace)) == (BREACHES | SLOW_BREACHES)[variant]
+
+
+@thorough
+def test_the_cfg_of_the_safe_variant_holds(tlc: Tlc) -> None:
+    run = tlc.run("snapshots", SPECS / "Snapshots-kip-630-safe.cfg")
+    assert (run.violated, run.distinct, run.depth) == (None, 479685, 32)
+
+
+def test_the_safe_variant_holds_at_small_constants(tlc: Tlc) -> None:
+    promises = [camel(name) for name in snapshots.invariant_names]
+    run = tlc.run("snapshots", cfg_of("kip-630-safe", VOTERS, *promises))
+    assert (run.violated, run.distinct, run.depth) == (None, *GRAPHS["kip-630-safe", VOTERS])
+
+
+@pytest.mark.parametrize(
+    ("variant", "constants"),
+    [pytest.param(*each, marks=() if each in QUICK else thorough) for each in GRAPHS],
+    ids=lambda each: each if isinstance(each, str) else "/".join(map(str, each)),
+)
+def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str, constants: tuple[int, ...]) -> None:
+    """Same states and, by action name, the same edges: not only as many."""
+    dump = tlc.scratch / "graph.dot"
+    run = tlc.run("snapshots", cfg_of(variant, constants), "-dump", "dot,actionlabels", str(dump))
+    assert (run.distinct, run.depth) == GRAPHS[variant, constants]
+    system = ground(snapshots.traced(variant), dict(zip(snapshots.constants, constants, strict=True)))
+    states, edges = read_dump(system, dump.read_text(encoding="ascii"))
+    graph = build_graph(system)
+    assert states == set(graph.states)
+    tla_name = {instance.action: snapshots.actions[instance.action].tla_name for instance in system.instances}
+    assert edges == {
+        (graph.states[source], tla_name[system.instances[label].action], graph.states[target])
+        for source, label, target in zip(graph.source, graph.instance, graph.target, strict=True)
+        if source != target
+    }
+    if constants == VOTERS:
+        mutant = ground(system.traced.drop("become_candidate.not_leading"), system.constants)
+        assert states != set(build_graph(mutant).states), "the comparison would see a dropped guard"
+
+
+def read_dump(system: System, text: str) -> tuple[set[State], set[tuple[State, str, State]]]:
+    """TLC's graph as states of the Python protocol and labelled edges between different states."""
+    nodes = {
+        name: to_state(system, label.replace("\\n", "\n").replace("\\\\", "\\"))
+        for name, label in re.findall(r'^(-?\d+) \[label="(/\\.*?)"[,\]]', text, flags=re.MULTILINE)
+    }
+    arrows = re.findall(r'^(-?\d+) -> (-?\d+) \[label="(\w+)"', text, flags=re.MULTILINE)
+    return set(nodes.values()), {(nodes[a], action, nodes[b]) for a, b, action in arrows if a != b}
+
+
+def to_state(system: System, text: str) -> State:
+    """A state as TLC prints it, as the Python protocol has it."""
+    variables = dict(re.findall(r"/\\ (\w+) = ((?:.|\n)*?)(?=\n/\\|\Z)", text))
+    tla = {name: read_value(value) for name, value in variables.items()}
+    cells: dict[str, Any] = {snake(name): value for name, value in tla["election"].items()}
+    cells["voters"] = tla["voters"]
+    cells |= indexed("epoch_leader", tla["epochLeader"])
+    cells |= indexed("committed", tla["committed"])
+    for replica, log in tla["replicaLog"].items():
+        cells |= {f"lbo[{replica}]": log["lbo"], f"leo[{replica}]": log["leo"]}
+        cells |= indexed(f"record_epoch[{replica}]", log["epochs"])
+    for replica, known in tla["replicaState"].items():
+        cells |= {f"{snake(name)}[{replica}]": value for name, value in known.items()}
+    for replica, holders in tla["acknowledged"].items():
+        cells |= indexed(f"acknowledged[{replica}]", holders)
+    for replica, files in tla["snapshotFiles"].items():
+        for offset, file in files.items():
+            cells |= {f"snapshot_{name}[{replica}][{offset}]": value for name, value in file.items()}
+    for replica, fetched in tla["fetchState"].items():
+        cells[f"fetching[{replica}]"] = fetched["offset"]
+        cells[f"fetching_epoch[{replica}]"] = fetched["epoch"]
+        cells[f"position[{replica}]"] = fetched["position"]
+    # A function without arguments is an empty sequence to TLC.
+    for slot, response in tla["late"].items() if tla["late"] else ():
+        cells |= {f"response_{snake(name)}[{slot}]": value for name, value in response.items()}
+    assert cells.keys() == system.layout.by_name.keys()
+    values = (cells[cell.name] for cell in system.layout.cells)
+    return tuple(sum(1 << i for i in value) if isinstance(value, list) else value for value in values)
+
+
+def indexed(name: str, function: dict[int, Any]) -> dict[str, Any]:
+    """The cells of a variable with one more index."""
+    return {f"{name}[{index}]": value for index, value in function.items()}
