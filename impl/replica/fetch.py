@@ -75,11 +75,9 @@ def is_truncated(log: Log, leader_epoch: int, offset: int, last_epoch: int) -> b
     KIP-320, "Leader Fetch Handling": a larger epoch begins below the offset. That alone leaves a gap, so also: this
     log does not hold that epoch (``LastFetchedEpoch`` in Kafka's Fetch version 12). ``NO_EPOCH`` skips the check.
     """
-    if last_epoch == NO_EPOCH:
-        return False
     found, end = log.end_offset_for(last_epoch)
     if found == UNDEFINED_EPOCH:
-        return False  # a log without epochs: there is nothing to check by
+        return False  # the consumer names no epoch, or the log has none: there is nothing to check by
     if last_epoch < leader_epoch and end < offset:
         return True
     if 0 < end <= log.log_start:

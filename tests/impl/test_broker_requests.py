@@ -9,6 +9,7 @@ import pytest
 from fencepost.impl.log import DataDirectory
 from fencepost.impl.offsets import GroupCoordinator
 from fencepost.impl.replica import ANY, Acl, AclTable, AllowAll, BrokerConfig, Kind, Operation
+from fencepost.impl.replica.timers import Timers
 from fencepost.impl.wire.errors import ErrorCode
 from fencepost.impl.wire.messages import (
     CONSUMER,
@@ -232,6 +233,22 @@ def test_timers_run_off_each_once_and_in_order() -> None:
         broker.fire(("fetch", TP))
     assert broker.deadline() == 2 * cluster.config.high_watermark_interval_ms
     assert len(broker._runtime.timers._heap) < 200 and len(broker._runtime._waiting) == 1
+
+
+def test_a_timer_that_is_set_again_runs_off_at_its_new_time_only() -> None:
+    timers = Timers()
+    fetch, isr = ("fetch", TP), ("isr", TP)
+    timers.set(fetch, 10)
+    timers.set(isr, 15)
+    timers.set(fetch, 20)
+    assert timers.deadline() == 15 and timers.due(12) == []
+    timers.set(isr, 20)
+    timers.cancel(("produce", TP))
+    assert timers.due(20) == [fetch, isr], "in the order in which they were set"
+    assert timers.deadline() is None and timers.keys() == []
+    timers.set(fetch, 5)
+    timers.cancel(fetch)
+    assert timers.get(fetch) is None and timers.due(99) == []
 
 
 def test_a_timer_without_its_role_does_nothing_and_an_unknown_one_is_an_error() -> None:

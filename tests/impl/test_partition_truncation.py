@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fencepost.impl.files import read_file
 from fencepost.impl.net import Flight
 from fencepost.impl.replica import Role
 from fencepost.impl.wire.errors import ErrorCode
@@ -107,6 +108,36 @@ def test_the_high_watermark_is_cut_with_the_log_and_stored_lower_first() -> None
     cluster.exchange(1)
     assert cluster.values(1) == b"xy" and cluster.state(1).high_watermark == 1
     assert cluster.crash(1).state(TP).high_watermark == 0
+
+
+def test_a_lower_high_watermark_is_on_disk_before_the_log_is_cut() -> None:
+    cluster = Cluster(2)
+    fill(cluster, 1, (0, b"abc"))
+    cluster.tell(1, cluster.request(1, 1, [1]))
+    cluster.brokers[1].fire(("high-watermarks",))
+    fill(cluster, 0, (2, b"xyz"))
+    stored = []
+
+    def hook(operation: str, path: str) -> None:
+        if operation == "truncate" and path.endswith(".log"):
+            cluster.disks[1].hook = None
+            stored.append(read_file(cluster.disks[1].crashed_copy(1), "replication-offset-checkpoint"))
+
+    cluster.disks[1].hook = hook
+    cluster.elect(0, 3)
+    assert stored == [b"0\n1\norders 0 0\n"]
+
+
+def test_a_follower_counts_nothing_as_committed_that_it_lacks() -> None:
+    cluster = Cluster(2)
+    fill(cluster, 0, (0, b"abc"))
+    cluster.elect(0, 1, [0])
+    assert cluster.state(0).high_watermark == 3
+    seen = []
+    for _ in range(4):
+        cluster.exchange(1)
+        seen.append((cluster.state(1).end, cluster.state(1).high_watermark))
+    assert seen == [(1, 1), (2, 2), (3, 3), (3, 3)]
 
 
 def test_the_high_watermark_only_moves_once_the_log_is_cut() -> None:
