@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from ...model.core.ground import System, ground
@@ -11,7 +11,12 @@ from ...model.explore import Exploration, Query, Verdict, explore
 from ...model.explore.liveness import Liveness, check_liveness
 from ...model.explore.result import OnProgress
 from ...model.fencing_liveness import fencing
+from ...model.prove.attached import attach
 from ...model.prove.crosscheck import crosscheck, exhaustive, sampled
+from ...model.prove.proof import Proof
+from ...model.prove.proofs import PROOFS
+from ...model.prove.run import ProofRun, judge, prove
+from ...model.snapshots import snapshots
 from ...model.truncation import truncation
 from ...traces.record import record
 from ...traces.replay import replay
@@ -26,6 +31,21 @@ _MAIN = {"replicas": 3, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
 _SMALL = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
 _CONSUMER = {"replicas": 2, "log_size": 2, "max_records": 3, "max_leader_epoch": 2}
 _CRASHES = {"replicas": 3, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}
+_QUORUM = {name: spec.default for name, spec in snapshots.constants.items()}
+_ONE_OFFSET = {**_QUORUM, "log_size": 1}
+_ONE_VOTER = {**_QUORUM, "replicas": 2, "observers": 1, "max_leader_epoch": 0}
+_TWINS_AT = {
+    "kip-630": _ONE_OFFSET,
+    "lbo-past-snapshot": _ONE_VOTER,
+    "lbo-misread": _ONE_OFFSET,
+    "snapshot-past-hw": _ONE_VOTER,
+    "delete-at-lbo": _ONE_VOTER,
+    "vote-half-fetched": _ONE_OFFSET,
+    "boot-by-hw": _ONE_OFFSET,
+    "mixed-chunks": {**_ONE_OFFSET, "max_chunks": 2},
+    "stale-responses": {**_ONE_VOTER, "late_responses": 1},
+}
+"""Where a variant of snapshots breaks at smaller constants than the default ones, or only at others."""
 _TINY = {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}
 
 _NEEDED = (
@@ -36,6 +56,9 @@ _NEEDED = (
     "leader_expand_isr.true_leader",
 )
 """Guards of kip-320 without which a committed record is lost at three replicas: each is a must-fail twin."""
+
+_UNPROVED = {"fencing": ("kip-279",)}
+"""Variants for which the proof must not go through."""
 
 _ALSO_SAFE = {("fencing", "kip-320-restarts")}
 """Variants that hold, beside each protocol's default."""
@@ -53,7 +76,9 @@ def builtin_tasks() -> list[Task]:
         *_interpreters(fencing),
         *_liveness(fencing),
         *_replay(fencing),
+        *_proofs(),
         *_exploration(truncation, _CONSUMER),
+        *_exploration(snapshots, _QUORUM, twins_at=_TWINS_AT),
     ]
 
 
@@ -61,15 +86,23 @@ def _system(protocol: Protocol, variant: str, constants: dict[str, int], *drop: 
     return ground(protocol.traced(variant).drop(*drop), constants)
 
 
-def _exploration(protocol: Protocol, constants: dict[str, int], needed: Sequence[str] = ()) -> list[Task]:
-    """The safe variants hold, the others break, and so does the default without any of the guards ``needed``."""
+def _exploration(
+    protocol: Protocol,
+    constants: dict[str, int],
+    needed: Sequence[str] = (),
+    twins_at: Mapping[str, dict[str, int]] | None = None,
+) -> list[Task]:
+    """The safe variants hold, the others break, and so does the default without any of the guards ``needed``.
+
+    ``twins_at`` gives a variant other constants.
+    """
     group = f"{protocol.name}: invariants by exhaustive exploration"
     safe = protocol.default_variant
     tasks = [Task(f"{safe} {written(constants)}", group, partial(_explored, protocol, safe, constants, ()))]
     for variant in protocol.variants.values():
         if variant.name != safe:
             # With crashes there are ten times as many states: what must break does so at these constants too.
-            at = _CRASHES if variant.restarts else constants
+            at = _CRASHES if variant.restarts else (twins_at or {}).get(variant.name, constants)
             run = partial(_explored, protocol, variant.name, at, ())
             expected = Verdict.HOLDS if (protocol.name, variant.name) in _ALSO_SAFE else Verdict.VIOLATED
             tasks.append(Task(f"{variant.name} {written(at)}", group, run, expected))
@@ -192,3 +225,34 @@ def _replayed(protocol: Protocol, source: str, against: str, invariants: tuple[s
     if answer.event is not None:
         detail = f"event {answer.event.step}, {answer.event.call}: {answer.cause}"
     return Outcome(answer.verdict, detail, answer.events, "events")
+
+
+def _proofs() -> list[Task]:
+    """Each proof with no bound, and that it does not go through for a variant that is not safe."""
+    tasks = []
+    for name, proof in PROOFS.items():
+        group = f"{name}: proofs with no bound"
+        tasks.append(Task(proof.variant, group, partial(_proved, proof)))
+        tasks += [
+            Task(variant, group, partial(_not_proved, proof, variant), Verdict.VIOLATED)
+            for variant in _UNPROVED.get(name, ())
+        ]
+    return tasks
+
+
+def _proved(proof: Proof, _told: OnProgress) -> Outcome:
+    return _of_run(prove(attach(proof, proof.protocol.traced(proof.variant))))
+
+
+def _not_proved(proof: Proof, variant: str, _told: OnProgress) -> Outcome:
+    return _of_run(judge(proof, proof.protocol.traced(variant)))
+
+
+def _of_run(run: ProofRun) -> Outcome:
+    detail = f"{len(run.results)} obligations proved for any number of replicas, offsets and leader epochs"
+    if run.failed:
+        last = run.failed[-1].obligation
+        detail = f"{last.conjunct} is not inductive under {last.action}"
+    elif run.verdict is not Verdict.HOLDS:
+        detail = "no finite model meets the hypotheses of some action"
+    return Outcome(run.verdict, detail, len(run.results), "obligations")

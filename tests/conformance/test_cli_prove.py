@@ -1,0 +1,141 @@
+"""``fencepost prove`` as scripts rely on it: keys, verdicts, exit codes, files."""
+
+from __future__ import annotations
+
+import copy
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import z3
+from fencepost.model.fencing import fencing
+from fencepost.model.prove.fencing_lemmas import kip_320
+
+from .conftest import Fencepost
+
+PROMISES = [*fencing.invariant_names, "log_matching", "committed_never_lost", "consumers_agree"]
+FENCED = "follower_fetch.epoch_not_fenced"
+
+
+def test_everything_is_proved_in_a_process_of_its_own(process: Fencepost) -> None:
+    said = process("prove", "--json")
+    assert said.code == 0
+    assert said.err == "", "no progress where standard error is no terminal"
+    answer = said.json
+    assert (answer["verdict"], answer["seed"], answer["z3"]) == ("holds", 0, z3.get_version_string())
+    (proof,) = answer["proofs"]
+    assert (proof["protocol"], proof["variant"], proof["verdict"]) == ("fencing", "kip-320", "holds")
+    assert [promise["name"] for promise in proof["promises"]] == PROMISES
+    conjuncts = PROMISES + [lemma["name"] for lemma in proof["lemmas"]]
+    assert all(each["says"] for each in proof["promises"] + proof["lemmas"])
+    actions = [action.name for action in fencing.traced("kip-320").actions]
+    asked = {(each["action"], each["conjunct"]) for each in proof["obligations"]}
+    assert asked == {(action, conjunct) for action in ("initial", *actions) for conjunct in conjuncts}
+    assert all(each["verdict"] == "holds" and each["counterexample"] is None for each in proof["obligations"])
+    assert list(proof["witnesses"]) == actions and all(proof["witnesses"].values())
+    assert proof["run"] is None
+
+
+def test_the_table(fencepost: Fencepost) -> None:
+    said = fencepost("prove", "fencing", "--action", "leader_write", "--conjunct", "log_matching", "--seed", 7)
+    assert said.code == 0
+    assert "fencing kip-320, with no bound: holds" in said.out
+    assert "1 of 1 obligations proved, of 1 promises and 0 lemmas; Z3 5.4" in said.out
+    assert "seed 7" in said.out
+    (row,) = [line.split() for line in said.out.splitlines() if line.startswith("leader_write")]
+    assert (row[1], row[2], row[-2], row[-1]) == ("1", "1", "2/1/1/1", "holds")
+
+
+def test_without_a_guard_there_is_a_counterexample(fencepost: Fencepost) -> None:
+    said = fencepost("prove", "fencing", "--drop", FENCED, "--action", "follower_fetch")
+    assert said.code == 1
+    first, state, after, reached, *_ = said.out.splitlines()
+    assert first.startswith("follower_fetch(leader=") and " breaks log_matching for left=" in first
+    assert state.startswith("  state   ") and "leo[0]" in state
+    assert after.startswith("  after   leo[")
+    assert reached == "  not reached at 2/2/2/2 (6,345 states)"
+    assert "follower_fetch also breaks consumers_agree" in said.out
+    assert "a run of 12 steps at 3/2/2/2 breaks weak_isr:" in said.out
+    assert "fencing kip-320, with no bound: violated" in said.out
+
+
+def test_a_counterexample_as_json(fencepost: Fencepost) -> None:
+    chosen = ("--action", "follower_fetch", "--conjunct", "log_is_a_prefix")
+    said = fencepost("prove", "fencing", "--drop", FENCED, *chosen, "--json")
+    assert said.code == 1
+    (proof,) = said.json["proofs"]
+    assert (proof["dropped"], proof["verdict"]) == ([FENCED], "violated")
+    (obligation,) = proof["obligations"]
+    case = obligation["counterexample"]
+    assert (case["action"], case["conjunct"], case["reachable"], case["path"]) == (
+        "follower_fetch",
+        "log_is_a_prefix",
+        False,
+        None,
+    )
+    assert case["constants"]["replicas"] == 2 and case["params"].keys() == {"leader", "follower"}
+    assert case["values"].keys() == {"replica", "offset"}
+    assert any(name.startswith("history_") for name in case["ghosts"])
+    assert not any(name.startswith("history_") for name in case["state"])
+    assert (proof["run"]["violated"], len(proof["run"]["steps"])) == ("weak_isr", 12)
+
+
+def test_another_variant_is_not_proved(fencepost: Fencepost) -> None:
+    said = fencepost("prove", "fencing", "--variant", "kip-279", "--conjunct", "weak_isr", "--json")
+    assert said.code == 1
+    (proof,) = said.json["proofs"]
+    assert {o["action"] for o in proof["obligations"] if o["verdict"] == "violated"} >= {"become_follower"}
+
+
+def test_obligations_are_written_for_other_solvers(fencepost: Fencepost, tmp_path: Path) -> None:
+    folder = tmp_path / "smt"
+    said = fencepost("prove", "fencing", "--action", "leader_write", "--smt-out", folder)
+    assert said.code == 0 and said.lines == [f"wrote {folder}"]
+    files = sorted(folder.iterdir())
+    assert len(files) == len(PROMISES) + sum(not lemma.promise for lemma in kip_320.lemmas.values())
+    text = (folder / "leader_write.log_matching.smt2").read_text(encoding="utf-8")
+    solver = z3.SimpleSolver(ctx=z3.Context())
+    solver.set(auto_config=False, mbqi=False)
+    solver.from_string(text)
+    assert solver.check() == z3.unsat
+
+
+def test_what_z3_leaves_open_is_unknown_and_kept(
+    fencepost: Fencepost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = copy.copy(kip_320)
+    bare.hint_texts = {}
+    monkeypatch.setattr(import_module("fencepost.conformance.cli.prove"), "proof_of", lambda _: bare)
+    monkeypatch.chdir(tmp_path)
+    chosen = ("--action", "leader_inc_high_watermark", "--conjunct", "committed_never_lost")
+    said = fencepost("prove", "fencing", *chosen)
+    assert said.code == 3
+    name = "leader_inc_high_watermark.committed_never_lost"
+    assert said.lines == [f"wrote unproved/{name}.smt2"]
+    assert (tmp_path / "unproved" / f"{name}.smt2").read_text(encoding="utf-8").startswith("; fencing kip-320")
+    assert f"{name} is not proved: (incomplete quantifiers); no counterexample at 2/1/1/1" in said.out
+    assert "with no bound: unknown" in said.out
+    again = fencepost("prove", "fencing", *chosen, "--json")
+    (proof,) = again.json["proofs"]
+    assert (again.code, proof["verdict"], proof["obligations"][0]["verdict"]) == (3, "unknown", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("truncation",), "PROTOCOL: there is no proof of 'truncation'; choose one of fencing"),
+        (("fencing", "--variant", "kip-1"), "--variant: fencing has no variant 'kip-1'; choose one of truncate-to-hw"),
+        (("fencing", "--drop", "a.b"), "--drop: 'a.b' names no guard of fencing (kip-320); write ACTION.GUARD"),
+        (("fencing", "--action", "x"), "--action: the proof has no action 'x'; choose of initial, controller_elect"),
+        (("fencing", "--conjunct", "x"), "--conjunct: the proof has no conjunct 'x'; choose of type_ok, weak_isr"),
+        (("--drop", FENCED), "PROTOCOL: --variant, --drop, --action and --conjunct are about one protocol; name it"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(fencepost: Fencepost, arguments: tuple[str, ...], complaint: str) -> None:
+    assert fencepost("prove", *arguments).complaint.startswith(complaint)
+
+
+def test_a_folder_that_cannot_be_made(fencepost: Fencepost, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    said = fencepost("prove", "fencing", "--action", "initial", "--smt-out", tmp_path / "file" / "smt")
+    assert "cannot make the folder" in said.complaint

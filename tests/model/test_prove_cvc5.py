@@ -1,0 +1,48 @@
+"""A second opinion: cvc5 refutes the very SMT-LIB texts that z3 refuted. Skips where cvc5 is missing (tox -e cvc5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fencepost.model.fencing import fencing
+from fencepost.model.prove.attached import attach
+from fencepost.model.prove.fencing_lemmas import kip_320
+from fencepost.model.prove.obligations import Obligations
+
+cvc5: Any = pytest.importorskip("cvc5", reason="cvc5 is not installed; tox -e cvc5 has it")
+
+RLIMIT = 1_000_000
+"""Of cvc5's resource units, for one obligation."""
+
+
+def answer(smt: str) -> str:
+    """What cvc5 says: ``unsat`` where it refutes the text as well."""
+    solver = cvc5.Solver(cvc5.TermManager())
+    solver.setOption("rlimit-per", str(RLIMIT))
+    parser = cvc5.InputParser(solver)
+    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, smt, "obligation")
+    said = ""
+    while not (command := parser.nextCommand()).isNull():
+        said = str(command.invoke(solver, parser.getSymbolManager())).strip() or said
+    return said
+
+
+def test_cvc5_proves_every_obligation() -> None:
+    obligations = Obligations(attach(kip_320, fencing.traced()))
+    answers = {names: answer(obligations.obligation(*names).smt) for names in obligations.names()}
+    assert {names: said for names, said in answers.items() if said != "unsat"} == {}
+    assert len(answers) == len(obligations.names()) > 200
+
+
+@pytest.mark.parametrize(
+    ("guard", "conjunct"),
+    [
+        ("follower_fetch.epoch_not_fenced", "log_matching"),
+        ("leader_expand_isr.hw_reached_epoch", "committed_never_lost"),
+        ("become_follower.leader_epoch_matches", "leader_as_requested"),
+    ],
+)
+def test_cvc5_does_not_prove_what_is_not_so(guard: str, conjunct: str) -> None:
+    obligations = Obligations(attach(kip_320, fencing.traced().drop(guard)))
+    assert answer(obligations.obligation(guard.partition(".")[0], conjunct).smt) != "unsat"
