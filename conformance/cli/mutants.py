@@ -16,9 +16,10 @@ from ...model.explore.result import OnProgress
 from ...model.explore.result import Progress as Explored
 from ...traces.vocabulary import PROTOCOLS
 from ..mutants.arguments import arguments_for
-from ..mutants.explorer import Explorer
+from ..mutants.explorer import RUNGS, Explorer
 from ..mutants.matrix import Matrix, Row
 from ..mutants.model_rows import model_rows, unknown_names
+from ..mutants.proofs import Proofs
 from ..mutants.table import print_matrix
 from .explore import protocol_named
 from .options import Positive
@@ -53,7 +54,8 @@ def mutants(
     """
     if variant is not None and protocol is None:
         raise BadInput(f"{variant!r} may be a variant of several protocols", "--variant", "name its --protocol too")
-    protocols = [protocol_named(protocol)] if protocol else list(PROTOCOLS.values())
+    judged = [each for each in PROTOCOLS.values() if each.name in RUNGS]
+    protocols = [protocol_named(protocol)] if protocol else judged
     jobs = [_Job(each, variant, Limits(max_states)) for each in protocols]
     work = [(job, mutants_of(job.explorer.traced)) for job in jobs]
     names = [mutant.name for _, which in work for mutant in which]
@@ -98,7 +100,7 @@ def _judged(jobs: Sequence[tuple[_Job, list[Mutant]]]) -> Matrix:
 
         for job, which in jobs:
             # A loop and not a comprehension, so that the progress counts the rows that there are.
-            for row in model_rows(job.explorer, which, job.arguments, on_mutant=on_mutant):
+            for row in model_rows(job.explorer, which, job.arguments, Proofs(), on_mutant):
                 rows.append(row)  # noqa: PERF402
             complaints += unknown_names(job.explorer.traced, job.arguments)
     return Matrix.of(rows, complaints)

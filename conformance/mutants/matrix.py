@@ -32,6 +32,8 @@ class Outcome(Enum):
     SURVIVED = "survived"
     EQUIVALENT = "equivalent"
     """There is nothing that this judge could see."""
+    LOST = "lost"
+    """The proof no longer goes through. That is no run to a broken promise, and kills nothing by itself."""
     UNKNOWN = "unknown"
     """A budget ran out."""
     NONE = "none"
@@ -98,8 +100,11 @@ class Row:
 
         That the model refuses a run of a mutant (trace replay) does not say that the run is wrong.
         """
-        judges = COLUMNS if self.kind is Kind.IMPLEMENTATION else ("explorer", "proof", "hypothesis")
-        return any(self.cell(column).outcome is Outcome.KILLED for column in judges)
+        return any(self.cell(column).outcome is Outcome.KILLED for column in self._judges)
+
+    @property
+    def _judges(self) -> tuple[str, ...]:
+        return COLUMNS if self.kind is Kind.IMPLEMENTATION else ("explorer", "hypothesis")
 
     @property
     def complaints(self) -> tuple[str, ...]:
@@ -117,7 +122,7 @@ class Row:
     @property
     def verdict(self) -> Verdict:
         """What follows from the cells and the argument."""
-        if any(self.cell(column).outcome is Outcome.UNKNOWN for column in COLUMNS) and not self.killed:
+        if not self.killed and any(self.cell(column).outcome is Outcome.UNKNOWN for column in self._judges):
             return Verdict.UNKNOWN
         if self.complaints:
             return Verdict.FAILED

@@ -34,6 +34,8 @@ def model_rows(
         argument = arguments.get(mutant.name)
         cells = {"explorer": finding.cell, "proof": proof.judge(mutant)}
         faults: list[str] = []
+        if finding.path is not None and cells["proof"].outcome is Outcome.SURVIVED:
+            faults.append(f"the proof goes through, and yet there is a run to {finding.cell.detail}")
         if finding.cell.outcome is not Outcome.UNKNOWN:
             cells["replay"], found = trace_replay.judge(mutant, finding)
             faults += found

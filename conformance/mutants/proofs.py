@@ -1,6 +1,8 @@
 """The column of proof: does the proof of the model, for all constants at once, still go through for a mutant?
 
-A prover judges the mutants of the variants that it has a proof of; of others it says ``NO_JUDGE``.
+Where it does, the mutant keeps every promise of safety with no bound, which is more than an explorer can say. Where it
+does not, the mutant is not killed by that: what Z3 shows is a step from a state that the proof's lemmas allow, and
+maybe no run reaches that state. The cell then says ``lost``.
 """
 
 from __future__ import annotations
@@ -8,20 +10,41 @@ from __future__ import annotations
 from typing import Protocol
 
 from ...model.core.mutants import Mutant
-from .matrix import NO_JUDGE, Cell
+from ...model.explore.result import Verdict
+from ...model.prove.proofs import PROOFS
+from ...model.prove.run import judge
+from .matrix import NO_JUDGE, Cell, Outcome
 
 
 class Prover(Protocol):
-    """Whoever has a proof of some variant."""
+    """Whoever has proofs of some variants."""
 
     def judge(self, mutant: Mutant) -> Cell:
-        """``survived``: proved, so the mutant keeps its promises at all constants. ``killed``: no longer proved."""
+        """``survived`` where it is proved, ``lost`` where it is not, ``none`` for a variant without a proof."""
         ...
 
 
 class NoProof:
-    """There is no proof."""
+    """Asks for no proof, which takes a second a mutant."""
 
     def judge(self, mutant: Mutant) -> Cell:  # noqa: ARG002 - the interface
         """No judge."""
         return NO_JUDGE
+
+
+class Proofs:
+    """The proofs that there are (``fencepost prove``)."""
+
+    def judge(self, mutant: Mutant) -> Cell:
+        """Asks the obligations of the mutated action."""
+        traced = mutant.traced
+        proof = PROOFS.get(traced.protocol.name)
+        if proof is None or proof.variant != traced.variant.name:
+            return NO_JUDGE
+        run = judge(proof, traced)
+        if run.verdict is Verdict.HOLDS:
+            return Cell(Outcome.SURVIVED, "proved for all constants", seconds=run.seconds)
+        last = run.failed[-1]
+        outcome = Outcome.LOST if run.verdict is Verdict.VIOLATED else Outcome.UNKNOWN
+        detail = f"{last.obligation.conjunct} is not inductive under {last.obligation.action}"
+        return Cell(outcome, detail if outcome is Outcome.LOST else last.reason, seconds=run.seconds)
