@@ -4,7 +4,7 @@
 (* a follower when the leader is in the request's epoch, and truncates its *)
 (* log to what the leader's log confirms. Nobody crashes.                  *)
 (***************************************************************************)
-EXTENDS Fenced
+EXTENDS LeaderSees
 
 BecomeFollower(leader, follower, epoch) ==
     /\ leader # follower                                            \* not_leader_itself

@@ -246,3 +246,14 @@ def test_a_graph_of_an_unknown_format_is_refused(fencepost: Fencepost, tmp_path:
 
 def test_an_unknown_command_is_refused_in_a_process_of_its_own(process: Fencepost) -> None:
     assert process("frobnicate").complaint.startswith('Unknown command "frobnicate".')
+
+
+def test_a_hole_of_kip_630_is_found_by_its_name(fencepost: Fencepost, tmp_path: Path) -> None:
+    """The protocol of the quorum log, with constants of its own, as a trace that the safe variant refuses."""
+    trace = tmp_path / "hole.jsonl"
+    arguments = ("snapshots", "--log-size", 1, "--max-chunks", 2, "--json")
+    said = fencepost("explore", *arguments, "--variant", "mixed-chunks", "--trace-out", trace)
+    assert (said.code, said.json["violated"], len(said.json["trace"])) == (1, "snapshot_is_committed_prefix", 16)
+    assert fencepost("replay", trace).code == 1
+    assert fencepost("replay", trace, "--variant", "kip-630-safe").code == 1
+    assert fencepost("explore", "snapshots", "--log-size", 1, "--replicas", 2, "--observers", 1, "--json").code == 0
