@@ -68,11 +68,11 @@ def to_json(run: Run, found: Conformance, states: int | None) -> dict[str, Json]
 
 def actions_table(found: Conformance) -> Table:
     """How often each action was tried, and how."""
-    table = Table("action", "enabled", "refused", "with a fault", box=None, pad_edge=False)
+    table = Table("action", "enabled", "refused", "with a fault", "unasked", box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
     for name, count in found.coverage.actions.items():
-        table.add_row(name, f"{count.enabled:,}", f"{count.refused:,}", f"{count.fault:,}")
+        table.add_row(name, f"{count.enabled:,}", f"{count.refused:,}", f"{count.fault:,}", f"{count.beside:,}")
     return table
 
 

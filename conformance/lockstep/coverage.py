@@ -7,7 +7,7 @@ replays alike however often it is run; what a round has met is added to them at 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...model.core.ground import State
@@ -15,20 +15,24 @@ from ...traces.format import Value
 from ...traces.story import Json
 from .expect import Try
 from .faults import Kind
-from .space import Node, Space
+from .space import Call, Node, Space
 
 
 @dataclass
 class ActionCount:
-    """How often an action was tried: where the model allows it, where it refuses it, and with a fault."""
+    """How often an action was tried: where the model allows it, where it refuses it, and with a fault.
+
+    ``beside``: how often it happened besides what was asked for, such as in an answer to a fetch.
+    """
 
     enabled: int = 0
     refused: int = 0
     fault: int = 0
+    beside: int = 0
 
     def to_json(self) -> dict[str, Json]:
         """As a JSON object."""
-        return {"enabled": self.enabled, "refused": self.refused, "fault": self.fault}
+        return {"enabled": self.enabled, "refused": self.refused, "fault": self.fault, "beside": self.beside}
 
 
 class Coverage:
@@ -70,6 +74,12 @@ class Coverage:
             # The guard that the model names, and a trace's reader is told: the first.
             guards, _ = space.refused(node, asked.call)
             self._new_met[asked.call[0], guards[0]] += 1
+
+    def happened_beside(self, calls: Iterable[Call]) -> None:
+        """Count steps that were not asked for."""
+        for action, _ in calls:
+            if not self.frozen and action in self.actions:
+                self.actions[action].beside += 1
 
     def reached(self, state: State, observed: Mapping[str, Value]) -> None:
         """Count a state, and the cells that were seen in it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, Protocol, TypeAlias
 
@@ -24,13 +24,14 @@ BITS: Final = 24
 """Of the number of one choice."""
 
 _LOW: Final = 14
-_ENABLED: Final = 640
-_REFUSED: Final = 840
-"""Of 1024 choices so many are enabled steps; from there on up to this, refused ones; the rest are faults."""
-_SOUGHT: Final = 384
-"""From this choice on, a step is tried that is refused by a guard which was seldom met, where there is one."""
-_WITHOUT_FAULTS: Final = 750
-"""The same share of enabled steps where no faults are drawn."""
+_SOUGHT: Final = range(384, 740)
+"""Of 1024 choices those with which a step is tried that a seldom met guard refuses, where there is one."""
+_REFUSED: Final = range(560, 740)
+_MODIFIED: Final = range(740, 920)
+_EVENTS: Final = range(920, 1024)
+"""Those for steps that are refused, for steps with a fault, for faults alone; all others are for enabled steps."""
+_WITHOUT_FAULTS: Final = range(750, 1024)
+"""Refused steps where no faults are drawn."""
 _JUMPS: Final = (1, 500, 10_000, 60_000, 86_400_000)
 """Milliseconds of a clock jump: within a fetch, around Kafka's 500 ms, its 10 and 30 second lags, a day."""
 
@@ -91,23 +92,29 @@ class Chooser:
         """The next try; None where nothing at all can be tried."""
         number = source.number()
         high, low = number >> _LOW, number & ((1 << _LOW) - 1)
-        faulty = bool(self.modifiers or self.events)
         node, standing = machine.node, machine.standing
-        if high >= _SOUGHT and (sought := self._sought(machine, low)) is not None:
-            return sought
-        if high < (_ENABLED if faulty else _WITHOUT_FAULTS):
-            first, then = self._enabled, self._refused
-        elif high < _REFUSED or not faulty:
-            first, then = self._refused, self._enabled
-        else:
-            chosen = self._fault(node, standing, high, low)
+        for chosen in self._preferred(machine, high, low):
             if chosen is not None:
                 return chosen
-            first, then = self._enabled, self._refused
-        chosen = first(node, standing, low)
-        if chosen is None:
-            chosen = then(node, standing, low)
-        return self._event(standing, low) if chosen is None else chosen
+        return self._enabled(node, standing, low) or self._refused(node, standing, low) or self._event(standing, low)
+
+    def _preferred(self, machine: Machine, high: int, low: int) -> Iterator[Try | None]:
+        """What the number asks for, the most wanted first; None where that cannot be."""
+        node, standing = machine.node, machine.standing
+        if high >= _SOUGHT.start and high % 8 == 7:
+            # What is late has to come before it is too late to matter, and what stands in the way has to go.
+            yield self._ending(standing, low)
+        if high in _SOUGHT:
+            yield self._sought(machine, low)
+        if not self.modifiers and not self.events:
+            if high in _WITHOUT_FAULTS:
+                yield self._refused(node, standing, low)
+        elif high in _REFUSED:
+            yield self._refused(node, standing, low)
+        elif high in _MODIFIED:
+            yield self._modified(node, standing, high, low)
+        elif high in _EVENTS:
+            yield self._event(standing, low)
 
     def stuck(self, node: Node) -> bool:
         """Whether no step but a crash leads anywhere from here: a bounded model has come to its end."""
@@ -178,12 +185,6 @@ class Chooser:
             found = self._forbidden[node.state] = ((calls, list(accumulate(each))), rare)
         return found
 
-    def _fault(self, node: Node, standing: Standing, high: int, low: int) -> Try | None:
-        """A step with a fault, or a fault alone."""
-        if high & 1 or not self.modifiers:
-            return self._event(standing, low) or self._modified(node, standing, high, low)
-        return self._modified(node, standing, high, low) or self._event(standing, low)
-
     def _modified(self, node: Node, standing: Standing, high: int, low: int) -> Try | None:
         """A step with a fault in it: most often one that is enabled, and the fault that its action met least."""
         asked = self._refused(node, standing, low) if high & 14 == 14 else None
@@ -203,38 +204,48 @@ class Chooser:
         return next((each for each in fitting if expectation(self.space, node, each, standing) is not None), None)
 
     def _event(self, standing: Standing, low: int) -> Try | None:
-        found: list[Fault] = []
-        for kind in self.events:
-            if kind is Kind.DELIVER_LATE:
-                found += [Fault(kind)] * min(6 * standing.late, 12)
-            elif kind is Kind.CLOCK_JUMP:
-                found.append(Fault(kind, millis=_JUMPS[low % len(_JUMPS)]))
-            elif kind in OF_A_REPLICA:
-                found += [Fault(kind, replica, self._seed(kind, low)) for replica in self._fitting(kind, standing)]
-        return Try(None, found[low % len(found)]) if found else None
+        """A fault alone: each kind that fits is as likely as any other."""
+        fitting = [kind for kind in self.events if self._fits(kind, standing)]
+        if not fitting:
+            return None
+        kind, rest = fitting[low % len(fitting)], low // len(fitting)
+        if kind is Kind.CLOCK_JUMP:
+            return Try(None, Fault(kind, millis=_JUMPS[rest % len(_JUMPS)]))
+        if kind not in OF_A_REPLICA:
+            return Try(None, Fault(kind))
+        standing_of = {Kind.HEAL: standing.isolated, Kind.MARK_ONLINE: standing.offline}
+        replicas = sorted(standing_of.get(kind, self.replicas))
+        return Try(None, Fault(kind, replicas[rest % len(replicas)], seed=rest if kind is Kind.CRASH else 0))
 
-    def _fitting(self, kind: Kind, standing: Standing) -> list[int]:
-        """The replicas to which an event of this kind can happen. Faults end sooner than they begin."""
+    def _fits(self, kind: Kind, standing: Standing) -> bool:
         match kind:
+            case Kind.DELIVER_LATE:
+                return standing.late > 0
             case Kind.HEAL:
-                return sorted(standing.isolated) * 2
+                return bool(standing.isolated)
             case Kind.MARK_ONLINE:
-                return sorted(standing.offline) * 2
+                return bool(standing.offline)
             case Kind.ISOLATE:
                 # With one replica cut off the others go on; with more, hardly anything is left to try.
-                return [] if standing.isolated else list(self.replicas)
+                return not standing.isolated
             case Kind.MARK_OFFLINE:
-                return [] if standing.offline else list(self.replicas)
+                return not standing.offline
             case _:
-                return list(self.replicas)
+                return True
 
-    @staticmethod
-    def _seed(kind: Kind, low: int) -> int:
-        return low >> 4 if kind is Kind.CRASH else 0
+    def _ending(self, standing: Standing, low: int) -> Try | None:
+        """The end of a fault that stands."""
+        ends = (
+            *((Kind.DELIVER_LATE, None) for _ in range(min(standing.late, 1))),
+            *((Kind.HEAL, replica) for replica in sorted(standing.isolated)),
+            *((Kind.MARK_ONLINE, replica) for replica in sorted(standing.offline)),
+        )
+        fitting = [Fault(kind, replica) for kind, replica in ends if kind in self.events]
+        return Try(None, fitting[low % len(fitting)]) if fitting else None
 
 
 def _action_weights(coverage: Coverage) -> dict[str, int]:
-    """From 1 to 8: actions that were seldom enabled so far are tried the more eagerly."""
+    """From 1 to 16: actions that were seldom enabled so far are tried the more eagerly."""
     counts = {name: count.enabled for name, count in coverage.actions.items()}
     mean = sum(counts.values()) / max(1, len(counts))
-    return {name: max(1, min(8, round(2 * (1 + mean) / (1 + count)))) for name, count in counts.items()}
+    return {name: max(1, min(16, round(2 * (1 + mean) / (1 + count)))) for name, count in counts.items()}

@@ -86,6 +86,8 @@ class Machine:
         found = self._advance(asked, outcome, run)
         if found is not None:
             return found
+        if self.coverage is not None and len(run) != (asked.call is not None):
+            self.coverage.happened_beside(call for call, _ in run if call != asked.call)
         if expected is not None and asked.call is not None:
             found = self._outcome(asked, asked.call, before, expected, outcome, [call for call, _ in run])
         else:

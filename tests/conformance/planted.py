@@ -24,7 +24,7 @@ def held(adapter: ModelAdapter, plan: Plan | None = None, **constants: int) -> C
 
 
 class Lying(ModelAdapter):
-    """Shows a follower's log end offset one too low, once it has two records."""
+    """Shows replica 1's log end offset one too low, once it has two records."""
 
     def observe(self) -> Mapping[str, Value]:
         seen = dict(super().observe())

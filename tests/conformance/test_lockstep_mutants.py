@@ -46,17 +46,19 @@ def alone() -> dict[Pair, int]:
 @pytest.mark.parametrize("guard", GUARDS)
 def test_a_dropped_guard_is_caught_where_a_system_could_show_it(guard: str) -> None:
     action, _, name = guard.partition(".")
-    shows = alone().get((action, name), 0) > 0
-    found = held(ModelAdapter("fencing", "kip-320", [guard]), Plan(examples=1_500, seed=11, draw="random"))
-    if shows:
-        assert found.verdict is Verdict.VIOLATED, f"alone in {alone()[action, name]} cases"
-        assert found.failure is not None and found.failure.disagreement is not None
-        assert found.failure.disagreement.sort in (Sort.REFUSED, Sort.ERROR)
-        refusal = found.failure.disagreement.refusal
-        assert refusal is not None and f"{refusal.action}.{refusal.guard}" == guard
-        assert len(found.failure.tries) <= 12
-    elif (action, name) not in alone():
-        assert found.verdict is Verdict.HOLDS, "nobody can ask for it"
+    shows = alone().get((action, name), 0)
+    examples = 1_500 if shows else 60
+    found = held(ModelAdapter("fencing", "kip-320", [guard]), Plan(examples=examples, seed=11, draw="random"))
+    if not shows:
+        # Nobody can ask, or another guard refuses the same.
+        assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
+        return
+    assert found.verdict is Verdict.VIOLATED, f"it alone refuses {shows} steps"
+    assert found.failure is not None and found.failure.disagreement is not None
+    assert found.failure.disagreement.sort in (Sort.REFUSED, Sort.ERROR)
+    refusal = found.failure.disagreement.refusal
+    assert refusal is not None and f"{refusal.action}.{refusal.guard}" == guard
+    assert len(found.failure.tries) <= 12
 
 
 def test_most_guards_can_be_shown() -> None:
