@@ -11,7 +11,11 @@ from ...model.explore import Exploration, Query, Verdict, explore
 from ...model.explore.liveness import Liveness, check_liveness
 from ...model.explore.result import OnProgress
 from ...model.fencing_liveness import fencing
+from ...model.prove.attached import attach
 from ...model.prove.crosscheck import crosscheck, exhaustive, sampled
+from ...model.prove.proof import Proof
+from ...model.prove.proofs import PROOFS
+from ...model.prove.run import ProofRun, judge, prove
 from ...model.snapshots import snapshots
 from ...model.truncation import truncation
 from ...traces.record import record
@@ -53,6 +57,9 @@ _NEEDED = (
 )
 """Guards of kip-320 without which a committed record is lost at three replicas: each is a must-fail twin."""
 
+_UNPROVED = {"fencing": ("kip-279",)}
+"""Variants for which the proof must not go through."""
+
 _ALSO_SAFE = {("fencing", "kip-320-restarts")}
 """Variants that hold, beside each protocol's default."""
 
@@ -69,6 +76,7 @@ def builtin_tasks() -> list[Task]:
         *_interpreters(fencing),
         *_liveness(fencing),
         *_replay(fencing),
+        *_proofs(),
         *_exploration(truncation, _CONSUMER),
         *_exploration(snapshots, _QUORUM, twins_at=_TWINS_AT),
     ]
@@ -217,3 +225,34 @@ def _replayed(protocol: Protocol, source: str, against: str, invariants: tuple[s
     if answer.event is not None:
         detail = f"event {answer.event.step}, {answer.event.call}: {answer.cause}"
     return Outcome(answer.verdict, detail, answer.events, "events")
+
+
+def _proofs() -> list[Task]:
+    """Each proof with no bound, and that it does not go through for a variant that is not safe."""
+    tasks = []
+    for name, proof in PROOFS.items():
+        group = f"{name}: proofs with no bound"
+        tasks.append(Task(proof.variant, group, partial(_proved, proof)))
+        tasks += [
+            Task(variant, group, partial(_not_proved, proof, variant), Verdict.VIOLATED)
+            for variant in _UNPROVED.get(name, ())
+        ]
+    return tasks
+
+
+def _proved(proof: Proof, _told: OnProgress) -> Outcome:
+    return _of_run(prove(attach(proof, proof.protocol.traced(proof.variant))))
+
+
+def _not_proved(proof: Proof, variant: str, _told: OnProgress) -> Outcome:
+    return _of_run(judge(proof, proof.protocol.traced(variant)))
+
+
+def _of_run(run: ProofRun) -> Outcome:
+    detail = f"{len(run.results)} obligations proved for any number of replicas, offsets and leader epochs"
+    if run.failed:
+        last = run.failed[-1].obligation
+        detail = f"{last.conjunct} is not inductive under {last.action}"
+    elif run.verdict is not Verdict.HOLDS:
+        detail = "no finite model meets the hypotheses of some action"
+    return Outcome(run.verdict, detail, len(run.results), "obligations")

@@ -19,6 +19,7 @@ from ..mutants.arguments import arguments_for
 from ..mutants.explorer import RUNGS, Explorer
 from ..mutants.matrix import Matrix, Row
 from ..mutants.model_rows import model_rows, unknown_names
+from ..mutants.proofs import Proofs
 from ..mutants.table import print_matrix
 from .explore import protocol_named
 from .options import Positive
@@ -99,7 +100,7 @@ def _judged(jobs: Sequence[tuple[_Job, list[Mutant]]]) -> Matrix:
 
         for job, which in jobs:
             # A loop and not a comprehension, so that the progress counts the rows that there are.
-            for row in model_rows(job.explorer, which, job.arguments, on_mutant=on_mutant):
+            for row in model_rows(job.explorer, which, job.arguments, Proofs(), on_mutant):
                 rows.append(row)  # noqa: PERF402
             complaints += unknown_names(job.explorer.traced, job.arguments)
     return Matrix.of(rows, complaints)
