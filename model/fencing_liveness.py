@@ -54,7 +54,7 @@ _KIP = (
 fencing.assume_fair("kip", _KIP, "what the KIP's own model assumes")
 fencing.assume_fair(
     "fair-fetches",
-    (*_KIP, Fair("follower_fetch"), Fair("follower_truncate")),
+    (*_KIP, Fair("follower_fetch"), Fair("follower_truncate"), Fair("follower_acknowledge")),
     "the same, and a follower that can fetch, or must truncate to be able to, does so in the end",
 )
 

@@ -64,10 +64,11 @@ def explore(
         The protocol: fencing (replicas), truncation (consumers) or snapshots (the quorum log, KIP-630).
     variant
         A named version of it; the safe one by default. fencing: truncate-to-hw, kip-101, kip-279,
-        kip-320-first-try, kip-320; with crashes kip-320-restarts, kip-320-resumes, kip-320-forgets. truncation:
-        no-epoch, epoch-ignored, reset-earliest, reset-latest, kip-320, kip-320-mended. snapshots: kip-630,
-        lbo-past-snapshot, lbo-misread, snapshot-past-hw, delete-at-lbo, vote-half-fetched, acknowledge-half-fetched,
-        fetch-at-lbo, boot-by-hw, mixed-chunks, stale-responses, kip-630-safe.
+        kip-320-first-try, kip-320; with crashes kip-320-restarts, kip-320-resumes, kip-320-forgets; and with leaders
+        that go by what fetches told them kip-320-brokers, kip-320-stale-acks. truncation: no-epoch, epoch-ignored,
+        reset-earliest, reset-latest, kip-320, kip-320-mended. snapshots: kip-630, lbo-past-snapshot, lbo-misread,
+        snapshot-past-hw, delete-at-lbo, vote-half-fetched, acknowledge-half-fetched, fetch-at-lbo, boot-by-hw,
+        mixed-chunks, stale-responses, kip-630-safe.
     engine
         batch (NumPy, whole frontiers) or reference (plain Python, one state at a time).
     invariant

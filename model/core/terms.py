@@ -117,8 +117,12 @@ FALSE = const(False)
 
 
 def lift(value: Operand) -> Term:
-    """A term as it is; a Python literal as a constant."""
-    return value if isinstance(value, Term) else const(value)
+    """A term as it is; a Python literal as a constant. Raises ProtocolError for anything else."""
+    if isinstance(value, Term):
+        return value
+    if not isinstance(value, int):
+        raise ProtocolError(f"{value!r} is neither a term nor a literal")
+    return const(value)
 
 
 def _operand(value: object, sort: Sort) -> Term:

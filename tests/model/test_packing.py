@@ -114,7 +114,7 @@ def test_an_index_without_cells_takes_none() -> None:
 
 def test_a_set_of_many_replicas_fits_its_column() -> None:
     """Sixteen replicas are sixteen bits: one more than a signed 16-bit column has for its values."""
-    wide = Layout(fencing.variables, {"replicas": 16, "log_size": 1, "max_records": 1, "max_leader_epoch": 0})
+    wide = Layout(fencing.traced().variables, {"replicas": 16, "log_size": 1, "max_records": 1, "max_leader_epoch": 0})
     packing = Packing(wide)
     isr = wide.by_name["quorum_isr"]
     assert packing.unpack(packing.key(wide.initial)[:, None])[isr, 0] == (1 << 16) - 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fencepost.model.core.algebra import Update, View
+from fencepost.model.core.algebra import EVERY, Update, View
 from fencepost.model.core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, Index, integers
 from fencepost.model.core.errors import BadInput, ProtocolError
 from fencepost.model.core.ground import ground
@@ -121,6 +121,11 @@ def python_if(k: Any, s: View) -> Any:
     yield s.update(count=0)
 
 
+def every_slot_read(k: Any, s: View) -> Any:
+    yield "free", s.item[EVERY] == 0
+    yield s.update(count=0)
+
+
 def quantifier_over_a_number(k: Any, s: View) -> Any:
     yield "some", k.exists(SLOT, lambda slot: s.item[slot])
     yield s.update(count=0)
@@ -146,6 +151,7 @@ def quantifier_over_a_number(k: Any, s: View) -> Any:
         (replica_written_to_a_number, {"replica": REPLICA}, "writes the replica replica to count, a int"),
         (number_written_to_a_set, {}, "writes the int count to group, a set of replicas"),
         (python_if, {}, r"the condition count < 1 was used as a Python truth value; write k\.all"),
+        (every_slot_read, {}, "EVERY is neither a term nor a literal"),
         (quantifier_over_a_number, {}, r"the body item\[slot0\] of exists over slot is not a condition"),
     ],
     ids=lambda value: getattr(value, "__name__", None),

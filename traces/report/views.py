@@ -38,6 +38,7 @@ FENCING: Final = LogView(
         "next_record_id": "next record id",
         "request_leader": "leader",
         "request_isr": "ISR",
+        "remote_leo": "remote LEO",
     },
     routes={
         "controller_elect_leader": Route(CONTROLLER),
@@ -51,6 +52,7 @@ FENCING: Final = LogView(
         "leader_expand_isr": Route("leader", CONTROLLER),
         "follower_truncate": Route("leader", "follower"),
         "restart": Route("replica"),
+        "follower_acknowledge": Route("follower", "leader"),
         "resume_leadership": Route(CONTROLLER, "leader"),
     },
 )
