@@ -342,7 +342,7 @@ class TruncationAdapter:
             Answered.OFFSET_OUT_OF_RANGE: "answer_out_of_range",
             Answered.DIVERGENCE_FOUND: "find_divergence",
         }
-        if after.outcome is not before.outcome:
+        if after.outcome != before.outcome:
             return Outcome(((happened[after.outcome], params),))
         moved = before.position != after.position
         return Outcome((("consumer_fetch", params),) if moved else (), error_name(answer))
@@ -361,7 +361,7 @@ class TruncationAdapter:
     def _seek(self, action: str, params: Mapping[str, int], _fault: Kind | None) -> Outcome:
         reading = self._reading
         here = reading.position is not None and reading.position.offset == params["offset"]
-        if here and reading.outcome is not Answered.DIVERGENCE_FOUND:
+        if here and reading.outcome != Answered.DIVERGENCE_FOUND:
             return Outcome()
         self._consumer.seek(PARTITION, params["offset"])
         return Outcome(((action, params),))
@@ -395,7 +395,7 @@ class TruncationAdapter:
         """What a consumer does that is assigned the partition: it asks for the committed offset."""
         reading = self._reading
         assert reading.position is not None and self._committed is not None
-        if reading.outcome is Answered.FETCHING and reading.position.offset == self._committed[0]:
+        if reading.outcome == Answered.FETCHING and reading.position.offset == self._committed[0]:
             return Outcome()  # it would come back to where it is
         self._consumer.seek_to_committed(PARTITION)
         self._consumer.advance(PARTITION)
