@@ -92,7 +92,7 @@ def summary(run: Run, found: Conformance, states: int | None) -> list[str]:
     # A run that ended in a disagreement did not get to see everything; that is no news then.
     never = coverage.never_met(found.space) if found.failure is None else ()
     if never:
-        lines.append(f"guards that never refused first: {', '.join(never)}")
+        lines.append(f"guards that never refused anything: {', '.join(never)}")
     unseen = coverage.unseen(found.space)
     if unseen:
         lines.append(f"cells never observed, so never compared: {', '.join(unseen)}")

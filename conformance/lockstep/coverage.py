@@ -15,7 +15,7 @@ from ...traces.format import Value
 from ...traces.story import Json
 from .expect import Try
 from .faults import Kind
-from .space import Call, Node, Space
+from .space import Call, Node, Pair, Space
 
 
 @dataclass
@@ -49,6 +49,7 @@ class Coverage:
         self.modified: dict[tuple[str, Kind], int] = {}
         self.steps = 0
         self.frozen = False
+        self._refused: set[Pair] = set()
         self._new_visits: Counter[State] = Counter()
         self._new_met: Counter[tuple[str, str]] = Counter()
         self._new_modified: Counter[tuple[str, Kind]] = Counter()
@@ -74,6 +75,7 @@ class Coverage:
             # The guard that the model names, and a trace's reader is told: the first.
             guards, _ = space.refused(node, asked.call)
             self._new_met[asked.call[0], guards[0]] += 1
+            self._refused.update((asked.call[0], guard) for guard in guards)
 
     def happened_beside(self, calls: Iterable[Call]) -> None:
         """Count steps that were not asked for."""
@@ -102,9 +104,9 @@ class Coverage:
         self._new_met.clear()
 
     def never_met(self, space: Space) -> tuple[str, ...]:
-        """The guards, as ``action.guard``, that a system can be asked about and that never were the first to refuse."""
+        """The guards, as ``action.guard``, that a system can be asked about and that never refused what it was asked."""
         order = dict.fromkeys(pair for each in space.pairs for pair in each if pair in space.askable)
-        return tuple(f"{action}.{guard}" for action, guard in order if (action, guard) not in self.met)
+        return tuple(f"{action}.{guard}" for action, guard in order if (action, guard) not in self._refused)
 
     def unseen(self, space: Space) -> tuple[str, ...]:
         """The cells that were never observed."""

@@ -127,7 +127,7 @@ TRUNCATION: Final = Binding(
             _asks({"epoch_known": unasked("UNKNOWN_LEADER_EPOCH")}), _TO_LEADER, poll=_POLL
         ),
         "reset_to_divergence": ActionBinding(
-            {"divergence_found": unasked("LOG_TRUNCATION"), "offset_reported": environment("there is always one")}
+            {"divergence_found": unasked("LOG_TRUNCATION"), "offset_reported": unasked("LOG_TRUNCATION")}
         ),
         "seek": ActionBinding({"has_metadata": environment("the consumer is not yet started"), "elsewhere": NOTHING}),
         "reset_to_latest": ActionBinding(
