@@ -23,7 +23,7 @@ from ..lockstep.bindings import BINDINGS
 from ..lockstep.faults import Kind, kinds_named
 from ..lockstep.play import Played, repeat
 from ..lockstep.registry import DEFAULT, make_adapter
-from ..lockstep.runner import Conformance, OnProgress, Plan
+from ..lockstep.runner import Conformance, Plan
 from ..lockstep.runner import conform as drive
 from ..lockstep.space import Space
 from ..lockstep.tape import Tape, bound_tries, read_tape, tape_of
@@ -117,7 +117,7 @@ def conform(
     wanted = frozenset(Kind) if not fault else kinds_named(list(fault), "--fault")
     values = {name.replace("-", "_"): value for name, value in constants.items()}
     if replay is not None:
-        return _replay(replay, impl, protocol, variant, values, trace_out, html, json)
+        return _replay(replay, impl, protocol, variant, values, invariant, trace_out, html, json)
     target = _target(impl or DEFAULT, protocol, variant, values)
     plan = Plan(
         examples,
@@ -135,12 +135,13 @@ def conform(
             def told(done: int, _of: int, what: str) -> None:
                 bar.update(task, completed=done, detail=what)
 
-            found = _driven(target, plan, told)
+            found = drive(target.adapter, target.system, target.binding, plan, told)
         command = None
         if found.failure is not None:
             write_trace(trace, tape_of(target.system, found.failure, target.impl, {"found with seed": seed}))
             written(trace)
-            command = f"fencepost conform --impl {shlex.quote(target.impl)} --replay {shlex.quote(str(trace))}"
+            words = ["fencepost", "conform", "--impl", target.impl, "--replay", str(trace)]
+            command = shlex.join([*words, *(word for name in invariant for word in ("--invariant", name))])
             _page(html, target, found.failure)
         elif html is not None:
             note(f"{html} is not written: there is no disagreement")
@@ -174,10 +175,6 @@ def _chosen(system: System, invariants: tuple[str, ...]) -> frozenset[str] | Non
             known = ", ".join(system.invariants)
             raise BadInput(f"{system.name} has no invariant {name!r}", "--invariant", f"choose of {known}")
     return frozenset(invariants) or None
-
-
-def _driven(target: _Target, plan: Plan, told: OnProgress) -> Conformance:
-    return drive(target.adapter, target.system, target.binding, plan, told)
 
 
 def _page(html: Path | None, target: _Target, failure: Played) -> None:
@@ -222,6 +219,7 @@ def _replay(
     protocol: str | None,
     variant: str | None,
     constants: Mapping[str, int],
+    invariant: tuple[str, ...],
     trace: Path | None,
     html: Path | None,
     json: bool,
@@ -232,7 +230,7 @@ def _replay(
         impl or tape.adapter, protocol or tape.protocol, variant or tape.variant, {**tape.constants, **constants}
     )
     with closing(target.adapter):
-        space = Space(target.system, target.binding)
+        space = Space(target.system, target.binding, _chosen(target.system, invariant))
         tries = bound_tries(space, tape, str(file))
         played = repeat(space, target.adapter, tape.seed, tries)
         found = played.disagreement

@@ -104,7 +104,7 @@ class Coverage:
         self._new_met.clear()
 
     def never_met(self, space: Space) -> tuple[str, ...]:
-        """The guards, as ``action.guard``, that a system can be asked about and that never refused what it was asked."""
+        """The guards, as ``action.guard``, that a system can be asked about and that never refused anything."""
         order = dict.fromkeys(pair for each in space.pairs for pair in each if pair in space.askable)
         return tuple(f"{action}.{guard}" for action, guard in order if (action, guard) not in self._refused)
 

@@ -111,6 +111,17 @@ def test_the_first_differing_observable_is_told_and_one_seed_gives_one_answer(
     assert len(first.json["tries"]) <= 5
 
 
+def test_a_broken_promise_is_replayed_with_the_promises_that_were_asked_for(fencepost: Fencepost, broken: Path) -> None:
+    unsafe = ("--impl", "model", "--variant", "truncate-to-hw", "--invariant", "strong_isr", "--draw", "random")
+    said = fencepost("conform", *unsafe, "--examples", 4_000, *SMALL, "--json")
+    assert said.code == 1 and said.json["disagreement"]["kind"] == "promise"
+    command = said.json["replay"].split()
+    assert command[-2:] == ["--invariant", "strong_isr"]
+    again = fencepost(*command[1:], "--json")
+    assert again.code == 1 and again.json["disagreement"] == said.json["disagreement"]
+    assert fencepost(*command[1:-2], "--invariant", "type_ok").code == 0
+
+
 def test_nothing_to_compare_is_no_verdict(fencepost: Fencepost, broken: Path) -> None:
     said = fencepost("conform", "--impl", "broken.py:Blind", "--examples", 5, *SMALL, "--json")
     assert said.code == 3 and said.json["verdict"] == "unknown" and "showed no cell" in said.json["reason"]
