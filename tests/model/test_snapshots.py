@@ -141,12 +141,16 @@ def test_what_each_variant_breaks_and_how_soon(variant: str) -> None:
         assert (answer.violated, len(answer.path)) == (name, length)
 
 
-def test_a_stale_response_loses_committed_records() -> None:
-    """Hole 5 by way of a snapshot id: three voters, two epochs, one late response; orbits under renaming."""
-    answer = answer_to(at("3/0/2/1/1/0/1/1", "stale-responses"), "no_committed_record_lost", symmetry=True)
+@pytest.mark.parametrize(
+    ("promise", "length", "culprit"),
+    [("no_committed_record_lost", 19, "late_snapshot"), ("offsets_in_order", 15, "late_divergence")],
+)
+def test_what_stale_responses_do_to_three_voters(promise: str, length: int, culprit: str) -> None:
+    """Hole 5 by way of a snapshot id and of a divergence: two epochs, one late response; orbits under renaming."""
+    answer = answer_to(at("3/0/2/1/1/0/1/1", "stale-responses"), promise, symmetry=True)
     assert answer.path is not None
-    assert (answer.violated, len(answer.path)) == ("no_committed_record_lost", 19)
-    assert "late_snapshot" in [step.instance.action for step in answer.path]
+    assert (answer.violated, len(answer.path)) == (promise, length)
+    assert culprit in [step.instance.action for step in answer.path]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
