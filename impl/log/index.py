@@ -54,11 +54,18 @@ class OffsetIndex:
         self._offsets.append(last_offset - self._base)
         self._positions.append(position)
 
-    def lookup(self, offset: int) -> int:
-        """A byte at which a batch begins, at or before the one that holds ``offset``: the largest known."""
+    def floor(self, offset: int) -> tuple[int, int]:
+        """The last entry at or before ``offset``: its batch's last offset, and the byte that the batch begins at.
+
+        ``(-1, 0)`` if there is none.
+        """
         # An entry has its batch's last offset, so the batch of the entry for exactly this offset holds it.
         slot = bisect_right(self._offsets, offset - self._base)
-        return self._positions[slot - 1] if slot else 0
+        return (self._offsets[slot - 1] + self._base, self._positions[slot - 1]) if slot else (-1, 0)
+
+    def byte_of(self, position: int) -> int:
+        """The byte in this file of the entry for the batch at byte ``position``."""
+        return bisect_left(self._positions, position) * ENTRY_BYTES
 
     def last_position(self) -> int:
         """The byte of the last entry's batch, 0 if there is none."""

@@ -260,10 +260,15 @@ class Log:
 
     def _roll(self, base_offset: int) -> None:
         self._segments[-1].seal()
-        segment = Segment(self._files, self.folder, base_offset, self.config.index_interval_bytes, create=True)
+        segment = self._new_segment(base_offset)
         self._files.fsync_dir(self.folder)
         self._segments.append(segment)
         self._recovery_point = base_offset
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        config = self.config
+        interval, contiguous = config.index_interval_bytes, config.contiguous
+        return Segment(self._files, self.folder, base_offset, interval, create=True, contiguous=contiguous)
 
     def flush(self) -> int:
         """Sync everything; gives the recovery point, which is the log's end now."""
@@ -286,9 +291,10 @@ class Log:
             raise OffsetOutOfRange(self.folder, offset, self._log_start, self.end)
         limit = self.end if up_to is None else min(up_to, self.end)
         batches: list[Batch] = []
+        epoch_for = self._epochs.epoch_for
         with self._storage:
             for segment in self._segments[self._slot(offset) :]:
-                if offset >= limit or not segment.read(offset, max_bytes, limit, batches):
+                if offset >= limit or not segment.read(offset, max_bytes, limit, batches, epoch_for):
                     break
         return batches
 
@@ -368,7 +374,7 @@ class Log:
         self._log_start = offset
         self._store.store_log_start(offset)
         if offset != first.base_offset:
-            self._segments = [Segment(self._files, self.folder, offset, self.config.index_interval_bytes, create=True)]
+            self._segments = [self._new_segment(offset)]
             self._drop([first])  # syncs the new one's name too
         self._recovery_point = offset
 

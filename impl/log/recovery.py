@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..files.interface import Files
-from .batch import Batch
+from .batch import NO_EPOCH, Batch
 from .checkpoints import EPOCH_CHECKPOINT, TEMPORARY, read_epochs, write_epochs
 from .config import LogConfig
 from .epochs import LeaderEpochCache
@@ -63,6 +63,7 @@ class _Recovery:
         entries = read_epochs(files, path) if self.have_epochs else []
         # Written once, at the end: until then the file stays as it was found.
         self.epochs = LeaderEpochCache(entries)
+        self.latest_stored = self.epochs.latest_epoch
         self.result = Recovered(
             [], LeaderEpochCache(entries, lambda found: write_epochs(files, path, found)), log_start
         )
@@ -127,7 +128,14 @@ class _Recovery:
             self._remove(segment.base_offset)
         self.reopened.clear()
         result.segments = [
-            Segment(self.files, self.folder, result.log_start, self.config.index_interval_bytes, create=True)
+            Segment(
+                self.files,
+                self.folder,
+                result.log_start,
+                self.config.index_interval_bytes,
+                create=True,
+                contiguous=self.config.contiguous,
+            )
         ]
         self.epochs.clear()
         self.files.fsync_dir(self.folder)
@@ -135,14 +143,19 @@ class _Recovery:
     # -- segments ---------------------------------------------------------------------------------------------------
 
     def _open(self, base: int) -> Segment:
-        segment = Segment(self.files, self.folder, base, self.config.index_interval_bytes, create=False)
+        interval, contiguous = self.config.index_interval_bytes, self.config.contiguous
+        segment = Segment(self.files, self.folder, base, interval, create=False, contiguous=contiguous)
         self.result.segments.append(segment)
         return segment
 
     def _open_synced(self, base: int, next_base: int) -> None:
-        """A segment below the recovery point: its index is believed if it can be true."""
+        """A segment below the recovery point: its index is believed if it can be true.
+
+        Where the end is not what it should be, all of the segment is looked at: that tells the index from the log, and
+        which batch is wrong.
+        """
         segment = self._open(base)
-        if not segment.load():
+        if not self._load(segment, next_base):
             try:
                 for position, batch in segment.rebuilt():
                     self._check_offset(segment, batch, position)
@@ -156,6 +169,12 @@ class _Recovery:
         if segment.next_offset != next_base and (self.config.contiguous or segment.next_offset > next_base):
             what = f"the segment ends at offset {segment.next_offset}, the next begins at {next_base}"
             raise segment.corrupt(what, segment.size)
+
+    def _load(self, segment: Segment, next_base: int) -> bool:
+        try:
+            return segment.load() and (segment.next_offset == next_base or not self.config.contiguous)
+        except CorruptLog:
+            return False
 
     def _open_unsynced(self, base: int) -> bool:
         """A segment that may hold batches that were not synced; ``False`` if the log ends in or before it."""
@@ -196,20 +215,23 @@ class _Recovery:
     def _check_epoch(self, segment: Segment, batch: Batch, position: int, before: int) -> int:
         """The latest epoch so far. Raises ``CorruptBatch`` for an epoch that can not stand at this offset.
 
-        A cache that is behind the batches (a checkpoint that is lost, or of another time) is brought up to them.
+        A checkpoint that is there was synced before the first batch of each epoch; one that is lost is made anew.
         """
         if batch.next_offset <= self.result.log_start:
             return before  # deleted: the cache has forgotten it, and so may have who leads
         epoch = batch.leader_epoch
         if batch.magic < 2:
             self.epochs.clear()  # as appending it did
-        if epoch < 0:
+        if epoch == NO_EPOCH:
             return before
         known = self.epochs.epoch_for(batch.base_offset)
         if epoch < max(before, known) or (known != epoch <= self.epochs.latest_epoch and known >= 0):
             what = f"leader epoch {epoch} at offset {batch.base_offset}, where it was {max(before, known)}"
             raise CorruptBatch(what, position, segment.path)
         if epoch > self.epochs.latest_epoch:
+            if self.have_epochs and epoch > self.latest_stored:
+                what = f"leader epoch {epoch} at offset {batch.base_offset}, which the epoch checkpoint does not have"
+                raise CorruptBatch(what, position, segment.path)
             self.epochs.assign(epoch, batch.base_offset)
         return epoch
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..files.interface import File, Files
-from .batch import HEADER_BYTES, LENGTH_END, PREFIX, Batch, read_batch
+from .batch import HEADER_BYTES, LENGTH_END, NO_EPOCH, PREFIX, Batch, read_batch
 from .errors import CorruptBatch, CorruptLog
 from .index import OffsetIndex
 
@@ -63,7 +63,17 @@ class Window:
 class Segment:
     """An open segment. ``next_offset`` is one more than its last offset, or its base while it is empty."""
 
-    def __init__(self, files: Files, folder: str, base_offset: int, index_interval: int, *, create: bool) -> None:
+    def __init__(
+        self,
+        files: Files,
+        folder: str,
+        base_offset: int,
+        index_interval: int,
+        *,
+        create: bool,
+        contiguous: bool = True,
+    ) -> None:
+        """``contiguous`` says that every offset has its record."""
         stem = f"{folder}/{segment_name(base_offset)}"
         self._file = files.open(stem + LOG_SUFFIX, create=create)
         self.index = OffsetIndex(files.open(stem + INDEX_SUFFIX, create=True), base_offset)
@@ -71,6 +81,7 @@ class Segment:
         self.next_offset = base_offset
         self.path = stem + LOG_SUFFIX
         self._interval = index_interval
+        self._contiguous = contiguous
         self._since_entry = 0
         self._recent: dict[int, int] = {}
 
@@ -122,30 +133,81 @@ class Segment:
             yield Place(position, LENGTH_END + length, offset, offset + delta, magic, epoch if magic == 2 else -1)
             position += LENGTH_END + length
 
-    def read(self, offset: int, max_bytes: int, up_to: int, batches: list[Batch]) -> bool:
+    def read(
+        self, offset: int, max_bytes: int, up_to: int, batches: list[Batch], epoch_for: Callable[[int], int]
+    ) -> bool:
         """Add to ``batches`` those from the one that holds ``offset`` (or comes next) on, that end below ``up_to``.
 
         All of ``batches`` has at most ``max_bytes``, but always one. Gives whether the segment's end was reached, and
-        the next segment may go on. Raises ``CorruptLog`` for a batch whose CRC is wrong.
+        the next segment may go on. Raises ``CorruptLog`` for a batch whose CRC is wrong, and for an offset or epoch,
+        which no CRC covers, that is not the one after those before or not what ``epoch_for`` says (-1 for unknown).
         """
         left = max_bytes - sum(batch.size for batch in batches)
         window = Window(self._file, min(max(left, 0), self._file.size) + 2 * self._interval + 4096)
-        for place in self.places(self._before(offset), window):
+        for place in self._from(offset, window):
             if place.last_offset < offset:
                 continue
-            if place.last_offset >= up_to or (batches and place.size > left):
+            if place.last_offset >= up_to:
+                if place.base_offset < up_to:
+                    self.batch(place, window)  # its last offset may be damaged, and nobody would ever get past it
                 return False
+            if batches and place.size > left:
+                return False
+            if (known := epoch_for(place.last_offset)) >= 0 and place.leader_epoch not in (known, NO_EPOCH):
+                what = f"leader epoch {place.leader_epoch} at offset {place.base_offset}, where it was {known}"
+                raise self.corrupt(what, place.position)
             batches.append(self.batch(place, window))
             left -= place.size
         return True
 
-    def _before(self, offset: int) -> int:
-        """The byte of a batch at or before ``offset``: where it was appended not long ago, else as the index has it.
+    def _from(self, offset: int, window: Window | None = None) -> Iterator[Place]:
+        """The places from the batch that holds ``offset``, or from one before it, each behind the one before.
 
-        Followers and consumers fetch from the end of what they have, so nearly every read begins with such a batch.
+        Followers and consumers fetch from the end of what they have, so nearly every read begins with a batch that was
+        appended not long ago. Raises ``CorruptLog``.
         """
         position = self._recent.get(offset)
-        return self.index.lookup(offset) if position is None else position
+        following = offset
+        if position is None:
+            last, position = self.index.floor(offset)
+            following = self.base_offset
+            if position:
+                self._check_entry(last, position)
+                following = -1  # by the entry, the first is at its place
+        for place in self.places(position, window):
+            if following >= 0 and not self._follows(place, following):
+                raise self._misplaced(place, following, place.position)
+            following = place.last_offset + 1
+            yield place
+
+    def _follows(self, batch: Place | Batch, offset: int) -> bool:
+        """Whether a batch may come next where ``offset`` does. No CRC covers its base offset."""
+        if batch.magic < 2 or not self._contiguous:
+            return batch.last_offset >= offset
+        return batch.base_offset == offset <= batch.last_offset
+
+    def _misplaced(self, batch: Place | Batch, following: int, byte: int) -> CorruptLog:
+        what = f"a batch of offsets {batch.base_offset} to {batch.last_offset} where {following} follows"
+        return self.corrupt(what, byte)
+
+    def _check_entry(self, last: int, position: int) -> None:
+        """The batch of an entry of the index is where it says. Raises ``CorruptLog`` for the file that is wrong."""
+        try:
+            place = next(self.places(position), None)
+        except CorruptLog:
+            place = None
+        if place is not None and place.last_offset == last:
+            return
+        following = self.base_offset
+        try:
+            for at, batch in self.scan():
+                if not self._follows(batch, following):
+                    raise self._misplaced(batch, following, at)
+                following = batch.next_offset
+        except CorruptBatch as error:
+            raise self.corrupt(error.what, error.byte) from None
+        what = f"no batch that ends with offset {last} begins at byte {position} of the log"
+        raise CorruptLog(what, self.index.path, self.index.byte_of(position), "remove the file: it is made anew")
 
     def batch(self, place: Place, window: Window | None = None) -> Batch:
         """The batch at a place. Raises ``CorruptLog``."""
@@ -157,7 +219,7 @@ class Segment:
 
     def find(self, offset: int) -> Place | None:
         """The batch that holds ``offset`` or comes next; ``None`` past the end."""
-        for place in self.places(self._before(offset)):
+        for place in self._from(offset):
             if place.last_offset >= offset:
                 return place
         return None
@@ -200,6 +262,7 @@ class Segment:
         """Like ``scan``, and makes the index anew from what the caller takes."""
         self.index.clear()
         self._since_entry = 0
+        self.next_offset = self.base_offset
         for position, batch in self.scan():
             yield position, batch
             self._note(batch.last_offset, position, batch.size)

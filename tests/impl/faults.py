@@ -91,9 +91,7 @@ def new_segment_name_not_synced(patch: pytest.MonkeyPatch) -> None:
 
     def roll(self: Log, base_offset: int) -> None:
         self._segments[-1].seal()
-        self._segments.append(
-            Segment(self._files, self.folder, base_offset, self.config.index_interval_bytes, create=True)
-        )
+        self._segments.append(self._new_segment(base_offset))
         self._recovery_point = base_offset
 
     patch.setattr(Log, "_roll", roll)

@@ -150,11 +150,12 @@ class Rack:
         self.start(CONTROLLER)
         for node in NODES:
             self.start(node)
+        self.register()
         for place, partition in enumerate(self.partitions):
             self.controller.create_partition(partition, NODES[place % 3 :] + NODES[: place % 3])
 
     def start(self, address: int) -> None:
-        """Start the controller or a broker, which registers with the controller if that is up."""
+        """Start the controller, or a broker, which is still to register then."""
         net = self.net
         clock = net.clock.at(address)
         self.lives[address] += 1
@@ -171,7 +172,6 @@ class Rack:
             net.attach(broker)
             self.brokers[address] = broker
             self.unregistered.add(address)
-        self.register()
 
     def register(self) -> None:
         """Let brokers that are up register, where there is a controller."""
