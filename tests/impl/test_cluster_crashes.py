@@ -1,0 +1,68 @@
+"""Crashes at random points of a cluster at work, and the defects that they find."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from fencepost.conformance.mutants.patched import patched
+
+from .cluster_crashes import PARTITIONS, CrashFailure, Story, main, play_many
+from .cluster_faults import FAULTS
+from .ledger import Violation
+from .rack import Parts
+
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+STORIES = 200
+"""Stories of ten crash points each that a defect may survive at most: the 2,000 points of the command."""
+
+
+@pytest.mark.parametrize("seed", range(2, 22) if LONG else [2])
+def test_every_promise_survives_every_crash(seed: int) -> None:
+    crashes = play_many(2000 if LONG else 150, seed)
+    assert min(crashes["broker"], crashes["controller"], crashes["rack"]) > 10
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    main(20, 1)
+    assert capsys.readouterr().out.startswith("seed 1: 20 crashes (")
+
+
+def test_same_seed_same_story() -> None:
+    def told(seed: int) -> object:
+        story = Story(seed)
+        story.play()
+        return story.rack.operations, story.rack.net.counts, story.ledger.committed, story.reader.acknowledged
+
+    assert told(5) == told(5)
+    assert told(5) != told(6)
+
+
+def test_a_story_is_more_than_its_crashes() -> None:
+    """Both kinds of acks, commits that are acknowledged, elections: or the checks would check nothing."""
+    story = Story(4)
+    story.play()
+    rows = [value for partition in PARTITIONS for _, value in story.ledger.committed[partition]]
+    assert sum(value.startswith(b"p") for value in rows) > 50 and sum(value.startswith(b"s") for value in rows) > 2
+    assert story.reader.acknowledged.keys() == set(PARTITIONS) and story.reader.lives > 1
+    assert min(story.rack.controller.partition(partition).leader_epoch for partition in PARTITIONS) > 5
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_defect_is_found(name: str) -> None:
+    """And the same story without it is clean."""
+    fault = FAULTS[name]
+    cause: BaseException | None = None
+    with patched(*fault.patches) as copy:
+        parts = Parts.of(copy.__name__)
+        for number in range(STORIES):
+            seed = (fault.story + number) % STORIES
+            try:
+                Story(seed, parts).play()
+            except CrashFailure as failure:
+                cause = failure.__cause__
+                break
+        kinds = Violation, parts.log.LogError, parts.controller.ControllerError
+        assert cause is not None, f"{STORIES} stories did not find it"
+        assert isinstance(cause, kinds), f"an accident of the patch itself: {cause!r}"
+    Story(seed).play()
