@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 from fencepost.impl.net import Faults
@@ -81,7 +82,7 @@ class Story:
         self.rack.register()
         for node in self.rack.brokers:  # the controller hears of those that can be reached again
             if node != self.isolated and node not in self.rack.unregistered:
-                self._operate(lambda controller, node=node: controller.mark_online(node))
+                self._operate(methodcaller("mark_online", node))
         self.rack.net.run(self.rack.net.clock.now() + milliseconds)
         self.reader.poll()
 
@@ -138,7 +139,7 @@ class Story:
         chance.shuffle(back)
         for address in back:
             if address != CONTROLLER and chance.random() < 0.5:
-                self._operate(lambda controller, node=address: controller.mark_offline(node))
+                self._operate(methodcaller("mark_offline", address))
             for _ in range(chance.choice((0, 1, 2, 6))):
                 self.tick()
             self._start(address)

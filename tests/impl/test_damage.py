@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from fencepost.impl.files import SimulatedFiles, read_file
@@ -22,9 +23,9 @@ KEY = ("orders", 0)
 def flip(files: SimulatedFiles, path: str, byte: int, mask: int) -> None:
     """Change bits on the disk, as if they had always been synced so."""
     folder, name = files._parent(path)
-    node = folder.live[name]
-    for content in (node.live, node.durable):  # type: ignore[union-attr]
-        content[byte] ^= mask  # type: ignore[index]
+    node: Any = folder.live[name]
+    for content in (node.live, node.durable):
+        content[byte] ^= mask
 
 
 class Closed:
