@@ -13,6 +13,7 @@ from dataclasses import replace
 from ..files.interface import Files
 from ..log.directory import is_partition
 from ..net.interface import Clock, Transport
+from ..replica.validate import is_alter_isr
 from ..wire.errors import ErrorCode
 from ..wire.messages import (
     BROKER_PRINCIPAL,
@@ -301,7 +302,7 @@ class Controller:
             answer = self._alter_isr(body, envelope.principal)
             if answer is not None:
                 self._send_back(envelope, answer)
-        elif isinstance(body, _ANSWERS):
+        elif isinstance(body, _ANSWERS) and isinstance(body.error, ErrorCode):
             self._answered(envelope.correlation, body.error)
 
     def deadline(self) -> int | None:
@@ -321,6 +322,8 @@ class Controller:
         partition = request.partition
         if principal != BROKER_PRINCIPAL:
             return AlterIsrResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, partition)
+        if not is_alter_isr(request):
+            return AlterIsrResponse(ErrorCode.INVALID_REQUEST, partition)
         state = self._contents.partitions.get(partition)
         if state is None:
             return AlterIsrResponse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partition)

@@ -42,7 +42,7 @@ from .fetch import answer_epoch_end, answer_fetch, answer_list_offsets
 from .partition import Partition, PartitionState, Role
 from .runtime import STORAGE_FAILURES, Runtime
 from .timers import Key
-from .validate import CHECKS, is_response
+from .validate import CHECKS, is_response, names_partition
 
 HIGH_WATERMARKS = ("high-watermarks",)
 RECOVERY_POINTS = ("recovery-points",)
@@ -190,8 +190,7 @@ class Broker:
 
     def _refused(self, envelope: Envelope, body: Any) -> ErrorCode:
         """Why a request is not even looked at: malformed, or not allowed."""
-        key = body.partition
-        if not (type(key) is TopicPartition and type(key.topic) is str and type(key.partition) is int):
+        if not names_partition(body.partition):
             return ErrorCode.INVALID_REQUEST
         check = CHECKS.get(type(body))
         error = ErrorCode.NONE if check is None else check(body, self.config)

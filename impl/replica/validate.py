@@ -14,6 +14,7 @@ from ..wire.messages import (
     EARLIEST,
     NO_EPOCH,
     NO_LEADER,
+    AlterIsrRequest,
     AlterIsrResponse,
     FetchRequest,
     FetchResponse,
@@ -26,6 +27,7 @@ from ..wire.messages import (
     OffsetsForLeaderEpochResponse,
     ProduceRequest,
     Request,
+    TopicPartition,
     UpdateMetadataRequest,
 )
 from .config import BrokerConfig
@@ -44,6 +46,11 @@ def _int64(value: Any, least: int = 0) -> bool:
 
 def _replicas(value: Any, kind: type[tuple[Any, ...]] | type[frozenset[Any]]) -> bool:
     return isinstance(value, kind) and all(_int32(each) for each in value)
+
+
+def names_partition(key: object) -> bool:
+    """Whether it is a topic and a partition, be they there or not."""
+    return type(key) is TopicPartition and type(key.topic) is str and type(key.partition) is int
 
 
 def check_fetch(body: FetchRequest, config: BrokerConfig) -> ErrorCode:
@@ -117,6 +124,17 @@ def check_leader(body: LeaderAndIsrRequest | UpdateMetadataRequest, _config: Bro
         and (not isinstance(body, LeaderAndIsrRequest) or _int32(body.partition_epoch))
     )
     return ErrorCode.NONE if good else ErrorCode.INVALID_REQUEST
+
+
+def is_alter_isr(body: AlterIsrRequest) -> bool:
+    """Whether the controller can look at it; what is in the fields is for it to judge."""
+    return (
+        _int32(body.broker, NO_LEADER)
+        and names_partition(body.partition)
+        and _int32(body.leader_epoch, NO_EPOCH)
+        and _int32(body.partition_epoch, -1)
+        and _replicas(body.new_isr, frozenset)
+    )
 
 
 def is_response(body: object) -> bool:
