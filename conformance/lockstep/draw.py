@@ -26,6 +26,8 @@ BITS: Final = 24
 _LOW: Final = 14
 _SOUGHT: Final = range(384, 740)
 """Of 1024 choices those with which a step is tried that a seldom met guard refuses, where there is one."""
+_TOWARD: Final = range(256, 560)
+"""Those with which a step is taken that leads to where a seldom met guard refuses something, where there is one."""
 _REFUSED: Final = range(560, 740)
 _MODIFIED: Final = range(740, 920)
 _EVENTS: Final = range(920, 1024)
@@ -85,8 +87,11 @@ class Chooser:
         self._weights = _action_weights(coverage)
         self._allowed: dict[State, Weighed] = {}
         self._forbidden: dict[State, tuple[Weighed, list[tuple[Pair, Call]]]] = {}
+        self._leading: dict[State, list[tuple[Call, frozenset[Pair]]]] = {}
+        self._rare_at: dict[State, frozenset[Pair]] = {}
         mean = sum(self._met.values()) / max(1, len(space.askable))
-        self._rare = frozenset(pair for pair in space.askable if 4 * self._met.get(pair, 0) < mean)
+        # Before anything was met, all are.
+        self._rare = frozenset(pair for pair in space.askable if 4 * self._met.get(pair, 0) <= mean)
 
     def next(self, machine: Machine, source: Source) -> Try | None:
         """The next try; None where nothing at all can be tried."""
@@ -106,6 +111,8 @@ class Chooser:
             yield self._ending(standing, low)
         if high in _SOUGHT:
             yield self._sought(machine, low)
+        if high in _TOWARD:
+            yield self._toward(machine, low)
         if not self.modifiers and not self.events:
             if high in _WITHOUT_FAULTS:
                 yield self._refused(node, standing, low)
@@ -160,6 +167,31 @@ class Chooser:
         rare = self._denied(node)[1]
         calls = [call for pair, call in rare if pair not in machine.met] if rare else ()
         return self._first_askable(node, machine.standing, calls, low % len(calls)) if calls else None
+
+    def _toward(self, machine: Machine, low: int) -> Try | None:
+        """An enabled step after which a seldom met guard can be asked about, one not yet met in this run."""
+        if self._rare <= machine.met:
+            return None
+        node = machine.node
+        found = self._leading.get(node.state)
+        if found is None:
+            steps = ((call, node.after[call]) for call in self._weighed(node)[0])
+            led = ((call, self._rare_in(after)) for call, after in steps if after != node.state)
+            found = self._leading[node.state] = [(call, pairs) for call, pairs in led if pairs]
+        calls = [call for call, pairs in found if not pairs <= machine.met]
+        if not calls:
+            return None
+        asked = Try(calls[low % len(calls)])
+        fits = machine.standing.clear or expectation(self.space, node, asked, machine.standing) is not None
+        return asked if fits else None
+
+    def _rare_in(self, state: State) -> frozenset[Pair]:
+        """The seldom met guards that are the first to refuse something in a state."""
+        found = self._rare_at.get(state)
+        if found is None:
+            places = zip(self.space.pairs, self.space.first_refusing(state), strict=True)
+            found = self._rare_at[state] = self._rare.intersection(guards[n] for guards, n in places if n >= 0)
+        return found
 
     def _first_askable(self, node: Node, standing: Standing, calls: Sequence[Call], start: int) -> Try | None:
         for number in range(len(calls)):
