@@ -366,6 +366,21 @@ def test_an_open_proposal_is_closed_by_asking_for_the_isr_that_holds() -> None:
     assert look(cluster) is None
 
 
+def test_who_was_left_out_by_a_lost_proposal_is_asked_for_again() -> None:
+    """The controller may have taken it up: then the leader alone would believe that the ISR is whole."""
+    cluster = led((0, 1))
+    cluster.network.clock.advance(LAG)
+    found = look(cluster)
+    assert found is not None and found.new_isr == {0}
+    cluster.network.drop(cluster.network.in_flight(source=0, destination=CONTROLLER)[0])
+    acknowledge(cluster, 1, 3)
+    cluster.network.clock.advance(cluster.config.request_timeout_ms)
+    acknowledge(cluster, 1, 3)
+    assert look(cluster) == AlterIsrRequest(0, TP, 0, frozenset({0, 1}), 0)
+    answer(cluster)
+    assert look(cluster) is None
+
+
 def test_a_refusal_that_tells_of_a_later_isr_is_taken_up() -> None:
     """The answer to the request before was lost, and the controller has taken it up."""
     cluster = led((0,))
