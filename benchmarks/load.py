@@ -43,7 +43,6 @@ def one(records: int, failovers: int, seed: int, *, disk: bool = False) -> None:
             "records": records,
             "seconds": seconds,
             "failovers": dict(load.happened),
-            "elections": load.elections,
             "simulated": load.rack.net.clock.now() / 1000,
             "log_mib": load.log_bytes() / (1 << 20),
             "start_mib": before,
@@ -63,7 +62,7 @@ def measure(records: int, failovers: int, seed: int, *, disk: bool) -> dict[str,
     where = "disk" if disk else "memory"
     print(
         f"{where:>8}{records:>11,}{records / found['seconds']:>11,.0f}{sum(found['failovers'].values()):>11}"
-        f"{found['elections']:>11}{found['log_mib']:>10.0f}{found['start_mib']:>11.1f}{found['end_mib']:>9.1f}{found['peak_mib']:>10.1f}",
+        f"{found['log_mib']:>10.0f}{found['start_mib']:>11.1f}{found['end_mib']:>9.1f}{found['peak_mib']:>10.1f}",
         flush=True,
     )
     return found
@@ -79,7 +78,7 @@ def main(
 ) -> None:
     """Run a quarter of the records and all of them, in memory or, with --disk, on files in a temporary folder."""
     print(f"{records:,} records of {VALUE_BYTES} bytes, three replicas, seed {seed}: every record checked")
-    print("   files    records  records/s  failovers  elections   log MiB  start MiB  end MiB  peak MiB")
+    print("   files    records  records/s  failovers   log MiB  start MiB  end MiB  peak MiB")
     quarter, whole = (measure(count, failovers, seed, disk=disk) for count in (records // 4, records))
     print(f"failovers: {whole['failovers']}, messages: {whole['messages']}, {whole['simulated']:.0f} simulated seconds")
     ratio = whole["peak_mib"] / quarter["peak_mib"]

@@ -43,7 +43,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "leader_epoch_not_stored": Fault(
         "a restarted broker takes up an old letter of the controller, and leads again in an epoch that is over",
-        21,
+        10,
         (Patch("replica/partition.py", _STORE_EPOCH, "            pass\n"),),
     ),
     "leader_epoch_stored_later": Fault(

@@ -164,9 +164,6 @@ class Load:
         self.read = 0
         self.happened: Counter[str] = Counter()
         """Failovers by kind."""
-        self.elections = 0
-        """How often another replica came to lead."""
-        self._leader = self.rack.controller.partition(TP).leader
 
     # -- running ----------------------------------------------------------------------------------------------------
 
@@ -176,9 +173,12 @@ class Load:
             self._read_up_to((done + 1) * self.records // (self.failovers + 1))
             self._until(self.rack.whole)
             kind = KINDS[done % len(KINDS)]
+            before = self.rack.controller.partition(TP)
             self._fail(kind)
-            self.happened[kind] += 1
             self._until(self.rack.whole)
+            after = self.rack.controller.partition(TP)
+            demand(after.leader != before.leader, f"{kind}: {before.leader} leads still")
+            self.happened[kind] += 1
         self._read_up_to(self.records)
         self.rack.net.faults = Faults()
         self._until(lambda: self.rack.whole() and self._even() and not any(s.told or s.seen for s in self.senders))
@@ -197,13 +197,6 @@ class Load:
             self.read += 1
             number = int(value.partition(b":")[0])
             self.senders[number].take(record.offset, value)
-        self._watch_leader()
-
-    def _watch_leader(self) -> None:
-        if self.rack.controller is not None:
-            leader = self.rack.controller.partition(TP).leader
-            self.elections += leader != self._leader
-            self._leader = leader
 
     def _read_up_to(self, count: int) -> None:
         self._until(lambda: self.read >= count)

@@ -15,7 +15,7 @@ from .rack import Parts
 def test_every_record_is_there_once_and_in_order(seed: int) -> None:
     load = Load(20_000, 8, seed)
     load.run()
-    assert load.happened.total() == 8 and load.elections >= 8 and set(load.happened) == set(KINDS)
+    assert load.happened.total() == 8 and set(load.happened) == set(KINDS)
     assert load.rack.net.counts.reordered > 30 and load.rack.net.counts.duplicated > 10
 
 
