@@ -110,12 +110,13 @@ def encode_batch(
     producer_id: int = -1,
     producer_epoch: int = -1,
     base_sequence: int = -1,
+    control: bool = False,
 ) -> bytes:
     """A batch of magic 2 with the records at ``base_offset`` and on.
 
     An idempotent producer gives its id and epoch, and the number of the first record among all that it has sent to the
-    partition (KIP-98); -1 for each says that there is none. Raises ``ValueError`` for no records: a batch without any
-    takes no offset.
+    partition (KIP-98); -1 for each says that there is none. ``control`` marks records of the quorum's own.
+    Raises ``ValueError`` for no records: a batch without any takes no offset.
     """
     if not records:
         raise ValueError("a batch needs at least one record")
@@ -124,7 +125,8 @@ def encode_batch(
     payload = compress(codec, encode_records(records, base_timestamp))
     count = len(records)
     producer = producer_id, producer_epoch, base_sequence
-    covered = _COVERED.pack(codec, count - 1, base_timestamp, max_timestamp, *producer, count) + payload
+    attributes = codec | (_CONTROL if control else 0)
+    covered = _COVERED.pack(attributes, count - 1, base_timestamp, max_timestamp, *producer, count) + payload
     crc = google_crc32c.value(covered)
     return struct.pack(">qiibI", base_offset, 9 + len(covered), leader_epoch, 2, crc) + covered
 

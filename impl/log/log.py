@@ -158,14 +158,18 @@ class Log:
             self._require_epoch(epoch)
             self._epochs.assign(epoch, self.end)
 
-    def append_as_leader(self, records: Sequence[Record], epoch: int, *, codec: Codec = Codec.NONE) -> AppendInfo:
+    def append_as_leader(
+        self, records: Sequence[Record], epoch: int, *, codec: Codec = Codec.NONE, control: bool = False
+    ) -> AppendInfo:
         """Append the records as one batch of this epoch. Returns once they are written; ``flush`` makes them survive.
+
+        ``control`` marks records of the quorum's own, which no consumer sees.
 
         Raises ``InvalidAppend`` for an epoch below the latest and a batch that is too large; ``LogOffline``.
         """
         self._require_epoch(epoch)
         try:
-            data = encode_batch(records, base_offset=self.end, leader_epoch=epoch, codec=codec)
+            data = encode_batch(records, base_offset=self.end, leader_epoch=epoch, codec=codec, control=control)
         except ValueError as error:
             raise InvalidAppend(str(error), self.folder, "send records that a batch can hold") from None
         return self._append([(self.end, self.end + len(records) - 1, epoch, data)], self.config.max_message_bytes)

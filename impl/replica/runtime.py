@@ -3,42 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ..log.directory import DataDirectory
 from ..log.errors import CorruptCheckpoint, CorruptLog, LogOffline
 from ..net.interface import Clock, Transport
-from ..wire.messages import BROKER_PRINCIPAL, Envelope, Request, Response
+from ..wire.messages import BROKER_PRINCIPAL, Envelope
 from .config import BrokerConfig
 from .timers import Timers
 
-Handler = Callable[[Response], None]
+Handler = Callable[[Any], None]
+"""Takes the body of an answer; the node has looked at whether it is well formed."""
 
 STORAGE_FAILURES = (LogOffline, CorruptLog, CorruptCheckpoint, OSError)
 """What a disk that fails, or holds what nobody wrote, raises."""
 
 
-class Runtime:
+class Requests:
     """Sends requests and answers, and knows which requests are not answered yet."""
 
-    def __init__(
-        self,
-        node_id: int,
-        config: BrokerConfig,
-        transport: Transport,
-        clock: Clock,
-        directory: DataDirectory,
-        first_correlation: int,
-    ) -> None:
+    def __init__(self, node_id: int, transport: Transport, first_correlation: int) -> None:
         self.node_id = node_id
-        self.config = config
-        self.clock = clock
-        self.directory = directory
-        self.timers = Timers()
         self._transport = transport
         self._correlation = first_correlation
         self._waiting: dict[int, tuple[int, Handler]] = {}
 
-    def request(self, destination: int, body: Request, handler: Handler) -> int:
+    def request(self, destination: int, body: Any, handler: Handler) -> int:
         """Send a request; the first answer to it goes to ``handler``. Gives its correlation id."""
         self._correlation = correlation = self._correlation + 1
         self._waiting[correlation] = destination, handler
@@ -55,8 +45,27 @@ class Runtime:
         waiting = self._waiting.get(envelope.correlation)
         if waiting is not None and waiting[0] == envelope.source:
             del self._waiting[envelope.correlation]
-            waiting[1](envelope.body)  # type: ignore[arg-type]  # the broker has looked at its type
+            waiting[1](envelope.body)
 
-    def respond(self, request: Envelope, body: Response) -> None:
+    def respond(self, request: Envelope, body: Any) -> None:
         """Answer a request."""
         self._transport.send(Envelope(self.node_id, request.source, request.correlation, body, BROKER_PRINCIPAL))
+
+
+class Runtime(Requests):
+    """One broker's requests, and what else its parts share."""
+
+    def __init__(
+        self,
+        node_id: int,
+        config: BrokerConfig,
+        transport: Transport,
+        clock: Clock,
+        directory: DataDirectory,
+        first_correlation: int,
+    ) -> None:
+        super().__init__(node_id, transport, first_correlation)
+        self.config = config
+        self.clock = clock
+        self.directory = directory
+        self.timers = Timers()

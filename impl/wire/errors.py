@@ -26,6 +26,7 @@ class ErrorCode(IntEnum):
     TOPIC_AUTHORIZATION_FAILED = 29
     GROUP_AUTHORIZATION_FAILED = 30
     CLUSTER_AUTHORIZATION_FAILED = 31
+    INVALID_CONFIG = 40
     INVALID_REQUEST = 42
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     DUPLICATE_SEQUENCE_NUMBER = 46
@@ -37,7 +38,12 @@ class ErrorCode(IntEnum):
     """The request's leader epoch is above the leader's."""
     INVALID_RECORD = 87
     """A batch with the right CRC that no producer may send so."""
+    INCONSISTENT_VOTER_SET = 94
+    """Who asks, or is asked, is no voter."""
     INVALID_UPDATE_VERSION = 95
+    SNAPSHOT_NOT_FOUND = 98
+    POSITION_OUT_OF_RANGE = 99
+    """A position beyond the snapshot's end; the text of KIP-630 has OFFSET_OUT_OF_RANGE."""
     INELIGIBLE_REPLICA = 107
     """A replica that the controller has marked offline was to join the ISR."""
     LOG_TRUNCATION = 320

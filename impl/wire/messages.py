@@ -7,9 +7,12 @@ Kafka's wire encoding is no concern of the nodes: a transport that speaks it map
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import ErrorCode
+
+if TYPE_CHECKING:
+    from .quorum import QuorumRequest, QuorumResponse
 
 CONTROLLER = -10
 """The controller's address. Brokers have their node ids, from 0 on."""
@@ -303,7 +306,7 @@ class Envelope:
     source: int
     destination: int
     correlation: int
-    body: Request | Response
+    body: Request | Response | QuorumRequest | QuorumResponse
     principal: str = ""
     """Who asks: what the authorizer goes by. Brokers and the controller are ``BROKER_PRINCIPAL``."""
 
