@@ -45,7 +45,8 @@ CHUNK_OF_SNAPSHOT = 3
 
 
 def _fetch_position(constants: Constants) -> int:
-    return max(constants["log_size"], constants["max_chunks"])
+    # At least either; the larger one would not do, as a sum is all that can be said of constants that are unknown.
+    return constants["log_size"] + constants["max_chunks"]
 
 
 _EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])

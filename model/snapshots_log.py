@@ -227,7 +227,7 @@ def last_epoch(k: Algebra, s: View, replica: Value) -> Value:
     return epoch_at(k, s, replica, s.leo[replica] - 1)
 
 
-def _vote_log(k: Algebra, s: View, replica: Value) -> tuple[Value, Value]:
+def vote_log(k: Algebra, s: View, replica: Value) -> tuple[Value, Value]:
     """The LastOffsetEpoch of a vote, and its LastOffset plus one (KIP-630, "Changes to Leader Election")."""
     if not k.rules.votes_as_empty:
         return last_epoch(k, s, replica), s.leo[replica]
@@ -272,7 +272,7 @@ def become_candidate(k: Algebra, s: View, candidate: Value) -> Step:
 def grant_vote(k: Algebra, s: View, voter: Value) -> Step:
     """A voter grants its vote to the candidate: KIP-595's rule, with KIP-630's word on incomplete snapshots."""
     epoch = s.newest_epoch
-    (last, end), (own_last, own_end) = _vote_log(k, s, s.candidate), _vote_log(k, s, voter)
+    (last, end), (own_last, own_end) = vote_log(k, s, s.candidate), vote_log(k, s, voter)
     yield "candidate_stands", s.candidate != k.NONE
     yield "is_voter", k.member(voter, s.voters)
     yield "epoch_newer", s.leader_epoch[voter] < epoch

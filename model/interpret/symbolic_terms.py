@@ -94,7 +94,10 @@ class Reading:
 
     ``definitions`` collects the axioms of the values that ``first`` and ``last`` stand for where an index is unbounded;
     they belong beside every formula that this reading gave. They define and restrict nothing, as long as the
-    condition holds at finitely many offsets (a ``last`` must exist; in a log it ends at the LEO).
+    condition holds at finitely many offsets (a ``last`` must exist; in a log it ends at the LEO). ``scope``: values
+    bound around what is read, on which such values depend. ``named``: where a majority cannot be counted it is a
+    new condition, the same for the same term, so that it can stand in an if-then-else; its definition says only that
+    there is then a quorum. That allows more than the text does: where there is one, the condition may fail.
     """
 
     def __init__(
@@ -103,13 +106,17 @@ class Reading:
         indices: Mapping[str, Index],
         state: SymbolicState,
         binding: Binding,
+        *,
+        scope: tuple[Bound, ...] = (),
+        named: bool = False,
     ) -> None:
         self.universe = universe
         self.indices = indices
         self.state = state
         self.binding = binding
         self.definitions: list[z3.BoolRef] = []
-        self._scope: tuple[Bound, ...] = ()
+        self._scope = scope
+        self._named = named
         self._memo: dict[Term, Value] = {}
 
     def __call__(self, term: Term) -> Value:
@@ -135,7 +142,7 @@ class Reading:
             proper = t.args[0] in self.binding or negated(equal(replica, self.universe.none))
             return False if proper is False else both(proper, replicas.has(replica))
         if t.op == "majority":
-            return self._majority(*(self(a) for a in t.args))
+            return self._majority(t, *(self(a) for a in t.args))
         if t.op == "eq" and t.args[0].sort is Sort.SET:
             return self._same_set(*(self(a) for a in t.args))
         return _OPERATIONS[t.op](*(self(a) for a in t.args))
@@ -146,9 +153,10 @@ class Reading:
         return self.state.read(variable.name, [self(a) for a in t.args], known)
 
     def _at(self, bound: Term, value: Scalar, index: Index, *, quantified: bool = False) -> Reading:
-        inner = Reading(self.universe, self.indices, self.state, {**self.binding, bound: Bound(value, index)})
+        binding = {**self.binding, bound: Bound(value, index)}
+        scope = (*self._scope, Bound(value, index)) if quantified else self._scope
+        inner = Reading(self.universe, self.indices, self.state, binding, scope=scope, named=self._named)
         inner.definitions = self.definitions
-        inner._scope = (*self._scope, Bound(value, index)) if quantified else self._scope
         return inner
 
     def _quantified(self, t: Term) -> Truth:
@@ -163,13 +171,26 @@ class Reading:
             return inner if inner is True else z3.ForAll([x], as_formula(implied(inside, inner)))
         return inner if inner is False else z3.Exists([x], as_formula(both(inside, inner)))
 
-    def _majority(self, replicas: Replicas, of: Replicas) -> Truth:
+    def _majority(self, t: Term, replicas: Replicas, of: Replicas) -> Truth:
         values = self.universe.values(self.indices["replica"])
         if values is None:
-            raise ProtocolError("a majority is counted, and there is no counting any number of replicas")
+            return self._quorum(t, replicas)
         inside = [both(replicas.has(r), of.has(r)) for r in values]
         outside = [both(negated(replicas.has(r)), of.has(r)) for r in values]
         return _count(outside) < _count(inside)
+
+    def _quorum(self, t: Term, replicas: Replicas) -> Truth:
+        """A majority among any number of replicas: those of one set that no step changes are its quorums."""
+        assert isinstance(self.universe, UnboundedUniverse)
+        whole = t.args[1]
+        if whole.op != "var" or whole.args:
+            raise ProtocolError(f"among any number of replicas there is no majority of {whole}, which is no variable")
+        quorums = self.universe.quorums
+        if not self._named or self._scope:
+            return quorums.within(replicas)
+        name = z3.Bool(f"majority!{t}")
+        self._define(implied(name, quorums.within(replicas, asked=True)))
+        return name
 
     def _same_set(self, left: Replicas, right: Replicas) -> Truth:
         index = self.indices["replica"]
@@ -259,9 +280,11 @@ class Interpreter:
         self.variables = traced.variables
         self.indices = traced.protocol.indices
 
-    def reading(self, state: SymbolicState, binding: Binding) -> Reading:
+    def reading(
+        self, state: SymbolicState, binding: Binding, *, scope: tuple[Bound, ...] = (), named: bool = False
+    ) -> Reading:
         """A reading of terms in a state."""
-        return Reading(self.universe, self.indices, state, binding)
+        return Reading(self.universe, self.indices, state, binding, scope=scope, named=named)
 
     def step(self, state: SymbolicState, action: str, params: Mapping[str, Scalar], *, canonical: bool = True) -> Step:
         """One action. KeyError for an action that the variant does not have, ProtocolError for other parameters.
@@ -276,9 +299,9 @@ class Interpreter:
             terms.node("param", (), index.sort, name): Bound(params[name], index)
             for name, index in traced.params.items()
         }
-        reading = self.reading(state, binding)
+        reading = self.reading(state, binding, named=True)
         guards: dict[str, Truth] = {}
-        in_range = both(*(self.universe.inside(b.index, b.value) for b in binding.values()))
+        in_range = both(*(self.universe.admits(b.index, b.value) for b in binding.values()))
         if in_range is not True:
             guards["parameters_in_range"] = in_range
         guards |= {name: reading(guard) for name, guard in traced.guards}

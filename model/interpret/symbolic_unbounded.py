@@ -7,7 +7,7 @@ and appear only where a text names them. The state after a step is made of closu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import z3
@@ -36,18 +36,36 @@ class Unbounded:
     canonical form, so every finite run is a run here.
     """
 
-    def __init__(self, traced: TracedProtocol) -> None:
+    def __init__(self, traced: TracedProtocol, mark: str = "") -> None:
         self.traced = traced
-        self.universe = UnboundedUniverse(traced.protocol.constants)
+        self.universe = UnboundedUniverse(traced.protocol.constants, mark)
         self.interpreter = Interpreter(traced, self.universe)
         self.variables = traced.variables
         self.pre = self.state("")
 
     @property
     def constant_axioms(self) -> list[z3.BoolRef]:
-        """Each constant is at least what the protocol says is its smallest value."""
+        """Each constant is at least what the protocol says is its smallest value; and two quorums intersect.
+
+        Raises ProtocolError where there are majorities of two sets, or of one that a step changes.
+        """
         specs = self.traced.protocol.constants.values()
-        return [self.universe.constants[spec.name] >= spec.minimum for spec in specs]
+        least = [self.universe.constants[spec.name] >= spec.minimum for spec in specs]
+        wholes = self._wholes()
+        if not wholes:
+            return least
+        if len(wholes) > 1 or wholes & self._written:
+            raise ProtocolError(f"quorums are those of one set that never changes, not of {', '.join(sorted(wholes))}")
+        return [*least, self.universe.quorums.axiom()]
+
+    def _wholes(self) -> set[str]:
+        """The sets of which there are majorities in the text of an action."""
+        texts = [t for a in self.traced.actions for t in (*(g for _, g in a.guards), *(v for _, v in a.writes))]
+        return {str(t.args[1].value) for text in texts for t in _parts(text) if t.op == "majority"}
+
+    @property
+    def _written(self) -> set[str]:
+        return {str(target.value) for action in self.traced.actions for target, _ in action.writes}
 
     def state(self, mark: str) -> SymbolicState:
         """An arbitrary state; ``mark`` ends the names of its functions."""
@@ -104,13 +122,14 @@ class Unbounded:
         return self.forall(variable.per, lambda bound: both(*parts(state, variable, bound)))
 
     def initial(self, state: SymbolicState | None = None) -> z3.BoolRef:
-        """The formula that a state is the initial one.
+        """The formula that a state is the initial one. The set of whose majorities the text speaks may be any.
 
         Raises ProtocolError for a set that is at first neither empty nor full: no other is told by its bit mask
         for any number of replicas.
         """
         state = self.pre if state is None else state
-        return z3.And([self._starts(state, variable) for variable in self.variables.values()])
+        fixed = self._wholes()
+        return z3.And([self._starts(state, variable) for name, variable in self.variables.items() if name not in fixed])
 
     def _starts(self, state: SymbolicState, variable: Variable) -> z3.BoolRef:
         if variable.values.sort is not Sort.SET:
@@ -138,6 +157,16 @@ class Unbounded:
         if all(start == full for start, full in starts):
             return True
         raise ProtocolError(f"{variable.name} is at first neither empty nor full; say so by an action instead")
+
+
+def _parts(term: Term) -> Iterator[Term]:
+    """A term and all that it is made of."""
+    seen, todo = {term}, [term]
+    while todo:
+        part = todo.pop()
+        yield part
+        todo += [a for a in part.args if a not in seen]
+        seen.update(part.args)
 
 
 def _all(indices: tuple[Scalar, ...]) -> list[bool]:

@@ -36,6 +36,10 @@ class Universe(ABC):
     def inside(self, index: Index, value: Scalar) -> Truth:
         """Whether a value is in the range of an index."""
 
+    def admits(self, index: Index, value: Scalar) -> Truth:
+        """Whether a parameter of an action may have a value."""
+        return self.inside(index, value)
+
     @abstractmethod
     def fresh(self, index: Index) -> Scalar:
         """A new z3 constant of the sort of an index, to be bound by a quantifier."""
@@ -94,16 +98,48 @@ class FiniteUniverse(Universe):
         return z3.IntSort()
 
 
+class Quorums:
+    """Majorities of one set among any number of replicas: whatever they are, any two have a member in common."""
+
+    def __init__(self, replicas: z3.SortRef, none: Scalar) -> None:
+        self._sort = z3.DeclareSort("Quorum")
+        self._replicas, self._none = replicas, none
+        self._is = z3.Function("quorum", self._sort, z3.BoolSort())
+        self._asked = z3.Function("quorum!asked", self._sort, z3.BoolSort())
+        self._has = z3.Function("quorum!member", self._sort, replicas, z3.BoolSort())
+        self._common = z3.Function("quorum!common", self._sort, self._sort, replicas)
+
+    def axiom(self) -> z3.BoolRef:
+        """Two quorums have a member in common."""
+        left, right = z3.Consts("quorum!left quorum!right", self._sort)
+        common = self._common(left, right)
+        shared = z3.And(common != self._none, self._has(left, common), self._has(right, common))
+        both_are = z3.And(self._is(left), self._is(right))
+        # Nested, as z3's Python does not keep what a pattern of two terms is made of.
+        inner = z3.ForAll([right], z3.Implies(both_are, shared), patterns=[self._is(right)])
+        return z3.ForAll([left], inner, patterns=[self._asked(left)])
+
+    def within(self, replicas: Replicas, *, asked: bool = False) -> z3.BoolRef:
+        """Some quorum is within a set. ``asked``: it is one whose common members with others z3 shall look for."""
+        quorum, r = z3.Const("quorum!some", self._sort), z3.Const("quorum!replica", self._replicas)
+        inside = z3.ForAll([r], z3.Implies(self._has(quorum, r), replicas.has(r)), patterns=[self._has(quorum, r)])
+        parts = [self._is(quorum), *([self._asked(quorum)] if asked else []), inside]
+        return z3.Not(z3.ForAll([quorum], z3.Not(z3.And(parts)), patterns=[self._is(quorum)]))
+
+
 class UnboundedUniverse(Universe):
     """A protocol with any number of replicas and no bound on offsets and epochs.
 
-    The names of bound constants are counted from zero in each universe, so that the same calls give the same text.
+    The names of bound constants are counted from zero in each universe, so that the same calls give the same text;
+    ``mark`` keeps the skolem values of one universe apart from those of another in the same text.
     """
 
-    def __init__(self, constants: Mapping[str, object]) -> None:
+    def __init__(self, constants: Mapping[str, object], mark: str = "") -> None:
         self.replica_sort = z3.DeclareSort("Replica")
         self.none = z3.Const("none", self.replica_sort)
         self.constants = {name: z3.Int(name) for name in constants}
+        self.quorums = Quorums(self.replica_sort, self.none)
+        self._mark = mark
         self._fresh = count()
 
     def values(self, index: Index) -> None:  # noqa: ARG002 - no index is finite here
@@ -112,12 +148,16 @@ class UnboundedUniverse(Universe):
     def inside(self, index: Index, value: Scalar) -> Truth:
         return value != self.none if index.sort is Sort.REPLICA else 0 <= value
 
+    def admits(self, index: Index, value: Scalar) -> Truth:
+        inside = self.inside(index, value)
+        return inside if index.sort is Sort.REPLICA else both(inside, value < index.size(self.constants))
+
     def fresh(self, index: Index) -> Scalar:
         return z3.Const(f"{index.name}!{next(self._fresh)}", self.sort(index.sort))
 
     def skolem(self, index: Index, scope: tuple[Scalar, ...]) -> Scalar:
         """A new value of an INT index that depends on the constants bound around it."""
-        name = f"{index.name}!at!{next(self._fresh)}"
+        name = f"{index.name}!at!{self._mark}{next(self._fresh)}"
         if not scope:
             return z3.Int(name)
         return z3.Function(name, *(x.sort() for x in scope), z3.IntSort())(*scope)

@@ -58,14 +58,14 @@ class Obligations:
         """One obligation. KeyError for an action or a conjunct that there is not."""
         wanted = self.attached.conjuncts[conjunct]
         if action == INITIAL:
-            assertions = [self.unbounded.initial(), self._denied(wanted, self.unbounded.pre)]
+            assertions = [self.unbounded.initial(), *self._denied(wanted, self.unbounded.pre)]
         else:
             step = self.step(action)
             assertions = [
                 *self.hypotheses,
                 *self.unbounded.assumed(step),
                 *self._hints(action, wanted),
-                self._denied(wanted, step.after),
+                *self._denied(wanted, step.after),
             ]
         return Obligation(action, conjunct, self._text(f"{action}.{conjunct}", assertions))
 
@@ -84,7 +84,7 @@ class Obligations:
         """An action from an arbitrary state, ghosts and all. KeyError for one that the variant does not have."""
         if action not in self._steps:
             # A universe of its own, so that the names in it do not depend on what was asked before.
-            own = Unbounded(self.attached.traced)
+            own = Unbounded(self.attached.traced, mark="step!")
             self._steps[action] = with_ghosts(
                 self.attached, own.interpreter, own.step(action), action, self._binding(action)
             )
@@ -105,26 +105,30 @@ class Obligations:
                 return self.unbounded.forall(variable.per, lambda at: both(*parts(state, variable, at)))
 
             return [typed(variable) for variable in self.attached.base.variables.values()]
-        return [self._forall(small) for clause in conjunct.clauses for small in split(clause)]
+        return [part for clause in conjunct.clauses for small in split(clause) for part in self._forall(small)]
 
-    def _forall(self, clause: Clause) -> z3.BoolRef:
+    def _forall(self, clause: Clause) -> list[z3.BoolRef]:
         chosen = [self.unbounded.universe.fresh(index) for _, index in clause.bound]
-        inside, body = self._read(clause, chosen, self.unbounded.pre)
+        inside, body, definitions = self._read(self.unbounded, clause, chosen, self.unbounded.pre, quantified=True)
         formula = as_formula(implied(inside, body))
-        return z3.ForAll(chosen, formula) if chosen else formula
+        return [z3.ForAll(chosen, formula) if chosen else formula, *definitions]
 
-    def _read(self, clause: Clause, chosen: Sequence[Scalar], state: SymbolicState) -> tuple[Truth, Truth]:
-        """That the values chosen are inside their indices, and the clause's body for them."""
+    @staticmethod
+    def _read(
+        unbounded: Unbounded, clause: Clause, chosen: Sequence[Scalar], state: SymbolicState, *, quantified: bool
+    ) -> tuple[Truth, Truth, list[z3.BoolRef]]:
+        """That the values chosen are inside their indices, the clause's body for them, and the axioms in it."""
         pairs = list(zip(clause.bound, chosen, strict=True))
-        inside = both(*(self.unbounded.universe.inside(index, x) for (_, index), x in pairs))
-        reading = self.unbounded.interpreter.reading(state, {term: Bound(x, index) for (term, index), x in pairs})
+        inside = both(*(unbounded.universe.inside(index, x) for (_, index), x in pairs))
+        binding = {term: Bound(x, index) for (term, index), x in pairs}
+        reading = unbounded.interpreter.reading(state, binding, scope=tuple(binding.values()) if quantified else ())
         body = reading(clause.body)
-        assert not reading.definitions, "a conjunct has no first or last"
-        return inside, body
+        return inside, body, reading.definitions
 
-    def _denied(self, conjunct: Conjunct, state: SymbolicState) -> z3.BoolRef:
+    def _denied(self, conjunct: Conjunct, state: SymbolicState) -> list[z3.BoolRef]:
         """That the conjunct does not hold: some clause does not, for some values."""
-        parts = []
+        parts, axioms = [], []
+        own = Unbounded(self.attached.traced, mark="goal!")
         if conjunct.name == TYPE_OK:
             universe, interpreter = self.unbounded.universe, self.unbounded.interpreter
             for variable in self.attached.base.variables.values():
@@ -132,9 +136,10 @@ class Obligations:
                 inside = both(*(universe.inside(index, x) for index, x in zip(variable.per, at, strict=True)))
                 parts.append(both(inside, negated(both(*interpreter.type_ok_parts(state, variable, at)))))
         for clause, values in self._goals(conjunct):
-            inside, body = self._read(clause, values, state)
+            inside, body, definitions = self._read(own, clause, values, state, quantified=False)
             parts.append(both(inside, negated(body)))
-        return as_formula(either(*parts))
+            axioms += definitions
+        return [as_formula(either(*parts)), *axioms]
 
     def _goals(self, conjunct: Conjunct) -> Iterator[tuple[Clause, list[Scalar]]]:
         """Each clause of a conjunct with the constants for which it is assumed not to hold."""
@@ -182,9 +187,8 @@ def _updated(
         cell: Mapping[Term, Bound] = {
             term: Bound(at, index) for term, at, index in zip(update.bound, indices, per, strict=True)
         }
-        reading = interpreter.reading(before, {**params, **cell})
-        value = reading(update.value)
-        assert not reading.definitions, "an update has no first or last"
-        return value
+        reading = interpreter.reading(before, {**params, **cell}, named=True)
+        # A majority here is the step's own, by name: its definition is beside the step.
+        return reading(update.value)
 
     return after
