@@ -214,8 +214,8 @@ class Replica:
     def _wipe(self, offset: int) -> None:
         """Nothing is left, and the log begins at ``offset``.
 
-        Snapshots go first: a crash in between leaves the log as it was, if it needs none, or one that counts as empty.
-        Were the log to go first, a crash could leave one that seems to be behind an old snapshot.
+        A crash in between leaves the log as it was or a beginning of it, if it needs no snapshot, or one that counts as
+        empty.
         """
         if self.fetching is not None:
             self.fetching.discard()

@@ -104,6 +104,16 @@ class Ledger:
         self._checked[node.address] = id(node), state
         self.states_checked += 1
 
+    def check_started(self, node: QuorumNode) -> None:
+        """Hold a node to the promises that has just started on a disk of its own, apart from the others."""
+        known = len(self.entries)
+        before = self._checked.pop(node.address, None)
+        self.check(node, newest_epoch=-2)
+        assert len(self.entries) == known, "a node that has just started knows of no more than was committed"
+        del self._checked[node.address]
+        if before is not None:
+            self._checked[node.address] = before
+
     def _check_snapshot(self, where: str, node: QuorumNode, snapshot: SnapshotId) -> None:
         if not 0 < snapshot.end_offset <= len(self.entries):
             raise Violation(f"{where}: {snapshot} includes what is not committed")
@@ -135,6 +145,16 @@ def _entries(node: QuorumNode, begin: int, end: int) -> list[tuple[int, Entry]]:
                     found.append((record.offset, entry))
         offset = batches[-1].next_offset
     return found
+
+
+def held(node: QuorumNode, offset: int, entry: Entry) -> bool:
+    """Whether the node has the committed record, in its log or in a snapshot."""
+    replica = node.replica
+    if replica.fetching is not None:
+        return False
+    if offset < replica.begin:
+        return offset < replica.snapshots.latest_end
+    return [found for _, found in _entries(node, offset, min(offset + 1, replica.end))] == [entry]
 
 
 class Rack:
