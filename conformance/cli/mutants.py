@@ -1,4 +1,4 @@
-"""``fencepost mutants``: who kills which mutant of the model."""
+"""``fencepost mutants``: who kills which mutant of the model and of the implementation."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from ...model.explore.result import OnProgress
 from ...model.explore.result import Progress as Explored
 from ...traces.vocabulary import PROTOCOLS
 from ..mutants.arguments import arguments_for
+from ..mutants.defect_rows import DEFECTS, Judge, defect_rows
+from ..mutants.defects import Defect
 from ..mutants.explorer import RUNGS, Explorer
 from ..mutants.matrix import Matrix, Row
 from ..mutants.model_rows import model_rows, unknown_names
 from ..mutants.proofs import Proofs
 from ..mutants.table import print_matrix
 from .explore import protocol_named
-from .options import Positive
+from .options import Natural, Positive
 from .output import print_json, progress_bar, stdout
 
 
@@ -30,14 +32,19 @@ def mutants(
     *,
     protocol: str | None = None,
     variant: str | None = None,
+    model: Annotated[bool, Parameter(negative=())] = False,
+    impl: Annotated[bool, Parameter(negative=())] = False,
     only: Annotated[Sequence[str], Parameter(negative=(), consume_multiple=True)] = (),
+    seed: Natural = 0,
     max_states: Positive = Limits.max_states,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Change the model in each place where it could be wrong, and see who notices.
+    """Change model and implementation in each place where they could be wrong, and see who notices.
 
-    Each named guard is dropped, and each bound is shifted by one. A mutant is killed where a promise breaks. One that
-    breaks nothing needs an argument that it is equivalent, or harmless; what is argued is checked as far as can be.
+    In the model each named guard is dropped, and each bound is shifted by one. A mutant is killed where a promise
+    breaks. One that breaks nothing needs an argument that it is equivalent, or harmless; what is argued is checked as
+    far as can be. The implementation gets named defects, each a kind of bug that brokers and consumers have had; one is
+    killed by a run in lockstep with the model.
 
     Parameters
     ----------
@@ -45,8 +52,14 @@ def mutants(
         fencing or truncation; both by default, which takes some minutes.
     variant
         The variant that is mutated; the safe one by default.
+    model
+        Only the mutants of the model.
+    impl
+        Only the defects of the implementation.
     only
         Only the mutants whose names are given, or begin with what is given (follower_fetch.).
+    seed
+        What the runs in lockstep are drawn from.
     max_states
         Give up on a mutant, with verdict unknown, after so many distinct states.
     json
@@ -56,16 +69,24 @@ def mutants(
         raise BadInput(f"{variant!r} may be a variant of several protocols", "--variant", "name its --protocol too")
     judged = [each for each in PROTOCOLS.values() if each.name in RUNGS]
     protocols = [protocol_named(protocol)] if protocol else judged
-    jobs = [_Job(each, variant, Limits(max_states)) for each in protocols]
+    if impl and (model or variant is not None):
+        raise BadInput("defects of the implementation have no variant", "--impl", "leave --model and --variant out")
+    jobs = [] if impl else [_Job(each, variant, Limits(max_states)) for each in protocols]
     work = [(job, mutants_of(job.explorer.traced)) for job in jobs]
-    names = [mutant.name for _, which in work for mutant in which]
+    driven = not model and variant is None
+    defects = [each for each in DEFECTS if driven and each.protocol in [spec.name for spec in protocols]]
+    names = [mutant.name for _, which in work for mutant in which] + [each.name for each in defects]
     for name in only:
         if not any(each.startswith(name) for each in names):
             raise BadInput(
                 f"no mutant is named {name!r}", "--only", "give a name, or its beginning, as the table has it"
             )
     wanted = tuple(only) or ("",)
-    matrix = _judged([(job, [m for m in which if m.name.startswith(wanted)]) for job, which in work])
+    matrix = _judged(
+        [(job, [m for m in which if m.name.startswith(wanted)]) for job, which in work],
+        [each for each in defects if each.name.startswith(wanted)],
+        seed,
+    )
     if json:
         print_json(matrix.to_json())
     else:
@@ -82,15 +103,15 @@ class _Job:
         self.arguments = arguments_for(protocol.name, traced.variant.name)
 
 
-def _judged(jobs: Sequence[tuple[_Job, list[Mutant]]]) -> Matrix:
+def _judged(jobs: Sequence[tuple[_Job, list[Mutant]]], defects: Sequence[Defect], seed: int) -> Matrix:
     """Judge all mutants, with progress on standard error."""
     rows: list[Row] = []
     complaints: list[str] = []
-    total = sum(len(which) for _, which in jobs)
+    total = sum(len(which) for _, which in jobs) + len(defects)
     with progress_bar() as bar:
         whole = bar.add_task("mutants", total=total)
 
-        def on_mutant(mutant: Mutant) -> OnProgress:
+        def on_mutant(mutant: Mutant | Defect) -> OnProgress:
             bar.update(whole, completed=len(rows), description=f"{len(rows) + 1} of {total}: {mutant.name}", detail="")
 
             def told(at: Explored) -> None:
@@ -103,4 +124,6 @@ def _judged(jobs: Sequence[tuple[_Job, list[Mutant]]]) -> Matrix:
             for row in model_rows(job.explorer, which, job.arguments, Proofs(), on_mutant):
                 rows.append(row)  # noqa: PERF402
             complaints += unknown_names(job.explorer.traced, job.arguments)
+        for row in defect_rows(Judge(), defects, seed, on_mutant):
+            rows.append(row)  # noqa: PERF402
     return Matrix.of(rows, complaints)

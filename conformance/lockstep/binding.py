@@ -139,6 +139,8 @@ class ActionBinding:
 class Binding:
     """The binding of one protocol.
 
+    ``prompt``: actions that a system takes by itself as soon as it can, in the variants that describe systems; runs are
+    planned as if nothing else could come first.
     ``restart``: the action that a crash of a replica is in the model, for variants that have it; its parameter
     ``replica`` names the replica. It is never drawn as an action.
     """
@@ -146,6 +148,7 @@ class Binding:
     protocol: str
     actions: Mapping[str, ActionBinding]
     restart: str | None = None
+    prompt: frozenset[str] = frozenset()
 
     def answer(self, sight: Sight, action: str, refusing: Iterable[str]) -> Answer:
         """How a system answers where these guards refuse, and in whichever order it looks. KeyError for an unbound one.

@@ -17,6 +17,7 @@ from ...model.core.ground import State
 from .coverage import Coverage
 from .expect import Standing, Try, askable, expectation
 from .faults import EVENTS, MODIFIERS, OF_A_REPLICA, STORAGE, Fault, Kind
+from .goals import Goals, Place
 from .machine import Machine
 from .space import Call, Node, Pair, Space
 
@@ -34,6 +35,14 @@ _EVENTS: Final = range(920, 1024)
 """Those for steps that are refused, for steps with a fault, for faults alone; all others are for enabled steps."""
 _WITHOUT_FAULTS: Final = range(750, 1024)
 """Refused steps where no faults are drawn."""
+_AGAIN: Final = 4
+"""So often another action is drawn in the place of one that the run does without."""
+_LED: Final = 0.85
+"""The share of runs that are led to an action first."""
+_TO_REFUSALS: Final = 0.45
+"""The share of those that are led to a refusal."""
+_ASIDE: Final = 20
+"""One of so many tries on the way is something else."""
 _JUMPS: Final = (1, 500, 10_000, 60_000, 86_400_000)
 """Milliseconds of a clock jump: within a fetch, around Kafka's 500 ms, its 10 and 30 second lags, a day."""
 
@@ -74,8 +83,9 @@ class DrawnSource:
 class Chooser:
     """Chooses tries by what ``coverage`` had met when the round began. ``faults`` are the kinds to draw from."""
 
-    def __init__(self, space: Space, coverage: Coverage, faults: Collection[Kind]) -> None:
+    def __init__(self, space: Space, coverage: Coverage, faults: Collection[Kind], goals: Goals) -> None:
         self.space = space
+        self.goals = goals
         restarts = space.binding.restart in space.params
         kinds = [kind for kind in Kind if kind in faults and (kind is not Kind.CRASH or restarts)]
         self.modifiers = [kind for kind in kinds if kind in MODIFIERS]
@@ -85,6 +95,9 @@ class Chooser:
         self._met = dict(coverage.met)
         self._modified_before = dict(coverage.modified)
         self._weights = _action_weights(coverage)
+        self._avoided: frozenset[str] = frozenset()
+        self._route: list[Call] = []
+        self._spoil: Kind | None = None
         self._allowed: dict[State, Weighed] = {}
         self._forbidden: dict[State, tuple[Weighed, list[tuple[Pair, Call]]]] = {}
         self._leading: dict[State, list[tuple[Call, frozenset[Pair]]]] = {}
@@ -93,11 +106,32 @@ class Chooser:
         # Before anything was met, all are.
         self._rare = frozenset(pair for pair in space.askable if 4 * self._met.get(pair, 0) <= mean)
 
+    def begin(self, source: Source) -> None:
+        """Begin a run: choose where it is led first, and the actions that it does without wherever there is another.
+
+        Every run that does everything looks like every other. Where half of the actions are left out, the others come
+        often enough to get deep (swarm testing: Groce, Zhang, Eide, Chen, Regehr, ISSTA 2012). Number 0 leads nowhere
+        and leaves out none.
+        """
+        number = source.number()
+        chance = random.Random(number)  # noqa: S311 - nothing secret
+        names = sorted(action.name for action in self.space.system.traced.actions)
+        self._avoided = frozenset(name for name in names if number and chance.getrandbits(1))
+        self._route, self._spoil = [], None
+        if number and chance.random() < _LED:
+            state, call = self._goal(chance)
+            self._route = [call, *reversed(self.goals.path(state))]
+            self._spoil = chance.choice((None, *self.modifiers))
+
     def next(self, machine: Machine, source: Source) -> Try | None:
         """The next try; None where nothing at all can be tried."""
         number = source.number()
         high, low = number >> _LOW, number & ((1 << _LOW) - 1)
         node, standing = machine.node, machine.standing
+        if self._route and high % _ASIDE:
+            asked = self._led(node, standing, low)
+            if asked is not None:
+                return asked
         for chosen in self._preferred(machine, high, low):
             if chosen is not None:
                 return chosen
@@ -106,9 +140,11 @@ class Chooser:
     def _preferred(self, machine: Machine, high: int, low: int) -> Iterator[Try | None]:
         """What the number asks for, the most wanted first; None where that cannot be."""
         node, standing = machine.node, machine.standing
-        if high >= _SOUGHT.start and high % 8 == 7:
+        if high and high % (3 if standing.late else 8) == 0:
             # What is late has to come before it is too late to matter, and what stands in the way has to go.
             yield self._ending(standing, low)
+        if standing.offline and high % 4 == 1:
+            yield self._barred(node, standing)
         if high in _SOUGHT:
             yield self._sought(machine, low)
         if high in _TOWARD:
@@ -122,6 +158,50 @@ class Chooser:
             yield self._modified(node, standing, high, low)
         elif high in _EVENTS:
             yield self._event(standing, low)
+
+    def _goal(self, chance: random.Random) -> Place:
+        """Where to, and what to try there: a step of an action that was seldom enabled, or a guard seldom met."""
+        steps, refusals = self.goals.steps, self.goals.refusals
+        places: list[Place] = []
+        if chance.random() < _TO_REFUSALS:
+            (pair,) = chance.choices(list(refusals), [1 / (1 + self._met.get(each, 0)) for each in refusals])
+            places = refusals[pair]
+        if not places:
+            (action,) = chance.choices(list(steps), [self._weights[name] for name in steps])
+            places = chance.choice(list(steps[action].values()))
+        # The nearer ones rather: a system does not take every step as it was planned, and long ways go astray.
+        return places[int(len(places) * chance.random() ** 3)]
+
+    def _led(self, node: Node, standing: Standing, low: int) -> Try | None:
+        """The next step of the route. One that is not enabled is left out: the system has taken it by itself, or a try
+        aside has changed what there is to do."""
+        while self._route:
+            call = self._route.pop()
+            if call[0] == self.space.binding.restart:
+                if Kind.CRASH in self.events:
+                    return Try(None, Fault(Kind.CRASH, dict(call[1])["replica"], seed=low))
+            elif call in node.after:
+                asked = Try(call)
+                if not self._route and self._spoil is not None:
+                    spoilt = Try(call, Fault(self._spoil))
+                    if expectation(self.space, node, spoilt, standing) is not None:
+                        return spoilt
+                if standing.clear or expectation(self.space, node, asked, standing) is not None:
+                    return asked
+            elif not self._route and askable(self.space, node, call):
+                asked = Try(call)
+                if standing.clear or expectation(self.space, node, asked, standing) is not None:
+                    return asked
+        return None
+
+    def _barred(self, node: Node, standing: Standing) -> Try | None:
+        """A step that the model allows, and a replica's being marked offline forbids."""
+        for call in node.after:
+            params = dict(call[1])
+            barring = [name for name in self.space.binding.actions[call[0]].offline if params[name] in standing.offline]
+            if barring and expectation(self.space, node, Try(call), standing) is not None:
+                return Try(call)
+        return None
 
     def stuck(self, node: Node) -> bool:
         """Whether no step but a crash leads anywhere from here: a bounded model has come to its end."""
@@ -140,7 +220,15 @@ class Chooser:
 
     def _call(self, node: Node, low: int) -> Call | None:
         calls, sums = self._weighed(node)
-        return calls[bisect_right(sums, low * sums[-1] >> _LOW)] if calls else None
+        if not calls:
+            return None
+        call = calls[bisect_right(sums, low * sums[-1] >> _LOW)]
+        for _ in range(_AGAIN):
+            if call[0] not in self._avoided:
+                break
+            low = (low * 40_503 + 7_919) % (1 << _LOW)
+            call = calls[bisect_right(sums, low * sums[-1] >> _LOW)]
+        return call
 
     def _weighed(self, node: Node) -> Weighed:
         """The steps that are enabled, and the sums of their weights: seldom tried actions, seldom met states."""

@@ -47,6 +47,7 @@ def play(
     found = machine.start()
     depths = {machine.node.state: 0}
     idle = 0
+    chooser.begin(source)
     while found is None and len(machine.history) <= steps and idle < MAX_IDLE:
         before = machine.node.state
         asked = chooser.next(machine, source)

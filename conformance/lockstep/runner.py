@@ -7,7 +7,7 @@ what it drew; between rounds they follow the coverage. All that is random comes 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
@@ -26,11 +26,18 @@ from .coverage import Coverage
 from .draw import BITS, Chooser, DrawnSource, SeededSource
 from .expect import Try
 from .faults import Kind
+from .goals import Goals
 from .play import Played, play, renumbered, repeat, without_fault
 from .space import Space
 
 ROUND: Final = 25
 """Examples of one round."""
+
+SHRINKS: Final = 300
+"""So often Hypothesis may run a failing example again to make it smaller; delta debugging does the rest."""
+
+DIRECT: Final = 200
+"""So many shortest paths are tried in the place of a run that was made small."""
 
 _TARGETED: Final = 4
 """One round of so many climbs towards depth and new states; that varies one example, and meets fewer states."""
@@ -87,27 +94,39 @@ class _Stop(BaseException):
 
 
 def conform(
-    adapter: Adapter, system: System, binding: Binding, plan: Plan, on_progress: OnProgress | None = None
+    adapter: Adapter,
+    system: System,
+    binding: Binding,
+    plan: Plan,
+    on_progress: OnProgress | None = None,
+    goals: Goals | None = None,
 ) -> Conformance:
-    """Drive an adapter in lockstep with a system. Raises BadInput where the adapter does."""
-    return _Runner(adapter, system, binding, plan, on_progress).run()
+    """Drive an adapter in lockstep with a system. Raises BadInput where the adapter does.
+
+    ``goals`` of this very system and binding, where they are at hand, save exploring it again; their space is used, and
+    so are its invariants.
+    """
+    planned = goals or Goals(Space(system, binding, plan.invariants))
+    return _Runner(adapter, planned, plan, on_progress).run()
 
 
 class _Runner:
     """One call of ``conform``."""
 
-    def __init__(
-        self, adapter: Adapter, system: System, binding: Binding, plan: Plan, on_progress: OnProgress | None
-    ) -> None:
+    def __init__(self, adapter: Adapter, goals: Goals, plan: Plan, on_progress: OnProgress | None) -> None:
         self.adapter = adapter
         self.plan = plan
-        self.space = Space(system, binding, plan.invariants)
+        self.goals = goals
+        self.space = goals.space
         self.coverage = Coverage(self.space)
         wanted = [kind for kind in Kind if kind in plan.faults and kind in adapter.faults]
-        self.faults = tuple(kind for kind in wanted if kind is not Kind.CRASH or binding.restart in self.space.params)
+        self.faults = tuple(
+            kind for kind in wanted if kind is not Kind.CRASH or self.space.binding.restart in self.space.params
+        )
         self.on_progress = on_progress or (lambda _done, _of, _what: None)
         self.start = time.perf_counter()
         self.examples = 0
+        self.shrinks = 0
         self.best: Played | None = None
         self.first: Played | None = None
 
@@ -118,7 +137,7 @@ class _Runner:
             while self.examples < self.plan.examples and self.best is None:
                 size = min(ROUND, self.plan.examples - self.examples)
                 seed = (self.plan.seed * 1_000_003 + number) & 0xFFFFFFFF
-                chooser = Chooser(self.space, self.coverage, self.faults)
+                chooser = Chooser(self.space, self.coverage, self.faults, self.goals)
                 if self.plan.draw == "hypothesis":
                     self._drawn(chooser, seed, size, climb=number % _TARGETED == _TARGETED - 1)
                 else:
@@ -132,7 +151,11 @@ class _Runner:
         return self._answer()
 
     def _play(self, chooser: Chooser, source: DrawnSource | SeededSource, seed: int) -> Played:
-        if self.best is None:
+        if self.best is not None:
+            self.shrinks += 1
+            if self.shrinks > SHRINKS:
+                raise _Stop
+        else:
             self.examples += 1
             self.on_progress(self.examples, self.plan.examples, f"{self.coverage.steps:,} steps")
         try:
@@ -221,6 +244,21 @@ class _Runner:
             repeatable,
         )
 
+    def _direct(self, tries: Sequence[Try]) -> Iterator[tuple[Try, ...]]:
+        """The last try's action after shortest paths of the model to where it can be tried, the nearest first.
+
+        A run without which nothing can be left out may still be a roundabout way.
+        """
+        last = tries[-1]
+        if last.call is None:
+            return
+        action, restart = last.call[0], self.space.binding.restart
+        places = [place for kind in self.goals.steps.get(action, {}).values() for place in kind]
+        places += [place for pair, kept in self.goals.refusals.items() if pair[0] == action for place in kept]
+        for number, call in sorted(places)[:DIRECT]:
+            before = (Try(each) for each in self.goals.path(number) if each[0] != restart)
+            yield (*before, Try(call, last.fault))
+
     def _smallest(self) -> tuple[Played | None, bool]:
         """The failing run, 1-minimal, and whether it fails whenever it is repeated."""
         best = self.best
@@ -239,6 +277,12 @@ class _Runner:
             least = minimize(best.tries, failing, simpler=without_fault, rewritten=partial(renumbered, self.space))
         except ValueError:
             return best, False
+        for direct in self._direct(least):
+            if len(direct) < len(least):
+                shorter = failing(direct)
+                if shorter is not None:
+                    least = minimize(shorter, failing, simpler=without_fault, rewritten=partial(renumbered, self.space))
+                    break
         again = repeat(self.space, self.adapter, best.seed, least)
         if again.disagreement is None:
             return latest[0], False

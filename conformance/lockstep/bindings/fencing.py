@@ -211,4 +211,5 @@ FENCING: Final = Binding(
         ),
     },
     restart="restart",
+    prompt=frozenset({"leader_inc_high_watermark"}),
 )

@@ -1,0 +1,67 @@
+"""Every defect of the implementation is killed in lockstep; one that changes nothing is not, and fails the matrix."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from statistics import median
+
+import pytest
+from fencepost.conformance.mutants.defect_rows import DEFECTS, Judge
+from fencepost.conformance.mutants.defects import Defect, defect
+from fencepost.conformance.mutants.matrix import Matrix, Outcome, Verdict
+
+LONGEST = 12
+"""Steps of a minimal run."""
+WITHIN = 2_000
+"""Steps in the median until a run shows the defect."""
+
+BY_NAME = {each.name: each for each in DEFECTS}
+
+
+@cache
+def judge() -> Judge:
+    return Judge()
+
+
+def test_each_is_named_once_and_those_of_kafka_name_its_issue() -> None:
+    assert len(BY_NAME) == len(DEFECTS) >= 25
+    issues = {each.issue for each in DEFECTS}
+    known = {"KAFKA-6880", "KAFKA-6361", "KAFKA-7128", "KAFKA-7786", "KAFKA-13141", "KAFKA-14704", "KAFKA-1211"}
+    assert known <= issues
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_it_is_killed(name: str) -> None:
+    row = judge().row(BY_NAME[name])
+    found = row.cell("hypothesis")
+    assert (row.verdict, row.complaints) == (Verdict.KILLED, ())
+    assert found.length is not None and found.length <= LONGEST
+    # Trace replay kills it too, unless no state shows it.
+    assert row.cell("replay").outcome in (Outcome.KILLED, Outcome.EQUIVALENT)
+
+
+def test_what_changes_nothing_survives_and_fails_the_matrix() -> None:
+    same = defect(
+        "same", "fencing", "nothing", "replica/isr.py", "now - each.fetched_at <= lag", "lag >= now - each.fetched_at"
+    )
+    row = Judge(examples=20).row(same)
+    assert row.cell("hypothesis").outcome is Outcome.SURVIVED
+    assert row.verdict is Verdict.FAILED
+    assert Matrix.of([row]).exit_code == 1
+
+
+def test_the_same_seed_finds_the_same_run() -> None:
+    chosen: Defect = BY_NAME["leader-epoch-not-stored"]
+    first, again = (judge().drive(chosen, 3).failure for _ in range(2))
+    assert first is not None and again is not None
+    assert first.tries == again.tries
+
+
+@pytest.mark.skipif("FENCEPOST_MUTANTS_ALL" not in os.environ, reason="ten seeds each: set FENCEPOST_MUTANTS_ALL=1")
+@pytest.mark.parametrize("name", BY_NAME)
+def test_it_is_killed_soon_in_the_median_of_ten_seeds(name: str) -> None:
+    runs = [judge().drive(BY_NAME[name], seed) for seed in range(10)]
+    steps = [run.coverage.steps if run.failure is not None else 1 << 60 for run in runs]
+    assert median(steps) <= WITHIN, sorted(steps)
+    assert max(len(run.failure.tries) for run in runs if run.failure is not None) <= LONGEST
