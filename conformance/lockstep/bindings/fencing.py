@@ -78,8 +78,9 @@ def _told(s: Sight) -> bool:
 
 
 def _isr(s: Sight) -> Iterable[int]:
+    """Whom a leader hears from before it counts a record; an ISR that it has asked for takes the controller's word."""
     if _told(s):
-        return ()
+        return (s["leader"],)
     mask = s.cell("isr", s["leader"])
     return (replica for replica in range(mask.bit_length()) if mask >> replica & 1)
 
