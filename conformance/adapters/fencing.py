@@ -23,6 +23,7 @@ from ...impl.wire.messages import (
     CONTROLLER,
     NO_LEADER,
     AlterIsrRequest,
+    AlterIsrResponse,
     FetchRequest,
     FetchResponse,
     OfflineReplicasRequest,
@@ -378,7 +379,8 @@ class FencingAdapter:
         if answer is not None and answer.error is ErrorCode.INVALID_UPDATE_VERSION:
             # A mark has raised the partition epoch; the leader knows it now, and asks again.
             cluster.brokers[node].fire(ISR_TIMER)
-            answer = cluster.carry(cluster.sent(node, CONTROLLER)) or answer
+            again = cluster.sent(node, CONTROLLER)
+            answer = AlterIsrResponse(ErrorCode.NONE, PARTITION) if again is None else cluster.carry(again)
         cluster.collect()
         new = cluster.controller.partition(PARTITION).isr
         run: list[ModelStep] = [("leader_shrink_isr", {"leader": node, "follower": each}) for each in sorted(old - new)]

@@ -95,9 +95,9 @@ class Isr:
     def propose(self, wanted: frozenset[int]) -> bool:
         """Ask the controller for this ISR, one request at a time; gives whether it was asked.
 
-        Where the ISR is as it should be but a proposal is open, it is asked for the same: that moves the partition epoch
-        on, and the proposal is void. One to make it smaller is open too while its answer is lost: the controller may
-        have taken it up, and whoever it left out would stay so.
+        Where the ISR is as it should be but a proposal is open, it is asked for the same: that moves the partition
+        epoch on, and the proposal is void. One to make it smaller is open too while its answer is lost: the controller
+        may have taken it up, and whoever it left out would stay so.
         """
         now = self._runtime.clock.now()
         if self.fenced or (self.in_flight and now < self._lost_at):
