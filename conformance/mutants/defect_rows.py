@@ -92,7 +92,7 @@ class Judge:
             return Row(defect.name, Kind.IMPLEMENTATION, of, cells)
         played = answer.failure
         issue = f" ({defect.issue})" if defect.issue else ""
-        detail = f"{defect.doc}{issue}; {answer.failure.disagreement.headline}"
+        detail = f"{defect.doc}{issue}"
         faults = []
         if self.clean(defect, played).disagreement is not None:
             faults.append("the implementation without the defect parts from the model in the same run")

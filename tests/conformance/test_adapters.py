@@ -1,0 +1,51 @@
+"""The brokers and the consumer that come along do what the model does, faults included, in memory and on disk."""
+
+from __future__ import annotations
+
+import pytest
+from fencepost.conformance.adapters import make
+from fencepost.conformance.lockstep.bindings import BINDINGS
+from fencepost.conformance.lockstep.faults import Kind
+from fencepost.conformance.lockstep.runner import Conformance, Plan, conform
+from fencepost.model.core.errors import BadInput
+from fencepost.model.core.ground import ground
+from fencepost.model.explore.result import Verdict
+from fencepost.traces.vocabulary import PROTOCOLS
+
+
+def driven(protocol: str, examples: int, seed: int, *, disk: bool = False) -> Conformance:
+    adapter = make(protocol, None, disk=disk)
+    system = ground(PROTOCOLS[protocol].traced(adapter.variant), {})
+    try:
+        return conform(adapter, system, BINDINGS[protocol], Plan(examples, 50, seed))
+    finally:
+        adapter.close()
+
+
+@pytest.mark.parametrize("protocol", ["fencing", "truncation"])
+def test_they_conform_in_memory(protocol: str) -> None:
+    found = driven(protocol, 75, 320)
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
+    assert found.coverage.steps > 1_500
+    drawn = {kind for kind, count in found.coverage.faults.items() if count}
+    assert drawn == set(found.faults) >= {Kind.LOSE_REQUEST, Kind.DELAY_RESPONSE, Kind.DELIVER_LATE}
+    # Every action of the model has happened, but for what a system does by itself and reports beside others.
+    asked = {name for name, count in found.coverage.actions.items() if count.enabled}
+    known = {action.name for action in found.space.system.traced.actions}
+    assert known - asked <= {"leader_inc_high_watermark", BINDINGS[protocol].restart}
+
+
+@pytest.mark.parametrize("protocol", ["fencing", "truncation"])
+def test_they_conform_on_disk(protocol: str) -> None:
+    found = driven(protocol, 6, 321, disk=True)
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    first, again = (driven("fencing", 10, 7).coverage for _ in range(2))
+    assert (first.steps, first.visits, first.met) == (again.steps, again.visits, again.met)
+
+
+def test_a_protocol_that_is_not_implemented_is_refused() -> None:
+    with pytest.raises(BadInput, match="does not implement 'snapshots'"):
+        make("snapshots", None, disk=False)
