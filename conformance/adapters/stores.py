@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -14,11 +15,10 @@ from ...impl.files.simulated import SimulatedFiles
 
 
 class Store(Protocol):
-    """One disk for each node. A node's process holds its files until ``crash``."""
+    """One disk for each node. A node's process holds its files until ``crash``.
 
-    @property
-    def can_fail(self) -> bool:
-        """Whether ``fill`` and ``fail`` can be called."""
+    ``fill`` and ``fail`` are for disks that can be made to: an adapter on others draws no such fault.
+    """
 
     def files(self, node: int) -> Files:
         """The disk of a node."""
@@ -41,8 +41,6 @@ class Store(Protocol):
 
 class MemoryStore:
     """Simulated disks, which lose what was not synced, and tear what they lose in part."""
-
-    can_fail = True
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -103,8 +101,6 @@ class _Process(DiskFiles):
 class DiskStore:
     """A folder for each node below a temporary one. A crash is that of the process: what was written is there."""
 
-    can_fail = False
-
     def __init__(self) -> None:
         self._root = Path(tempfile.mkdtemp(prefix="fencepost-"))
         self._processes: dict[int, _Process] = {}
@@ -120,12 +116,12 @@ class DiskStore:
         self._processes.pop(node).kill()
 
     def fill(self, node: int) -> None:
-        """Not here."""
-        raise NotImplementedError
+        """No real disk is filled for a test. Raises ``OSError``."""
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), str(self._root / str(node)))
 
     def fail(self, node: int) -> None:
-        """Not here."""
-        raise NotImplementedError
+        """No real disk is broken for a test. Raises ``OSError``."""
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), str(self._root / str(node)))
 
     def mend(self, node: int) -> None:
         """Nothing to mend."""
