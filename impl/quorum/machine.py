@@ -11,10 +11,11 @@ import struct
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..log.batch import encode_batch, read_batches
+from ..files.interface import File
+from ..log.batch import encode_batch
 from ..log.errors import CorruptBatch
 from ..log.records import Record, StoredRecord
-from .snapshots import SnapshotId
+from .snapshots import SnapshotId, batches_of
 
 _FOOTER_KEY = struct.pack(">hh", 0, 4)
 """Kafka's control record SNAPSHOT_FOOTER: version and type."""
@@ -44,8 +45,11 @@ class StateMachine(Protocol):
     def snapshot(self, writer: SnapshotWriter) -> None:
         """Write all that was applied, and say that it is finished."""
 
-    def load(self, snapshot: SnapshotId, data: bytes) -> None:
-        """Take this state in place of all that was applied. Raises ``CorruptBatch`` with nothing changed."""
+    def load(self, snapshot: SnapshotId, file: File) -> None:
+        """Take the state in this file in place of all that was applied. Raises ``CorruptBatch`` with nothing changed.
+
+        A file may be larger than what memory has to spare: read it piece by piece.
+        """
 
     def clear(self) -> None:
         """Forget everything: the log begins again at offset 0."""
@@ -77,19 +81,19 @@ class KeyValueMachine:
     def snapshot(self, writer: SnapshotWriter) -> None:
         """Batches of ``batch_records`` each, then the footer."""
         epoch = max(writer.id.epoch, 0)
-        pairs = sorted(self.values.items())
-        for first in range(0, len(pairs), self._batch_records):
-            records = [Record(value, key, 0) for key, value in pairs[first : first + self._batch_records]]
+        keys = sorted(self.values)
+        for first in range(0, len(keys), self._batch_records):
+            records = [Record(self.values[key], key, 0) for key in keys[first : first + self._batch_records]]
             writer.append(encode_batch(records, base_offset=first, leader_epoch=epoch))
-        footer = Record(_COUNT.pack(len(pairs)), _FOOTER_KEY, 0)
-        writer.append(encode_batch([footer], base_offset=len(pairs), leader_epoch=epoch, control=True))
+        footer = Record(_COUNT.pack(len(keys)), _FOOTER_KEY, 0)
+        writer.append(encode_batch([footer], base_offset=len(keys), leader_epoch=epoch, control=True))
         writer.finished()
 
-    def load(self, snapshot: SnapshotId, data: bytes) -> None:
+    def load(self, snapshot: SnapshotId, file: File) -> None:
         """Every CRC, the order of the batches and the footer are checked."""
         values: dict[bytes, bytes] = {}
         offset, footers = 0, 0
-        for batch in read_batches(data, snapshot.file_name):
+        for batch in batches_of(file, snapshot.file_name):
             if batch.base_offset != offset or footers:
                 raise CorruptBatch(f"a batch at {batch.base_offset} where {offset} follows", 0, snapshot.file_name)
             for record in batch.records():
@@ -99,7 +103,7 @@ class KeyValueMachine:
                     values[record.key] = record.value
             offset = batch.next_offset
         if not footers:
-            raise CorruptBatch("no footer with the number of records", len(data), snapshot.file_name)
+            raise CorruptBatch("no footer with the number of records", file.size, snapshot.file_name)
         self.values = values
 
     def clear(self) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..files.interface import File
 from ..log.errors import CorruptBatch, CorruptLog
 from ..log.log import Log
 from ..log.records import Record
@@ -58,7 +59,8 @@ class Replica:
             # All of it is in the snapshot, so nothing is lost (KafkaMetadataLog.truncateToLatestSnapshot).
             self.log.truncate_fully_and_start_at(latest.end_offset)
         try:
-            self._load(latest, self.snapshots.read(latest))
+            with self.snapshots.opened(latest) as file:
+                self._load(latest, file)
         except CorruptBatch as error:
             mend = "delete the file, and start the replica with an empty folder if no older snapshot reaches its log"
             raise CorruptLog(error.what, self.snapshots.path(latest), error.byte, mend) from None
@@ -165,13 +167,13 @@ class Replica:
 
     # -- snapshots --------------------------------------------------------------------------------------------------
 
-    def _load(self, snapshot: SnapshotId, data: bytes) -> None:
+    def _load(self, snapshot: SnapshotId, file: File) -> None:
         """Raises ``CorruptBatch`` with nothing changed."""
         start = self._clock.now()
-        self.machine.load(snapshot, data)
+        self.machine.load(snapshot, file)
         self.applied = snapshot.end_offset
         self.metrics.loaded.observe(self._clock.now() - start)
-        self.metrics.snapshot_bytes = len(data)
+        self.metrics.snapshot_bytes = file.size
 
     def wants_snapshot(self, minimum_records: int) -> bool:
         """Whether there are more records than this between the latest snapshot and the high watermark."""
@@ -252,9 +254,8 @@ class Replica:
             partial.append(data)
         if more:
             return False
-        content = partial.content()
         try:
-            self._load(partial.id, content)
+            self._load(partial.id, partial.file)
         except CorruptBatch:
             partial.restart()
             return False

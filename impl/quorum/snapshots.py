@@ -8,15 +8,20 @@ last offset. ``SnapshotId`` translates between the two, and nobody else does.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
-from ..files.interface import File, Files, read_file
+from ..files.interface import File, Files
+from ..log.batch import LENGTH_END, PREFIX, Batch, read_batch
+from ..log.segment import Window
 from ..wire.quorum import OffsetAndEpoch
 
 CHECKPOINT_SUFFIX = ".checkpoint"
 PART_SUFFIX = ".part"
 
+_AHEAD = 1 << 20
+"""Bytes of a snapshot that are read at once."""
 _NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 
@@ -48,6 +53,18 @@ def parse_name(name: str) -> SnapshotId | None:
     return SnapshotId(int(match[1]), int(match[2])) if match else None
 
 
+def batches_of(file: File, path: str) -> Iterator[Batch]:
+    """All batches of a file, a piece of which at a time is in memory. Raises ``CorruptBatch`` as ``read_batches``."""
+    window = Window(file, _AHEAD)
+    position = 0
+    while position < file.size:
+        head = window.get(position, PREFIX.size)
+        length = PREFIX.unpack(head)[1] if len(head) == PREFIX.size else 0
+        batch = read_batch(window.get(position, max(LENGTH_END + length, PREFIX.size)), 0, path, shift=position)
+        yield batch
+        position += batch.size
+
+
 class PartialSnapshot:
     """A snapshot that is being written, by the state machine or from a leader's bytes."""
 
@@ -72,9 +89,10 @@ class PartialSnapshot:
         """Begin again with the first byte."""
         self._file.truncate(0)
 
-    def content(self) -> bytes:
-        """All bytes so far."""
-        return self._file.pread(0, self._file.size)
+    @property
+    def file(self) -> File:
+        """To read what there is of it."""
+        return self._file
 
     def finish(self) -> None:
         """Make it whole: it survives a crash on return."""
@@ -127,25 +145,24 @@ class SnapshotStore:
         """The epoch of the record before ``end_offset``, by a snapshot that ends there; -1 where none does."""
         return next((each.epoch for each in self._ids if each.end_offset == end_offset), -1)
 
-    def size(self, snapshot: SnapshotId) -> int:
-        """Bytes. Raises ``OSError`` where it is not there."""
+    @contextmanager
+    def opened(self, snapshot: SnapshotId) -> Iterator[File]:
+        """The file, to be read. Raises ``OSError`` where it is not there."""
         file = self._files.open(self.path(snapshot))
         try:
-            return file.size
+            yield file
         finally:
             file.close()
 
-    def read(self, snapshot: SnapshotId) -> bytes:
-        """All bytes."""
-        return read_file(self._files, self.path(snapshot))
+    def size(self, snapshot: SnapshotId) -> int:
+        """Bytes. Raises ``OSError`` where it is not there."""
+        with self.opened(snapshot) as file:
+            return file.size
 
     def read_at(self, snapshot: SnapshotId, position: int, max_bytes: int) -> bytes:
         """At most ``max_bytes`` from ``position`` on."""
-        file = self._files.open(self.path(snapshot))
-        try:
+        with self.opened(snapshot) as file:
             return file.pread(position, max_bytes)
-        finally:
-            file.close()
 
     def begin(self, snapshot: SnapshotId) -> PartialSnapshot:
         """Begin to write a snapshot."""

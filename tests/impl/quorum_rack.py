@@ -120,7 +120,8 @@ class Ledger:
         if self.entries[snapshot.end_offset - 1].epoch != snapshot.epoch:
             raise Violation(f"{where}: {snapshot} names another record than the committed one")
         machine = KeyValueMachine()
-        machine.load(snapshot, node.replica.snapshots.read(snapshot))
+        with node.replica.snapshots.opened(snapshot) as file:
+            machine.load(snapshot, file)
         if machine.values != self.state(snapshot.end_offset):
             raise Violation(f"{where}: {snapshot} holds another state")
 

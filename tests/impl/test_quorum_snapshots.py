@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from fencepost.impl.files import SimulatedFiles
-from fencepost.impl.log import CorruptLog, Record
-from fencepost.impl.quorum import TOPIC_SETTINGS, QuorumNode, SnapshotId, alter_topic_setting
-from fencepost.impl.quorum.snapshots import parse_name
+from fencepost.impl.log import CorruptBatch, CorruptLog, Record, StoredRecord, read_batches
+from fencepost.impl.quorum import TOPIC_SETTINGS, KeyValueMachine, QuorumNode, SnapshotId, alter_topic_setting
+from fencepost.impl.quorum.snapshots import SnapshotStore, batches_of, parse_name
 from fencepost.impl.quorum.timers import CLEAN, GENERATE
 from fencepost.impl.wire.errors import ErrorCode
 from fencepost.impl.wire.messages import Envelope
@@ -253,7 +253,7 @@ def test_fetch_snapshot_by_position_and_size_with_continue() -> None:
         assert answer.continues is (position < size)
         if not answer.continues:
             break
-    assert data == leader.replica.snapshots.read(latest)
+    assert data == leader.replica.snapshots.read_at(latest, 0, size)
     at_end = chunk(leader, latest.in_messages, size)
     assert (at_end.error, at_end.unaligned_records, at_end.continues) == (ErrorCode.NONE, b"", False)
 
@@ -396,6 +396,70 @@ def test_partial_snapshots_are_removed_at_boot_and_damaged_ones_named() -> None:
     files.open(f"{FOLDER}/{latest.file_name}").truncate(40)
     with pytest.raises(CorruptLog, match=latest.file_name):
         rack.start(node)
+
+
+class Kept:
+    """A ``SnapshotWriter`` that keeps the bytes."""
+
+    id = SnapshotId(3_000, 1)
+
+    def __init__(self) -> None:
+        self.data = b""
+        self.whole = False
+
+    def append(self, data: bytes) -> None:
+        self.data += data
+
+    def finished(self) -> None:
+        self.whole = True
+
+
+def test_a_snapshot_larger_than_what_is_read_at_once_is_loaded_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records of a kilobyte; no read is larger than a mebibyte, or than a batch."""
+    machine, writer, store = KeyValueMachine(batch_records=300), Kept(), SnapshotStore(SimulatedFiles(1), "")
+    machine.apply([StoredRecord(n, 1, bytes(1_000), b"%d" % n, 0, ()) for n in range(3_200)])
+    machine.snapshot(writer)
+    partial = store.begin(writer.id)
+    partial.append(writer.data)
+    reads: list[int] = []
+    pread = type(partial.file).pread
+
+    def counted(file: Any, position: int, length: int) -> bytes:
+        data = pread(file, position, length)
+        reads.append(len(data))
+        return data
+
+    monkeypatch.setattr(type(partial.file), "pread", counted)
+    loaded = KeyValueMachine()
+    loaded.load(writer.id, partial.file)
+    assert writer.whole and loaded.values == machine.values
+    assert len(writer.data) > 3 << 20 >= 3 * max(reads)
+    assert [each.data for each in batches_of(partial.file, "")] == [each.data for each in read_batches(writer.data)]
+
+
+@pytest.mark.parametrize("damage", [-1, 5, 8, 16, 30, 200])
+def test_a_damaged_snapshot_is_named_as_if_it_were_read_at_once_and_changes_nothing(damage: int) -> None:
+    """Cut by a byte, or a byte of the second batch is changed: in its offset, length, magic, CRC'd head, records."""
+    machine, writer, store = KeyValueMachine(batch_records=10), Kept(), SnapshotStore(SimulatedFiles(1), "")
+    machine.apply([StoredRecord(n, 1, b"value", b"%02d" % n, 0, ()) for n in range(30)])
+    machine.snapshot(writer)
+    second = len(next(read_batches(writer.data)).data)
+    broken = bytearray(writer.data)
+    if damage < 0:
+        del broken[damage:]
+    else:
+        broken[second + damage] ^= 0x81
+    partial = store.begin(writer.id)
+    partial.append(bytes(broken))
+    loaded = KeyValueMachine()
+    loaded.values = {b"before": b"it"}
+    with pytest.raises(CorruptBatch) as found:
+        loaded.load(writer.id, partial.file)
+    assert loaded.values == {b"before": b"it"}
+    if damage != 5:  # an offset that is only in the wrong order is the machine's to notice
+        with pytest.raises(CorruptBatch) as whole:
+            list(read_batches(bytes(broken), writer.id.file_name))
+        assert str(found.value) == str(whole.value)
 
 
 def test_the_cleanup_policy_can_be_read_and_not_written() -> None:
