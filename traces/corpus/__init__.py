@@ -1,0 +1,1 @@
+"""Corpora: many traces of one protocol as Parquet files that NumPy reads whole."""

@@ -1,0 +1,236 @@
+"""``manifest.json``: what a corpus' folder holds, so that a missing, added or cut-off file is noticed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ...model.core.errors import BadInput
+from ..story import Json
+from .files import EventsFile, Written, open_events, refuse_version, shown_path
+from .layout import FORMAT, SCHEMA_VERSION, CorpusHeader
+
+MANIFEST: Final = "manifest.json"
+SOURCES: Final = "sources.jsonl"
+"""Beside the data: where each ingested trace came from."""
+PLANTED: Final = "planted.jsonl"
+"""Beside the data: the ground truth of planted faults."""
+
+_ANEW: Final = "write the corpus anew by fencepost simulate or ingest"
+
+
+@dataclass(frozen=True)
+class CorpusFile:
+    """A data file: its path, and what the manifest (or its own footer) says it holds."""
+
+    path: str
+    name: str
+    traces: int | None
+    events: int
+    first: int | None
+    last: int | None
+    header: CorpusHeader
+
+    def open(self) -> EventsFile:
+        """The file, ready to be read. Raises BadInput where it is damaged, or not what was said of it."""
+        file = open_events(self.path)
+        if file.header != self.header or file.rows != self.events:
+            file.close()
+            raise BadInput("its header or its count of events is not that of the manifest", file.name, _ANEW)
+        return file
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The data files of a folder, sorted by name, and what is wrong with others: those are left out of ``files``."""
+
+    path: str
+    files: tuple[CorpusFile, ...]
+    problems: tuple[BadInput, ...]
+
+    @property
+    def events(self) -> int:
+        """Events of all files together."""
+        return sum(file.events for file in self.files)
+
+
+def write_manifest(folder: Path, files: Iterable[Written]) -> None:
+    """Write the manifest of files that lie in a folder. Raises BadInput where it cannot be written."""
+    entries = sorted(files, key=lambda each: each.name)
+    headers = [dict(each.header.to_json()) for each in entries]
+    told: dict[str, Json] = {
+        "format": FORMAT,
+        "version": SCHEMA_VERSION,
+        "protocols": list[Json](sorted({each.header.protocol for each in entries})),
+        "constants": _distinct([each["constants"] for each in headers]),
+        "traces": sum(each.traces for each in entries),
+        "events": sum(each.events for each in entries),
+        "files": [each.to_json() for each in entries],
+    }
+    write_whole(folder / MANIFEST, json.dumps(told, indent=1, allow_nan=False) + "\n")
+
+
+def _distinct(values: list[Json]) -> list[Json]:
+    found: list[Json] = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return found
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file whole or not at all, and flush it to disk. Raises BadInput where it cannot be written."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        mend = "name a folder that is there, writable and has room"
+        raise BadInput(f"cannot be written: {error.strerror}", shown_path(path), mend) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_corpus(folder: Path | str) -> Corpus:
+    """What a folder holds, by its manifest; where it has none, by the footers of its Parquet files.
+
+    A file that cannot be used is among the problems, one line each; the others are as usable as without it. Raises
+    BadInput where there is nothing to read: no such folder, no permission, no corpus, an empty one, or one of another
+    schema version.
+    """
+    folder = Path(folder)
+    names = _names(folder)
+    data = sorted(name for name in names if name.endswith(".parquet") and not name.startswith("."))
+    if MANIFEST in names:
+        files, problems = _by_manifest(folder, data)
+    elif data:
+        files, problems = _by_footers(folder, data)
+    else:
+        raise _no_corpus(folder, names)
+    files, doubles = _disjoint(files)
+    problems += doubles
+    if not any(file.events for file in files):
+        if problems:
+            raise problems[0]
+        raise BadInput("the corpus is empty: it has no event", shown_path(folder), _ANEW)
+    return Corpus(str(folder), tuple(files), tuple(problems))
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(each.name for each in folder.iterdir())
+    except OSError as error:
+        mend = "name the folder of a corpus that you may read"
+        raise BadInput(f"cannot be read: {error.strerror}", shown_path(folder), mend) from error
+
+
+def _no_corpus(folder: Path, names: list[str]) -> BadInput:
+    if not names:
+        return BadInput("the folder is empty", shown_path(folder), _ANEW)
+    if any(name.endswith(".jsonl") for name in names):
+        what = "the folder holds traces, and no corpus"
+    elif any((folder / name / "meta.properties").is_file() for name in names) or "meta.properties" in names:
+        what = "the folder holds brokers' data, and no corpus"
+    else:
+        what = "the folder holds no corpus"
+    where = shown_path(folder)
+    return BadInput(what, where, f"lay it out first: fencepost ingest {where} --out CORPUS")
+
+
+def _by_manifest(folder: Path, data: list[str]) -> tuple[list[CorpusFile], list[BadInput]]:
+    entries = list(_entries(folder / MANIFEST))
+    listed = {entry.name for entry in entries}
+    files, problems = [], []
+    for entry in entries:
+        path = folder / entry.name
+        where = shown_path(path)
+        if entry.name not in data:
+            problems.append(BadInput("the manifest lists it, and it is not there", where, "bring the file back"))
+            continue
+        size = path.stat().st_size
+        if size != entry.size:
+            told = f"it has {size} bytes, and by the manifest {entry.size}"
+            problems.append(BadInput(told, where, "bring the whole file back"))
+            continue
+        files.append(
+            CorpusFile(str(path), entry.name, entry.traces, entry.events, entry.first, entry.last, entry.header)
+        )
+    for name in data:
+        if name not in listed:
+            mend = "take it away, or ingest the folder anew"
+            problems.append(BadInput("it is not in the manifest", shown_path(folder / name), mend))
+    return files, problems
+
+
+def _entries(path: Path) -> Iterator[Written]:
+    where = shown_path(path)
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"cannot be read: {error.strerror}", where, "name a corpus that you may read") from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput("the manifest is no JSON", where, _ANEW) from error
+    if not isinstance(told, dict) or told.get("format") != FORMAT:
+        raise BadInput("the manifest is not that of a corpus", where, _ANEW)
+    refuse_version(told.get("version"), where)
+    found = told.get("files")
+    if not isinstance(found, list):
+        raise BadInput("the manifest lists no files", where, _ANEW)
+    for number, entry in enumerate(found):
+        try:
+            yield _entry(entry)
+        except ValueError as error:
+            raise BadInput(f"entry {number} of the manifest's files is wrong: {error}", where, _ANEW) from error
+
+
+def _entry(entry: Any) -> Written:
+    if not isinstance(entry, dict):
+        raise ValueError("it is no object")
+    name = entry.get("name")
+    if not isinstance(name, str) or Path(name).name != name or not name.endswith(".parquet"):
+        raise ValueError("its name is not that of a Parquet file in the same folder")
+    counts = {key: entry.get(key) for key in ("traces", "events", "bytes")}
+    if any(type(value) is not int or value < 0 for value in counts.values()):
+        raise ValueError("traces, events and bytes are no counts")
+    ends = entry.get("first"), entry.get("last")
+    if any(value is not None and type(value) is not int for value in ends) or (ends[0] is None) != (
+        not counts["traces"]
+    ):
+        raise ValueError("first and last are no trace ids")
+    header = CorpusHeader.from_json(entry.get("header"))
+    return Written(name, header, entry["traces"], entry["events"], *ends, entry["bytes"])
+
+
+def _by_footers(folder: Path, data: list[str]) -> tuple[list[CorpusFile], list[BadInput]]:
+    files, problems = [], []
+    for name in data:
+        try:
+            with open_events(folder / name) as found:
+                first = found.bounds[0][0] if found.bounds else None
+                last = found.bounds[-1][1] if found.bounds else None
+                files.append(CorpusFile(found.path, name, None, found.rows, first, last, found.header))
+        except BadInput as problem:
+            problems.append(problem)
+    return files, problems
+
+
+def _disjoint(files: list[CorpusFile]) -> tuple[list[CorpusFile], list[BadInput]]:
+    """Files whose ranges of trace ids do not meet that of a file before them: an id names one trace of a corpus."""
+    kept: list[CorpusFile] = []
+    problems = []
+    last: CorpusFile | None = None
+    for file in sorted(files, key=lambda each: (each.first is not None, each.first or 0, each.name)):
+        if last is not None and file.first is not None and last.last is not None and file.first <= last.last:
+            told = f"it has trace {file.first}, within those of {last.name} (to {last.last})"
+            problems.append(BadInput(told, shown_path(file.path), "number the traces anew by fencepost ingest"))
+            continue
+        kept.append(file)
+        last = file if file.first is not None else last
+    return sorted(kept, key=lambda each: each.name), problems
