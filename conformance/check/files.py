@@ -14,7 +14,7 @@ from ...model.explore.result import OnProgress
 from ...traces.build_story import story_of_run
 from ...traces.kafka.abstraction import Abstraction, Block, abstract
 from ...traces.kafka.broker import BrokerFiles, read_broker, require_one_cluster
-from ...traces.kafka.capture import broker_directories, bundled_corpus, load_manifest
+from ...traces.kafka.capture import bundled_corpus, load_manifest, node_directories
 from ...traces.kafka.checks import FilesReport, check_brokers
 from ...traces.kafka.partition import METADATA_TOPIC, PartitionFiles
 from ...traces.kafka.reach import Reach, reach_any
@@ -90,7 +90,7 @@ def bundled_clusters() -> list[Cluster]:
     """The recorded stages of the bundled corpus, in the order in which they happened. Raises BadInput for a bad one."""
     corpus = bundled_corpus()
     stages = [stage["name"] for stage in load_manifest(corpus)["stages"]]
-    clusters = [read_cluster(f"{stage}: ", broker_directories(corpus, stage)) for stage in stages]
+    clusters = [read_cluster(f"{stage}: ", node_directories(corpus, stage)) for stage in stages]
     for cluster in clusters:
         for fault in (*cluster.refused, *(p.as_bad_input() for p in cluster.report.problems if p.severity == "error")):
             raise fault

@@ -69,7 +69,7 @@ def test_the_text_shows_the_truncation_and_the_closing_table(check: Callable[...
     assert "orders-0: broker 1 as follower of broker 2 truncates to offset 1 and loses 1 record" in told
     for heading in ("obligation", "verdict", "counted", "seconds"):
         assert heading in told
-    assert told.endswith("holds: 14 obligations: 14 met")
+    assert told.endswith("holds: 17 obligations: 17 met")
 
 
 def test_another_variant_may_be_held_against_the_files(check: Callable[..., Said], brokers: Brokers) -> None:
@@ -167,7 +167,7 @@ def test_two_brokers_of_one_node_id_are_refused(check: Callable[..., Said], copi
         f"fencepost: {copies[2] / 'meta.properties'}: node id 1 is also that of {copies[0]}; "
         "name one directory per broker"
     )
-    assert "holds: 11 obligations: 11 met" in said.out, "the other two brokers"
+    assert "holds: 14 obligations: 14 met" in said.out, "the other two brokers"
 
 
 def test_no_directory_at_all_is_bad_input_and_writes_nothing(check: Callable[..., Said], tmp_path: Path) -> None:
@@ -208,3 +208,26 @@ def test_everything_that_is_built_in_is_as_it_should_be() -> None:
     assert [each.name for each in results if not each.met] == []
     assert {each.verdict for each in results} == {"holds", "violated"}, "must-fail twins are among them"
     assert all((each.story is not None) >= ("liveness" in each.group) for each in results if each.verdict == "violated")
+
+
+def test_a_renamed_snapshot_is_shown_with_file_and_byte(
+    check: Callable[..., Said], brokers: Brokers, tmp_path: Path
+) -> None:
+    """Of a controllers' log: on the terminal, in the page and in the object; nothing is said of the clean copies."""
+    copies = [shutil.copytree(path, tmp_path / "data" / path.name) for path in brokers("7-all-back")]
+    folder = copies[1] / "__cluster_metadata-0"
+    renamed = folder / "00000000000000000062-0000000001.checkpoint"
+    (folder / "00000000000000000061-0000000001.checkpoint").rename(renamed)
+    said = check(*copies)
+    assert said.code == 1
+    told = "".join(said.out.split())
+    line = (
+        "! snapshot_files_match_names: violated. broker 2: __cluster_metadata-0: snapshot "
+        "00000000000000000062-0000000001: its header says append time 1795227636445, "
+        "the log's batch before its end 1795227637046 "
+    )
+    assert "".join(line.split()) + f"({renamed},byte0)" in told
+    page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert f"({renamed}, byte 0)" in page
+    unmet = [each["name"] for each in check(*copies, "--json").json["obligations"] if not each["met"]]
+    assert unmet == ["snapshot_files_match_names"]

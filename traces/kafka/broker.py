@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...model.core.errors import BadInput
-from .batches import Batch, Limits, SegmentScan
-from .image import ImageBuilder, MetadataImage
+from .batches import Batch, Limits
+from .image import ImageBuilder, MetadataImage, State
 from .partition import METADATA_TOPIC, SEGMENT_NAME, SNAPSHOT_NAME, PartitionFiles, SnapshotId, read_partition
 from .problems import Problem, ProblemLog
+from .snapshot_files import ReplayedStates, SnapshotFile, read_snapshot
 from .statefiles import (
     MetaProperties,
     QuorumState,
@@ -19,7 +20,6 @@ from .statefiles import (
     read_meta_properties,
     read_offset_checkpoint,
     read_quorum_state,
-    regular_size,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ class BrokerFiles:
     """Whether Kafka left its marker of a clean stop; without one, checkpoints may lag what the broker knew."""
     problems: tuple[Problem, ...]
     """All problems of all files, in the order of the files."""
+    snapshots: tuple[SnapshotFile, ...] = ()
+    """Those of the metadata log, by their ids."""
+    replayed: dict[int, State] = field(default_factory=dict)
+    """By a snapshot's end offset: the state that the log itself makes up to there, where the log tells it."""
 
     @property
     def node_id(self) -> int | None:
@@ -147,16 +151,23 @@ def read_broker(
     partitions: dict[tuple[str, int], PartitionFiles] = {}
     image: MetadataImage | None = None
     quorum: QuorumState | None = None
+    snapshots: tuple[SnapshotFile, ...] = ()
+    replayed: ReplayedStates | None = None
     for (topic, index), folder in sorted(folders.items()):
         key = topic, index
         builder = None
-        replay: Callable[[Batch], None] | None = None
-        log = ProblemLog(folder)
+        replay: Callable[[Batch, ProblemLog], None] | None = None
         if key == (METADATA_TOPIC, 0):
-            builder = ImageBuilder(limits)
-            _load_snapshot(folder, builder, problems, limits)
+            snapshots, builder = _read_snapshots(folder, problems, limits)
+            replayed = ReplayedStates(builder, (each.id.end_offset for each in snapshots))
 
-            def replay(batch: Batch, builder: ImageBuilder = builder, log: ProblemLog = log) -> None:
+            def replay(
+                batch: Batch,
+                log: ProblemLog,
+                builder: ImageBuilder = builder,
+                replayed: ReplayedStates = replayed,
+            ) -> None:
+                replayed.reach(batch.base_offset)
                 builder.replay(batch, log)
 
         files = read_partition(
@@ -172,8 +183,8 @@ def read_broker(
         )
         partitions[key] = files
         problems.extend(files.problems)
-        if builder:
-            problems.extend(log.result())
+        if builder and replayed:
+            replayed.reach(files.log_end)
             image = builder.image
             image.complete = image.complete and not files.damaged
             state = folder / "quorum-state"
@@ -182,7 +193,8 @@ def read_broker(
                 quorum = read_quorum_state(state, state_log)
                 problems.extend(state_log.result())
     clean = (root / ".kafka_cleanshutdown").exists()
-    return BrokerFiles(root, meta, partitions, quorum, image, clean, tuple(problems))
+    states = replayed.by_end if replayed else {}
+    return BrokerFiles(root, meta, partitions, quorum, image, clean, tuple(problems), snapshots, states)
 
 
 def _partition_folders(root: Path) -> dict[tuple[str, int], Path]:
@@ -234,29 +246,26 @@ def _checkpoint(path: Path, problems: list[Problem]) -> dict[tuple[str, int], in
     return {key: offset for key, (offset, _) in entries.items()}
 
 
-def _load_snapshot(folder: Path, builder: ImageBuilder, problems: list[Problem], limits: Limits) -> None:
-    """Start the image from the oldest snapshot that reaches the first segment, where the log does not begin at 0."""
-    starts = sorted(int(p.name[:20]) for p in folder.glob("*.log") if SEGMENT_NAME.fullmatch(p.name))
-    if not starts or starts[0] == 0:
-        return
-    named = [
-        (SnapshotId(int(p.name[:20]), int(p.name[21:31])), p)
-        for p in folder.glob("*.checkpoint")
-        if SNAPSHOT_NAME.fullmatch(p.name)
-    ]
-    reaching = sorted(entry for entry in named if entry[0].end_offset >= starts[0])
-    if not reaching:
-        builder.image.complete = False
-        return
-    snapshot, path = reaching[0]
-    log = ProblemLog(path)
-    try:
-        size = regular_size(path)
-        with path.open("rb") as file:
-            for batch in SegmentScan(file, size, log, last=False, limits=limits):
-                builder.load_snapshot(batch, snapshot.end_offset, snapshot.epoch, log)
-    except OSError as error:
-        log.add("unreadable", error.strerror or str(error), "make the file readable")
-    found = log.result()
-    builder.image.complete = builder.image.complete and not found
-    problems.extend(found)
+def _read_snapshots(
+    folder: Path, problems: list[Problem], limits: Limits
+) -> tuple[tuple[SnapshotFile, ...], ImageBuilder]:
+    """Every snapshot, and the image from which to replay the log.
+
+    Where the log does not begin at 0, that is the oldest snapshot that reaches its first segment.
+    """
+    starts = [int(p.name[:20]) for p in folder.glob("*.log") if SEGMENT_NAME.fullmatch(p.name)]
+    start = min(starts, default=0)
+    builder = ImageBuilder(limits, from_start=start == 0)
+    found: list[SnapshotFile] = []
+    for snapshot, path in _named_snapshots(folder):
+        read, loaded, faults = read_snapshot(path, snapshot, limits)
+        found.append(read)
+        problems.extend(faults)
+        if start > 0 and snapshot.end_offset >= start and not builder.image.end_offset:
+            builder = loaded
+    return tuple(found), builder
+
+
+def _named_snapshots(folder: Path) -> list[tuple[SnapshotId, Path]]:
+    named = [(SNAPSHOT_NAME.fullmatch(path.name), path) for path in folder.glob("*.checkpoint")]
+    return sorted((SnapshotId(int(match[1]), int(match[2])), path) for match, path in named if match)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...model.core.errors import BadInput
-from .cluster import BROKER_IDS, NODE_NAMES, Cluster
+from .cluster import BROKER_IDS, CONTROLLER_ID, NODE_NAMES, Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -173,6 +173,11 @@ def load_manifest(corpus: Path) -> dict[str, Any]:
 def bundled_corpus() -> Path:
     """The recorded corpus that is part of the package."""
     return Path(__file__).parent / "corpus"
+
+
+def node_directories(corpus: Path, stage: str) -> list[Path]:
+    """The data directories of all nodes of a stage, brokers first: a controller has a metadata log too."""
+    return [corpus / stage / NODE_NAMES[id_] for id_ in (*BROKER_IDS, CONTROLLER_ID)]
 
 
 def broker_directories(corpus: Path, stage: str) -> list[Path]:

@@ -20,14 +20,22 @@ from .replica_checks import (
     check_epochs_monotone,
     check_offsets_contiguous,
     check_offsets_ordered,
+)
+from .snapshot_checks import (
+    check_boot_rule_of_kafka,
+    check_boot_rule_of_text,
+    check_snapshot_contents,
+    check_snapshot_files,
     check_snapshot_ids,
 )
+from .snapshot_cross_checks import compare_snapshots
 from .verdicts import CheckResult, Verdict, overall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .image import MetadataImage, PartitionState
+    from .partition import PartitionFiles
     from .problems import Problem
 
 
@@ -93,6 +101,9 @@ def check_brokers(brokers: Sequence[BrokerFiles]) -> FilesReport:
             checks.extend(results)
         if key[0] != METADATA_TOPIC:
             checks.extend(_controller(replicas, state, image))
+        else:
+            nodes = [(broker.label, broker.partitions[key], broker.snapshots) for broker in holders]
+            checks.extend(compare_snapshots(nodes, nodes[0][1].name))
     return FilesReport(tuple(ordered), tuple(checks), tuple(comparisons), controller.label if controller else None)
 
 
@@ -119,8 +130,19 @@ def _replica(broker: BrokerFiles, key: tuple[str, int], image: MetadataImage | N
         check_offsets_ordered(files, subject, clean_shutdown=broker.clean_shutdown),
     ]
     if key[0] == METADATA_TOPIC:
-        results.append(check_snapshot_ids(files, subject))
+        results += _snapshots(broker, files, subject)
     return results
+
+
+def _snapshots(broker: BrokerFiles, files: PartitionFiles, subject: str) -> list[CheckResult]:
+    contents = check_snapshot_contents(broker.snapshots, broker.replayed, subject)
+    return [
+        check_boot_rule_of_text(files, subject),
+        check_boot_rule_of_kafka(files, subject),
+        check_snapshot_ids(files, subject),
+        check_snapshot_files(files, broker.snapshots, subject),
+        *([] if contents is None else [contents]),
+    ]
 
 
 def _controller(

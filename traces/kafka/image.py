@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from .batches import Batch, Limits
     from .problems import ProblemLog
 
+State = dict[str, object]
+"""What an image decides, by what it is about (``orders-0``, ``broker 2``), to be held against another image's."""
+
 _NO_LEADER_CHANGE = -2
 _TOPIC_RESOURCE = 2  # ConfigResource.Type.TOPIC
 
@@ -101,6 +104,19 @@ class MetadataImage:
         state = self.topics.get(topic)
         return state.current(partition) if state else None
 
+    def state(self) -> State:
+        """What is decided now: the same of a log and of a snapshot of it. No offsets, and nothing of the quorum."""
+        found: State = {f"feature {name}": level for name, level in self.features.items() if level}
+        for broker in self.brokers.values():
+            found[f"broker {broker.broker_id}"] = broker
+        for topic in self.topics.values():
+            found[f"topic {topic.name}"] = encode_uuid(topic.topic_id)
+            for number, states in topic.history.items():
+                found[f"{topic.name}-{number}"] = replace(states[-1], offset=-1)
+        for topic_name, configs in self.configs.items():
+            found |= {f"config {name} of {topic_name}": value for name, value in configs.items()}
+        return found
+
     def to_json(self) -> dict[str, Any]:
         """The image, with each partition's newest state."""
         return {
@@ -126,12 +142,21 @@ class MetadataImage:
         }
 
 
-class ImageBuilder:
-    """Replays batches of the metadata log into an image; what does not decode is noted as a problem."""
+class _NeverNamed(MetadataError):
+    """A record changes what no record before it has made."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.image = MetadataImage()
+
+class ImageBuilder:
+    """Replays batches of the metadata log into an image; what does not decode is noted as a problem.
+
+    ``from_start``: nothing comes before the first batch. Where something does and is missing, a change of what no
+    record has made is no problem of the log.
+    """
+
+    def __init__(self, limits: Limits, *, from_start: bool = True) -> None:
+        self.image = MetadataImage(complete=from_start)
         self._limits = limits
+        self._from_start = from_start
         self._names: dict[UUID, str] = {}
         self._transaction: list[tuple[int, MetadataRecord]] | None = None
 
@@ -163,6 +188,8 @@ class ImageBuilder:
                         self._apply(offset, decoded)
         except (MetadataError, RecordError, CodecError) as error:
             self.image.complete = False
+            if isinstance(error, _NeverNamed) and not self._from_start:
+                return
             what = f"a metadata record in the batch at offset {batch.base_offset}: {error}"
             problems.add("bad-metadata", what, "copy the file from another controller", byte=batch.position)
 
@@ -236,7 +263,7 @@ class ImageBuilder:
     def _topic(self, topic_id: UUID) -> TopicState:
         name = self._names.get(topic_id)
         if name is None or name not in self.image.topics:
-            raise MetadataError(f"a partition of topic id {encode_uuid(topic_id)}, which no record has named")
+            raise _NeverNamed(f"a partition of topic id {encode_uuid(topic_id)}, which no record has named")
         return self.image.topics[name]
 
     def _partition(self, offset: int, fields: dict[str, Any]) -> None:
@@ -258,7 +285,7 @@ class ImageBuilder:
         topic = self._topic(fields["TopicId"])
         old = topic.current(fields["PartitionId"])
         if old is None:
-            raise MetadataError(f"a change of {topic.name}-{fields['PartitionId']}, which no record has made")
+            raise _NeverNamed(f"a change of {topic.name}-{fields['PartitionId']}, which no record has made")
         elected = fields["Leader"] != _NO_LEADER_CHANGE
         recovery = fields["LeaderRecoveryState"]
         topic.history[fields["PartitionId"]].append(

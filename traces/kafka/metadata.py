@@ -213,6 +213,14 @@ def decode_leader_change(value: bytes) -> int:
         raise MetadataError("a leader change message is cut off") from None
 
 
+def decode_snapshot_header(value: bytes) -> int:
+    """The append time, in milliseconds, that a ``SnapshotHeaderRecord`` has. Raises ``MetadataError``."""
+    try:
+        return int(struct.unpack_from(">hq", value)[1])
+    except struct.error:
+        raise MetadataError("a snapshot header is cut off") from None
+
+
 def control_type(key: bytes | None) -> str | None:
     """The name of a control record's type; ``None`` for a key that is none or a type that is not known."""
     if key is None or len(key) < 4:

@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 SEGMENT_NAME = re.compile(r"([0-9]{20})\.log")
 SNAPSHOT_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
+UNFINISHED_SNAPSHOT = ".checkpoint.part"
+_UNFINISHED = (".log.swap", ".log.cleaned", ".log.deleted", UNFINISHED_SNAPSHOT, ".checkpoint.deleted")
 _MAX_OFFSET = (1 << 63) - 1 - (1 << 32)  # room for an int32 of relative offsets
 
 
@@ -141,12 +143,14 @@ class PartitionFiles:
     def damaged(self) -> bool:
         """Whether data inside the log could not be read, so that absence of a record proves nothing.
 
-        A torn tail is no such damage: Kafka cuts it off itself, and the LEO is where it begins.
+        A torn tail is no such damage: Kafka cuts it off itself, and the LEO is where it begins. Nor is a record of the
+        metadata log that says nothing.
         """
         tail = self.segments[-1].path if self.segments else None
         return any(
             problem.severity == "error"
             and problem.byte is not None
+            and problem.kind != "bad-metadata"
             and not (problem.kind == "truncated-segment" and problem.path == tail)
             for problem in self.problems
         )
@@ -260,13 +264,13 @@ def read_partition(
     log_start_checkpoint: int | None = None,
     recovery_point: int | None = None,
     limits: Limits | None = None,
-    on_batch: Callable[[Batch], None] | None = None,
+    on_batch: Callable[[Batch, ProblemLog], None] | None = None,
     on_bytes: Callable[[int], None] | None = None,
 ) -> PartitionFiles:
     """Read the folder ``path`` of one replica. Faults become ``problems``; nothing is raised for them.
 
-    ``on_batch`` sees every valid batch in log order (the metadata log is decoded through it), ``on_bytes`` the number
-    of bytes of each segment once it is read.
+    ``on_batch`` sees every valid batch in log order, and where to note its problems (the metadata log is decoded
+    through it), ``on_bytes`` the number of bytes of each segment once it is read.
     """
     limits = limits or Limits()
     problems: list[Problem] = []
@@ -293,7 +297,7 @@ def read_partition(
                 for batch in scan:
                     columns.add(index, batch, read_batch(batch, log, limits))
                     if on_batch:
-                        on_batch(batch)
+                        on_batch(batch, log)
                 next_offset, valid = scan.next_offset, scan.end
         except OSError as error:
             log.add("unreadable", error.strerror or str(error), "make the file readable")
@@ -329,10 +333,22 @@ def _optional(path: Path, read: Callable[[Path, ProblemLog], T], problems: list[
     return result
 
 
+def _unfinished(path: Path) -> Problem:
+    try:
+        size = path.stat().st_size
+    except OSError:
+        size = 0
+    left = path.name.endswith(".deleted")
+    what = "a file that the broker was about to delete" if left else "a file that the broker was still writing"
+    mend = "nothing to mend: Kafka deals with it at its next start"
+    return Problem("unfinished-file", f"{what}, of {size} bytes", path, mend, byte=size, severity="note")
+
+
 def _listing(path: Path, problems: list[Problem]) -> tuple[list[tuple[int, str]], list[tuple[SnapshotId, Path]]]:
     """Segments ``(base offset, file name)`` and snapshots, each in ascending order."""
     segments: list[tuple[int, str]] = []
     snapshots: list[tuple[SnapshotId, Path]] = []
+    unfinished: list[Problem] = []
     log = ProblemLog(path)
     try:
         names = sorted(entry.name for entry in path.iterdir())
@@ -348,10 +364,10 @@ def _listing(path: Path, problems: list[Problem]) -> tuple[list[tuple[int, str]]
                 log.add("bad-name", f"{name} names an offset that no log has", RESTORE_MEND)
         elif match := SNAPSHOT_NAME.fullmatch(name):
             snapshots.append((SnapshotId(int(match[1]), int(match[2])), path / name))
-        elif name.endswith((".log.swap", ".log.cleaned", ".checkpoint.part")):
-            what = f"{name}: a file that the broker was still writing"
-            log.add("unfinished-file", what, "nothing to mend: Kafka deals with it at its next start", severity="note")
+        elif name.endswith(_UNFINISHED):
+            unfinished.append(_unfinished(path / name))
     if not segments and not log.result():
         log.add("no-segment", "no segment (20 digits and .log)", RESTORE_MEND)
     problems.extend(log.result())
+    problems.extend(unfinished)
     return segments, snapshots

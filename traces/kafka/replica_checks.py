@@ -97,8 +97,8 @@ def _cache_mismatch(files: PartitionFiles, expected: tuple[EpochEntry, ...]) -> 
             return f"epoch {entry.epoch} begins at {entry.start_offset} in the batches and at {start} in the cache"
     known = {entry.epoch for entry in expected}
     ordered = sorted(starts.items())
-    for (epoch, start), following in zip(ordered, [*ordered[1:], (0, files.log_end)], strict=True):
-        end = min(following[1], files.log_end)
+    for i, (epoch, start) in enumerate(ordered):
+        end = min(ordered[i + 1][1], files.log_end) if i + 1 < len(ordered) else files.log_end
         if epoch not in known and start < end and not _empty(files, start, end):
             return f"the cache has epoch {epoch} from offset {start} on, no batch from there to {end} has it"
     return None
@@ -167,33 +167,3 @@ def check_offsets_ordered(files: PartitionFiles, subject: str, *, clean_shutdown
             return CheckResult(name, "violated", subject, f"{message}, after a clean shutdown", checkpoint, data=data)
         return CheckResult(name, "unknown", subject, f"{message}; it may lag", checkpoint, data=data)
     return CheckResult(name, "holds", subject, f"{start} <= {watermark} <= {end}", data=data)
-
-
-def check_snapshot_ids(files: PartitionFiles, subject: str) -> CheckResult:
-    """Each snapshot id against the metadata log (KIP-630; Kafka's ids are exclusive ends).
-
-    Its end is at most the LEO (the high watermark that bounds it is not written to disk), its epoch is the epoch of the
-    record before its end where the log still has that, ids rise in both parts, and a log that does not begin at offset
-    0 has a snapshot that reaches its start.
-    """
-    name = "snapshot_ids_within_log"
-    ids = [snapshot for snapshot, _ in files.snapshots]
-    start, end = files.log_start, files.log_end
-    for snapshot, path in files.snapshots:
-        if snapshot.end_offset > end:
-            message = f"snapshot {snapshot} ends above the LEO {end}"
-            return CheckResult(name, "violated", subject, message, str(path))
-        record = files.records.between(snapshot.end_offset - 1, snapshot.end_offset)
-        if len(record) and int(record.leader_epoch[0]) != snapshot.epoch:
-            message = f"snapshot {snapshot}, but the record before its end has epoch {int(record.leader_epoch[0])}"
-            return CheckResult(name, "violated", subject, message, str(path))
-    for before, after in pairwise(files.snapshots):
-        if after[0].epoch < before[0].epoch:
-            message = f"snapshot {after[0]} has a lower epoch than {before[0]} before it"
-            return CheckResult(name, "violated", subject, message, str(after[1]))
-    if start > 0 and not any(snapshot.end_offset >= start for snapshot in ids):
-        message = f"the log begins at {start} and no snapshot reaches it"
-        return CheckResult(name, "violated", subject, message, str(files.path))
-    if files.damaged:
-        return CheckResult(name, "unknown", subject, "part of the log could not be read")
-    return CheckResult(name, "holds", subject, f"{len(ids)} snapshots, log from {start} to {end}")

@@ -272,3 +272,16 @@ def metadata_log(values: Sequence[bytes], *, epoch: int = 1, leader: int = 100, 
 def metadata_partition(values: Sequence[bytes], *, epoch: int = 1) -> Partition:
     """A consistent ``__cluster_metadata-0`` with no snapshot."""
     return Partition({0: metadata_log(values, epoch=epoch)}, [(epoch, 0)], None, topic_id=None)
+
+
+def snapshot_file(
+    values: Sequence[bytes], *, epoch: int = 1, append_time: int = 1_700_000_000_005, footer: bool = True
+) -> bytes:
+    """A snapshot: header, the given values in one batch, footer. ``append_time`` is that of ``raw_batch``."""
+
+    def control(base: int, kind: int, value: bytes) -> bytes:
+        return batch(base, [value], epoch=epoch, attributes=0x20, keys=[struct.pack(">hh", 0, kind)])
+
+    header = control(0, 3, struct.pack(">hq", 0, append_time) + b"\x00")
+    state = batch(1, values, epoch=epoch) if values else b""
+    return header + state + (control(1 + len(values), 4, struct.pack(">h", 0) + b"\x00") if footer else b"")

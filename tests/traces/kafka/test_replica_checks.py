@@ -11,7 +11,6 @@ from fencepost.traces.kafka.checks import check_brokers
 from .encoder import (
     Partition,
     batch,
-    cache_of,
     config_record,
     log,
     metadata_partition,
@@ -136,6 +135,7 @@ class TestEpochCache:
     def test_no_cache_or_a_broken_one(self, tmp_path: Path) -> None:
         assert verdict(tmp_path, self.check, Partition({0: log(0)}, None, 1)) == "unknown"
         assert verdict(tmp_path, self.check, Partition({0: b""}, None, 0)) == "holds"
+        assert verdict(tmp_path, self.check, Partition({0: b""}, [], 0)) == "holds"
         root = write_broker(tmp_path / "broken", 1, {"t-0": partition(0, 1)})
         (root / "t-0" / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n1 x\n")
         (found,) = (c for c in check_brokers([read_broker(root)]).checks if c.check == self.check)
@@ -206,44 +206,6 @@ class TestContiguous:
         files = Partition({0: log(0, 0), 5: log(0, start=5)}, [(0, 0)], 6)
         metadata = self.with_policy("delete")
         assert result(tmp_path, self.check, files, metadata=metadata).verdict == "violated"
-
-
-class TestSnapshots:
-    check = "snapshot_ids_within_log"
-    name = "__cluster_metadata-0"
-
-    def make(self, *ids: tuple[int, int], start: int = 0, epochs: tuple[int, ...] = (1, 1, 1, 2, 2)) -> Partition:
-        data = log(*epochs, start=start)
-        return Partition({start: data}, cache_of(epochs, start), None, topic_id=None, snapshots=dict.fromkeys(ids, b""))
-
-    @pytest.mark.parametrize("ids", [(), ((0, 0),), ((3, 1),), ((4, 2),), ((0, 0), (3, 1), (5, 2))])
-    def test_ids_that_hold(self, tmp_path: Path, ids: tuple[tuple[int, int], ...]) -> None:
-        assert result(tmp_path, self.check, self.make(*ids), name=self.name).verdict == "holds"
-
-    @pytest.mark.parametrize(
-        ("ids", "message"),
-        [
-            (((6, 2),), "ends above the LEO 5"),
-            (((3, 2),), "the record before its end has epoch 1"),
-            (((5, 1),), "the record before its end has epoch 2"),
-        ],
-    )
-    def test_ids_against_the_log(self, tmp_path: Path, ids: tuple[tuple[int, int], ...], message: str) -> None:
-        found = result(tmp_path, self.check, self.make(*ids), name=self.name)
-        assert found.verdict == "violated" and message in found.message
-        assert ".checkpoint" in found.where
-
-    def test_log_start_needs_a_snapshot(self, tmp_path: Path) -> None:
-        late = self.make(start=10)
-        assert result(tmp_path, self.check, late, name=self.name).verdict == "violated"
-        short = self.make((9, 1), start=10)
-        assert result(tmp_path, self.check, short, name=self.name).verdict == "violated"
-        exact = self.make((10, 1), start=10)
-        assert result(tmp_path, self.check, exact, name=self.name).verdict == "holds"
-
-    def test_epochs_of_ids_rise(self, tmp_path: Path) -> None:
-        files = self.make((3, 3), (10, 1), start=10, epochs=(3, 3))
-        assert result(tmp_path, self.check, files, name=self.name).verdict == "violated"
 
 
 def test_crc_damage_makes_clean_verdicts_unknown(tmp_path: Path) -> None:
