@@ -6,7 +6,7 @@ condition is computed once per block, whichever instances share it; an update ch
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -209,20 +209,34 @@ class Batch:
         Instances come in the order of the trie of their guards, which is that of the staged reference.
         """
         found: list[Candidates] = []
-        self._walk(self._trie, None, block, keys, found)
+        for numbers, rows in self._reached(self._trie, None, block, keys.shape[1]):
+            narrowed = block.select(rows)
+            found.extend(self._apply(number, narrowed, rows, keys) for number in numbers)
         return found
 
-    def _walk(self, trie: Trie, mask: Array | None, block: Block, keys: Words, found: list[Candidates]) -> None:
-        """Everything below a node of the trie, for the states where ``mask`` holds (None: all)."""
+    def enabled(self, block: Block, count: int) -> list[tuple[int, npt.NDArray[np.intp]]]:
+        """The instances enabled somewhere in a block of ``count`` states, each with the ascending positions of those.
+
+        For whoever takes one step of each state: most successors would be computed in vain.
+        """
+        nodes = self._reached(self._trie, None, block, count)
+        return [(number, rows) for numbers, rows in nodes for number in numbers]
+
+    def apply(self, number: int, block: Block, rows: npt.NDArray[np.intp], keys: Words) -> Candidates:
+        """The successors by one instance of the states at these positions, in all of which it is enabled."""
+        return self._apply(number, block.select(rows), rows, keys)
+
+    def _reached(
+        self, trie: Trie, mask: Array | None, block: Block, count: int
+    ) -> Iterator[tuple[list[int], npt.NDArray[np.intp]]]:
+        """The nodes below one, for the states where ``mask`` holds (None: all): instances, and where they are enabled."""
         if trie.instances:
-            rows = np.arange(keys.shape[1]) if mask is None else np.flatnonzero(mask)
-            narrowed = block.select(rows)
-            found.extend(self._apply(number, narrowed, rows, keys) for number in trie.instances)
+            yield trie.instances, np.arange(count) if mask is None else np.flatnonzero(mask)
         for condition, child in trie.children.items():
             here = block(condition)
             both = here if mask is None else np.logical_and(mask, here)
             if both.any():
-                self._walk(child, both, block, keys, found)
+                yield from self._reached(child, both, block, count)
 
     def _apply(self, number: int, block: Block, rows: npt.NDArray[np.intp], keys: Words) -> Candidates:
         edit = self._edits[number]
