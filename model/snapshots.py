@@ -47,7 +47,7 @@ def generate_snapshot(k: Algebra, s: View, replica: Value, offset: Value, more: 
     applied = k.max(s.snapshot_records[replica, latest], 0)
     end = s.hw[replica] if k.rules.committed_only else s.leo[replica]
     yield "state_loaded", k.negate(is_fetching(s, replica))
-    yield "below_high_watermark", offset < end
+    yield "below_high_watermark", offset == end - 1 if k.rules.as_nodes else offset < end
     yield "later_than_latest", latest < offset
     yield "enough_records", k.c.minimum_records < end - 1 - latest
     yield s.update(

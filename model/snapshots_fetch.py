@@ -119,6 +119,11 @@ def acknowledge(k: Algebra, s: View, leader: Value, follower: Value) -> Writes:
     return {"acknowledged": {at: k.ite(counts, k.with_member(holders, follower), holders)}}
 
 
+def acknowledge_at_once(k: Algebra, s: View, leader: Value, follower: Value) -> Writes:
+    """The same, where that is one step with the response."""
+    return {} if k.rules.as_nodes else acknowledge(k, s, leader, follower)
+
+
 def take_records(k: Algebra, s: View, follower: Value, response: Response) -> Writes:
     """The follower appends, and takes the LBO if its own snapshot reaches it.
 
@@ -142,7 +147,14 @@ def follower_fetch(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """A fetch that the leader serves: it acknowledges the log up to its offset, and brings the next record, if any."""
     yield from serves_records(k, s, leader, follower)
     response = records_response(k, s, leader, follower)
-    yield s.update(**acknowledge(k, s, leader, follower), **take_records(k, s, follower, response))
+    yield s.update(**acknowledge_at_once(k, s, leader, follower), **take_records(k, s, follower, response))
+
+
+@snapshots.action(leader=REPLICA, follower=REPLICA, present=lambda rules: rules.as_nodes)
+def follower_acknowledge(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
+    """The leader counts a fetch that it serves. The response may come after this, or never."""
+    yield from serves_records(k, s, leader, follower)
+    yield s.update(**acknowledge(k, s, leader, follower))
 
 
 def finds_divergence(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
@@ -291,6 +303,9 @@ def rediscover_snapshot(k: Algebra, s: View, follower: Value) -> Step:
     not_leader = k.any(leader == k.NONE, s.leader_epoch[leader] != s.leader_epoch[follower])
     not_found = k.negate(_is_found(k, s, leader, follower))
     out_of_range = s.snapshot_size[leader, s.fetching[follower]] < s.position[follower]
+    refused = k.any(not_leader, not_found, out_of_range)
+    if k.rules.as_nodes:
+        refused = k.all(k.negate(not_leader), k.any(not_found, out_of_range))
     yield "is_fetching", is_fetching(s, follower)
-    yield "fetch_refused", k.any(not_leader, not_found, out_of_range)
+    yield "fetch_refused", refused
     yield s.update(**reset_to_empty(follower))

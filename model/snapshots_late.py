@@ -18,7 +18,7 @@ from .core.domains import OPTIONAL_REPLICA, REPLICA, Constants, integers
 from .snapshots_fetch import (
     Response,
     Writes,
-    acknowledge,
+    acknowledge_at_once,
     chunk_response,
     divergence_response,
     finds_divergence,
@@ -82,7 +82,8 @@ def hold_records(k: Algebra, s: View, leader: Value, follower: Value, slot: Valu
     """The leader serves a fetch, and the network holds the response back."""
     yield from serves_records(k, s, leader, follower)
     response = records_response(k, s, leader, follower)
-    yield s.update(**acknowledge(k, s, leader, follower), **_hold(s, slot, leader, follower, RECORDS, response))
+    held = _hold(s, slot, leader, follower, RECORDS, response)
+    yield s.update(**acknowledge_at_once(k, s, leader, follower), **held)
 
 
 @snapshots.action(leader=REPLICA, follower=REPLICA, slot=SLOT)

@@ -63,6 +63,10 @@ class Rules:
     ``correlates``: a response that does not answer the request in hand is dropped. ``committed_only``: a snapshot
     includes only what is committed. ``covered_lbo``: the LBO is not advanced past the snapshot. ``keeps_last``: the
     snapshot at LBO - 1 is not deleted.
+
+    ``as_nodes``: the steps of nodes that send messages. Whoever is asked for its vote enters the epoch, granting it or
+    not. A fetch is counted before it is answered, and the answer may have the high watermark that it raised. A snapshot
+    has all that is committed. A leader that is gone makes nobody start over: there is nobody to refuse the fetch.
     """
 
     boot: Boot = Boot.SNAPSHOT
@@ -74,6 +78,7 @@ class Rules:
     committed_only: bool = True
     covered_lbo: bool = True
     keeps_last: bool = True
+    as_nodes: bool = False
 
 
 AS_WRITTEN = Rules(
@@ -98,6 +103,12 @@ snapshots.variant("fetch-at-lbo", Rules(validates_at_lbo=False), "any fetch at t
 snapshots.variant("boot-by-hw", Rules(boot=Boot.HIGH_WATERMARK), "the text's rule at boot: hole 3 alone")
 snapshots.variant("mixed-chunks", Rules(fetches_anew=False), "a snapshot of two leaders' bytes: hole 4 alone")
 snapshots.variant("stale-responses", Rules(correlates=False), "a response to an old request counts: hole 5 alone")
+snapshots.variant(
+    "kip-630-nodes",
+    Rules(as_nodes=True),
+    "the KIP less its holes, in the steps of nodes that send messages",
+    restarts=True,
+)
 snapshots.variant("kip-630-safe", Rules(), "the KIP less its holes")
 
 _EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])
@@ -268,19 +279,38 @@ def become_candidate(k: Algebra, s: View, candidate: Value) -> Step:
     )
 
 
+def _is_up_to_date(k: Algebra, s: View, voter: Value) -> Value:
+    """The candidate's log reaches as far as the voter's."""
+    (last, end), (own_last, own_end) = vote_log(k, s, s.candidate), vote_log(k, s, voter)
+    return k.any(own_last < last, k.all(own_last == last, own_end <= end))
+
+
 @snapshots.action(voter=REPLICA)
 def grant_vote(k: Algebra, s: View, voter: Value) -> Step:
     """A voter grants its vote to the candidate: KIP-595's rule, with KIP-630's word on incomplete snapshots."""
     epoch = s.newest_epoch
-    (last, end), (own_last, own_end) = vote_log(k, s, s.candidate), vote_log(k, s, voter)
+    free = s.leader_epoch[voter] < epoch
+    if k.rules.as_nodes:
+        # Who has refused is in the epoch, and may have another log after a crash.
+        free = k.any(free, k.all(s.leader_epoch[voter] == epoch, k.negate(k.member(voter, s.votes))))
     yield "candidate_stands", s.candidate != k.NONE
     yield "is_voter", k.member(voter, s.voters)
-    yield "epoch_newer", s.leader_epoch[voter] < epoch
-    yield "up_to_date", k.any(own_last < last, k.all(own_last == last, own_end <= end))
+    yield "epoch_newer", free
+    yield "up_to_date", _is_up_to_date(k, s, voter)
     yield s.update(
         **_counted(k, s, s.candidate, k.with_member(s.votes, voter), epoch),
         **enter_epoch(k, s, voter, epoch),
     )
+
+
+@snapshots.action(voter=REPLICA, present=lambda rules: rules.as_nodes)
+def refuse_vote(k: Algebra, s: View, voter: Value) -> Step:
+    """A voter refuses its vote, and is in the candidate's epoch all the same (KIP-595)."""
+    yield "candidate_stands", s.candidate != k.NONE
+    yield "is_voter", k.member(voter, s.voters)
+    yield "epoch_newer", s.leader_epoch[voter] < s.newest_epoch
+    yield "out_of_date", k.negate(_is_up_to_date(k, s, voter))
+    yield s.update(**enter_epoch(k, s, voter, s.newest_epoch))
 
 
 @snapshots.action(follower=REPLICA, epoch=EPOCH)

@@ -10,7 +10,7 @@
 (* includes. A snapshot is told by its id, its size in chunks, and how     *)
 (* many records its reader finds.                                          *)
 (*                                                                         *)
-(* The variants differ in nine constants, which the .cfg files set:        *)
+(* The variants differ in ten constants, which the .cfg files set:         *)
 (*   Boot = "snapshot"        a log with a snapshot at LBO - 1 or later    *)
 (*                            does not count as empty at boot              *)
 (*          "high-watermark"  one between LBO - 1 and the high watermark   *)
@@ -25,9 +25,13 @@
 (*   CommittedOnly      a snapshot includes only what is committed         *)
 (*   CoveredLbo         the LBO is not advanced past the snapshot          *)
 (*   KeepsLast          the snapshot at LBO - 1 is not deleted             *)
-(* All of them TRUE, with "snapshot", is the KIP less its holes. As it is  *)
-(* written it is "high-watermark" with the second, third, fourth and fifth *)
-(* FALSE (DEVIATIONS.md).                                                  *)
+(*   AsNodes            the steps of nodes that send messages: a vote that *)
+(*                      is refused is a step, a fetch is counted before it *)
+(*                      is answered, a snapshot has all that is committed, *)
+(*                      and a leader that is gone refuses nothing          *)
+(* All of them TRUE but the last, with "snapshot", is the KIP less its     *)
+(* holes. As it is written it is "high-watermark" with the second, third,  *)
+(* fourth and fifth FALSE (DEVIATIONS.md).                                 *)
 (*                                                                         *)
 (* The reading rule of Fencing holds here: every conjunct of an action is  *)
 (* a guard whose line ends with its name, or an effect.                    *)
@@ -51,7 +55,8 @@ CONSTANTS
     Correlates,
     CommittedOnly,
     CoveredLbo,
-    KeepsLast
+    KeepsLast,
+    AsNodes
 
 None     == -1
 NoEpoch  == -1
@@ -69,7 +74,7 @@ ASSUME ConstantsOk ==
     /\ LagExpires \in {0, 1}
     /\ Boot \in {"snapshot", "high-watermark", "from-lbo"}
     /\ {VotesAsEmpty, AcknowledgesWhole, ValidatesAtLbo, FetchesAnew, Correlates, CommittedOnly, CoveredLbo,
-        KeepsLast} \subseteq BOOLEAN
+        KeepsLast, AsNodes} \subseteq BOOLEAN
 
 VARIABLES
     election,       \* the newest epoch, its candidate until that is decided, and who voted for it
@@ -232,12 +237,25 @@ BecomeCandidate(candidate) ==
     /\ CountVotesEffect(election.newestEpoch + 1, candidate, {candidate})
     /\ EnterEpochEffect(candidate, election.newestEpoch + 1)
 
+\* As nodes have it, who has refused is in the epoch, and may have another log after a crash.
+IsFree(voter) ==
+    \/ Epoch(voter) < election.newestEpoch
+    \/ AsNodes /\ Epoch(voter) = election.newestEpoch /\ voter \notin election.votes
+
 GrantVote(voter) ==
     /\ election.candidate # None                                    \* candidate_stands
     /\ voter \in voters                                             \* is_voter
-    /\ Epoch(voter) < election.newestEpoch                          \* epoch_newer
+    /\ IsFree(voter)                                                \* epoch_newer
     /\ UpToDate(election.candidate, voter)                          \* up_to_date
     /\ CountVotesEffect(election.newestEpoch, election.candidate, election.votes \union {voter})
+    /\ EnterEpochEffect(voter, election.newestEpoch)
+
+RefuseVote(voter) ==
+    /\ election.candidate # None                                    \* candidate_stands
+    /\ voter \in voters                                             \* is_voter
+    /\ Epoch(voter) < election.newestEpoch                          \* epoch_newer
+    /\ AsNodes /\ ~ UpToDate(election.candidate, voter)             \* out_of_date
+    /\ UNCHANGED <<election, epochLeader>>
     /\ EnterEpochEffect(voter, election.newestEpoch)
 
 BecomeFollower(follower, epoch) ==
@@ -331,6 +349,7 @@ Acknowledge(leader, follower) ==
     IF follower \in voters /\ (AcknowledgesWhole => ~ IsFetching(follower)) /\ Leo(follower) > 0
     THEN [acknowledged EXCEPT ![leader][Leo(follower) - 1] = @ \union {follower}]
     ELSE acknowledged
+AcknowledgeAtOnce(leader, follower) == IF AsNodes THEN acknowledged ELSE Acknowledge(leader, follower)
 
 -----------------------------------------------------------------------------
 (* Fetch: what a follower makes of a response. *)
@@ -392,7 +411,16 @@ FollowerFetch(leader, follower) ==
     /\ Epoch(follower) = Epoch(leader)                              \* epoch_not_fenced
     /\ ~ BelowLog(leader, follower)                                 \* reaches_back
     /\ Matches(leader, follower)                                    \* last_record_matches
-    /\ TakeRecordsEffect(follower, RecordsResponse(leader, follower), Acknowledge(leader, follower))
+    /\ TakeRecordsEffect(follower, RecordsResponse(leader, follower), AcknowledgeAtOnce(leader, follower))
+
+FollowerAcknowledge(leader, follower) ==
+    /\ leader # follower                                            \* not_leader_itself
+    /\ PresumesLeadership(leader)                                   \* presumes_leadership
+    /\ Epoch(follower) = Epoch(leader)                              \* epoch_not_fenced
+    /\ ~ BelowLog(leader, follower)                                 \* reaches_back
+    /\ AsNodes /\ Matches(leader, follower)                         \* last_record_matches
+    /\ UNCHANGED <<election, voters, epochLeader, replicaState, fetchState, late, committed>>
+    /\ SettleEffect(replicaLog, Acknowledge(leader, follower), snapshotFiles)
 
 FollowerTruncate(leader, follower) ==
     /\ leader # follower                                            \* not_leader_itself
@@ -429,9 +457,10 @@ FetchSnapshot(leader, follower) ==
 \* NOT_LEADER_FOR_PARTITION, SNAPSHOT_NOT_FOUND, OFFSET_OUT_OF_RANGE.
 FetchRefused(follower) ==
     LET leader == IF Epoch(follower) = NoEpoch THEN None ELSE epochLeader[Epoch(follower)]
-    IN  leader # None =>
-            ~ (Epoch(leader) = Epoch(follower) /\ SnapshotFound(leader, follower)
-                                               /\ PositionInRange(leader, follower))
+        isThere == leader # None /\ Epoch(leader) = Epoch(follower)
+    IN  IF isThere
+        THEN ~ (SnapshotFound(leader, follower) /\ PositionInRange(leader, follower))
+        ELSE ~ AsNodes
 
 RediscoverSnapshot(follower) ==
     /\ IsFetching(follower)                                         \* is_fetching
@@ -457,7 +486,7 @@ HoldRecords(leader, follower, slot) ==
     /\ ~ BelowLog(leader, follower)                                 \* reaches_back
     /\ Matches(leader, follower)                                    \* last_record_matches
     /\ HoldEffect(slot, leader, follower, Records, RecordsResponse(leader, follower),
-                  Acknowledge(leader, follower))
+                  AcknowledgeAtOnce(leader, follower))
 
 HoldDivergence(leader, follower, slot) ==
     /\ leader # follower                                            \* not_leader_itself
@@ -525,7 +554,8 @@ SnapshotLimit(replica) == IF CommittedOnly THEN Hw(replica) ELSE Leo(replica)
 \* What a state machine has applied: its latest snapshot and, if nothing is missing between, the log.
 GenerateSnapshot(replica, offset, more) ==
     /\ ~ IsFetching(replica)                                        \* state_loaded
-    /\ offset < SnapshotLimit(replica)                              \* below_high_watermark
+    /\ IF AsNodes THEN offset = SnapshotLimit(replica) - 1
+                  ELSE offset < SnapshotLimit(replica)              \* below_high_watermark
     /\ LatestSnapshot(replica) < offset                             \* later_than_latest
     /\ MinimumRecords < SnapshotLimit(replica) - 1 - LatestSnapshot(replica)        \* enough_records
     /\ UNCHANGED <<election, voters, epochLeader, replicaState, fetchState, late, committed>>
@@ -608,10 +638,12 @@ RestartEmpty(replica, checkpoint) ==
 Next ==
     \/ \E replica \in Replicas : BecomeCandidate(replica)
     \/ \E replica \in Replicas : GrantVote(replica)
+    \/ \E replica \in Replicas : RefuseVote(replica)
     \/ \E replica \in Replicas, epoch \in Epochs : BecomeFollower(replica, epoch)
     \/ \E replica \in Replicas : LeaderWrite(replica)
     \/ \E replica \in Replicas, offset \in Offsets : LeaderIncHighWatermark(replica, offset)
     \/ \E leader, follower \in Replicas : FollowerFetch(leader, follower)
+    \/ \E leader, follower \in Replicas : FollowerAcknowledge(leader, follower)
     \/ \E leader, follower \in Replicas : FollowerTruncate(leader, follower)
     \/ \E leader, follower \in Replicas : FollowerStartOver(leader, follower)
     \/ \E leader, follower \in Replicas : FetchSnapshot(leader, follower)

@@ -46,8 +46,9 @@ _TWINS_AT = {
     "boot-by-hw": _ONE_OFFSET,
     "mixed-chunks": {**_ONE_OFFSET, "max_chunks": 2},
     "stale-responses": {**_ONE_VOTER, "late_responses": 1},
+    "kip-630-nodes": _ONE_OFFSET,
 }
-"""Where a variant of snapshots breaks at smaller constants than the default ones, or only at others."""
+"""Where a variant of snapshots is explored at smaller constants than the default ones, or at others."""
 _TINY = {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}
 
 _NEEDED = (
@@ -62,7 +63,7 @@ _NEEDED = (
 _UNPROVED = {"fencing": ("kip-279",)}
 """Variants for which the proof must not go through."""
 
-_ALSO_SAFE = {("fencing", "kip-320-restarts"), ("fencing", "kip-320-brokers")}
+_ALSO_SAFE = {("fencing", "kip-320-restarts"), ("fencing", "kip-320-brokers"), ("snapshots", "kip-630-nodes")}
 """Variants that hold, beside each protocol's default."""
 
 

@@ -68,7 +68,7 @@ def explore(
         that go by what fetches told them kip-320-brokers, kip-320-stale-acks. truncation: no-epoch, epoch-ignored,
         reset-earliest, reset-latest, kip-320, kip-320-mended. snapshots: kip-630, lbo-past-snapshot, lbo-misread,
         snapshot-past-hw, delete-at-lbo, vote-half-fetched, acknowledge-half-fetched, fetch-at-lbo, boot-by-hw,
-        mixed-chunks, stale-responses, kip-630-safe.
+        mixed-chunks, stale-responses, kip-630-nodes, kip-630-safe.
     engine
         batch (NumPy, whole frontiers) or reference (plain Python, one state at a time).
     invariant
