@@ -1,7 +1,8 @@
 """A story as one self-contained HTML page: no network, no inline handler, nothing that a trace could inject.
 
-The page holds the story as a JSON data block that ``page.js`` draws with ``textContent`` only. Its
-content security policy allows exactly the one script and the one style sheet in it, by their SHA-256.
+The page holds the story as a JSON data block that ``page.js``, over ``diagram.js`` and ``step.js``, draws with
+``textContent`` only. Its content security policy allows exactly the one script and the one style sheet in it, by
+their SHA-256.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ TEXT_WIDTH: Final = 100
 
 def render_page(story: Story) -> str:
     """The page as text: valid for a file of its own, encoded in UTF-8."""
-    script, style = asset("page.js"), asset("page.css")
+    script, style = joined("diagram.js", "step.js", "page.js"), joined("story.css", "page.css")
     return (
         environment()
         .get_template("page.html.j2")
@@ -58,6 +59,11 @@ def render_page(story: Story) -> str:
 def asset(name: str) -> str:
     """A template, style sheet or script beside this module; they ship with the package as its data."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def joined(*names: str) -> str:
+    """Several of them as one script or one style sheet, in this order."""
+    return "".join(map(asset, names))
 
 
 def environment() -> Environment:
