@@ -13,7 +13,8 @@ from ...model.explore.result import OnProgress
 from ...model.explore.result import Progress as Explored
 from ...model.fencing_liveness import fencing
 from ...traces.kafka.checks import FilesReport
-from ...traces.report.index import refuse_foreign, report_json, write_report
+from ...traces.report.folder import refuse_foreign
+from ...traces.report.index import FORMAT, report_json, write_report
 from ...traces.report.obligation import Obligation, overall
 from ...traces.report.table import print_table
 from ..check.builtin import builtin_tasks
@@ -51,7 +52,7 @@ def check(
     """
     if variant is not None:
         fencing.traced(variant)
-    refuse_foreign(report)
+    refuse_foreign(report, FORMAT)
     cluster: Cluster | None = None
     if path:
         cluster = read_cluster("", path)

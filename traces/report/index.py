@@ -1,15 +1,12 @@
 """The report folder of a check: ``index.html``, ``report.json``, ``junit.xml`` and a page per counterexample.
 
-The folder is written under a temporary name beside its own and renamed when it is whole, so that nobody ever
-reads half a report. Nothing in it but ``seconds`` depends on the machine or the hour.
+Nothing in it but ``seconds`` depends on the machine or the hour.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -17,8 +14,8 @@ from typing import Final
 from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
 from markupsafe import Markup
 
-from ...model.core.errors import BadInput
 from ..story import to_json
+from .folder import REPORT, new_folder
 from .lanes import printable
 from .obligation import Obligation, grouped, overall, summary
 from .page import asset, environment, policy, render_page
@@ -35,22 +32,9 @@ def write_report(folder: Path, results: Sequence[Obligation]) -> Path:
     Raises ``BadInput`` when ``folder`` holds something that is not a report, or cannot be written: nothing is
     touched then, and no temporary folder is left behind.
     """
-    target = Path(folder).absolute()
-    refuse_foreign(target)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent))
-    except OSError as error:
-        raise BadInput(f"cannot write the report: {error.strerror}", str(folder), "name another folder") from error
-    try:
-        building.chmod(0o755)  # mkdtemp makes it private; a report is for whoever may read the folder above
+    with new_folder(folder, FORMAT) as building:
         _fill(building, results)
-        _swap(building, target)
-    except OSError as error:
-        raise BadInput(f"cannot write the report: {error.strerror}", str(folder), "name another folder") from error
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-    return target / "index.html"
+    return Path(folder).absolute() / "index.html"
 
 
 def report_json(results: Sequence[Obligation]) -> dict[str, object]:
@@ -79,23 +63,6 @@ def report_json(results: Sequence[Obligation]) -> dict[str, object]:
     }
 
 
-def refuse_foreign(target: Path) -> None:
-    """Raise BadInput unless a report may be written there: nothing, an empty folder, or an older report."""
-    if not target.exists() and not target.is_symlink():
-        return
-    mend = "name a folder that does not exist yet, is empty, or holds an older report"
-    if target.is_symlink() or not target.is_dir():
-        raise BadInput("the report goes into a folder, and this is none", str(target), mend)
-    if not any(target.iterdir()):
-        return
-    try:
-        old = json.loads((target / "report.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        old = None
-    if not isinstance(old, dict) or old.get("format") != FORMAT:
-        raise BadInput("the folder holds something that is not a report", str(target), mend)
-
-
 def _fill(building: Path, results: Sequence[Obligation]) -> None:
     (building / "stories").mkdir()
     for each, name in zip(results, _names(results), strict=True):
@@ -104,23 +71,9 @@ def _fill(building: Path, results: Sequence[Obligation]) -> None:
             page.write_text(render_page(each.story), encoding="utf-8")
             page.with_suffix(".json").write_text(to_json(each.story) + "\n", encoding="utf-8")
     report = json.dumps(report_json(results), indent=2, allow_nan=False)
-    (building / "report.json").write_text(report + "\n", encoding="utf-8")
+    (building / REPORT).write_text(report + "\n", encoding="utf-8")
     (building / "index.html").write_text(_index(results), encoding="utf-8")
     _junit(results).write(str(building / "junit.xml"), pretty=True)
-
-
-def _swap(building: Path, target: Path) -> None:
-    """Put the finished folder in place; if that fails, the older report comes back."""
-    old = building.with_suffix(".old")
-    if target.exists():
-        target.rename(old)
-    try:
-        building.rename(target)
-    except OSError:
-        if old.exists():
-            old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _names(results: Sequence[Obligation]) -> list[str]:
