@@ -1,0 +1,66 @@
+"""Traces that the array passes leave open are replayed one by one, with a frontier."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ...model.explore.result import Verdict
+from ..corpus.convert import trace_of
+from ..corpus.layout import Events
+from ..diagnose import Denial
+from ..observe import encode
+from ..replay import Budget, Replay, replay
+from ..stepper import MAX_COMPILED_CELLS, CompiledStepper, DirectStepper, Stepper
+from .against import Against
+from .answer import Bug
+from .effects import variables_of
+
+
+class Fallback:
+    """Replays single traces. The model is compiled when the first one is."""
+
+    def __init__(self, against: Against, budget: Budget) -> None:
+        self.against = against
+        self.budget = budget
+
+    @cached_property
+    def stepper(self) -> Stepper:
+        """The variant, compiled where that pays."""
+        system = self.against.system
+        if len(system.layout.cells) <= MAX_COMPILED_CELLS:
+            return CompiledStepper(system)
+        return DirectStepper(system.traced, system.constants)
+
+    def __call__(self, events: Events, place: int) -> tuple[int, Bug | None, str | None]:
+        """The row at which the trace at a place is refused, and by what; or why that is not known; or neither."""
+        answer = replay(trace_of(events, place), self.stepper, budget=self.budget)
+        if answer.verdict is Verdict.HOLDS:
+            return 0, None, None
+        if answer.verdict is Verdict.UNKNOWN:
+            # Without the numbers: they would make as many reasons as there are traces.
+            return 0, None, (answer.reason or "").partition(":")[0]
+        assert answer.event is not None
+        low, high = int(events.starts[place]), int(events.ends[place])
+        row = low + int((events.step[low:high] < answer.event.step).sum())
+        return row, self._bug(answer), None
+
+    def _bug(self, answer: Replay) -> Bug:
+        protocol = self.against.system.name
+        if answer.breach is not None:
+            return Bug(protocol, "promise", invariant=answer.breach.invariants[0])
+        assert answer.event is not None
+        denials = answer.frontier[0].denials if answer.frontier else ()
+        if not denials:
+            return Bug(protocol, "guard", answer.event.action)
+        denial = denials[0]
+        if denial.refusal is not None:
+            return Bug(protocol, "guard", answer.event.action, denial.refusal.guard)
+        return Bug(protocol, "effect", answer.event.action, variables=self._variables(denial))
+
+    def _variables(self, denial: Denial) -> tuple[str, ...]:
+        layout = self.against.system.layout
+        apart = {}
+        for each in denial.differences:
+            cell = layout.cells[layout.by_name[each.cell]]
+            apart[cell.number] = encode(cell, each.observed) - encode(cell, each.expected)
+        return variables_of(layout, apart)
