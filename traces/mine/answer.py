@@ -113,52 +113,67 @@ class Group:
 
 @dataclass(frozen=True)
 class Rare:
-    """A step that the corpus takes seldom: from one state, ``count`` times in all; ``traces`` are some ids, ascending.
+    """A transition between abstract states that the corpus takes seldom: ``action`` in an abstract state.
 
-    ``state`` is the state before it, by cells as a trace shows them.
+    ``state``: that abstract state in words (``abstract.py`` says what they are). ``count`` events, the first of them in
+    the trace ``first``.
     """
 
     action: str
-    params: Mapping[str, int]
-    state: Mapping[str, Json]
+    state: str
     count: int
-    traces: tuple[int, ...]
+    first: int
 
     def to_json(self) -> dict[str, Json]:
         """As a JSON object."""
-        return {
-            "action": self.action,
-            "params": dict(self.params),
-            "count": self.count,
-            "traces": list(self.traces),
-            "state": dict(self.state),
-        }
+        return {"action": self.action, "state": self.state, "count": self.count, "first": self.first}
+
+
+@dataclass(frozen=True)
+class Unvisited:
+    """An abstract state that the model reaches and the corpus does not: in words, and after how many steps at least."""
+
+    state: str
+    steps: int
+
+    def to_json(self) -> dict[str, Json]:
+        """As a JSON object."""
+        return {"state": self.state, "steps": self.steps}
 
 
 @dataclass(frozen=True)
 class Share:
-    """How many of all there are were visited. ``of`` None: how many there are is not known."""
+    """How many of all there are were visited. ``of`` None: how many there are is not known.
 
-    visited: int
+    ``visited`` None: not counted. ``estimated``: of a sample of both, so that the fraction is an estimate.
+    """
+
+    visited: int | None
     of: int | None
+    estimated: bool = False
+
+    @property
+    def fraction(self) -> float | None:
+        """The share that was visited."""
+        return None if self.visited is None or not self.of else self.visited / self.of
 
     def to_json(self) -> dict[str, Json]:
         """As a JSON object, with the fraction."""
-        fraction = round(self.visited / self.of, 6) if self.of else None
-        return {"visited": self.visited, "of": self.of, "fraction": fraction}
+        fraction = None if self.fraction is None else round(self.fraction, 6)
+        return {"visited": self.visited, "of": self.of, "fraction": fraction, "estimated": self.estimated}
 
 
 @dataclass(frozen=True)
 class Coverage:
     """What was seen and what was not of one model: the variant held against, at the constants of some files.
 
-    ``actions``: how many events each was. ``guards``: for each ``ACTION.GUARD`` in how many distinct visited states it
-    alone refuses some step of its action; 0 is a guard that the corpus says nothing about. ``states`` and
-    ``transitions``: of all that the model reaches at ``constants``, where it could be explored. ``abstract``: of the
-    abstract states (``coverage.py`` says what they are) that the model reaches at ``small`` constants; ``unvisited``
-    are some that the corpus never visits, as texts, and ``unvisited_left_out`` how many more. ``rarest``: the least
-    frequent transitions. ``notes`` say which budget applied, if one did: ``sampled`` is the share of distinct states
-    that were kept (1.0: all).
+    ``actions``: how many events each was. ``guards``: for each ``ACTION.GUARD`` the smallest id of a trace that visits
+    a state in which it alone refuses some step; None: it decides nowhere, so that the corpus says nothing about it.
+    ``states`` and ``steps`` (a step is an action with parameters in a state): of all that the model reaches at the
+    corpus' ``constants``, where that could be explored. ``abstract`` states and ``moves`` (actions in them): of all that
+    the model reaches at ``small`` constants. ``unvisited``: the nearest abstract states that the corpus never visits,
+    ``unvisited_left_out`` how many more. ``rarest``: the moves that the corpus takes least often. ``notes`` say which
+    budget applied, if one did.
     """
 
     protocol: str
@@ -166,15 +181,15 @@ class Coverage:
     constants: Mapping[str, int]
     events: int
     actions: Mapping[str, int]
-    guards: Mapping[str, int]
+    guards: Mapping[str, int | None]
     states: Share
-    transitions: Share
+    steps: Share
     small: Mapping[str, int]
     abstract: Share
-    unvisited: tuple[str, ...]
+    moves: Share
+    unvisited: tuple[Unvisited, ...]
     unvisited_left_out: int
     rarest: tuple[Rare, ...]
-    sampled: float = 1.0
     notes: tuple[str, ...] = ()
 
     @property
@@ -185,7 +200,7 @@ class Coverage:
     @property
     def guards_unseen(self) -> tuple[str, ...]:
         """Guards that never decided anything."""
-        return tuple(name for name, count in self.guards.items() if not count)
+        return tuple(name for name, first in self.guards.items() if first is None)
 
     def to_json(self) -> dict[str, Json]:
         """As a JSON object."""
@@ -199,13 +214,13 @@ class Coverage:
             "guards": dict(self.guards),
             "guards_unseen": list(self.guards_unseen),
             "states": self.states.to_json(),
-            "transitions": self.transitions.to_json(),
+            "steps": self.steps.to_json(),
             "small": dict(self.small),
             "abstract": self.abstract.to_json(),
-            "unvisited": list(self.unvisited),
+            "moves": self.moves.to_json(),
+            "unvisited": [each.to_json() for each in self.unvisited],
             "unvisited_left_out": self.unvisited_left_out,
             "rarest": [each.to_json() for each in self.rarest],
-            "sampled": self.sampled,
             "notes": list(self.notes),
         }
 
