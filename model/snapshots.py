@@ -108,6 +108,11 @@ def _is_valid(k: Algebra, s: View, replica: Value, checkpoint: Value) -> Value:
     return k.any(lbo == 0, found)
 
 
+def _was_known(k: Algebra, s: View, replica: Value, checkpoint: Value) -> Value:
+    """The high watermark was this once; a node of ours has no file for it."""
+    return checkpoint == 0 if k.rules.as_nodes else checkpoint <= s.hw[replica]
+
+
 def _leave_office(k: Algebra, s: View, replica: Value) -> Writes:
     """Whoever crashes leads no more in its epoch, and stands for none."""
     epoch = s.leader_epoch[replica]
@@ -124,7 +129,7 @@ def restart(k: Algebra, s: View, replica: Value, checkpoint: Value) -> Step:
 
     ``checkpoint`` is the high watermark that it had last written to disk: any up to the one that it knew.
     """
-    yield "was_known", checkpoint <= s.hw[replica]
+    yield "was_known", _was_known(k, s, replica, checkpoint)
     yield "log_valid", _is_valid(k, s, replica, checkpoint)
     by_snapshot = k.max(checkpoint, latest_snapshot(k, s, replica) + 1)
     hw = checkpoint if k.rules.boot is Boot.HIGH_WATERMARK else by_snapshot
@@ -134,7 +139,7 @@ def restart(k: Algebra, s: View, replica: Value, checkpoint: Value) -> Step:
 @snapshots.action(replica=REPLICA, checkpoint=END_OFFSET)
 def restart_empty(k: Algebra, s: View, replica: Value, checkpoint: Value) -> Step:
     """A replica crashes, boots, and has to assume that its log is empty; what it fetched of a snapshot is lost."""
-    yield "was_known", checkpoint <= s.hw[replica]
+    yield "was_known", _was_known(k, s, replica, checkpoint)
     yield "log_not_valid", k.negate(_is_valid(k, s, replica, checkpoint))
     yield s.update(**reset_to_empty(replica), **_leave_office(k, s, replica))
 

@@ -66,7 +66,8 @@ class Rules:
 
     ``as_nodes``: the steps of nodes that send messages. Whoever is asked for its vote enters the epoch, granting it or
     not. A fetch is counted before it is answered, and the answer may have the high watermark that it raised. A snapshot
-    has all that is committed. A leader that is gone makes nobody start over: there is nobody to refuse the fetch.
+    has all that is committed. A leader that is gone makes nobody start over: there is nobody to refuse the fetch. The
+    high watermark is in no file.
     """
 
     boot: Boot = Boot.SNAPSHOT

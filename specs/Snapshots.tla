@@ -28,7 +28,8 @@
 (*   AsNodes            the steps of nodes that send messages: a vote that *)
 (*                      is refused is a step, a fetch is counted before it *)
 (*                      is answered, a snapshot has all that is committed, *)
-(*                      and a leader that is gone refuses nothing          *)
+(*                      a leader that is gone refuses nothing, and the     *)
+(*                      high watermark is in no file                       *)
 (* All of them TRUE but the last, with "snapshot", is the KIP less its     *)
 (* holes. As it is written it is "high-watermark" with the second, third,  *)
 (* fourth and fifth FALSE (DEVIATIONS.md).                                 *)
@@ -616,8 +617,10 @@ LeaveOfficeEffect(replica) ==
                    ELSE election
     /\ UNCHANGED <<voters, late, committed>>
 
+WasKnown(replica, checkpoint) == IF AsNodes THEN checkpoint = 0 ELSE checkpoint <= Hw(replica)
+
 Restart(replica, checkpoint) ==
-    /\ checkpoint <= Hw(replica)                                    \* was_known
+    /\ WasKnown(replica, checkpoint)                                \* was_known
     /\ LogValid(replica, checkpoint)                                \* log_valid
     /\ replicaState' = [replicaState EXCEPT ![replica].hw =
             IF Boot = "high-watermark" THEN checkpoint ELSE Max(checkpoint, LatestSnapshot(replica) + 1)]
@@ -626,7 +629,7 @@ Restart(replica, checkpoint) ==
     /\ SettleEffect(replicaLog, acknowledged, snapshotFiles)
 
 RestartEmpty(replica, checkpoint) ==
-    /\ checkpoint <= Hw(replica)                                    \* was_known
+    /\ WasKnown(replica, checkpoint)                                \* was_known
     /\ ~ LogValid(replica, checkpoint)                              \* log_not_valid
     /\ replicaState' = StateAt(replica, 0)
     /\ fetchState' = [fetchState EXCEPT ![replica] = NotFetching]

@@ -33,15 +33,13 @@ from ...impl.wire.messages import (
 from ...traces.format import Value
 from ..lockstep.adapter import ModelStep, Outcome
 from ..lockstep.faults import STORAGE, STORAGE_ERROR, TIMED_OUT, Fault, Kind
+from .carrier import CLIENT, LOSES, error_name
 from .cluster import (
-    CLIENT,
     FETCH_TIMER,
     HIGH_WATERMARK_TIMER,
     ISR_TIMER,
-    LOSES,
     PARTITION,
     Cluster,
-    error_name,
     leads,
     produce,
     remote_leo,

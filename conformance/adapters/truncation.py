@@ -35,7 +35,15 @@ from ...impl.wire.messages import (
 from ...traces.format import Value
 from ..lockstep.adapter import Outcome
 from ..lockstep.faults import EVENTS, STORAGE, TIMED_OUT, Fault, Kind
-from .cluster import CLIENT, FETCH_TIMER, LOSES, PARTITION, Cluster, error_name, leads, produce, shown_leader
+from .carrier import CLIENT, LOSES, error_name
+from .cluster import (
+    FETCH_TIMER,
+    PARTITION,
+    Cluster,
+    leads,
+    produce,
+    shown_leader,
+)
 from .parts import Parts
 from .stores import DiskStore, MemoryStore, Store
 

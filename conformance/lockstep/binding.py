@@ -141,13 +141,13 @@ class Binding:
 
     ``prompt``: actions that a system takes by itself as soon as it can, in the variants that describe systems; runs are
     planned as if nothing else could come first.
-    ``restart``: the action that a crash of a replica is in the model, for variants that have it; its parameter
-    ``replica`` names the replica. It is never drawn as an action.
+    ``restarts``: the actions that a crash of a replica is in the model, one of them at a time, for variants that have
+    them; their parameter ``replica`` names the replica. They are never drawn as actions.
     """
 
     protocol: str
     actions: Mapping[str, ActionBinding]
-    restart: str | None = None
+    restarts: frozenset[str] = frozenset()
     prompt: frozenset[str] = frozenset()
 
     def answer(self, sight: Sight, action: str, refusing: Iterable[str]) -> Answer:

@@ -40,7 +40,7 @@ class Coverage:
 
     def __init__(self, space: Space) -> None:
         self.actions: dict[str, ActionCount] = {
-            name: ActionCount() for name in space.params if name != space.binding.restart
+            name: ActionCount() for name in space.params if name not in space.binding.restarts
         }
         self.faults: dict[Kind, int] = {}
         self.cells: set[str] = set()

@@ -86,8 +86,7 @@ class Chooser:
     def __init__(self, space: Space, coverage: Coverage, faults: Collection[Kind], goals: Goals) -> None:
         self.space = space
         self.goals = goals
-        restarts = space.binding.restart in space.params
-        kinds = [kind for kind in Kind if kind in faults and (kind is not Kind.CRASH or restarts)]
+        kinds = [kind for kind in Kind if kind in faults and (kind is not Kind.CRASH or space.crashes)]
         self.modifiers = [kind for kind in kinds if kind in MODIFIERS]
         self.events = [kind for kind in kinds if kind in EVENTS]
         self.replicas = range(space.system.constants.get("replicas", 0))
@@ -177,7 +176,7 @@ class Chooser:
         aside has changed what there is to do."""
         while self._route:
             call = self._route.pop()
-            if call[0] == self.space.binding.restart:
+            if call[0] in self.space.crashes:
                 if Kind.CRASH in self.events:
                     return Try(None, Fault(Kind.CRASH, dict(call[1])["replica"], seed=low))
             elif call in node.after:
@@ -234,8 +233,8 @@ class Chooser:
         """The steps that are enabled, and the sums of their weights: seldom tried actions, seldom met states."""
         found = self._allowed.get(node.state)
         if found is None:
-            restart, weights, visits = self.space.binding.restart, self._weights, self._visits
-            calls = [call for call in node.after if call[0] != restart]
+            crashes, weights, visits = self.space.crashes, self._weights, self._visits
+            calls = [call for call in node.after if call[0] not in crashes]
             # An action with many parameters is no likelier than one with few.
             alike = Counter(call[0] for call in calls)
             each = (

@@ -170,9 +170,9 @@ def event_run(space: Space, fault: Fault, actions: tuple[str, ...]) -> str:
         case Kind.DELIVER_LATE | Kind.ISOLATE | Kind.MARK_ONLINE:
             return "" if not actions else f"{fault} changes no state, and yet {actions[0]} happened"
         case Kind.CRASH:
-            fits = actions in ((), (space.binding.restart,))
-            return (
-                "" if fits else f"a crash is one step, {space.binding.restart}, and yet {', '.join(actions)} happened"
-            )
+            if not actions or (len(actions) == 1 and actions[0] in space.crashes):
+                return ""
+            known = " or ".join(sorted(space.crashes))
+            return f"a crash is one step, {known}, and yet {', '.join(actions)} happened"
         case _:
             return ""

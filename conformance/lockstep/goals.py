@@ -65,7 +65,7 @@ class Goals:
         block = batch.block(keys)
         for found in batch.successors(block, keys):
             instance = space.system.instances[found.instance]
-            if instance.action != space.binding.restart:
+            if instance.action not in space.crashes:
                 truths = np.stack([batch.holds(block, each, keys.shape[1])[found.rows] for each in _atoms(instance)])
                 changes = found.keys ^ keys[:, found.rows]
                 chosen = _one_of_each(_mixed(np.concatenate((changes, truths.astype(np.uint64)))))

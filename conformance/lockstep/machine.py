@@ -60,7 +60,7 @@ class Machine:
             case Kind.DELIVER_LATE:
                 return self.standing.late == 0
             case Kind.CRASH:
-                return self.space.binding.restart not in self.space.params
+                return not self.space.crashes
             case _:
                 return False
 

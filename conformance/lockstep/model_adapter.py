@@ -118,11 +118,10 @@ class ModelAdapter:
 
     def _crash(self, replica: int, seed: int) -> Outcome:
         """Of the ways to come back that the model allows, one that the seed chooses; none where nothing is lost."""
-        restart = self._binding.restart
         ways = [
             call
             for call in self.space.node(self.state).after
-            if call[0] == restart and dict(call[1])["replica"] == replica
+            if call[0] in self.space.crashes and dict(call[1])["replica"] == replica
         ]
         if not ways:
             return Outcome()

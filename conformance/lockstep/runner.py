@@ -120,9 +120,7 @@ class _Runner:
         self.space = goals.space
         self.coverage = Coverage(self.space)
         wanted = [kind for kind in Kind if kind in plan.faults and kind in adapter.faults]
-        self.faults = tuple(
-            kind for kind in wanted if kind is not Kind.CRASH or self.space.binding.restart in self.space.params
-        )
+        self.faults = tuple(kind for kind in wanted if kind is not Kind.CRASH or self.space.crashes)
         self.on_progress = on_progress or (lambda _done, _of, _what: None)
         self.start = time.perf_counter()
         self.examples = 0
@@ -252,11 +250,11 @@ class _Runner:
         last = tries[-1]
         if last.call is None:
             return
-        action, restart = last.call[0], self.space.binding.restart
+        action, crashes = last.call[0], self.space.crashes
         places = [place for kind in self.goals.steps.get(action, {}).values() for place in kind]
         places += [place for pair, kept in self.goals.refusals.items() if pair[0] == action for place in kept]
         for number, call in sorted(places)[:DIRECT]:
-            before = (Try(each) for each in self.goals.path(number) if each[0] != restart)
+            before = (Try(each) for each in self.goals.path(number) if each[0] not in crashes)
             yield (*before, Try(call, last.fault))
 
     def _smallest(self) -> tuple[Played | None, bool]:

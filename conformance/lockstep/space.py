@@ -67,6 +67,8 @@ class Space:
         }
         self.calls: list[Call] = [(each.action, each.params) for each in system.instances]
         self.params = {action.name: tuple(action.params) for action in system.traced.actions}
+        self.crashes = self.binding.restarts & self.params.keys()
+        """The actions that a crash may be; none where nothing crashes."""
         self.tries: list[Call] = [call for call in system.by_step if self._makes_sense(call)]
         """Every instance that a system can be asked for, those that can never happen too."""
         self.reference = Reference(system)
@@ -90,7 +92,7 @@ class Space:
         action, params = call
         values = dict(params)
         distinct = self.binding.actions[action].distinct
-        return action != self.binding.restart and all(values[a] != values[b] for a, b in distinct)
+        return action not in self.crashes and all(values[a] != values[b] for a, b in distinct)
 
     def _drawn(self, pair: Pair) -> bool:
         rule = self.binding.actions[pair[0]].guards[pair[1]]

@@ -44,7 +44,7 @@ OTHERS = {
     "boot-by-hw": {"2/0/2/1/1/0/0/1": (19877, 36), LATE: (10873, 22)},
     "mixed-chunks": {"2/1/2/1/2/0/0/1": (9759, 19), DEFAULT: (479685, 32)},
     "stale-responses": {"2/0/2/1/1/0/0/1": (6102, 22), LATE: (5768, 20)},
-    "kip-630-nodes": {"2/0/2/1/1/0/0/1": (6266, 22), "3/0/1/1/1/0/0/1": (10956, 19)},
+    "kip-630-nodes": {"2/0/2/1/1/0/0/1": (5475, 22), "3/0/1/1/1/0/0/1": (10419, 19)},
 }
 # Steps of the shortest run that breaks a promise asked for alone; those not named hold, or nothing breaks them before
 # something leaves its domain.

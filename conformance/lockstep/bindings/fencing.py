@@ -211,6 +211,6 @@ FENCING: Final = Binding(
             {"lost_role": unasked(), "quorum_has_it_lead": unasked(), "epoch_is_quorums": unasked()},
         ),
     },
-    restart="restart",
+    restarts=frozenset({"restart"}),
     prompt=frozenset({"leader_inc_high_watermark"}),
 )
