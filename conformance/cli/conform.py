@@ -103,7 +103,7 @@ def conform(
     max_seconds
         Give up, with verdict unknown, after so many seconds.
     replay
-        Run exactly the tries of this file, which an earlier disagreement left.
+        Run exactly the tries of this file, which an earlier disagreement left; of any other complete trace, its steps.
     trace_out
         Where to write a disagreement as a trace; disagreement.trace.jsonl by default.
     html
@@ -224,10 +224,16 @@ def _replay(
     html: Path | None,
     json: bool,
 ) -> int:
-    """Run a file's tries again. Its protocol, variant and constants are the file's, where none are named."""
+    """Run a file's tries again. Protocol, variant and constants are the file's, where none are named.
+
+    A trace that no adapter was recorded in says nothing of the variant that this one implements: that is its own then.
+    """
     tape: Tape = read_tape(file)
     target = _target(
-        impl or tape.adapter, protocol or tape.protocol, variant or tape.variant, {**tape.constants, **constants}
+        impl or tape.adapter or DEFAULT,
+        protocol or tape.protocol,
+        variant or (tape.variant if tape.adapter else None),
+        {**tape.constants, **constants},
     )
     with closing(target.adapter):
         space = Space(target.system, target.binding, _chosen(target.system, invariant))

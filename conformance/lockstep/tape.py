@@ -30,12 +30,15 @@ KEY = "lockstep"
 
 @dataclass(frozen=True)
 class Tape:
-    """What a trace file says of a lockstep run: enough to run it again."""
+    """What a trace file says of a lockstep run: enough to run it again.
+
+    ``adapter``: what ``--impl`` named; None for a trace that was recorded in another way.
+    """
 
     protocol: str
     variant: str
     constants: Mapping[str, int]
-    adapter: str
+    adapter: str | None
     seed: int
     tries: tuple[Try, ...]
 
@@ -101,12 +104,18 @@ def _sound(system: System, observed: Mapping[str, Value]) -> tuple[dict[str, Val
 
 
 def read_tape(path: Path) -> Tape:
-    """Read what ``fencepost conform`` wrote. Raises BadInput for any other file."""
+    """Read what ``fencepost conform`` wrote, or any other complete trace: its steps are then the tries.
+
+    Raises BadInput for a file that is neither.
+    """
     trace = read_trace(path)
-    mend = "give a trace that fencepost conform wrote"
-    head = trace.header.source.get(KEY)
+    header, mend = trace.header, "give a trace that fencepost conform wrote"
+    if KEY not in header.source and header.complete:
+        tries = [_step(event, str(path)) for event in trace.events if event.action is not None]
+        return Tape(header.protocol, header.variant, header.constants, None, 0, tuple(tries))
+    head = header.source.get(KEY)
     if not isinstance(head, dict):
-        raise BadInput("this trace is not of a lockstep run", str(path), mend)
+        raise BadInput("this trace is not of a lockstep run, and steps may be missing from it", str(path), mend)
     adapter, seed = head.get("adapter"), head.get("seed")
     if not isinstance(adapter, str) or type(seed) is not int:
         raise BadInput("the header's lockstep has no adapter, or no seed", f"{path}, line 1", mend)
@@ -118,8 +127,19 @@ def read_tape(path: Path) -> Tape:
             if not isinstance(told, dict):
                 raise BadInput("lockstep is no object", where, mend)
             tries.append(_try(told, where))
-    header = trace.header
     return Tape(header.protocol, header.variant, header.constants, adapter, seed, tuple(tries))
+
+
+def _step(event: TraceEvent, where: str) -> Try:
+    """The step of an event as a try."""
+    params: list[tuple[str, int]] = []
+    for name, value in event.params.items():
+        if value is None:
+            what = f"the parameter {name} of {event.call} is not known"
+            raise BadInput(what, f"{where}, line {event.line}", "give a trace with all parameters")
+        params.append((name, value))
+    assert event.action is not None
+    return Try((event.action, tuple(params)))
 
 
 def _try(told: Mapping[str, Any], where: str) -> Try:

@@ -16,7 +16,7 @@ from fencepost.conformance.lockstep.tape import KEY, bound_tries, read_tape, tap
 from fencepost.conformance.lockstep.tell import script, story_of_failure
 from fencepost.model.core.errors import BadInput
 from fencepost.model.explore.result import Verdict
-from fencepost.traces.format import trace_schema
+from fencepost.traces.format import Trace, TraceEvent, TraceHeader, trace_schema
 from fencepost.traces.read import read_trace
 from fencepost.traces.replay import replay
 from fencepost.traces.report.page import render_page
@@ -25,6 +25,9 @@ from jsonschema import Draft202012Validator
 
 from . import planted
 from .planted import held
+
+
+SMALL_CONSTANTS = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
 
 
 def failing(adapter: ModelAdapter) -> Conformance:
@@ -126,8 +129,28 @@ def test_every_fault_survives_being_written(kind: Kind) -> None:
     assert kind.value in str(Try(None, fault))
 
 
+def test_any_complete_trace_has_its_steps_as_tries(tmp_path: Path) -> None:
+    header = TraceHeader("fencing", "kip-320", SMALL_CONSTANTS, complete=True)
+    events = (
+        TraceEvent(1, "controller_elect_leader", {"new_leader": 1}, {"quorum_leader": 1}),
+        TraceEvent(2, None, {}, {"leo[0]": 0}),
+        TraceEvent(3, "become_leader", {"leader": 1, "epoch": 0}),
+    )
+    write_trace(tmp_path / "t.jsonl", Trace(header, events))
+    tape = read_tape(tmp_path / "t.jsonl")
+    assert tape.adapter is None and tape.variant == "kip-320" and tape.constants == SMALL_CONSTANTS
+    assert [str(each) for each in tape.tries] == [
+        "controller_elect_leader(new_leader=1)",
+        "become_leader(leader=1, epoch=0)",
+    ]
+    half_known = replace(events[2], params={"leader": 1, "epoch": None})
+    write_trace(tmp_path / "t.jsonl", Trace(header, (*events[:2], half_known)))
+    with pytest.raises(BadInput, match="line 4: the parameter epoch of .* is not known"):
+        read_tape(tmp_path / "t.jsonl")
+
+
 BAD = [
-    ({"source": {}}, None, "line 1|not of a lockstep run"),
+    ({"source": {}, "complete": False}, None, "line 1|not of a lockstep run"),
     ({"source": {KEY: {"adapter": 3, "seed": 1}}}, None, "line 1"),
     (None, {KEY: []}, "line 2"),
     (None, {KEY: {}}, "neither an action nor a fault"),
