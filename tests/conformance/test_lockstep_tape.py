@@ -26,7 +26,6 @@ from jsonschema import Draft202012Validator
 from . import planted
 from .planted import held
 
-
 SMALL_CONSTANTS = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
 
 
@@ -145,7 +144,7 @@ def test_any_complete_trace_has_its_steps_as_tries(tmp_path: Path) -> None:
     ]
     half_known = replace(events[2], params={"leader": 1, "epoch": None})
     write_trace(tmp_path / "t.jsonl", Trace(header, (*events[:2], half_known)))
-    with pytest.raises(BadInput, match="line 4: the parameter epoch of .* is not known"):
+    with pytest.raises(BadInput, match=r"line 4: the parameter epoch of .* is not known"):
         read_tape(tmp_path / "t.jsonl")
 
 

@@ -35,7 +35,10 @@ VARIANT = {variant}
 
 def test_{name}(capsys: pytest.CaptureFixture[str]) -> None:
     adapter = os.environ.get("FENCEPOST_IMPL")
-    code = main(["conform", "--impl", adapter, "--replay", TRACE] if adapter else ["replay", TRACE, "--variant", VARIANT])
+    if adapter:
+        code = main(["conform", "--impl", adapter, "--replay", TRACE])
+    else:
+        code = main(["replay", TRACE, "--variant", VARIANT])
     said = capsys.readouterr()
     assert code == 0, "\\n" + said.out + said.err
 '''
