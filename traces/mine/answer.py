@@ -170,10 +170,10 @@ class Coverage:
     ``actions``: how many events each was. ``guards``: for each ``ACTION.GUARD`` the smallest id of a trace that visits
     a state in which it alone refuses some step; None: it decides nowhere, so that the corpus says nothing about it.
     ``states`` and ``steps`` (a step is an action with parameters in a state): of all that the model reaches at the
-    corpus' ``constants``, where that could be explored. ``abstract`` states and ``moves`` (actions in them): of all that
-    the model reaches at ``small`` constants. ``unvisited``: the nearest abstract states that the corpus never visits,
-    ``unvisited_left_out`` how many more. ``rarest``: the moves that the corpus takes least often. ``notes`` say which
-    budget applied, if one did.
+    corpus' ``constants``, where that could be explored. ``abstract`` states and ``moves`` (actions in them): of all
+    that the model reaches at ``small`` constants. ``idle``: guards that decide nothing there either: others refuse
+    whatever they refuse. ``unvisited``: the nearest abstract states that were not visited, ``unvisited_left_out`` how
+    many more. ``rarest``: the moves that the corpus takes least often. ``notes`` say which budget applied, if one did.
     """
 
     protocol: str
@@ -190,6 +190,7 @@ class Coverage:
     unvisited: tuple[Unvisited, ...]
     unvisited_left_out: int
     rarest: tuple[Rare, ...]
+    idle: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -199,8 +200,8 @@ class Coverage:
 
     @property
     def guards_unseen(self) -> tuple[str, ...]:
-        """Guards that never decided anything."""
-        return tuple(name for name, first in self.guards.items() if first is None)
+        """Guards that never decided anything, but for those that are idle."""
+        return tuple(name for name, first in self.guards.items() if first is None and name not in self.idle)
 
     def to_json(self) -> dict[str, Json]:
         """As a JSON object."""
@@ -218,6 +219,7 @@ class Coverage:
             "small": dict(self.small),
             "abstract": self.abstract.to_json(),
             "moves": self.moves.to_json(),
+            "idle": list(self.idle),
             "unvisited": [each.to_json() for each in self.unvisited],
             "unvisited_left_out": self.unvisited_left_out,
             "rarest": [each.to_json() for each in self.rarest],

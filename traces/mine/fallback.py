@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from ...model.core.ground import System
 from ...model.explore.result import Verdict
 from ..corpus.convert import trace_of
 from ..corpus.layout import Events
-from ..diagnose import Denial
 from ..observe import encode
 from ..replay import Budget, Replay, replay
 from ..stepper import MAX_COMPILED_CELLS, CompiledStepper, DirectStepper, Stepper
@@ -42,25 +42,23 @@ class Fallback:
         assert answer.event is not None
         low, high = int(events.starts[place]), int(events.ends[place])
         row = low + int((events.step[low:high] < answer.event.step).sum())
-        return row, self._bug(answer), None
+        return row, bug_of(answer, self.against.system), None
 
-    def _bug(self, answer: Replay) -> Bug:
-        protocol = self.against.system.name
-        if answer.breach is not None:
-            return Bug(protocol, "promise", invariant=answer.breach.invariants[0])
-        assert answer.event is not None
-        denials = answer.frontier[0].denials if answer.frontier else ()
-        if not denials:
-            return Bug(protocol, "guard", answer.event.action)
-        denial = denials[0]
-        if denial.refusal is not None:
-            return Bug(protocol, "guard", answer.event.action, denial.refusal.guard)
-        return Bug(protocol, "effect", answer.event.action, variables=self._variables(denial))
 
-    def _variables(self, denial: Denial) -> tuple[str, ...]:
-        layout = self.against.system.layout
-        apart = {}
-        for each in denial.differences:
-            cell = layout.cells[layout.by_name[each.cell]]
-            apart[cell.number] = encode(cell, each.observed) - encode(cell, each.expected)
-        return variables_of(layout, apart)
+def bug_of(answer: Replay, system: System) -> Bug:
+    """What a replay with the verdict ``violated`` found wrong."""
+    if answer.breach is not None:
+        return Bug(system.name, "promise", invariant=answer.breach.invariants[0])
+    assert answer.event is not None
+    action = answer.event.action
+    denials = answer.frontier[0].denials if answer.frontier else ()
+    if not denials:
+        return Bug(system.name, "guard", action)
+    refusal = denials[0].refusal
+    if refusal is not None:
+        return Bug(system.name, "guard", action, refusal.guard)
+    apart = {}
+    for each in denials[0].differences:
+        cell = system.layout.cells[system.layout.by_name[each.cell]]
+        apart[cell.number] = encode(cell, each.observed) - encode(cell, each.expected)
+    return Bug(system.name, "effect", action, variables=variables_of(system.layout, apart))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ..format import Trace
@@ -33,8 +33,12 @@ class Sighting:
     shapes: dict[tuple[str, ...], int]
     then: dict[str, tuple[int, int]] = field(default_factory=dict)
 
+    def copy(self) -> Sighting:
+        """Another one that can be merged into without changing this one."""
+        return replace(self, shapes=dict(self.shapes), then=dict(self.then))
+
     def merge(self, other: Sighting) -> None:
-        """Take in the traces of another part."""
+        """Take in other traces, of the same bug; of another one that has proved the same, its name is not kept."""
         self.count += other.count
         self.first = min(self.first, other.first)
         if (other.prefix, other.shortest) < (self.prefix, self.shortest):
