@@ -1,4 +1,4 @@
-"""The command line, ``fencepost``: explore, prove, replay, check, conform, mutants.
+"""The command line, ``fencepost``: explore, prove, replay, check, conform, mutants, simulate.
 
 Exit codes: 0 holds, 1 violated, 2 the input or the command line is wrong, 3 unknown.
 """
@@ -17,6 +17,7 @@ from .explore import explore
 from .mutants import mutants
 from .prove import prove
 from .replay import replay
+from .simulate import simulate
 
 BAD_INPUT = 2
 
@@ -32,6 +33,7 @@ app.command(prove)
 app.command(check)
 app.command(conform)
 app.command(mutants)
+app.command(simulate)
 
 
 def main(arguments: list[str] | None = None) -> int:

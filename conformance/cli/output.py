@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from ...model.core.errors import BadInput
@@ -69,6 +69,18 @@ def exploring(description: str) -> Iterator[OnProgress]:
         def told(at: Explored) -> None:
             detail = f"{at.distinct:,} states, depth {at.depth}, {at.frontier:,} to expand"
             bar.update(task, detail=detail)
+
+        yield told
+
+
+@contextmanager
+def files_done(description: str) -> Iterator[Callable[[int, int], None]]:
+    """Progress of work file by file."""
+    with progress_bar(BarColumn()) as bar:
+        task = bar.add_task(description, total=None)
+
+        def told(done: int, of: int) -> None:
+            bar.update(task, completed=done, total=of, detail=f"{done:,} of {of:,} files")
 
         yield told
 

@@ -20,6 +20,10 @@ class BadInput(FencepostError):
         self.where = where
         self.mend = mend
 
+    def __reduce__(self) -> tuple[type[BadInput], tuple[str, str, str]]:
+        # An exception is pickled by its message alone, and this one is made of three parts.
+        return BadInput, (self.what, self.where, self.mend)
+
 
 class ProtocolError(FencepostError):
     """A protocol's text is wrong: an unknown variable, a guard that is not a condition, a cell written twice."""

@@ -24,10 +24,11 @@ class Purpose(IntEnum):
 
     ACTION = 1
     INSTANCE = 2
-    PLANTED = 3
-    PLACE = 4
-    LED = 5
-    KEPT = 6
+    ACTION_AGAIN = 3
+    INSTANCE_AGAIN = 4
+    PLANTED = 5
+    PLACE = 6
+    KEPT = 7
 
 
 def _mixed(bits: Bits) -> Bits:

@@ -3,8 +3,7 @@
 An action is chosen first among those that are enabled, then an instance among its own: were it one choice among all
 instances, an action with many parameters that is always enabled would drown the others (uniform walks of ``snapshots``
 are restarts for 97 %). An action that a walk has taken n times has the weight 1 / (1 + n)**2, so that seldom enabled
-ones come up; in ``snapshots`` that makes snapshots fetched by a follower twenty times as frequent. A walk that can go
-no further ends early.
+ones come up. Steps that change nothing are left out, and a walk that can go no further ends early.
 """
 
 from __future__ import annotations
@@ -26,7 +25,11 @@ from .layout import UNKNOWN, CorpusLayout, Events
 Rows = npt.NDArray[np.intp]
 Ids = npt.NDArray[np.int64]
 
+Counts = npt.NDArray[np.int64]
+
 Call = tuple[str, Params]
+
+_AGAIN: Final = (Purpose.ACTION_AGAIN, Purpose.INSTANCE_AGAIN)
 
 _HEAVIEST: Final = 1 << 20
 """The weight of an action not taken yet. The weights of all actions together stay below 2**31."""
@@ -185,7 +188,7 @@ class Walker:
             walks.lengths[here[moved]] = step
             taken[self.calls.action[call[moved]], active[moved]] += 1
 
-    def _taken(self, walks: Walks, rows: Rows) -> npt.NDArray[np.int64]:
+    def _taken(self, walks: Walks, rows: Rows) -> Counts:
         """How often each walk has taken each action so far: shape (actions, rows)."""
         taken = np.zeros((len(self.layout.actions), rows.size), dtype=np.int64)
         for calls in walks.calls[: walks.lengths[rows].max(initial=0)]:
@@ -194,19 +197,41 @@ class Walker:
         return taken
 
     def _step(
-        self, keys: Words, ids: Ids, step: int, rules: npt.NDArray[np.intp] | None, taken: npt.NDArray[np.int64]
+        self, keys: Words, ids: Ids, step: int, rules: npt.NDArray[np.intp] | None, taken: Counts
     ) -> tuple[npt.NDArray[np.int32], Words]:
-        """One step of each walk: its call, or ``NOTHING``, and the key after it."""
-        blocks, choices = self._choices(keys, rules)
+        """One step of each walk: its call, or ``NOTHING``, and the key after it.
+
+        Most steps change the state. Only where the one that was drawn does not, or leads out of the domains, what each
+        of the others does is computed, and one that will do is drawn.
+        """
+        call, after = self._drawn(keys, ids, step, rules, taken, Purpose.ACTION, Purpose.INSTANCE)
+        still = np.flatnonzero((after == keys).all(axis=0))
+        if still.size:
+            given = None if rules is None else rules[still]
+            again = self._drawn(keys[:, still], ids[still], step, given, taken[:, still], *_AGAIN)
+            call[still], after[:, still] = again
+        return call, after
+
+    def _drawn(
+        self,
+        keys: Words,
+        ids: Ids,
+        step: int,
+        rules: npt.NDArray[np.intp] | None,
+        taken: Counts,
+        for_action: Purpose,
+        for_instance: Purpose,
+    ) -> tuple[npt.NDArray[np.int32], Words]:
+        blocks, choices = self._choices(keys, rules, for_action in _AGAIN)
         count = keys.shape[1]
         enabled = np.zeros((len(self.layout.actions), count), dtype=np.int32)
         for each in choices:
             enabled[each.action, each.walks] += 1
-        weights = _HEAVIEST // (1 + taken) ** 2
-        sums = np.cumsum(np.where(enabled > 0, np.maximum(weights, 1), 0), axis=0)
-        drawn = self.draws.below(sums[-1], ids, step, Purpose.ACTION)
+        weights = np.maximum(_HEAVIEST // (1 + taken) ** 2, 1)
+        sums = np.cumsum(np.where(enabled > 0, weights, 0), axis=0)
+        drawn = self.draws.below(sums[-1], ids, step, for_action)
         action = np.argmax(sums > drawn, axis=0)
-        left = self.draws.below(enabled[action, np.arange(count)], ids, step, Purpose.INSTANCE)
+        left = self.draws.below(enabled[action, np.arange(count)], ids, step, for_instance)
         call = np.full(count, NOTHING, dtype=np.int32)
         after = keys.copy()
         for each in choices:
@@ -216,20 +241,22 @@ class Walker:
             if not chosen.size:
                 continue
             block, inside = blocks[each.rules]
-            rules_of = self.rules[each.rules]
-            found = rules_of.batch.apply(each.number, block, each.rows[chosen], inside)
+            own = self.rules[each.rules]
+            found = own.batch.apply(each.number, block, each.rows[chosen], inside)
             ok = np.ones(chosen.size, dtype=np.bool_)
-            # A step out of the domains cannot be told; only faults have any.
             ok[found.escaped] = False
             walks = each.walks[chosen[ok]]
-            call[walks] = rules_of.calls[each.number]
+            call[walks] = own.calls[each.number]
             after[:, walks] = found.keys[:, ok]
         return call, after
 
     def _choices(
-        self, keys: Words, rules: npt.NDArray[np.intp] | None
+        self, keys: Words, rules: npt.NDArray[np.intp] | None, moving: bool
     ) -> tuple[dict[int, tuple[Block, Words]], list[_Choice]]:
-        """Every instance that some walk may take, in an order that does not depend on the other walks."""
+        """Every instance that some walk may take, in an order that does not depend on the other walks.
+
+        ``moving``: only where it changes the state, within its domains.
+        """
         blocks: dict[int, tuple[Block, Words]] = {}
         choices: list[_Choice] = []
         for number, own in enumerate(self.rules):
@@ -242,10 +269,14 @@ class Walker:
             for instance, rows in own.batch.enabled(block, inside.shape[1]):
                 if not number and rules is not None:
                     rows = rows[~self._replaced(instance)[rules[rows]]]
-                    if not rows.size:
-                        continue
-                action = int(self.calls.action[own.calls[instance]])
-                choices.append(_Choice(number, instance, action, rows, here[rows]))
+                if moving and rows.size:
+                    found = own.batch.apply(instance, block, rows, inside)
+                    moves = (found.keys != inside[:, rows]).any(axis=0)
+                    moves[found.escaped] = False
+                    rows = rows[moves]
+                if rows.size:
+                    action = int(self.calls.action[own.calls[instance]])
+                    choices.append(_Choice(number, instance, action, rows, here[rows]))
         return blocks, choices
 
     def _replaced(self, instance: int) -> npt.NDArray[np.bool_]:

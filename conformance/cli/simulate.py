@@ -1,0 +1,132 @@
+"""``fencepost simulate``: random walks of a model as a corpus, with faults planted where asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ...model.core.errors import BadInput
+from ...traces.corpus.faults import faults_named
+from ...traces.corpus.manifest import PLANTED
+from ...traces.corpus.output import refuse_taken
+from ...traces.corpus.plan import Plan, make_plan
+from ...traces.corpus.simulate import Simulated, Simulation, simulation, walker
+from ...traces.corpus.simulate import simulate as write
+from ...traces.story import Json
+from ...traces.vocabulary import PROTOCOLS
+from .options import Positive, Whole
+from .output import exploring, files_done, note, print_json, stdout, written
+
+
+def simulate(
+    protocol: str,
+    *,
+    out: Path,
+    variant: str | None = None,
+    traces: Positive = 1000,
+    events: Positive = 100,
+    seed: Whole = 0,
+    files: Positive | None = None,
+    faults: Annotated[Sequence[str], Parameter(negative=())] = (),
+    rate: float = 0.01,
+    master: str = "local[*]",
+    json: Annotated[bool, Parameter(negative=())] = False,
+    **constants: Whole,
+) -> int:
+    """Write a corpus of seeded random walks of a model. The same seed gives the same corpus, byte for byte.
+
+    The protocol's constants are options too, as for explore. A walk ends early where nothing more can happen: larger
+    constants (--max-leader-epoch above all) make for longer walks.
+
+    Parameters
+    ----------
+    protocol
+        The protocol: fencing, truncation or snapshots.
+    out
+        The corpus' folder, which is not there yet; with a cluster, on storage that all workers share.
+    variant
+        The variant that is walked; the safe one by default.
+    traces
+        How many walks.
+    events
+        The most steps of a walk.
+    seed
+        What every choice is made from.
+    files
+        How many files; by default so many that each holds about a million events.
+    faults
+        Plant this fault (repeatable): a mutant by its name in fencepost mutants, another variant by its name, or all.
+        A planted trace is a walk of the variant up to a step that only the fault takes so, and goes on under the fault.
+        What was planted where is written to planted.jsonl in the corpus.
+    rate
+        The share of traces that are planted, exactly (rounded to a whole trace), the faults by turns.
+    master
+        Where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: in this process, without Spark.
+    json
+        Print one JSON object on standard output.
+    """
+    start = time.perf_counter()
+    values = {name.replace("-", "_"): value for name, value in constants.items()}
+    asked = simulation(protocol, variant, values, traces, events, seed, files)
+    refuse_taken(out)
+    plan = _plan(asked, tuple(faults), rate) if faults else None
+    with files_done("simulating") as told:
+        done = write(asked, out, plan, master, told)
+    for name, why in plan.skipped.items() if plan else ():
+        note(f"{name} is not planted: {why}")
+    written(out)
+    _tell(asked, done, plan, out, time.perf_counter() - start, json)
+    return 0
+
+
+def _plan(asked: Simulation, names: tuple[str, ...], rate: float) -> Plan:
+    if not 0 < rate <= 1:
+        raise BadInput(f"{rate:g} is no share of the traces", "--rate", "give a number above 0, at most 1")
+    traced = PROTOCOLS[asked.protocol].traced(asked.variant)
+    faults = faults_named(traced, names)
+    # As it was written: 0.1 of a thousand is a hundred.
+    planted = round(Fraction(str(rate)) * asked.traces)
+    with exploring("where faults show") as told:
+        return make_plan(walker(asked, faults), faults, names, asked.traces, planted, asked.events, told)
+
+
+def _tell(asked: Simulation, done: Simulated, plan: Plan | None, out: Path, seconds: float, json: bool) -> None:
+    planted = dict.fromkeys(plan.faults if plan else (), 0)
+    for each in done.planted:
+        planted[each.fault] += 1
+    if json:
+        told: dict[str, Json] = {
+            "protocol": asked.protocol,
+            "variant": asked.variant,
+            "constants": dict(asked.constants),
+            "seed": asked.seed,
+            "out": str(out),
+            "files": len(done.files),
+            "traces": done.traces,
+            "events": done.events,
+            "ended_early": done.ended,
+            "planted": dict(planted),
+            "not_planted": dict(plan.skipped) if plan else {},
+            "seconds": round(seconds, 3),
+        }
+        print_json(told)
+        return
+    console = stdout()
+    constants = ", ".join(f"{name} {value}" for name, value in asked.constants)
+    console.print(f"{asked.protocol} {asked.variant} ({constants}), seed {asked.seed}", markup=False, soft_wrap=True)
+    console.print(
+        f"{done.traces:,} traces with {done.events:,} events in {len(done.files):,} files, {seconds:.1f} s",
+        markup=False,
+    )
+    if done.ended:
+        console.print(f"{done.ended:,} traces ended before step {asked.events:,}: nothing more could happen")
+    if plan:
+        traces = len(done.planted)
+        console.print(
+            f"{traces:,} traces with one of {len(planted):,} faults, see {out / PLANTED}", markup=False, soft_wrap=True
+        )

@@ -1,0 +1,93 @@
+"""``fencepost simulate``: what it writes and says, and the one line for each thing that is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fencepost.traces.corpus.manifest import PLANTED, read_corpus
+
+Run = Callable[..., Any]
+
+FAULT = "follower_fetch.epoch_not_fenced dropped"
+SMALL = ("fencing", "--replicas", "2", "--traces", "50", "--events", "20", "--master", "serial")
+
+
+def test_a_corpus_is_written_and_told(fencepost: Run, tmp_path: Path) -> None:
+    said = fencepost("simulate", *SMALL, "--seed", "7", "--files", "3", "--out", str(tmp_path / "c"), "--json")
+    assert said.code == 0
+    told = said.json
+    seconds = told.pop("seconds")
+    assert seconds >= 0
+    corpus = read_corpus(tmp_path / "c")
+    assert told == {
+        "protocol": "fencing",
+        "variant": "kip-320",
+        "constants": {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2},
+        "seed": 7,
+        "out": str(tmp_path / "c"),
+        "files": 3,
+        "traces": 50,
+        "events": corpus.events,
+        "ended_early": told["ended_early"],
+        "planted": {},
+        "not_planted": {},
+    }
+    assert f"wrote {tmp_path / 'c'}" in said.err
+    text = fencepost("simulate", *SMALL, "--seed", "7", "--out", str(tmp_path / "d"))
+    assert text.code == 0
+    assert f"50 traces with {corpus.events:,} events in 1 files" in text.out
+    assert f"{told['ended_early']} traces ended before step 20: nothing more could happen" in text.out
+
+
+def test_faults_are_planted_at_the_rate_asked_for(fencepost: Run, tmp_path: Path) -> None:
+    out = tmp_path / "c"
+    said = fencepost(
+        "simulate", *SMALL, "--faults", FAULT, "--faults", "kip-101", "--rate", "0.1", "--out", str(out), "--json"
+    )
+    assert said.code == 0
+    assert sum(said.json["planted"].values()) == 5 and set(said.json["planted"]) == {FAULT, "kip-101"}
+    assert len((out / PLANTED).read_text().splitlines()) == 5
+    text = fencepost("simulate", *SMALL, "--faults", FAULT, "--rate", "0.1", "--out", str(tmp_path / "d"))
+    assert f"5 traces with one of 1 faults, see {tmp_path / 'd' / PLANTED}" in text.out
+
+
+WRONG: dict[str, tuple[tuple[str, ...], str]] = {
+    "protocol": (("paxos",), "PROTOCOL: there is no protocol 'paxos'"),
+    "variant": (("fencing", "--variant", "x"), "--variant: fencing has no variant 'x'"),
+    "constant": (("fencing", "--chunks", "2"), "--chunks: fencing has no constant 'chunks'"),
+    "rate": ((*SMALL, "--faults", FAULT, "--rate", "0"), "--rate: 0 is no share of the traces"),
+    "not a number": ((*SMALL, "--faults", FAULT, "--rate", "nan"), "--rate: nan is no share of the traces"),
+    "fault": ((*SMALL, "--faults", "x"), "--faults: fencing (kip-320) has no mutant and no other variant 'x'"),
+    "same": (
+        (*SMALL, "--faults", "become_leader.request_sent dropped"),
+        "--faults: become_leader.request_sent dropped",
+    ),
+    "too few": ((*SMALL, "--faults", FAULT, "--rate", "0.001"), "--rate: 0 of 50 traces are too few for 1 faults"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_is_wrong_is_said_in_one_line(fencepost: Run, tmp_path: Path, kind: str) -> None:
+    arguments, told = WRONG[kind]
+    said = fencepost("simulate", *arguments, "--out", str(tmp_path / "c"))
+    assert said.complaint.startswith(told)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_there_is_refused_before_any_work(fencepost: Run, tmp_path: Path) -> None:
+    (tmp_path / "x").touch()
+    said = fencepost("simulate", *SMALL, "--out", str(tmp_path))
+    assert "the folder is there already, and not empty" in said.complaint
+
+
+def test_the_ground_truth_is_one_object_a_line(fencepost: Run, tmp_path: Path) -> None:
+    fencepost("simulate", *SMALL, "--faults", FAULT, "--rate", "0.06", "--out", str(tmp_path / "c"))
+    rows = [json.loads(line) for line in (tmp_path / "c" / PLANTED).read_text().splitlines()]
+    assert len(rows) == 3 and [row["trace"] for row in rows] == sorted(row["trace"] for row in rows)
+    for row in rows:
+        assert list(row) == ["trace", "fault", "step", "action", "params", "guard", "variables"]
+        assert (row["fault"], row["action"], row["guard"]) == (FAULT, "follower_fetch", "epoch_not_fenced")

@@ -1,0 +1,61 @@
+"""A folder that appears under its name only when all that belongs in it is there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ...model.core.errors import BadInput
+from .files import shown_path
+
+_MEND = "name a folder that is not there yet, in one that is there, writable and has room"
+
+
+def refuse_taken(out: Path) -> None:
+    """Raise BadInput where a new folder cannot be made at this place, before any work is done for it."""
+    try:
+        taken = out.is_dir() and any(out.iterdir())
+    except OSError as error:
+        raise BadInput(f"cannot be read: {error.strerror}", shown_path(out), _MEND) from error
+    if taken:
+        raise BadInput("the folder is there already, and not empty", shown_path(out), _MEND)
+    if out.exists() and not out.is_dir():
+        raise BadInput("it is there already, and no folder", shown_path(out), _MEND)
+    parent = out.absolute().parent
+    if not parent.is_dir():
+        raise BadInput("there is no such folder to put it in", shown_path(out), _MEND)
+    if not os.access(parent, os.W_OK):
+        raise BadInput("cannot be written: Permission denied", shown_path(out), _MEND)
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """A hidden folder beside ``out``, renamed to it when the block ends, removed when that ends in an exception.
+
+    Raises BadInput where ``out`` is there already and not empty, or cannot be written.
+    """
+    refuse_taken(out)
+    out = out.absolute()
+    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    try:
+        part.mkdir()
+        yield part
+        _sync(part)
+        part.rename(out)
+        _sync(out.parent)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise BadInput(f"cannot be written: {why}", shown_path(error.filename or out), _MEND) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
