@@ -111,7 +111,7 @@ def read_corpus(folder: Path | str) -> Corpus:
     if MANIFEST in names:
         files, problems = _by_manifest(folder, data)
     elif data:
-        files, problems = _by_footers(folder, data)
+        files, problems = files_by_footers(folder, data)
     else:
         raise _no_corpus(folder, names)
     files, doubles = _disjoint(files)
@@ -208,7 +208,8 @@ def _entry(entry: Any) -> Written:
     return Written(name, header, entry["traces"], entry["events"], *ends, entry["bytes"])
 
 
-def _by_footers(folder: Path, data: list[str]) -> tuple[list[CorpusFile], list[BadInput]]:
+def files_by_footers(folder: Path, data: list[str]) -> tuple[list[CorpusFile], list[BadInput]]:
+    """These data files of a folder, by what they say of themselves; and what is wrong with the others."""
     files, problems = [], []
     for name in data:
         try:
