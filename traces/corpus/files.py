@@ -54,20 +54,24 @@ class Written:
         }
 
 
-def write_events(path: Path | str, layout: CorpusLayout, events: Iterable[Events]) -> Written:
+def write_events(
+    path: Path | str, layout: CorpusLayout, events: Iterable[Events], *, observed: bool = False
+) -> Written:
     """Write a file under a hidden name, flush it to disk, and rename it.
 
     ``events``: whole traces, sorted by trace and step, in runs of any size; each is held to `checks.py` before it is
-    written. Raises BadInput where the file cannot be written, ValueError for events that no file may hold.
+    written. ``observed``: every cell of every row is, and the columns cannot hold a null, which makes them a third
+    faster to read. Raises BadInput where the file cannot be written, ValueError for events that the file may not hold.
     """
+    schema = layout.schema_without_nulls if observed else layout.schema
     path = Path(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     counted = _Counted()
     try:
-        with pq.ParquetWriter(part, layout.schema, **_FORMAT) as out:
+        with pq.ParquetWriter(part, schema, **_FORMAT) as out:
             out.add_key_value_metadata({METADATA_KEY: _metadata(layout.header)})
             for group in _grouped(counted.checked(events)):
-                out.write_table(_table(group), row_group_size=len(group))
+                out.write_table(_table(group, schema), row_group_size=len(group))
         with part.open("rb+") as file:
             os.fsync(file.fileno())
         size = part.stat().st_size
@@ -83,6 +87,10 @@ def write_events(path: Path | str, layout: CorpusLayout, events: Iterable[Events
 
 _FORMAT: Final[dict[str, Any]] = {
     "version": "2.6",
+    # Measured on two million events of ``truncation`` (36 cells, no nulls, one thread), in million events a second and
+    # bytes an event: plain 18.9 and 164; with lz4 17.9 and 13.0; delta-packed with lz4 14.5 and 6.6; split by bytes with
+    # lz4 16.5 and 17.5. Snappy (6.1 to 12.0) and zstd (6.6 to 8.1; 4.9 bytes at best) are slower. Parquet stores a
+    # narrow integer in four bytes, three of them zeros, and lz4 passes over those at the speed of a copy.
     "use_dictionary": False,
     "compression": "lz4",
     # Bounds of the trace ids alone: they show, unread, that no trace is split.
@@ -144,15 +152,17 @@ def _grouped(runs: Iterable[Events]) -> Iterator[Events]:
         yield Events.joined(kept)
 
 
-def _table(events: Events) -> pa.Table:
+def _table(events: Events, schema: pa.Schema) -> pa.Table:
     layout = events.layout
+    if events.seen is not None and not schema.field(len(schema) - 1).nullable:
+        raise ValueError("a cell was not observed, and the file is said to have all")
     fixed = [events.trace, events.step, events.action, *events.params]
     masks = [None] * len(layout.cells) if events.seen is None else list(~events.seen)
     cells = [
         pa.array(column, mask=None if mask is None or not mask.any() else mask)
         for column, mask in zip(events.cells, masks, strict=True)
     ]
-    return pa.Table.from_arrays([*map(pa.array, fixed), *cells], schema=layout.schema)
+    return pa.Table.from_arrays([*map(pa.array, fixed), *cells], schema=schema)
 
 
 def shown_path(path: Path | str) -> str:

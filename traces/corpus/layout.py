@@ -143,6 +143,11 @@ class CorpusLayout:
         fixed = [pa.field(n, t, nullable=False) for n, t in zip(self.fixed_columns, types, strict=True)]
         return pa.schema([*fixed, *(pa.field(name, cell) for name in self.cell_columns)])
 
+    @cached_property
+    def schema_without_nulls(self) -> pa.Schema:
+        """The same of a file whose every cell was observed."""
+        return pa.schema([field.with_nullable(False) for field in self.schema])
+
     def unobserved(self) -> npt.NDArray[Any]:
         """What stands in memory for a cell that was not observed: its lowest value. Shape (cells, 1)."""
         return np.array([[cell.low] for cell in self.cells], dtype=self.dtype)

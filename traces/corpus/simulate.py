@@ -137,7 +137,7 @@ def _write(asked: Simulation, plan: Plan | None, folder: str, number: int) -> _D
         plain = np.setdiff1d(plain, theirs)
     who.walk(walks, plain)
     events = walks.events(who.layout, who.calls, who.batch.packing)
-    written = write_events(Path(folder) / PART.format(number), who.layout, events)
+    written = write_events(Path(folder) / PART.format(number), who.layout, events, observed=True)
     return _Done(written, int((walks.lengths < asked.events).sum()), tuple(planted))
 
 

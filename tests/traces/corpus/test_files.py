@@ -46,7 +46,7 @@ def copied(events: Events) -> Events:
 def table_of(events: Events) -> pa.Table:
     """What is written, as one that can be changed."""
     header = corpus_files._metadata(events.layout.header)
-    return corpus_files._table(events).replace_schema_metadata({METADATA_KEY: header})
+    return corpus_files._table(events, events.layout.schema).replace_schema_metadata({METADATA_KEY: header})
 
 
 def write_unchecked(path: Path, events: Events, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
@@ -91,6 +91,21 @@ def test_what_was_not_observed_is_null(tmp_path: Path, layout: CorpusLayout) -> 
     assert found.seen is not None and found.seen.sum() == 3
     assert equal(found, events)
     assert trace_of(found, 0).events == told
+
+
+def test_a_file_of_whole_observations_has_no_room_for_a_null(
+    tmp_path: Path, layout: CorpusLayout, events: Events
+) -> None:
+    write_events(tmp_path / "a.parquet", layout, [events], observed=True)
+    assert not any(field.nullable for field in pq.read_schema(tmp_path / "a.parquet"))
+    with open_events(tmp_path / "a.parquet") as file:
+        assert equal(file.read(0), events)
+    seen = np.ones(events.cells.shape, dtype=np.bool_)
+    seen[3, 4] = False
+    partial = dataclasses.replace(events, seen=seen)
+    with pytest.raises(ValueError, match="a cell was not observed, and the file is said to have all"):
+        write_events(tmp_path / "b.parquet", layout, [partial], observed=True)
+    assert not (tmp_path / "b.parquet").exists()
 
 
 def test_some_cells_alone_can_be_read(tmp_path: Path, layout: CorpusLayout, events: Events) -> None:

@@ -102,10 +102,10 @@ def test_what_cannot_be_simulated_is_named_by_its_option() -> None:
 
 
 def test_the_folder_appears_only_when_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, *rest: object) -> Written:
+    def full(path: Path, *rest: object, **options: object) -> Written:
         if path.name == "part-00002.parquet":
             raise BadInput("cannot be written: No space left on device", str(path), "make room")
-        return write_events(path, *rest)  # type: ignore[arg-type]
+        return write_events(path, *rest, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(simulating, "write_events", full)
     with pytest.raises(BadInput, match=r"part-00002\.parquet: cannot be written: No space left on device"):
