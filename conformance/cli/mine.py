@@ -1,0 +1,162 @@
+"""``fencepost mine``: which traces of a corpus break which promise, how many bugs that is, and their stories."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+
+from ...traces.mine.answer import Answer, Coverage, Group
+from ...traces.mine.gap import MAX_STATES
+from ...traces.mine.job import MAX_GROUPS, Asked
+from ...traces.mine.job import mine as run
+from ...traces.mine.workers import OnProgress, Progress
+from ...traces.replay import Budget
+from ...traces.report.mining import refuse_out, write_mining
+from .options import Natural, Positive
+from .output import note, print_json, progress_bar, stdout, written
+
+_EVERY_SECONDS: Final = 5.0
+"""Where standard error is no terminal, progress is a line now and then."""
+
+
+def mine(
+    corpus: Path,
+    *,
+    variant: str | None = None,
+    master: str = "local[*]",
+    out: Path | None = None,
+    max_groups: Natural = MAX_GROUPS,
+    max_skipped: Natural = Budget.max_skipped,
+    max_frontier: Positive = Budget.max_frontier,
+    max_states: Natural = MAX_STATES,
+    json: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Hold every trace of a corpus to a variant, and tell each distinct bug by its shortest story.
+
+    A file that cannot be read is named on a line of its own, and the others are mined.
+
+    Parameters
+    ----------
+    corpus
+        The folder of a corpus, as fencepost simulate and fencepost ingest write it.
+    variant
+        Hold the traces against this variant, whichever made them; by default the protocol's safe one.
+    master
+        Where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: in this process, without Spark.
+    out
+        Write a folder: the report, and for each bug its trace and a test that fails until the bug is fixed.
+    max_groups
+        Tell so many bugs, those with the most traces; the others are counted.
+    max_skipped
+        In traces that may lack events: how many unobserved steps may lie between two events.
+    max_frontier
+        Give a trace up, as unknown, where so many states explain it at once.
+    max_states
+        Compare the corpus with the model's whole graph, where that has no more states.
+    json
+        Print one JSON object on standard output.
+    """
+    if out is not None:
+        refuse_out(out)
+    asked = Asked(corpus, variant, max_groups, Budget(max_skipped, max_frontier), max_states)
+    with _mining() as told:
+        answer = run(asked, master, told)
+    if out is not None:
+        answer = write_mining(out, answer, str(corpus))
+        written(out)
+    for problem in answer.problems:
+        note(f"fencepost: {problem}")
+    if json:
+        print_json(answer.to_json())
+    else:
+        _print(answer)
+    return answer.verdict.exit_code
+
+
+@contextmanager
+def _mining() -> Iterator[OnProgress]:
+    """Progress on standard error: a bar on a terminal, else a line every few seconds, and one at the end."""
+    with progress_bar() as bar:
+        task = bar.add_task("mining", total=None)
+        last = time.monotonic()
+        shown = ""
+
+        def told(progress: Progress) -> None:
+            nonlocal last, shown
+            shown = str(progress)
+            bar.update(task, completed=progress.files, total=progress.of, detail=shown)
+            if not sys.stderr.isatty() and time.monotonic() - last >= _EVERY_SECONDS:
+                last = time.monotonic()
+                note(shown)
+
+        yield told
+    if shown:
+        note(shown)
+
+
+def _print(answer: Answer) -> None:
+    console = stdout()
+
+    def line(text: str = "") -> None:
+        console.print(text, markup=False, soft_wrap=True)
+
+    line(f"verdict  {answer.verdict.value}, held against {', '.join(answer.variants)}")
+    line(f"traces   {answer.traces:,} with {answer.events:,} events, {answer.violating_traces:,} of them violate")
+    for number, group in enumerate(answer.groups, 1):
+        line()
+        for text in _group(number, group):
+            line(text)
+    if answer.groups_left_off:
+        line()
+        line(f"{answer.groups_left_off:,} more bugs are left off (--max-groups)")
+    for each in answer.unknown:
+        line(f"unknown  {each.count:,} traces, the first of them {each.first}: {each.reason}")
+    for coverage in answer.coverage:
+        line()
+        for text in _coverage(coverage):
+            line(text)
+    line()
+    line(f"{answer.seconds:.1f} s, {answer.events_per_second:,.0f} events a second")
+
+
+def _group(number: int, group: Group) -> Iterator[str]:
+    yield f"{number}. {group.bug}"
+    yield f"   {group.count:,} traces; first {group.first}, shortest {group.shortest} (bad at its event {group.prefix})"
+    for name, (traces, after) in group.then.items():
+        yield f"   then {name} breaks: {traces:,} traces, {after} steps later at the soonest"
+    if group.mutants:
+        yield f"   as if: {'; '.join(group.mutants)}"
+    if group.minimal is not None:
+        yield f"   {len(group.minimal)} steps" + ("" if group.note is None else f"; {group.note}")
+        yield from (f"   {event.step:3}  {event.call}" for event in group.minimal.events)
+    if group.file is not None:
+        yield f"   {group.file}"
+
+
+def _coverage(coverage: Coverage) -> Iterator[str]:
+    constants = "/".join(str(value) for value in coverage.constants.values())
+    yield f"coverage of {coverage.protocol} {coverage.variant} at {constants}"
+    for what, share in (
+        ("states", coverage.states),
+        ("steps", coverage.steps),
+        ("abstract states", coverage.abstract),
+        ("moves between abstract states", coverage.moves),
+    ):
+        if share.visited is not None and share.of is not None and share.fraction is not None:
+            yield f"  {share.visited:,} of {share.of:,} {what} ({share.fraction:.1%})"
+    for what, names in (("actions", coverage.actions_unseen), ("guards", coverage.guards_unseen)):
+        if names:
+            yield f"  {what} never exercised: {', '.join(names)}"
+    for unvisited in coverage.unvisited:
+        yield f"  never visited, {unvisited.steps} steps away: {unvisited.state}"
+    if coverage.unvisited_left_out:
+        yield f"  and {coverage.unvisited_left_out:,} abstract states more"
+    for rare in coverage.rarest[:3]:
+        yield f"  seldom: {rare.action}, {rare.count:,} times, first in trace {rare.first}, where {rare.state}"
+    yield from (f"  {text}" for text in coverage.notes)

@@ -1,0 +1,157 @@
+"""Who does the work: this process, or Spark's tasks; and how far they are."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from ..corpus.spread import SERIAL
+from ..spark import spark_session
+from .part import Part
+from .unit import Question, Unit, mine_unit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+POLL_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far mining is. ``seconds`` since the first task was handed out."""
+
+    files: int
+    of: int
+    events: int
+    violations: int
+    seconds: float
+
+    def __str__(self) -> str:
+        rate = self.events / self.seconds if self.seconds else 0.0
+        return (
+            f"{self.files:,} of {self.of:,} files, {self.events:,} events ({rate:,.0f} a second), "
+            f"{self.violations:,} violating traces"
+        )
+
+
+OnProgress: TypeAlias = Callable[[Progress], None]
+
+
+class Workers:
+    """A pool of workers, as a context: ``SERIAL`` is this process, anything else a master of Spark's.
+
+    Raises BadInput, on entry, where Spark does not start. A session that was there before is left running.
+    """
+
+    def __init__(self, master: str, on_progress: OnProgress | None = None) -> None:
+        self._master = master
+        self._told = on_progress or (lambda _progress: None)
+        self._session: SparkSession | None = None
+        self._own = False
+
+    def __enter__(self) -> Workers:
+        if self._master != SERIAL:
+            self._own = _active() is None
+            self._session = spark_session("fencepost mine", self._master)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._session is not None and self._own:
+            self._session.stop()
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks run at once."""
+        return 1 if self._session is None else int(self._session.sparkContext.defaultParallelism)
+
+    def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """The result for each item, in their order."""
+        if self._session is None or not items:
+            return [work(item) for item in items]
+        results: list[R] = self._session.sparkContext.parallelize(items, len(items)).map(work).collect()
+        return results
+
+    def mine(self, units: Sequence[Unit], question: Question) -> Iterator[Part]:
+        """The part that each unit gives, and progress on the way."""
+        watch = _Watch(units, self._told)
+        if self._session is None or not units:
+            for unit in units:
+                part = mine_unit(unit, question)
+                watch.add(_tally(unit, part))
+                yield part
+            return
+        context = self._session.sparkContext
+        tally = context.accumulator(Counter(), _counters())
+
+        def task(unit: Unit) -> Part:
+            part = mine_unit(unit, question)
+            tally.add(_tally(unit, part))
+            return part
+
+        over = threading.Event()
+
+        def poll() -> None:
+            while not over.wait(POLL_SECONDS):
+                watch.tell(tally.value)
+
+        poller = threading.Thread(target=poll, daemon=True)
+        poller.start()
+        try:
+            parts: list[Part] = context.parallelize(units, len(units)).map(task).collect()
+        finally:
+            over.set()
+            poller.join()
+        watch.tell(tally.value)
+        yield from parts
+
+
+def _active() -> Any:
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+def _tally(unit: Unit, part: Part) -> Counter[str]:
+    """What a unit adds to the progress; a path counts the units of that file."""
+    return Counter({"events": part.events, "violations": part.violating, f"file {unit.path}": 1})
+
+
+def _counters() -> Any:
+    """Spark's way to add up counters; a task that is run twice is counted once."""
+    from pyspark.accumulators import AccumulatorParam
+
+    class Counters(AccumulatorParam["Counter[str]"]):
+        def zero(self, _value: Counter[str]) -> Counter[str]:
+            return Counter()
+
+        def addInPlace(self, one: Counter[str], other: Counter[str]) -> Counter[str]:  # noqa: N802 - Spark's name
+            one.update(other)
+            return one
+
+    return Counters()
+
+
+class _Watch:
+    """From what was added up so far to progress."""
+
+    def __init__(self, units: Sequence[Unit], told: OnProgress) -> None:
+        self._units = Counter(f"file {unit.path}" for unit in units)
+        self._told = told
+        self._start = time.perf_counter()
+        self._sum: Counter[str] = Counter()
+
+    def add(self, tally: Counter[str]) -> None:
+        self._sum.update(tally)
+        self.tell(self._sum)
+
+    def tell(self, tally: Counter[str]) -> None:
+        files = sum(tally[name] >= count for name, count in self._units.items())
+        seconds = time.perf_counter() - self._start
+        self._told(Progress(files, len(self._units), tally["events"], tally["violations"], seconds))
