@@ -88,8 +88,8 @@ def write_events(
 _FORMAT: Final[dict[str, Any]] = {
     "version": "2.6",
     # Measured on two million events of ``truncation`` (36 cells, no nulls, one thread), in million events a second and
-    # bytes an event: plain 18.9 and 164; with lz4 17.9 and 13.0; delta-packed with lz4 14.5 and 6.6; split by bytes with
-    # lz4 16.5 and 17.5. Snappy (6.1 to 12.0) and zstd (6.6 to 8.1; 4.9 bytes at best) are slower. Parquet stores a
+    # in bytes an event: plain 18.9 and 164; with lz4 17.9 and 13.0; delta-packed with lz4 14.5 and 6.6; split by bytes
+    # with lz4 16.5 and 17.5. Snappy (6.1 to 12.0) and zstd (6.6 to 8.1; 4.9 bytes at best) are slower. Parquet stores a
     # narrow integer in four bytes, three of them zeros, and lz4 passes over those at the speed of a copy.
     "use_dictionary": False,
     "compression": "lz4",
