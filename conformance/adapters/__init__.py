@@ -1,4 +1,4 @@
-"""Adapters that are here: the brokers and consumers of ``impl/``, on simulated disks (``memory``) or real ones."""
+"""Adapters that are here: brokers, consumers and quorums of ``impl/``, on simulated disks (``memory``) or real ones."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from ...model.core.errors import BadInput
 from ..lockstep.adapter import Adapter
 from .fencing import FencingAdapter
 from .parts import Parts
+from .snapshots import SnapshotsAdapter
 from .truncation import TruncationAdapter
 
-ADAPTERS: dict[str, type[FencingAdapter] | type[TruncationAdapter]] = {
+ADAPTERS: dict[str, type[FencingAdapter] | type[TruncationAdapter] | type[SnapshotsAdapter]] = {
     FencingAdapter.protocol: FencingAdapter,
     TruncationAdapter.protocol: TruncationAdapter,
+    SnapshotsAdapter.protocol: SnapshotsAdapter,
 }
 """By the protocol that they implement."""
 

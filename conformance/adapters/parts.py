@@ -12,6 +12,8 @@ from ...impl.controller import Controller
 from ...impl.controller.errors import ControllerError
 from ...impl.log.config import LogConfig
 from ...impl.offsets import GroupCoordinator
+from ...impl.quorum.config import QuorumConfig
+from ...impl.quorum.node import NotLeader, QuorumNode
 from ...impl.replica.broker import Broker
 from ...impl.replica.config import BrokerConfig
 
@@ -27,6 +29,9 @@ class Parts:
     controller_error: type[ControllerError]
     consumer: type[Consumer]
     coordinator: type[GroupCoordinator]
+    quorum_node: type[QuorumNode]
+    quorum_config: type[QuorumConfig]
+    not_leader: type[NotLeader]
 
     @classmethod
     def of(cls, root: ModuleType = impl) -> Parts:
@@ -45,4 +50,7 @@ class Parts:
             controller_error=named("controller.errors", "ControllerError"),
             consumer=named("consumer", "Consumer"),
             coordinator=named("offsets", "GroupCoordinator"),
+            quorum_node=named("quorum.node", "QuorumNode"),
+            quorum_config=named("quorum.config", "QuorumConfig"),
+            not_leader=named("quorum.node", "NotLeader"),
         )

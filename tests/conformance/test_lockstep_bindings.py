@@ -133,6 +133,43 @@ def test_answers_of_several_guards_are_taken_together() -> None:
     assert both == unasked("NOT_LEADER_OR_FOLLOWER")
 
 
+QUORUM = {"replicas": 3, "log_size": 1, "max_leader_epoch": 1}
+STAND_0 = ("become_candidate", {"candidate": 0})
+VOTE_1 = ("grant_vote", {"voter": 1})
+WRITE_0 = ("leader_write", {"leader": 0})
+
+
+@pytest.fixture(scope="module")
+def quorum() -> Space:
+    return Space(ground(PROTOCOLS["snapshots"].traced("kip-630-nodes"), QUORUM), BINDINGS["snapshots"])
+
+
+def test_a_quorum_fences_who_is_in_another_epoch_and_has_errors_for_snapshots(quorum: Space) -> None:
+    led = after(quorum, STAND_0, VOTE_1, WRITE_0)
+    # Replica 2 is in no epoch yet, and its fetch would find records otherwise: the fence is named all the same.
+    assert answer(quorum, led, "follower_fetch", leader=0, follower=2) == error("FENCED_REPLICA")
+    assert answer(quorum, led, "follower_fetch", leader=2, follower=0).errors == {
+        "NOT_LEADER_OR_FOLLOWER",
+        "UNKNOWN_LEADER_EPOCH",
+    }
+    assert answer(quorum, led, "delete_records", leader=0, lbo=1) == error("OFFSET_OUT_OF_RANGE")
+    assert answer(quorum, led, "fetch_snapshot", leader=0, follower=1).unasked, "it fetches none"
+
+
+def test_a_leader_of_an_older_epoch_is_fenced_where_it_tells_of_it(quorum: Space) -> None:
+    deposed = after(quorum, STAND_0, VOTE_1, ("become_candidate", {"candidate": 1}))
+    assert answer(quorum, deposed, "become_follower", follower=1, epoch=0) == error("FENCED_REPLICA")
+    assert not answer(quorum, deposed, "become_follower", follower=0, epoch=0).drawn, "it does not tell itself"
+
+
+def test_of_a_vote_granted_and_a_vote_refused_only_the_right_one_is_drawn(quorum: Space) -> None:
+    standing = after(quorum, STAND_0, VOTE_1, WRITE_0, ("become_candidate", {"candidate": 1}))
+    refused = quorum.call("refuse_vote", {"voter": 0})
+    assert refused in standing.after and not askable(quorum, standing, quorum.call("grant_vote", {"voter": 0}))
+    in_the_epoch = quorum.node(standing.after[refused])
+    assert answer(quorum, in_the_epoch, "grant_vote", voter=0).errors == {None}, "it may be asked again"
+
+
 def test_one_answer_to_a_poll_keeps_the_others_from_being_drawn() -> None:
     truncation = Space(ground(PROTOCOLS["truncation"].traced(None), {}), BINDINGS["truncation"])
     steps = (

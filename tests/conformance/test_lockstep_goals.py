@@ -14,6 +14,7 @@ from fencepost.traces.vocabulary import PROTOCOLS
 CASES = {
     "fencing": ("kip-320-brokers", {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}),
     "truncation": ("kip-320-mended", {"replicas": 2, "log_size": 1, "max_records": 2, "max_leader_epoch": 1}),
+    "snapshots": ("kip-630-nodes", {"replicas": 2, "log_size": 1, "max_leader_epoch": 1, "max_chunks": 2}),
 }
 
 

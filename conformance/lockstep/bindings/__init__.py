@@ -7,7 +7,8 @@ from typing import Final
 
 from ..binding import Binding
 from .fencing import FENCING
+from .snapshots import SNAPSHOTS
 from .truncation import TRUNCATION
 
-BINDINGS: Final[Mapping[str, Binding]] = {each.protocol: each for each in (FENCING, TRUNCATION)}
+BINDINGS: Final[Mapping[str, Binding]] = {each.protocol: each for each in (FENCING, TRUNCATION, SNAPSHOTS)}
 """The bindings, by protocol."""
