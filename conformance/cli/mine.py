@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final
 
 from cyclopts import Parameter
 
+from ...model.core.errors import BadInput
 from ...traces.mine.answer import Answer, Coverage, Group
+from ...traces.mine.follow import Batch, Following
+from ...traces.mine.follow import follow as run_follow
 from ...traces.mine.gap import MAX_STATES
 from ...traces.mine.job import MAX_GROUPS, Asked
 from ...traces.mine.job import mine as run
 from ...traces.mine.workers import OnProgress, Progress
 from ...traces.replay import Budget
 from ...traces.report.mining import refuse_out, write_mining
-from .options import Natural, Positive
+from .options import Natural, Positive, Seconds
 from .output import note, print_json, progress_bar, stdout, written
 
 _EVERY_SECONDS: Final = 5.0
@@ -35,6 +38,9 @@ def mine(
     max_skipped: Natural = Budget.max_skipped,
     max_frontier: Positive = Budget.max_frontier,
     max_states: Natural = MAX_STATES,
+    follow: Annotated[bool, Parameter(negative=())] = False,
+    checkpoint: Path | None = None,
+    until_idle: Seconds | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Hold every trace of a corpus to a variant, and tell each distinct bug by its shortest story.
@@ -59,14 +65,25 @@ def mine(
         Give a trace up, as unknown, where so many states explain it at once.
     max_states
         Compare the corpus with the model's whole graph, where that has no more states.
+    follow
+        Mine the files that arrive in the folder as well, until interrupted: each batch of them is a line on standard
+        error, and the answer comes at the end. With --out, the report is written anew whenever a new bug shows.
+    checkpoint
+        With --follow, the folder of what outlives a restart; by default one beside CORPUS, CORPUS.follow.
+    until_idle
+        With --follow, end when no file has come for so many seconds.
     json
         Print one JSON object on standard output.
     """
     if out is not None:
         refuse_out(out)
     asked = Asked(corpus, variant, max_groups, Budget(max_skipped, max_frontier), max_states)
-    with _mining() as told:
-        answer = run(asked, master, told)
+    if follow:
+        answer = _follow(Following(asked, checkpoint or _beside(corpus), until_idle), master, out)
+    else:
+        _refuse_without_follow(checkpoint, until_idle)
+        with _mining() as told:
+            answer = run(asked, master, told)
     if out is not None:
         answer = write_mining(out, answer, str(corpus))
         written(out)
@@ -77,6 +94,35 @@ def mine(
     else:
         _print(answer)
     return answer.verdict.exit_code
+
+
+def _beside(corpus: Path) -> Path:
+    """The checkpoint of a folder that is followed, where none is named."""
+    folder = corpus.absolute()
+    return folder.with_name(f"{folder.name}.follow")
+
+
+def _refuse_without_follow(checkpoint: Path | None, until_idle: float | None) -> None:
+    for name, value in (("--checkpoint", checkpoint), ("--until-idle", until_idle)):
+        if value is not None:
+            raise BadInput("it says how a folder is followed", name, "add --follow, or leave it out")
+
+
+def _follow(asked: Following, master: str, out: Path | None) -> Answer:
+    folder = asked.asked.corpus
+    if folder.is_dir() and any(folder.glob("*.jsonl")):
+        note(f"{folder} holds JSON Lines too: only files of a corpus are followed (fencepost ingest makes them)")
+
+    def told(batch: Batch, answer: Callable[[], Answer]) -> None:
+        note(str(batch))
+        for problem in batch.problems:
+            note(f"fencepost: {problem}")
+        for bug in batch.new:
+            note(f"new: {bug}")
+        if out is not None and batch.new:
+            write_mining(out, answer(), str(folder))
+
+    return run_follow(asked, master, told)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from ..corpus.files import shown_path
 from ..corpus.manifest import CorpusFile, files_by_footers
 from ..corpus.spread import SERIAL
 from ..spark import spark_session
+from ..story import Json
 from .against import variant_for
 from .answer import Answer, Bug, Problem
 from .follow_state import Journal, SeenFile, State
@@ -99,11 +100,18 @@ def follow(asked: Following, master: str, on_batch: OnBatch) -> Answer:
         raise BadInput(
             "a folder is followed by Spark", "--master serial", "name local[N], local[*] or spark://HOST:PORT"
         )
-    about = {"folder": str(folder), "variant": asked.asked.variant, "max_frontier": asked.asked.budget.max_frontier}
-    journal = Journal(asked.checkpoint, {**about, "max_skipped": asked.asked.budget.max_skipped})
+    question = asked.asked
+    about: dict[str, Json] = {
+        "folder": str(folder),
+        "variant": question.variant,
+        "max_skipped": question.budget.max_skipped,
+        "max_frontier": question.budget.max_frontier,
+        "max_states": question.max_states,
+    }
+    journal = Journal(asked.checkpoint, about)
     with Workers(master) as workers:
         session = spark_session("fencepost mine", master)
-        follower = Follower(asked.asked, folder, journal, workers, on_batch)
+        follower = Follower(question, folder, journal, workers, on_batch)
         _stream(session, follower, asked.until_idle)
         return follower.answer()
 
