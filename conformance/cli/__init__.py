@@ -1,4 +1,4 @@
-"""The command line, ``fencepost``: explore, prove, replay, check, conform, mutants, simulate, mine.
+"""The command line, ``fencepost``: explore, prove, replay, check, conform, mutants, simulate, ingest, mine.
 
 Exit codes: 0 holds, 1 violated, 2 the input or the command line is wrong, 3 unknown.
 """
@@ -14,6 +14,7 @@ from ...model.core.errors import FencepostError
 from .check import check
 from .conform import conform
 from .explore import explore
+from .ingest import ingest
 from .mine import mine
 from .mutants import mutants
 from .prove import prove
@@ -35,6 +36,7 @@ app.command(check)
 app.command(conform)
 app.command(mutants)
 app.command(simulate)
+app.command(ingest)
 app.command(mine)
 
 

@@ -1,0 +1,150 @@
+"""``fencepost ingest``: recorded traces, brokers' data and Parquet of another layout into a corpus."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ...model.core.errors import BadInput
+from ...model.fencing import fencing
+from ...traces.corpus.files import shown_path
+from ...traces.corpus.ingest import Ingested, Named, NothingIngested, ingest_files, ingest_traces, trace_files
+from ...traces.corpus.logs import look_at, not_laid_out
+from ...traces.corpus.output import refuse_taken
+from ...traces.kafka.abstraction import abstract
+from ..check.files import Cluster, read_cluster
+from .output import files_done, note, print_json, stdout, written
+
+_BAD_INPUT = 2
+_META = "meta.properties"
+_DEPTHS = ("", "*/", "*/*/")
+"""Where below SRC brokers' folders are looked for: itself, brokers of one cluster, clusters."""
+
+
+def ingest(
+    src: Path,
+    *,
+    out: Path,
+    variant: str | None = None,
+    master: str = "local[*]",
+    json: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Lay out traces as a corpus for fencepost mine.
+
+    What is wrong is named, a line each, and the rest is laid out; the exit code is 2 then. Where each trace came from
+    is written to sources.jsonl in the corpus.
+
+    Parameters
+    ----------
+    src
+        A trace (JSON Lines, as fencepost conform and the recorder write it) or a folder of them, searched through; a
+        folder of brokers' data directories, or of clusters of them; or a folder of Parquet files in another layout.
+    out
+        The corpus' folder, which is not there yet; with a cluster, on storage that all workers share.
+    variant
+        The variant of fencing of which brokers' logs are looked at as states; the safe one by default.
+    master
+        Where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: in this process, without Spark.
+    json
+        Print one JSON object on standard output.
+    """
+    start = time.perf_counter()
+    refuse_taken(out)
+    try:
+        done = _ingested(src, out, variant, master)
+    except NothingIngested as nothing:
+        done = nothing.ingested
+    for problem in done.problems:
+        note(f"fencepost: {problem}")
+    if done.files:
+        written(out)
+    else:
+        note(f"{out} is not written: nothing in {shown_path(src)} could be ingested")
+    _tell(src, out, done, time.perf_counter() - start, json)
+    return _BAD_INPUT if done.problems else 0
+
+
+def _ingested(src: Path, out: Path, variant: str | None, master: str) -> Ingested:
+    if src.is_file():
+        with files_done("ingesting") as told:
+            return ingest_files(src.parent, [src], out, master, told)
+    try:
+        names = sorted(each.name for each in src.iterdir())
+    except OSError as error:
+        mend = "name traces, brokers' data directories or Parquet files that you may read"
+        raise BadInput(f"cannot be read: {error.strerror}", shown_path(src), mend) from error
+    clusters = _clusters(src)
+    if clusters:
+        return ingest_traces(*_looks(src, clusters, variant or fencing.default_variant), out)
+    paths = trace_files(src)
+    if not paths:
+        what = "the folder is empty" if not names else "the folder holds neither traces nor brokers' data nor Parquet"
+        raise BadInput(what, shown_path(src), "name a folder with traces (*.jsonl) or brokers' data directories")
+    with files_done("ingesting") as told:
+        return ingest_files(src, paths, out, master, told)
+
+
+def _clusters(src: Path) -> dict[Path, list[Path]]:
+    """Brokers' data directories by the folder in which they lie."""
+    found: dict[Path, list[Path]] = {}
+    for depth in _DEPTHS:
+        for meta in sorted(src.glob(depth + _META)):
+            found.setdefault(meta.parent.parent, []).append(meta.parent)
+    return found
+
+
+def _looks(src: Path, clusters: dict[Path, list[Path]], variant: str) -> tuple[list[Named], list[BadInput]]:
+    """A look at each partition of which at least two brokers hold a log; and what is wrong with the files."""
+    fencing.traced(variant)
+    named: list[Named] = []
+    problems: list[BadInput] = []
+    for folder, brokers in clusters.items():
+        cluster = read_cluster("", brokers)
+        problems += cluster.refused
+        problems += [each.as_bad_input() for each in cluster.report.problems if each.severity == "error"]
+        label = folder.relative_to(src).as_posix() if folder.is_relative_to(src) else folder.name
+        for each in _partitions(cluster, label, variant):
+            if isinstance(each, Named):
+                named.append(each)
+            else:
+                problems.append(each)
+    return named, problems
+
+
+def _partitions(cluster: Cluster, label: str, variant: str) -> Iterator[Named | BadInput]:
+    for topic, number in cluster.partitions:
+        logs = cluster.partition(topic, number)
+        name = f"{topic}-{number}" if label in ("", ".") else f"{label}/{topic}-{number}"
+        damaged = [node for node, files in logs.items() if files.damaged]
+        target = abstract(logs, cluster.replication(topic, number))
+        reason = f"broker {damaged[0]}'s log could not be read in full" if damaged else not_laid_out(target)
+        if reason is not None:
+            yield BadInput(f"left out: {reason}", name, "fencepost check tells what it can of such logs")
+            continue
+        yield Named(name, look_at(target, variant, {"topic": topic, "partition": number}))
+
+
+def _tell(src: Path, out: Path, done: Ingested, seconds: float, json: bool) -> None:
+    if json:
+        problems: Sequence[dict[str, str]] = [
+            {"what": each.what, "where": each.where, "mend": each.mend} for each in done.problems
+        ]
+        print_json(
+            {
+                "src": str(src),
+                "out": str(out) if done.files else None,
+                "files": len(done.files),
+                "traces": done.traces,
+                "events": done.events,
+                "problems": problems,
+                "seconds": round(seconds, 3),
+            }
+        )
+        return
+    left = f", {len(done.problems):,} problems" if done.problems else ""
+    told = f"{done.traces:,} traces with {done.events:,} events in {len(done.files):,} files{left}, {seconds:.1f} s"
+    stdout().print(told, markup=False, soft_wrap=True)

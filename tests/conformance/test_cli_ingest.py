@@ -1,0 +1,106 @@
+"""``fencepost ingest``: recorded runs, brokers' data, and what is wrong with them, a line each."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fencepost.traces.corpus.manifest import SOURCES, read_corpus
+from fencepost.traces.kafka.capture import bundled_corpus
+
+Run = Callable[..., Any]
+SERIAL = ("--master", "serial")
+
+
+@pytest.fixture
+def runs(fencepost: Run, tmp_path: Path) -> Path:
+    """Traces that other commands wrote."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for variant in ("truncate-to-hw", "kip-101"):
+        fencepost("explore", "fencing", "--variant", variant, "--trace-out", folder / f"{variant}.trace.jsonl")
+    return folder
+
+
+def test_recorded_traces_are_laid_out(fencepost: Run, runs: Path, tmp_path: Path) -> None:
+    said = fencepost("ingest", runs, "--out", tmp_path / "c", *SERIAL, "--json")
+    assert said.code == 0
+    told = said.json
+    assert told.pop("seconds") >= 0
+    corpus = read_corpus(tmp_path / "c")
+    assert [file.header.variant for file in corpus.files] == ["kip-101", "truncate-to-hw"]
+    assert told == {
+        "src": str(runs),
+        "out": str(tmp_path / "c"),
+        "files": 2,
+        "traces": 2,
+        "events": corpus.events,
+        "problems": [],
+    }
+    one = fencepost("ingest", runs / "kip-101.trace.jsonl", "--out", tmp_path / "d", *SERIAL)
+    assert one.code == 0 and one.out.startswith("1 traces with ")
+
+
+def test_bad_files_are_named_and_the_exit_code_says_so(fencepost: Run, runs: Path, tmp_path: Path) -> None:
+    (runs / "bad.trace.jsonl").write_text("{}\n")
+    said = fencepost("ingest", runs, "--out", tmp_path / "c", *SERIAL, "--json")
+    assert said.code == 2
+    assert [problem["where"] for problem in said.json["problems"]] == [f"{runs}/bad.trace.jsonl, line 1"]
+    assert f"fencepost: {runs}/bad.trace.jsonl, line 1: the header is missing" in said.err
+    assert read_corpus(tmp_path / "c").problems == ()
+
+
+def test_brokers_data_is_looked_at(fencepost: Run, tmp_path: Path) -> None:
+    said = fencepost("ingest", bundled_corpus(), "--out", tmp_path / "c", *SERIAL, "--json")
+    assert said.code == 0
+    assert (said.json["traces"], said.json["events"]) == (28, 28)
+    rows = [json.loads(line) for line in (tmp_path / "c" / SOURCES).read_text().splitlines()]
+    assert "6-unclean-election/payments-0" in {row["file"] for row in rows}
+    for file in read_corpus(tmp_path / "c").files:
+        assert not file.header.complete
+        with file.open() as opened:
+            (events,) = opened
+        assert events.seen is not None and (events.action == -1).all()
+    stage = bundled_corpus() / "6-unclean-election"
+    alone = fencepost("ingest", stage, "--out", tmp_path / "d", *SERIAL, "--variant", "kip-101", "--json")
+    assert alone.json["traces"] == 4
+    assert {file.header.variant for file in read_corpus(tmp_path / "d").files} == {"kip-101"}
+
+
+def test_a_damaged_log_is_named_and_left_out(fencepost: Run, tmp_path: Path) -> None:
+    stage = tmp_path / "stage"
+    shutil.copytree(bundled_corpus() / "6-unclean-election", stage)
+    log = stage / "broker-3" / "payments-0" / "00000000000000000000.log"
+    log.write_bytes(log.read_bytes()[:-5] + b"\xff" * 40)
+    said = fencepost("ingest", stage, "--out", tmp_path / "c", *SERIAL)
+    assert said.code == 2
+    assert any(str(log) in line for line in said.lines)
+    assert any("payments-0: left out: broker" in line for line in said.lines), said.lines
+    assert said.out.startswith("3 traces with 3 events")
+
+
+def test_what_cannot_be_ingested_is_said_in_one_line(fencepost: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def refused(src: Path) -> str:
+        complaint: str = fencepost("ingest", src, "--out", out, *SERIAL).complaint
+        assert not out.exists()
+        return complaint
+
+    assert refused(tmp_path / "none").startswith(f"{tmp_path}/none: cannot be read: No such file or directory")
+    (tmp_path / "src").mkdir()
+    assert refused(tmp_path / "src").startswith(f"{tmp_path}/src: the folder is empty")
+    (tmp_path / "src" / "x.txt").touch()
+    assert "holds neither traces nor brokers' data nor Parquet" in refused(tmp_path / "src")
+    (tmp_path / "src" / "x.jsonl").touch()
+    said = fencepost("ingest", tmp_path / "src", "--out", out, *SERIAL, "--json")
+    assert said.code == 2 and said.json["out"] is None and len(said.json["problems"]) == 1
+    assert said.lines[-1] == f"{out} is not written: nothing in {tmp_path}/src could be ingested"
+    assert not out.exists()
+    out.mkdir()
+    (out / "x").touch()
+    assert "the folder is there already" in fencepost("ingest", tmp_path / "src", "--out", out, *SERIAL).complaint
