@@ -16,7 +16,7 @@ from ...model.core import terms
 from ...model.core.domains import Constants
 from ...model.core.ground import Instance, Layout, Params, State, System, ground_mutant
 from ...model.core.protocol import TracedProtocol
-from ...model.core.terms import Term
+from ...model.core.terms import Sort, Term
 from ...model.interpret.reference import Reference
 from ..corpus.faults import ALL, Fault, fault_named, faults_named
 from .answer import Bug
@@ -110,7 +110,8 @@ class Oracle:
             if after is None or after == expected:
                 return False, {}
             # A value outside its domain cannot be said in a trace.
-            return True, {c.number: after[c.number] for c in layout.cells if c.low <= after[c.number] <= c.high}
+            said = {c.number: after[c.number] for c in layout.cells if c.low <= after[c.number] <= c.high}
+            return expected is None or any(expected[n] != value for n, value in said.items()), said
         if expected is None:
             return True, {}
         observed = self.bad.observed
@@ -148,10 +149,16 @@ def step_of(reference: Reference, state: State, call: Call) -> State | None:
 
 
 def _apart(system: System, ours: Instance, theirs: Instance) -> Term:
-    """That a step is allowed, and has another outcome by theirs."""
-    cells = sorted({*ours.effect, *theirs.effect})
-    read = {n: terms.node("cell", (), system.layout.cells[n].variable.values.sort, n) for n in cells}
-    differ = (terms.negate(terms.equal(ours.effect.get(n, read[n]), theirs.effect.get(n, read[n]))) for n in cells)
+    """That a step is allowed, and has another outcome by theirs, in a cell whose value a trace can tell."""
+    differ = []
+    for number in sorted({*ours.effect, *theirs.effect}):
+        cell = system.layout.cells[number]
+        read = terms.node("cell", (), cell.variable.values.sort, number)
+        said = theirs.effect.get(number, read)
+        inside = terms.TRUE
+        if said.sort is Sort.INT:
+            inside = terms.conjunction(terms.const(cell.low) <= said, said <= cell.high)
+        differ.append(terms.conjunction(inside, terms.negate(terms.equal(ours.effect.get(number, read), said))))
     return terms.conjunction(*(condition for _, condition in ours.guards), terms.disjunction(*differ))
 
 

@@ -126,20 +126,26 @@ def mine_files(files: Sequence[CorpusFile], question: Question, workers: Workers
 
 def conclude(part: Part, known: Mapping[Model, Known], asked: Asked, workers: Workers, start: float) -> Answer:
     """The answer that the merged parts give: bugs grouped and told, coverage beside the graphs."""
-    found = families([_explained(each, asked.budget) for each in part.sightings.values()])
-    told = workers.map(partial(tell, budget=asked.budget), [_task(family) for family in found[: asked.max_groups]])
+    groups, left_off = groups_of(part, asked.budget, asked.max_groups, workers)
     return Answer(
         variants=tuple(sorted({model[1] for model in known})),
         traces=part.traces,
         events=part.events,
         violating_traces=part.violating,
-        groups=tuple(_group(family, story) for family, story in zip(found, told, strict=False)),
-        groups_left_off=len(found[asked.max_groups :]),
+        groups=tuple(groups),
+        groups_left_off=left_off,
         unknown=tuple(Unknown(reason, *counts) for reason, counts in sorted(part.unknown.items())),
         coverage=tuple(coverage_of(m, part.seen[m], known[m], asked.max_states) for m in sorted(part.seen)),
         problems=tuple(part.problems),
         seconds=time.perf_counter() - start,
     )
+
+
+def groups_of(part: Part, budget: Budget, max_groups: int, workers: Workers) -> tuple[list[Group], int]:
+    """The bugs with the most traces, each minimised by whoever works; and how many more there are."""
+    found = families([_explained(each, budget) for each in part.sightings.values()])
+    told = workers.map(partial(tell, budget=budget), [_task(family) for family in found[:max_groups]])
+    return [_group(family, story) for family, story in zip(found, told, strict=False)], len(found[max_groups:])
 
 
 def _explained(sighting: Sighting, budget: Budget) -> Explained:
