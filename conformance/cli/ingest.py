@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +12,15 @@ from cyclopts import Parameter
 from ...model.core.errors import BadInput
 from ...model.fencing import fencing
 from ...traces.corpus.files import shown_path
-from ...traces.corpus.ingest import Ingested, Named, NothingIngested, ingest_files, ingest_traces, trace_files
+from ...traces.corpus.ingest import Ingested, Named, NothingIngested, files_below, ingest_files, ingest_traces
+from ...traces.corpus.layout import CorpusHeader
 from ...traces.corpus.logs import look_at, not_laid_out
 from ...traces.corpus.output import refuse_taken
+from ...traces.corpus.relay import relay
 from ...traces.kafka.abstraction import abstract
 from ..check.files import Cluster, read_cluster
+from .explore import protocol_named
+from .options import Whole
 from .output import files_done, note, print_json, stdout, written
 
 _BAD_INPUT = 2
@@ -29,9 +33,12 @@ def ingest(
     src: Path,
     *,
     out: Path,
+    protocol: str | None = None,
     variant: str | None = None,
+    incomplete: Annotated[bool, Parameter(negative=())] = False,
     master: str = "local[*]",
     json: Annotated[bool, Parameter(negative=())] = False,
+    **constants: Whole,
 ) -> int:
     """Lay out traces as a corpus for fencepost mine.
 
@@ -45,8 +52,12 @@ def ingest(
         folder of brokers' data directories, or of clusters of them; or a folder of Parquet files in another layout.
     out
         The corpus' folder, which is not there yet; with a cluster, on storage that all workers share.
+    protocol
+        Of Parquet files that do not say what they hold: the protocol. Its constants are options too, as for explore.
     variant
-        The variant of fencing of which brokers' logs are looked at as states; the safe one by default.
+        Of such files, the variant; of brokers' logs, that of fencing whose states they are. The safe one by default.
+    incomplete
+        Of such files: steps may be missing from the traces.
     master
         Where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: in this process, without Spark.
     json
@@ -54,8 +65,9 @@ def ingest(
     """
     start = time.perf_counter()
     refuse_taken(out)
+    given = None if protocol is None else _given(protocol, variant, constants, not incomplete)
     try:
-        done = _ingested(src, out, variant, master)
+        done = _ingested(src, out, variant, given, master)
     except NothingIngested as nothing:
         done = nothing.ingested
     for problem in done.problems:
@@ -68,7 +80,16 @@ def ingest(
     return _BAD_INPUT if done.problems else 0
 
 
-def _ingested(src: Path, out: Path, variant: str | None, master: str) -> Ingested:
+def _given(protocol: str, variant: str | None, constants: Mapping[str, int], complete: bool) -> CorpusHeader:
+    spec = protocol_named(protocol)
+    values = spec.check_constants({name.replace("-", "_"): value for name, value in constants.items()})
+    return CorpusHeader(spec.name, spec.traced(variant).variant.name, values, complete)
+
+
+def _ingested(src: Path, out: Path, variant: str | None, given: CorpusHeader | None, master: str) -> Ingested:
+    if src.is_file() and src.suffix == ".parquet":
+        with files_done("laying out") as told:
+            return relay([src], out, given, master, told)
     if src.is_file():
         with files_done("ingesting") as told:
             return ingest_files(src.parent, [src], out, master, told)
@@ -80,7 +101,11 @@ def _ingested(src: Path, out: Path, variant: str | None, master: str) -> Ingeste
     clusters = _clusters(src)
     if clusters:
         return ingest_traces(*_looks(src, clusters, variant or fencing.default_variant), out)
-    paths = trace_files(src)
+    parquet = files_below(src, "*.parquet")
+    if parquet:
+        with files_done("laying out") as told:
+            return relay(parquet, out, given, master, told, src)
+    paths = files_below(src, "*.jsonl")
     if not paths:
         what = "the folder is empty" if not names else "the folder holds neither traces nor brokers' data nor Parquet"
         raise BadInput(what, shown_path(src), "name a folder with traces (*.jsonl) or brokers' data directories")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from fencepost.traces.corpus.manifest import SOURCES, read_corpus
 from fencepost.traces.kafka.capture import bundled_corpus
@@ -81,6 +82,22 @@ def test_a_damaged_log_is_named_and_left_out(fencepost: Run, tmp_path: Path) -> 
     assert any(str(log) in line for line in said.lines)
     assert any("payments-0: left out: broker" in line for line in said.lines), said.lines
     assert said.out.startswith("3 traces with 3 events")
+
+
+def test_parquet_of_another_layout_is_laid_out_anew(fencepost: Run, tmp_path: Path) -> None:
+    fencepost("simulate", "fencing", "--replicas", 2, "--traces", 30, "--events", 9, "--out", tmp_path / "c", *SERIAL)
+    table = pq.read_table(tmp_path / "c" / "part-00000.parquet").replace_schema_metadata(None)
+    (tmp_path / "src").mkdir()
+    pq.write_table(table.take(list(range(table.num_rows))[::-1]), tmp_path / "src" / "x.parquet")
+    given = ("--protocol", "fencing", "--replicas", 2)
+    said = fencepost("ingest", tmp_path / "src", "--out", tmp_path / "d", *given, *SERIAL, "--json")
+    assert said.code == 0 and said.json["events"] == table.num_rows
+    found = pq.read_table(tmp_path / "d" / "part-00000.parquet")
+    assert found.replace_schema_metadata(None).equals(table)
+    alone = fencepost("ingest", tmp_path / "src" / "x.parquet", "--out", tmp_path / "e", *SERIAL)
+    assert alone.code == 2 and "it has no corpus header" in alone.lines[0]
+    wrong = fencepost("ingest", tmp_path / "src", "--out", tmp_path / "e", "--protocol", "x", *SERIAL)
+    assert wrong.complaint.startswith("PROTOCOL: there is no protocol 'x'")
 
 
 def test_what_cannot_be_ingested_is_said_in_one_line(fencepost: Run, tmp_path: Path) -> None:

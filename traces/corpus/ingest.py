@@ -73,10 +73,10 @@ class _Done:
     problems: list[BadInput] = field(default_factory=list)
 
 
-def trace_files(folder: Path) -> list[Path]:
-    """The ``.jsonl`` files in a folder and below it, sorted; hidden ones are left out. Raises BadInput."""
+def files_below(folder: Path, pattern: str) -> list[Path]:
+    """The files of such names in a folder and below it, sorted; hidden ones are left out. Raises BadInput."""
     try:
-        found = [path for path in folder.rglob("*.jsonl") if path.is_file()]
+        found = [path for path in folder.rglob(pattern) if path.is_file()]
     except OSError as error:
         what = f"cannot be read: {error.strerror}"
         raise BadInput(what, shown_path(error.filename or folder), "name a folder that you may read") from error
@@ -209,15 +209,22 @@ def _source(trace: int, named: Named) -> dict[str, Json]:
 
 
 def _finish(part: Path, results: Sequence[_Done]) -> Ingested:
+    files = [each for done in results for each in done.files]
+    sources = [row for done in results for row in done.sources]
+    return finish(part, files, sources, [problem for done in results for problem in done.problems])
+
+
+def finish(
+    part: Path, files: Sequence[Written], sources: Sequence[dict[str, Json]], problems: Sequence[BadInput]
+) -> Ingested:
     """Give the files their names, in the order of their traces, and write what stands beside them."""
-    files = sorted((each for done in results for each in done.files), key=lambda each: each.first or 0)
     named = []
-    for number, each in enumerate(files):
+    for number, each in enumerate(sorted(files, key=lambda each: each.first or 0)):
         name = PART.format(number)
         (part / each.name).rename(part / name)
         named.append(replace(each, name=name))
-    sources = sorted((row for done in results for row in done.sources), key=lambda row: int(str(row["trace"])))
-    write_whole(part / SOURCES, "".join(json.dumps(row) + "\n" for row in sources))
+    if sources:
+        rows = sorted(sources, key=lambda row: int(str(row["trace"])))
+        write_whole(part / SOURCES, "".join(json.dumps(row) + "\n" for row in rows))
     write_manifest(part, named)
-    problems = [problem for done in results for problem in done.problems]
     return Ingested(tuple(named), tuple(sorted(problems, key=lambda each: each.where)))

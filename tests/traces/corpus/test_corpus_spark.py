@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 from fencepost.model.core.errors import BadInput
+from fencepost.traces.corpus import ingest as ingesting
+from fencepost.traces.corpus import relay as relaying
+from fencepost.traces.corpus.ingest import files_below, ingest_files
+from fencepost.traces.corpus.layout import Events
 from fencepost.traces.corpus.plan import make_plan
+from fencepost.traces.corpus.relay import relay
 from fencepost.traces.corpus.simulate import simulate, simulation, walker
 from fencepost.traces.corpus.spread import SERIAL, spread
+from fencepost.traces.format import Trace
 from fencepost.traces.spark import spark_session
+from fencepost.traces.write import write_trace
 
 has_spark = importlib.util.find_spec("pyspark") is not None
 pytestmark = pytest.mark.skipif(not has_spark, reason="PySpark is not installed (the extra 'spark' brings it)")
@@ -39,6 +46,27 @@ def test_a_corpus_is_the_same_on_spark(tmp_path: Path) -> None:
     assert len(found[SERIAL]) == 7
     assert found[SERIAL] == found["local[2]"]
     assert told[-1] == (5, 5)
+
+
+def test_traces_are_ingested_and_laid_out_anew_alike_on_spark(
+    tmp_path: Path, traces: list[Trace], events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "src").mkdir()
+    for number, trace in enumerate(traces):
+        write_trace(tmp_path / "src" / f"{number:02d}.jsonl", trace)
+    (tmp_path / "src" / "07.jsonl").write_text("")
+    monkeypatch.setattr(ingesting, "PIECE_FILES", 3)
+    monkeypatch.setattr(relaying, "PART_EVENTS", 20)
+    found, problems = {}, {}
+    for master in (SERIAL, "local[2]"):
+        folder = tmp_path / master
+        done = ingest_files(tmp_path / "src", files_below(tmp_path / "src", "*.jsonl"), folder, master)
+        again = relay(files_below(folder, "*.parquet"), tmp_path / f"{master} again", None, master)
+        assert done.traces == again.traces == 11 and not again.problems
+        found[master] = [p.read_bytes() for d in (folder, tmp_path / f"{master} again") for p in sorted(d.iterdir())]
+        problems[master] = [str(problem) for problem in done.problems]
+    assert found[SERIAL] == found["local[2]"]
+    assert problems[SERIAL] == problems["local[2]"] and "07.jsonl, line 1: the file is empty" in problems[SERIAL][0]
 
 
 def test_what_a_task_refuses_comes_back_whole() -> None:

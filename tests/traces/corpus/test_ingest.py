@@ -10,7 +10,7 @@ import pytest
 from fencepost.model.core.errors import BadInput
 from fencepost.traces.corpus import ingest as ingesting
 from fencepost.traces.corpus.convert import trace_of
-from fencepost.traces.corpus.ingest import Ingested, NothingIngested, ingest_files, trace_files
+from fencepost.traces.corpus.ingest import Ingested, NothingIngested, files_below, ingest_files
 from fencepost.traces.corpus.logs import look_at, not_laid_out
 from fencepost.traces.corpus.manifest import SOURCES, read_corpus
 from fencepost.traces.format import Trace
@@ -20,7 +20,7 @@ from fencepost.traces.write import write_trace
 
 
 def ingested(folder: Path, out: Path) -> Ingested:
-    return ingest_files(folder, trace_files(folder), out)
+    return ingest_files(folder, files_below(folder, "*.jsonl"), out)
 
 
 def read_all(out: Path) -> dict[str, Trace]:
@@ -132,7 +132,7 @@ def test_bad_files_are_named_and_the_rest_laid_out(mixed: tuple[Path, dict[str, 
 
 def test_nothing_to_ingest_leaves_nothing(mixed: tuple[Path, dict[str, Trace]], tmp_path: Path) -> None:
     folder, _ = mixed
-    for path in trace_files(folder):
+    for path in files_below(folder, "*.jsonl"):
         path.write_text("")
     before = sorted(tmp_path.iterdir())
     with pytest.raises(NothingIngested) as nothing:
@@ -145,8 +145,8 @@ def test_an_unreadable_file_and_folder_are_named(mixed: tuple[Path, dict[str, Tr
     folder, _ = mixed
     (folder / "02.trace.jsonl").unlink()
     (folder / "02.trace.jsonl").symlink_to(folder / "nowhere")
-    assert len(trace_files(folder)) == 11, "a link to nothing is no file"
-    done = ingest_files(folder, [*trace_files(folder), folder / "gone.jsonl"], tmp_path / "out")
+    assert len(files_below(folder, "*.jsonl")) == 11, "a link to nothing is no file"
+    done = ingest_files(folder, [*files_below(folder, "*.jsonl"), folder / "gone.jsonl"], tmp_path / "out")
     assert [str(problem).partition(";")[0] for problem in done.problems] == [
         f"{folder}/gone.jsonl: cannot be read: No such file or directory"
     ]
