@@ -1,9 +1,10 @@
-"""``fencepost simulate``: random walks of a model as a corpus, with faults planted where asked for."""
+"""``fencepost simulate``: random walks of a model or an implementation as a corpus, with faults where asked for."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,8 @@ from ...traces.corpus.simulate import Simulated, Simulation, simulation, walker
 from ...traces.corpus.simulate import simulate as write
 from ...traces.story import Json
 from ...traces.vocabulary import PROTOCOLS
+from ..lockstep.corpus import adapter_variant, runs_of
+from .explore import protocol_named
 from .options import Positive, Whole
 from .output import exploring, files_done, note, print_json, stdout, written
 
@@ -34,6 +37,7 @@ def simulate(
     files: Positive | None = None,
     faults: Annotated[Sequence[str], Parameter(negative=())] = (),
     rate: float = 0.01,
+    impl: str | None = None,
     master: str = "local[*]",
     json: Annotated[bool, Parameter(negative=())] = False,
     **constants: Whole,
@@ -65,6 +69,9 @@ def simulate(
         What was planted where is written to planted.jsonl in the corpus.
     rate
         The share of traces that are planted, exactly (rounded to a whole trace), the faults by turns.
+    impl
+        Walk an implementation rather than the model: an adapter as in fencepost conform (memory, disk, module:attribute
+        or file.py:attribute), held to its own variant by default; faults of network and disk come with it.
     master
         Where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: in this process, without Spark.
     json
@@ -72,11 +79,17 @@ def simulate(
     """
     start = time.perf_counter()
     values = {name.replace("-", "_"): value for name, value in constants.items()}
+    if impl is not None:
+        if faults:
+            raise BadInput("faults are planted in walks of the model alone", "--faults", "leave --impl out")
+        protocol_named(protocol)
+        variant = adapter_variant(impl, protocol, variant)
     asked = simulation(protocol, variant, values, traces, events, seed, files)
+    asked = replace(asked, walked=impl or asked.walked)
     refuse_taken(out)
     plan = _plan(asked, tuple(faults), rate) if faults else None
     with files_done("simulating") as told:
-        done = write(asked, out, plan, master, told)
+        done = write(asked, out, plan, master, told, None if impl is None else runs_of(impl))
     for name, why in plan.skipped.items() if plan else ():
         note(f"{name} is not planted: {why}")
     written(out)
@@ -104,6 +117,7 @@ def _tell(asked: Simulation, done: Simulated, plan: Plan | None, out: Path, seco
             "protocol": asked.protocol,
             "variant": asked.variant,
             "constants": dict(asked.constants),
+            "simulated": asked.walked,
             "seed": asked.seed,
             "out": str(out),
             "files": len(done.files),

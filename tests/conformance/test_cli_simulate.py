@@ -7,8 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from fencepost.model.core.ground import ground
+from fencepost.model.fencing import fencing
+from fencepost.traces.corpus.convert import trace_of
+from fencepost.traces.corpus.layout import Events
 from fencepost.traces.corpus.manifest import PLANTED, read_corpus
+from fencepost.traces.replay import replay
+from fencepost.traces.stepper import CompiledStepper
 
 Run = Callable[..., Any]
 
@@ -27,6 +34,7 @@ def test_a_corpus_is_written_and_told(fencepost: Run, tmp_path: Path) -> None:
         "protocol": "fencing",
         "variant": "kip-320",
         "constants": {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2},
+        "simulated": "model",
         "seed": 7,
         "out": str(tmp_path / "c"),
         "files": 3,
@@ -53,6 +61,29 @@ def test_faults_are_planted_at_the_rate_asked_for(fencepost: Run, tmp_path: Path
     assert len((out / PLANTED).read_text().splitlines()) == 5
     text = fencepost("simulate", *SMALL, "--faults", FAULT, "--rate", "0.1", "--out", str(tmp_path / "d"))
     assert f"5 traces with one of 1 faults, see {tmp_path / 'd' / PLANTED}" in text.out
+
+
+def test_an_implementation_is_walked_too_and_the_model_explains_what_it_did(fencepost: Run, tmp_path: Path) -> None:
+    arguments = ("fencing", "--impl", "memory", "--traces", 12, "--events", 15, "--master", "serial", "--seed", 3)
+    said = fencepost("simulate", *arguments, "--files", 3, "--out", tmp_path / "c", "--json")
+    assert said.code == 0
+    assert (said.json["simulated"], said.json["variant"]) == ("memory", "kip-320-brokers")
+    fencepost("simulate", *arguments, "--out", tmp_path / "d")
+    runs: dict[str, list[Events]] = {}
+    for name in ("c", "d"):
+        for file in read_corpus(tmp_path / name).files:
+            with file.open() as opened:
+                runs.setdefault(name, []).extend(opened)
+    three, one = (Events.joined(each) for each in runs.values())
+    assert np.array_equal(three.cells, one.cells) and np.array_equal(three.action, one.action)
+    assert three.starts.size == 12 and (three.ends - three.starts).max() == 15
+    stepper = CompiledStepper(ground(fencing.traced("kip-320-brokers"), three.layout.header.constants))
+    for place in range(12):
+        assert replay(trace_of(three, place), stepper).verdict.value == "holds"
+    both = fencepost("simulate", *arguments, "--faults", FAULT, "--out", tmp_path / "e")
+    assert both.complaint.startswith("--faults: faults are planted in walks of the model alone")
+    none = fencepost("simulate", "fencing", "--impl", "x", "--out", tmp_path / "e")
+    assert none.complaint.startswith("--impl: there is no adapter 'x'")
 
 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {

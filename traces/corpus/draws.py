@@ -29,6 +29,7 @@ class Purpose(IntEnum):
     PLANTED = 5
     PLACE = 6
     KEPT = 7
+    RUN = 8
 
 
 def _mixed(bits: Bits) -> Bits:

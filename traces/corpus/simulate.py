@@ -7,11 +7,11 @@ depends on how many there are. So files are written independently, by tasks of S
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -40,7 +40,10 @@ MAX_SEED: Final = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class Simulation:
-    """What to simulate: so many traces of at most so many events. ``files``: how many files, None: by their size."""
+    """What to simulate: so many traces of at most so many events. ``files``: how many files, None: by their size.
+
+    ``walked``: what takes the steps, the model or an implementation of it by its adapter's name.
+    """
 
     protocol: str
     variant: str
@@ -49,11 +52,12 @@ class Simulation:
     events: int
     seed: int
     files: int | None = None
+    walked: str = "model"
 
     @property
     def header(self) -> CorpusHeader:
         """The header of every file."""
-        source: dict[str, Json] = {"simulated": "model", "seed": self.seed}
+        source: dict[str, Json] = {"simulated": self.walked, "seed": self.seed}
         return CorpusHeader(self.protocol, self.variant, dict(self.constants), True, source)
 
     def cuts(self) -> list[tuple[int, int]]:
@@ -119,14 +123,20 @@ def walker(asked: Simulation, faults: tuple[str, ...] = ()) -> Walker:
 
 
 @dataclass(frozen=True)
-class _Done:
+class FileDone:
+    """One file that was written; ``ended`` and ``planted`` as in ``Simulated``."""
+
     written: Written
     ended: int
-    planted: tuple[Planted, ...]
+    planted: tuple[Planted, ...] = ()
 
 
-def _write(asked: Simulation, plan: Plan | None, folder: str, number: int) -> _Done:
-    """Write one file."""
+WriteFile: TypeAlias = Callable[[Simulation, str, int], FileDone]
+"""Writes one file of a simulation, by its number, into a folder. Pickled, and called in processes of Spark's."""
+
+
+def write_file(asked: Simulation, folder: str, number: int, plan: Plan | None = None) -> FileDone:
+    """Write one file of walks of the model."""
     who = walker(asked, plan.asked if plan else ())
     low, high = asked.cuts()[number]
     walks = Walks.of(numbered(range(low, high)), asked.events, who.batch.packing.words)
@@ -138,19 +148,25 @@ def _write(asked: Simulation, plan: Plan | None, folder: str, number: int) -> _D
     who.walk(walks, plain)
     events = walks.events(who.layout, who.calls, who.batch.packing)
     written = write_events(Path(folder) / PART.format(number), who.layout, events, observed=True)
-    return _Done(written, int((walks.lengths < asked.events).sum()), tuple(planted))
+    return FileDone(written, int((walks.lengths < asked.events).sum()), tuple(planted))
 
 
 def simulate(
-    asked: Simulation, out: Path, plan: Plan | None = None, master: str = SERIAL, on_done: OnDone | None = None
+    asked: Simulation,
+    out: Path,
+    plan: Plan | None = None,
+    master: str = SERIAL,
+    on_done: OnDone | None = None,
+    write: WriteFile | None = None,
 ) -> Simulated:
     """Write the corpus, and the ground truth of what was planted beside it.
 
-    ``out`` is a folder that is not there yet, on storage that all workers share. Raises BadInput where it cannot be
-    written, or Spark does not start; ``out`` is then as it was.
+    ``write``: what writes a file, where that is not ``write_file``. ``out`` is a folder that is not there yet, on
+    storage that all workers share. Raises BadInput where it cannot be written, or Spark does not start; ``out`` is then
+    as it was.
     """
     with new_folder(out) as part:
-        work = partial(_write, asked, plan, str(part))
+        work = partial(write or partial(write_file, plan=plan), asked, str(part))
         done = spread(range(len(asked.cuts())), work, master, on_done)
         files: list[Written] = []
         ended, planted = 0, list[Planted]()

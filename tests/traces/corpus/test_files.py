@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
 import resource
@@ -347,6 +348,19 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder.parquet").mkdir()
     with pytest.raises(BadInput, match=r"folder.parquet: "):
         open_events(tmp_path / "folder.parquet")
+
+
+def test_a_file_that_may_not_be_read_is_named(
+    tmp_path: Path, layout: CorpusLayout, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_events(tmp_path / "a.parquet", layout, [events])
+
+    def refused(path: str, **_: object) -> None:
+        raise PermissionError(errno.EACCES, f"Failed to open local file {path!r}. Detail: [errno 13] Permission denied")
+
+    monkeypatch.setattr(pq, "ParquetFile", refused)
+    with pytest.raises(BadInput, match=r"a\.parquet: cannot be read: Permission denied; name a file that you may read"):
+        open_events(tmp_path / "a.parquet")
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path, layout: CorpusLayout, events: Events) -> None:

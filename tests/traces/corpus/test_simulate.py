@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -140,6 +141,18 @@ def test_a_folder_without_permission_is_named(tmp_path: Path) -> None:
             simulate(asked(), tmp_path / "c")
     finally:
         tmp_path.chmod(0o700)
+
+
+def test_a_folder_that_may_not_be_made_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As above, for root too."""
+
+    def refused(path: Path, *_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    with pytest.raises(BadInput, match="cannot be written: Permission denied"):
+        simulate(asked(), tmp_path / "c")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_work_is_spread_in_order_and_a_piece_that_is_refused_stands_alone() -> None:
