@@ -24,7 +24,7 @@ from ...traces.story import Json, Story
 from ...traces.vocabulary import PROTOCOLS
 from ...traces.write import write_trace
 from ..check.stories import counterexample
-from .options import Positive, Whole
+from .options import Natural, Positive, Whole
 from .output import exploring, note, print_json, refuse_unwritable, stdout, write_text, written
 
 
@@ -39,7 +39,7 @@ def explore(
     protocol: str,
     *,
     variant: str | None = None,
-    engine: Literal["batch", "reference"] = "batch",
+    engine: Literal["batch", "reference", "symbolic"] = "batch",
     invariant: Annotated[Sequence[str], Parameter(negative=())] = (),
     symmetry: Annotated[bool, Parameter(negative=())] = False,
     liveness: Annotated[bool, Parameter(negative=())] = False,
@@ -47,6 +47,8 @@ def explore(
     drop: Annotated[Sequence[str], Parameter(negative=())] = (),
     max_states: Positive = Limits.max_states,
     max_memory: Positive = Limits.max_memory >> 20,
+    max_depth: Natural | None = None,
+    max_effort: Positive = Limits.max_effort,
     trace_out: Path | None = None,
     html: Path | None = None,
     graph: Path | None = None,
@@ -70,7 +72,8 @@ def explore(
         snapshot-past-hw, delete-at-lbo, vote-half-fetched, acknowledge-half-fetched, fetch-at-lbo, boot-by-hw,
         mixed-chunks, stale-responses, kip-630-nodes, kip-630-safe.
     engine
-        batch (NumPy, whole frontiers) or reference (plain Python, one state at a time).
+        batch (NumPy, whole frontiers), reference (plain Python, one state at a time) or symbolic (z3, whole runs at
+        once: finds a shortest counterexample without visiting states, and never that all is well).
     invariant
         Check only this invariant (repeatable; default all). type_ok is always checked.
     symmetry
@@ -85,6 +88,11 @@ def explore(
         Give up, with verdict unknown, after so many distinct states.
     max_memory
         Give up, with verdict unknown, at so many MiB of memory.
+    max_depth
+        Look at runs of at most so many steps; by default all, of the symbolic engine 20.
+    max_effort
+        Give up, with verdict unknown, where z3 spends more than so many of its resource units on runs of one length
+        (the symbolic engine alone; some millions a second, and the same in each run).
     trace_out
         Write the counterexample, if there is one, as a trace (JSON Lines).
     html
@@ -100,7 +108,9 @@ def explore(
     # An option of a constant comes as it was typed: --log-size.
     values = {name.replace("-", "_"): value for name, value in constants.items()}
     system = ground(spec.traced(variant).drop(*drop), values)
-    limits = Limits(max_states, max_memory << 20)
+    limits = Limits(max_states, max_memory << 20, max_depth, max_effort)
+    if engine == "symbolic" and liveness:
+        raise BadInput("a run without end is no run of so many steps", "--liveness", "leave it out, or take batch")
     query = Query.of(system, tuple(invariant), symmetry, limits)
     with exploring(f"{system.name} {system.traced.variant.name}") as told:
         found = search(query, engine, told)
@@ -175,6 +185,9 @@ def _print(found: Exploration, live: Sequence[Liveness], story: Story | None) ->
     out.print(f"{system.name} {system.traced.variant.name} ({constants}): [bold]{verdict}[/bold]")
     if found.reason:
         out.print(found.reason, markup=False)
+    if found.engine == "symbolic":
+        out.print(f"runs of up to {found.depth - 1} steps, {found.engine} engine, {found.seconds:.2f} s")
+        return
     out.print(
         f"{found.distinct:,} distinct {what}, depth {found.depth}, {found.engine} engine, {found.seconds:.2f} s "
         f"({found.states_per_second:,.0f} a second), {found.memory / (1 << 20):,.0f} MiB"

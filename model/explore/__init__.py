@@ -6,10 +6,11 @@ from ..core.errors import BadInput
 from .batch import explore_batch
 from .reference import explore_reference
 from .result import Exploration, Limits, OnProgress, Query, Step, Verdict
+from .symbolic import explore_symbolic
 
 __all__ = ["ENGINES", "Exploration", "Limits", "OnProgress", "Query", "Step", "Verdict", "explore"]
 
-ENGINES = {"batch": explore_batch, "reference": explore_reference}
+ENGINES = {"batch": explore_batch, "reference": explore_reference, "symbolic": explore_symbolic}
 
 
 def explore(query: Query, engine: str = "batch", on_progress: OnProgress | None = None) -> Exploration:

@@ -49,6 +49,10 @@ class Search:
         start, end = 0, 1
         while start < end and self._level(start, end):
             start, end = end, self.table.count
+            reason = self.watch.too_deep(self.answer.depth)
+            if start < end and reason:
+                self.answer.verdict, self.answer.reason = Verdict.UNKNOWN, reason
+                break
         answer = self.answer
         answer.coverage = self.coverage
         answer.seconds = self.watch.seconds

@@ -65,6 +65,10 @@ def explore_reference(query: Query, on_progress: OnProgress | None = None) -> Ex
             seen = coverage[actions[number]]
             coverage[actions[number]] = Coverage(seen.transitions + count, seen.discoveries + discoveries[number])
         level = following
+        reason = watch.too_deep(answer.depth)
+        if level and reason:
+            answer.verdict, answer.reason = Verdict.UNKNOWN, reason
+            break
     answer.coverage = coverage
     answer.seconds = watch.seconds
     answer.memory = watch.peak

@@ -28,10 +28,17 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Limits:
-    """How far an exploration may go: distinct states, and resident bytes of this process."""
+    """How far an exploration may go.
+
+    ``max_states``: distinct states. ``max_memory``: resident bytes of this process. ``max_depth``: steps of a run;
+    where it is None the symbolic engine has a bound of its own. ``max_effort``: z3's resource units for one depth, of
+    that engine alone.
+    """
 
     max_states: int = 50_000_000
     max_memory: int = 8 << 30
+    max_depth: int | None = None
+    max_effort: int = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -100,8 +107,9 @@ class Exploration:
     """The answer.
 
     ``distinct``: distinct states (orbits, with symmetry) at most as far from the initial state as the violation; all
-    reachable ones where there is none. ``depth``: states on the longest shortest path to one of them, the initial
-    state included. ``path``: the steps of a shortest counterexample. ``coverage`` counts the fully explored levels.
+    reachable ones where there is none; the symbolic engine counts none. ``depth``: states on the longest shortest path
+    to one of them, the initial state included. ``path``: the steps of a shortest counterexample. ``coverage`` counts
+    the fully explored levels.
     """
 
     query: Query
@@ -175,6 +183,11 @@ class Watch:
         """Tell whoever watches."""
         if self._on_progress is not None:
             self._on_progress(Progress(depth, distinct, frontier))
+
+    def too_deep(self, steps: int) -> str | None:
+        """Why runs of so many steps are not looked at, in words; None where they are."""
+        most = self._limits.max_depth
+        return f"runs of more than {most} steps (--max-depth)" if most is not None and steps > most else None
 
     def exhausted(self, distinct: int) -> str | None:
         """Which budget has run out, in words; None while there is room."""

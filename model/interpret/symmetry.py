@@ -95,6 +95,14 @@ class Symmetry:
         return apply
 
 
+def interchangeable(system: System) -> list[int]:
+    """Each replica that can change names with the next one in the initial state, and leave it as it is."""
+    count = system.constants["replicas"]
+    renamed = dict(zip(permutations(range(count)), Symmetry(system).renamed(system.initial), strict=True))
+    swaps = [(*range(low), low + 1, low, *range(low + 2, count)) for low in range(count - 1)]
+    return [low for low, swap in enumerate(swaps) if renamed[swap] == system.initial]
+
+
 def _less(left: Words, right: Words) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     less = np.zeros(left.shape[1], dtype=bool)
     tied = np.ones(left.shape[1], dtype=bool)

@@ -196,7 +196,7 @@ BAD = [
         ("fencing", "--variant", "kip-1"),
         f"--variant: fencing has no variant 'kip-1'; choose one of {', '.join(fencing.variants)}",
     ),
-    (("fencing", "--engine", "quantum"), 'Invalid value "quantum" for --engine. Choose from: "batch", "reference".'),
+    (("fencing", "--engine", "quantum"), 'Invalid value "quantum" for --engine. Choose from: "batch", "reference", "symbolic".'),
     (
         ("fencing", "--invariant", "tidy"),
         "--invariant: fencing has no invariant 'tidy'; choose of type_ok, weak_isr, strong_isr, leader_in_isr",
@@ -257,3 +257,41 @@ def test_a_hole_of_kip_630_is_found_by_its_name(fencepost: Fencepost, tmp_path: 
     assert fencepost("replay", trace).code == 1
     assert fencepost("replay", trace, "--variant", "kip-630-safe").code == 1
     assert fencepost("explore", "snapshots", "--log-size", 1, "--replicas", 2, "--observers", 1, "--json").code == 0
+
+
+BREAKS = ("snapshots", "--variant", "lbo-past-snapshot", "--replicas", 2, "--observers", 1, "--max-leader-epoch", 0)
+
+
+def test_bounded_search_finds_the_explorers_length(fencepost: Fencepost, tmp_path: Path) -> None:
+    trace, page = tmp_path / "trace.jsonl", tmp_path / "page.html"
+    said = fencepost("explore", *BREAKS, "--engine", "symbolic", "--json", "--trace-out", trace, "--html", page)
+    batch = fencepost("explore", *BREAKS, "--json").json
+    assert said.code == 1
+    answer = said.json
+    assert (answer["engine"], answer["verdict"], answer["violated"]) == ("symbolic", "violated", batch["violated"])
+    assert len(answer["trace"]) == len(batch["trace"]) == 4 and answer["depth"] == 5
+    assert "snapshot_in_between" in page.read_text(encoding="utf-8")
+    assert fencepost("replay", trace, "--variant", "lbo-past-snapshot", "--json").json["verdict"] == "violated"
+    text = fencepost("explore", *BREAKS, "--engine", "symbolic")
+    assert "runs of up to 4 steps, symbolic engine" in " ".join(text.out.split())
+
+
+def test_bounded_search_says_how_far_it_looked(fencepost: Fencepost) -> None:
+    for engine, reason in (
+        ("symbolic", "no run of up to 3 steps breaks a promise; longer ones were not looked at (--max-depth)"),
+        ("batch", "runs of more than 3 steps (--max-depth)"),
+    ):
+        said = fencepost("explore", *BREAKS, "--engine", engine, "--max-depth", 3, "--json")
+        assert said.code == 3
+        assert (said.json["verdict"], said.json["reason"], said.json["depth"]) == ("unknown", reason, 4)
+        assert reason in " ".join(fencepost("explore", *BREAKS, "--engine", engine, "--max-depth", 3).out.split())
+    spent = fencepost("explore", *BREAKS, "--engine", "symbolic", "--max-effort", 1, "--json")
+    assert spent.code == 3 and "(--max-effort)" in spent.json["reason"]
+
+
+def test_what_bounded_search_cannot_be_asked(fencepost: Fencepost) -> None:
+    told = fencepost("explore", *BREAKS, "--engine", "symbolic", "--liveness").complaint
+    assert told == "--liveness: a run without end is no run of so many steps; leave it out, or take batch"
+    told = fencepost("explore", *BREAKS, "--engine", "symbolic", "--max-effort", 1 << 32).complaint
+    assert told.startswith("--max-effort: 4,294,967,296 is more than z3 counts; ")
+    assert "--max-depth" in fencepost("explore", *BREAKS, "--max-depth", -1).complaint
