@@ -19,8 +19,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...model.core.errors import BadInput
-from ..corpus.files import shown_path
 from ..corpus.manifest import CorpusFile, files_by_footers
+from ..corpus.place import shown_path
 from ..corpus.spread import SERIAL
 from ..spark import spark_session
 from ..story import Json
@@ -36,11 +36,13 @@ from .workers import Workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 FILES: Final = 64
 """At most so many files make a batch."""
 
 POLL_SECONDS: Final = 0.2
+COMMIT_SECONDS: Final = 30.0
 TRIGGER: Final = "1 second"
 """How often the folder is looked at."""
 
@@ -246,13 +248,14 @@ def _stream(session: SparkSession, follower: Follower, until_idle: float | None)
         )
         idle_since: float | None = None
         while query.isActive and not interrupted.is_set():
-            busy = follower.gate.locked() or not query.status["message"].startswith("Waiting")
+            busy = follower.gate.locked() or not _waits(query)
             idle_since = None if busy else idle_since or time.monotonic()
             if until_idle is not None and idle_since is not None and time.monotonic() - idle_since >= until_idle:
                 break
             interrupted.wait(POLL_SECONDS)
         with follower.gate:
             follower.closed = True
+        _await_commit(query)
         query.stop()
     if follower.failure is not None:
         raise follower.failure
@@ -260,6 +263,18 @@ def _stream(session: SparkSession, follower: Follower, until_idle: float | None)
     if ended is not None and "no more batches are taken in" not in str(ended):
         first = str(ended).strip().splitlines()[0]
         raise BadInput(f"Spark's streaming ended: {first}", shown_path(follower.folder), "start again: nothing is lost")
+
+
+def _await_commit(query: StreamingQuery) -> None:
+    """Let Spark note that the last batch is done; else it would be done again after a restart, to no effect."""
+    deadline = time.monotonic() + COMMIT_SECONDS
+    while query.isActive and not _waits(query) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+
+
+def _waits(query: StreamingQuery) -> bool:
+    """Whether Spark waits for new files, or for the time to look for them."""
+    return bool(query.status["message"].startswith("Waiting"))
 
 
 @contextmanager

@@ -94,14 +94,13 @@ def bug_name(number: int, group: Group) -> str:
 
 
 def _tiles(answer: Answer) -> list[dict[str, str]]:
-    rate = answer.events_per_second
     tiles = [
         ("traces", _number(answer.traces)),
         ("events", _number(answer.events)),
         ("violating traces", _number(answer.violating_traces)),
         ("bugs", _number(len(answer.groups) + answer.groups_left_off)),
         ("seconds", f"{answer.seconds:,.1f}"),
-        ("million events a second", f"{rate / 1e6:,.2f}"),
+        ("events a second", f"{answer.events_per_second:,.0f}"),
     ]
     return [{"label": label, "value": value} for label, value in tiles]
 
@@ -155,6 +154,7 @@ def _coverage(found: Coverage) -> dict[str, object]:
         "actions_unseen": len(found.actions_unseen),
         "guards": len(found.guards),
         "guards_unseen": [printable(each) for each in found.guards_unseen],
+        "idle": [printable(each) for each in found.idle],
         "unvisited": [{"state": printable(each.state), "steps": each.steps} for each in found.unvisited],
         "unvisited_left_out": _number(found.unvisited_left_out) if found.unvisited_left_out else "",
         "rarest": [

@@ -1,11 +1,15 @@
-"""Two runs of the fencing model at replicas=3, log_size=2: paths chosen by hand, every state of them computed."""
+"""Two runs of the fencing model at replicas=3, log_size=2, every state of them computed; and a browser to show them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fencepost.traces.story import Story, from_json
+
+from .browser import Page, started
 
 DATA = Path(__file__).parent / "data"
 
@@ -30,3 +34,15 @@ def lasso() -> Story:
 @pytest.fixture
 def data() -> Path:
     return DATA
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One browser for all tests: it takes seconds to start."""
+    with started(tmp_path_factory.mktemp("chromium")) as found:
+        yield found
+
+
+@pytest.fixture
+def page(driver: Any) -> Page:
+    return Page(driver)
