@@ -110,19 +110,21 @@ Judge: TypeAlias = "Callable[[Sequence[Call]], list[Call] | None]"
 
 
 def _bad_at_the_end(oracle: Oracle) -> Judge:
-    """That the last call is the bad step, in the state to which those before it lead."""
+    """That the last call is the bad step in the state to which those before it lead, and no promise breaks before."""
 
     def judge(calls: Sequence[Call]) -> list[Call] | None:
         if not calls:
             return None
-        state, kept = _lead(oracle.reference, calls[:-1])
-        return [*kept, calls[-1]] if oracle.shows(state, calls[-1])[0] else None
+        states, kept = _lead(oracle.reference, calls[:-1])
+        if not oracle.shows(states[-1], calls[-1])[0] or any(map(oracle.reference.broken, states)):
+            return None
+        return [*kept, calls[-1]]
 
     return judge
 
 
 def _broken_on_the_way(reference: Reference, invariant: str) -> Judge:
-    """That the calls lead to a state which breaks a promise."""
+    """That the first promise which breaks on the way is this one; of several at once the first as written."""
 
     def judge(calls: Sequence[Call]) -> list[Call] | None:
         state, kept = reference.system.initial, []
@@ -131,22 +133,23 @@ def _broken_on_the_way(reference: Reference, invariant: str) -> Judge:
             if after is not None and call[0] is not None:
                 state = after
                 kept.append(call)
-                if invariant in reference.broken(state):
-                    return kept
+                broken = reference.broken(state)
+                if broken:
+                    return kept if broken[0] == invariant else None
         return None
 
     return judge
 
 
-def _lead(reference: Reference, calls: Iterable[Call]) -> tuple[State, list[Call]]:
-    """The state to which calls lead, those left out that cannot happen."""
-    state, kept = reference.system.initial, []
+def _lead(reference: Reference, calls: Iterable[Call]) -> tuple[list[State], list[Call]]:
+    """The states through which calls lead, the initial one first; those calls left out that cannot happen."""
+    states, kept = [reference.system.initial], []
     for call in calls:
-        after = step_of(reference, state, call)
+        after = step_of(reference, states[-1], call)
         if after is not None and call[0] is not None:
-            state = after
+            states.append(after)
             kept.append(call)
-    return state, kept
+    return states, kept
 
 
 def _shortest(protocol: Protocol, calls: Sequence[Call], judge: Judge) -> tuple[list[Call], bool]:
@@ -215,7 +218,9 @@ def _promise(task: Task, traced: TracedProtocol, constants: dict[str, int], budg
     calls, whole = _shortest(traced.protocol, run, judge)
     for tried in smaller(traced, constants):
         system = ground(traced, tried)
-        path = _path_to(system, terms.negate(system.invariants[invariant]))
+        before = list(system.invariants)[: list(system.invariants).index(invariant)]
+        others = (system.invariants[name] for name in before)
+        path = _path_to(system, terms.conjunction(*others, terms.negate(system.invariants[invariant])))
         if path is not None:
             if len(path) < len(calls):
                 calls, constants, whole = [call for call, _ in path], tried, True
@@ -246,10 +251,10 @@ def _refusal(task: Task, traced: TracedProtocol, constants: dict[str, int], budg
         if last is not None and len(path) + 1 < len(calls):
             calls, constants, oracle, whole = [*(call for call, _ in path), last], tried, there, True
         break
-    state, _ = _lead(oracle.reference, calls[:-1])
+    states, _ = _lead(oracle.reference, calls[:-1])
     trace = _recorded(task, traced, constants, calls[:-1])
     layout = oracle.reference.system.layout
-    seen = {layout.cells[n].name: decode(layout.cells[n], v) for n, v in oracle.shows(state, calls[-1])[1].items()}
+    seen = {layout.cells[n].name: decode(layout.cells[n], v) for n, v in oracle.shows(states[-1], calls[-1])[1].items()}
     last_event = TraceEvent(len(calls), calls[-1][0], dict(calls[-1][1]), seen)
     # An action that the variant does not have can be told in the words of the variant that has it.
     variant = traced.variant.name if last_event.action in oracle.reference.system.actions else task.trace.header.variant
@@ -293,8 +298,13 @@ def _shape(protocol: Protocol, calls: Sequence[Call]) -> tuple[str, ...]:
 
 
 def _path_to(system: System, condition: Term) -> list[tuple[Call, State]] | None:
-    """The model's shortest run to a state in which a condition holds; None where the search is too long, or in vain."""
-    wanted = replace(system, invariants={"type_ok": system.invariants["type_ok"], "wanted": terms.negate(condition)})
+    """The model's shortest run to a state in which a condition holds, through states that keep all promises.
+
+    None where the search is too long, or in vain.
+    """
+    kept = terms.conjunction(*system.invariants.values())
+    invariants = {"type_ok": system.invariants["type_ok"], "wanted": terms.negate(condition)}
+    wanted = replace(system, invariants=invariants, constraint=kept)
     answer = explore_batch(Query.of(wanted, ("wanted",), limits=Limits(SEARCHED)))
     if answer.violated != "wanted" or answer.path is None:
         return None

@@ -39,14 +39,14 @@ class Promises:
         return cls({name: _undecided(system, term) for name, term in system.invariants.items()})
 
     def broken(self, events: Events) -> dict[str, Rows]:
-        """For each invariant that some row breaks, those rows, ascending."""
+        """For each invariant that some row breaks, in the model's order, those rows, ascending."""
         found: dict[str, list[Rows]] = {}
         for low in range(0, len(events), BLOCK):
             cells = events.cells[:, low : low + BLOCK]
             seen = None if events.seen is None else events.seen[:, low : low + BLOCK]
             for name, rows in self._broken(cells, seen):
                 found.setdefault(name, []).append(rows + low)
-        return {name: np.concatenate(parts) for name, parts in found.items()}
+        return {name: np.concatenate(found[name]) for name in self.conditions if name in found}
 
     def _broken(self, cells: Integers, seen: Mask | None) -> Iterator[tuple[str, Rows]]:
         block = Block(cells)

@@ -97,9 +97,7 @@ class Miner:
     """
 
     def __init__(self, layout: CorpusLayout, question: Question, where: str) -> None:
-        header = layout.header
-        variant = variant_for(header, question.variant, where).variant.name
-        self.against = _against(header.protocol, header.variant, tuple(header.constants.items()), variant)
+        self.against = against_of(layout, question.variant, where)
         self._judge = Judge(self.against, question.budget)
         self._model = model_of(self.against)
         self._watcher = Watcher(self.against, self._model in question.whole)
@@ -162,6 +160,13 @@ class Miner:
             return None, {}
         action, params = self.against.steps[code]
         return action, dict(params)
+
+
+def against_of(layout: CorpusLayout, variant: str | None, where: str) -> Against:
+    """The variant asked for, grounded for a layout; for equal layouts the same. Raises BadInput as a miner does."""
+    header = layout.header
+    name = variant_for(header, variant, where).variant.name
+    return _against(header.protocol, header.variant, tuple(header.constants.items()), name)
 
 
 @lru_cache(maxsize=64)
