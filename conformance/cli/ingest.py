@@ -11,11 +11,11 @@ from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
 from ...model.fencing import fencing
-from ...traces.corpus.files import shown_path
 from ...traces.corpus.ingest import Ingested, Named, NothingIngested, files_below, ingest_files, ingest_traces
 from ...traces.corpus.layout import CorpusHeader
 from ...traces.corpus.logs import look_at, not_laid_out
 from ...traces.corpus.output import refuse_taken
+from ...traces.corpus.place import shown_path
 from ...traces.corpus.relay import relay
 from ...traces.kafka.abstraction import abstract
 from ..check.files import Cluster, read_cluster

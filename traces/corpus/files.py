@@ -21,6 +21,7 @@ from ...model.core.errors import BadInput
 from ..story import Json
 from .checks import first_fault
 from .layout import FORMAT, METADATA_KEY, SCHEMA_VERSION, CorpusHeader, CorpusLayout, Events
+from .place import Place, shown_path
 
 ROW_GROUP: Final = 1 << 17
 """Events in a row group, rounded down to whole traces; a longer trace has a row group of its own."""
@@ -165,12 +166,6 @@ def _table(events: Events, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays([*map(pa.array, fixed), *cells], schema=schema)
 
 
-def shown_path(path: Path | str) -> str:
-    """A path as a message shows it: on one line, whatever its name holds."""
-    name = str(path)
-    return name if name.isprintable() else ascii(name)
-
-
 class EventsFile:
     """A file that was opened: its header is right and its columns are those of its layout.
 
@@ -178,11 +173,13 @@ class EventsFile:
     """
 
     def __init__(self, path: Path | str) -> None:
-        self.path = str(path)
-        self.name = shown_path(path)
+        place = Place.of(path)
+        self.path = place.where
+        self.name = str(place)
+        source = place.source()
         try:
             # Plain reads, not a memory map: a file that is cut off meanwhile is then an error, and no signal.
-            self._file = pq.ParquetFile(self.path, memory_map=False, page_checksum_verification=True)
+            self._file = pq.ParquetFile(**source, memory_map=False, page_checksum_verification=True)
         except (OSError, pa.ArrowException) as error:
             raise self._refused(error) from error
         self.header = self._header()
@@ -315,7 +312,7 @@ def _plain(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
 
 
 def open_events(path: Path | str) -> EventsFile:
-    """Open a file of a corpus. Raises BadInput for one that cannot be read, of another kind or schema version."""
+    """Open a file of a corpus, by path or URI. Raises BadInput where it cannot be read, or is of another schema."""
     return EventsFile(path)
 
 

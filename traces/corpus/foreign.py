@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...model.core.errors import BadInput
-from .files import refuse_version, shown_path
+from .files import refuse_version
 from .layout import FORMAT, LOOK, METADATA_KEY, UNKNOWN, CorpusHeader, CorpusLayout
 from .manifest import MANIFEST
+from .place import shown_path
 
 BATCH: Final = 1 << 16
 """Rows that are read at once."""

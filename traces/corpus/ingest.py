@@ -18,10 +18,11 @@ from ..format import Trace
 from ..read import read_trace
 from ..story import Json
 from .convert import events_of
-from .files import PART, Written, shown_path, write_events
+from .files import PART, Written, write_events
 from .layout import CorpusHeader, CorpusLayout, Events
 from .manifest import SOURCES, write_manifest, write_whole
 from .output import new_folder
+from .place import shown_path
 from .spread import SERIAL, OnDone, spread
 
 PIECE_BYTES: Final = 64 << 20

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from ...model.core.errors import BadInput
 from ..story import Json
-from .files import EventsFile, Written, open_events, refuse_version, shown_path
+from .files import EventsFile, Written, open_events, refuse_version
 from .layout import FORMAT, SCHEMA_VERSION, CorpusHeader
+from .place import Place, shown_path
 
 MANIFEST: Final = "manifest.json"
 SOURCES: Final = "sources.jsonl"
@@ -101,80 +102,68 @@ def write_whole(path: Path, text: str) -> None:
 def read_corpus(folder: Path | str) -> Corpus:
     """What a folder holds, by its manifest; where it has none, by the footers of its Parquet files.
 
-    A file that cannot be used is among the problems, one line each; the others are as usable as without it. Raises
-    BadInput where there is nothing to read: no such folder, no permission, no corpus, an empty one, or one of another
-    schema version.
+    ``folder`` is a path or a URI, see `place.py`. A file that cannot be used is among the problems, one line each; the
+    others are as usable as without it. Raises BadInput where there is nothing to read: no such folder, no permission,
+    no corpus, an empty one, or one of another schema version.
     """
-    folder = Path(folder)
-    names = _names(folder)
+    place = Place.of(folder)
+    names = place.names()
     data = sorted(name for name in names if name.endswith(".parquet") and not name.startswith("."))
     if MANIFEST in names:
-        files, problems = _by_manifest(folder, data)
+        files, problems = _by_manifest(place, data)
     elif data:
-        files, problems = files_by_footers(folder, data)
+        files, problems = files_by_footers(place.where, data)
     else:
-        raise _no_corpus(folder, names)
+        raise _no_corpus(place, names)
     files, doubles = _disjoint(files)
     problems += doubles
     if not any(file.events for file in files):
         if problems:
             raise problems[0]
-        raise BadInput("the corpus is empty: it has no event", shown_path(folder), _ANEW)
-    return Corpus(str(folder), tuple(files), tuple(problems))
+        raise BadInput("the corpus is empty: it has no event", str(place), _ANEW)
+    return Corpus(place.where, tuple(files), tuple(problems))
 
 
-def _names(folder: Path) -> list[str]:
-    try:
-        return sorted(each.name for each in folder.iterdir())
-    except OSError as error:
-        mend = "name the folder of a corpus that you may read"
-        raise BadInput(f"cannot be read: {error.strerror}", shown_path(folder), mend) from error
-
-
-def _no_corpus(folder: Path, names: list[str]) -> BadInput:
+def _no_corpus(place: Place, names: list[str]) -> BadInput:
     if not names:
-        return BadInput("the folder is empty", shown_path(folder), _ANEW)
+        return BadInput("the folder is empty", str(place), _ANEW)
     if any(name.endswith(".jsonl") for name in names):
         what = "the folder holds traces, and no corpus"
-    elif any((folder / name / "meta.properties").is_file() for name in names) or "meta.properties" in names:
+    elif any((place / name / "meta.properties").size() is not None for name in names) or "meta.properties" in names:
         what = "the folder holds brokers' data, and no corpus"
     else:
         what = "the folder holds no corpus"
-    where = shown_path(folder)
-    return BadInput(what, where, f"lay it out first: fencepost ingest {where} --out CORPUS")
+    return BadInput(what, str(place), f"lay it out first: fencepost ingest {place} --out CORPUS")
 
 
-def _by_manifest(folder: Path, data: list[str]) -> tuple[list[CorpusFile], list[BadInput]]:
+def _by_manifest(folder: Place, data: list[str]) -> tuple[list[CorpusFile], list[BadInput]]:
     entries = list(_entries(folder / MANIFEST))
     listed = {entry.name for entry in entries}
     files, problems = [], []
     for entry in entries:
         path = folder / entry.name
-        where = shown_path(path)
-        if entry.name not in data:
-            problems.append(BadInput("the manifest lists it, and it is not there", where, "bring the file back"))
+        size = path.size() if entry.name in data else None
+        if size is None:
+            problems.append(BadInput("the manifest lists it, and it is not there", str(path), "bring the file back"))
             continue
-        size = path.stat().st_size
         if size != entry.size:
             told = f"it has {size} bytes, and by the manifest {entry.size}"
-            problems.append(BadInput(told, where, "bring the whole file back"))
+            problems.append(BadInput(told, str(path), "bring the whole file back"))
             continue
         files.append(
-            CorpusFile(str(path), entry.name, entry.traces, entry.events, entry.first, entry.last, entry.header)
+            CorpusFile(path.where, entry.name, entry.traces, entry.events, entry.first, entry.last, entry.header)
         )
     for name in data:
         if name not in listed:
             mend = "take it away, or ingest the folder anew"
-            problems.append(BadInput("it is not in the manifest", shown_path(folder / name), mend))
+            problems.append(BadInput("it is not in the manifest", str(folder / name), mend))
     return files, problems
 
 
-def _entries(path: Path) -> Iterator[Written]:
-    where = shown_path(path)
+def _entries(path: Place) -> Iterator[Written]:
+    where = str(path)
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(f"cannot be read: {error.strerror}", where, "name a corpus that you may read") from error
+        told = json.loads(path.read())
     except (ValueError, RecursionError) as error:
         raise BadInput("the manifest is no JSON", where, _ANEW) from error
     if not isinstance(told, dict) or told.get("format") != FORMAT:
@@ -208,12 +197,13 @@ def _entry(entry: Any) -> Written:
     return Written(name, header, entry["traces"], entry["events"], *ends, entry["bytes"])
 
 
-def files_by_footers(folder: Path, data: list[str]) -> tuple[list[CorpusFile], list[BadInput]]:
+def files_by_footers(folder: Path | str, data: list[str]) -> tuple[list[CorpusFile], list[BadInput]]:
     """These data files of a folder, by what they say of themselves; and what is wrong with the others."""
     files, problems = [], []
+    place = Place.of(folder)
     for name in data:
         try:
-            with open_events(folder / name) as found:
+            with open_events((place / name).where) as found:
                 first = found.bounds[0][0] if found.bounds else None
                 last = found.bounds[-1][1] if found.bounds else None
                 files.append(CorpusFile(found.path, name, None, found.rows, first, last, found.header))

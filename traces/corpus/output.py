@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ...model.core.errors import BadInput
-from .files import shown_path
+from .place import shown_path
 
 _MEND = "name a folder that is not there yet, in one that is there, writable and has room"
 

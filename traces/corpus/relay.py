@@ -21,12 +21,13 @@ import pyarrow as pa
 
 from ...model.core.errors import BadInput
 from .checks import first_fault
-from .files import Written, shown_path, write_events
+from .files import Written, write_events
 from .foreign import ForeignFile
 from .ingest import Ingested, NothingIngested, finish
 from .layout import CorpusHeader, CorpusLayout, Events
 from .manifest import PLANTED, SOURCES
 from .output import new_folder
+from .place import shown_path
 from .spread import SERIAL, OnDone, spread
 
 PART_EVENTS: Final = 1 << 20

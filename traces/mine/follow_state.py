@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...model.core.errors import BadInput
-from ..corpus.files import shown_path
 from ..corpus.manifest import write_whole
+from ..corpus.place import shown_path
 from ..story import Json
 from .part import Part
 from .part_json import part_from_json, part_to_json

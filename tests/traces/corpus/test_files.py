@@ -355,8 +355,10 @@ def test_a_file_that_may_not_be_read_is_named(
 ) -> None:
     write_events(tmp_path / "a.parquet", layout, [events])
 
-    def refused(path: str, **_: object) -> None:
-        raise PermissionError(errno.EACCES, f"Failed to open local file {path!r}. Detail: [errno 13] Permission denied")
+    def refused(source: str, **_: object) -> None:
+        raise PermissionError(
+            errno.EACCES, f"Failed to open local file {source!r}. Detail: [errno 13] Permission denied"
+        )
 
     monkeypatch.setattr(pq, "ParquetFile", refused)
     with pytest.raises(BadInput, match=r"a\.parquet: cannot be read: Permission denied; name a file that you may read"):
