@@ -127,7 +127,7 @@ class Quorum(Carrier[QuorumRequest, QuorumResponse]):
     def candidate(self) -> int | None:
         """Who stands in the newest epoch."""
         newest = self.newest_epoch
-        standing = (n for n in self.replicas if self.state(n).role == "candidate" and self.nodes[n].epoch == newest)
+        standing = (n for n in self.replicas if self.nodes[n].epoch == newest and self.state(n).role == "candidate")
         return next(standing, None)
 
     def votes(self, candidate: int) -> frozenset[int]:
@@ -136,7 +136,7 @@ class Quorum(Carrier[QuorumRequest, QuorumResponse]):
 
     def leads(self, node: int) -> bool:
         """Whether it presumes leadership."""
-        return self.state(node).role == "leader"
+        return self.nodes[node].is_leader and self.nodes[node].failure is None
 
     def follows(self, node: int, leader: int) -> bool:
         """Whether it fetches from this leader."""
@@ -166,7 +166,7 @@ class Quorum(Carrier[QuorumRequest, QuorumResponse]):
         One that the node does not know, or knows and has not got, has size -1.
         """
         files, replica = self._store.files(node), self.nodes[node].replica
-        known = {(each.end_offset, each.epoch) for each in self.state(node).snapshots}
+        known = {(each.end_offset, each.epoch) for each in replica.snapshots.ids}
         found: dict[int, SnapshotSeen] = {}
         for name in files.list(_FOLDER):
             match = _NAME.fullmatch(name)

@@ -187,7 +187,7 @@ class SnapshotsAdapter:
     # -- elections --------------------------------------------------------------------------------------------------
 
     def _is_fetching(self, node: int) -> bool:
-        return self._quorum.state(node).fetching is not None
+        return self._quorum.nodes[node].replica.fetching is not None
 
     def _won(self, candidate: int, was_fetching: bool) -> list[ModelStep]:
         """Note who leads. One that had half a snapshot begins with an empty log at once."""
@@ -213,7 +213,7 @@ class SnapshotsAdapter:
         if candidate is None or voter in quorum.votes(candidate):
             return self._asked_again(params)
         was_fetching, before = self._is_fetching(candidate), quorum.nodes[voter].epoch
-        answer = quorum.carry(quorum.vote_request(candidate, voter), fault, _is_granted)
+        answer = quorum.carry(quorum.vote_request(candidate, voter), fault)
         run: list[ModelStep] = []
         if quorum.leads(candidate) or voter in quorum.votes(candidate):
             self._voted[voter] = (quorum.nodes[candidate].epoch, candidate)

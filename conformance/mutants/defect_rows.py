@@ -28,11 +28,13 @@ from ..lockstep.tape import tape_of
 from .defects import Constants, Defect
 from .defects_brokers import BROKER_DEFECTS
 from .defects_consumers import CONSUMER_DEFECTS
+from .defects_quorum import QUORUM_DEFECTS
+from .defects_snapshots import SNAPSHOT_DEFECTS
 from .matrix import Cell, Kind, Outcome, Row
 from .patched import patched
 from .trace_replay import refused_by
 
-DEFECTS: Final[tuple[Defect, ...]] = BROKER_DEFECTS + CONSUMER_DEFECTS
+DEFECTS: Final[tuple[Defect, ...]] = BROKER_DEFECTS + CONSUMER_DEFECTS + QUORUM_DEFECTS + SNAPSHOT_DEFECTS
 EXAMPLES: Final = 600
 """Runs after which a defect has survived."""
 STEPS: Final = 25

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from .patched import Patch
 
-Constants = tuple[int, int, int, int]
-"""``replicas``, ``log_size``, ``max_records``, ``max_leader_epoch``: both protocols have these."""
+Constants = tuple[int, ...]
+"""A protocol's constants in its own order: of fencing and truncation ``replicas``, ``log_size``, ``max_records`` and
+``max_leader_epoch``."""
 
 USUAL: Constants = (2, 2, 2, 2)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from functools import cache
 from statistics import median
 
@@ -25,7 +26,8 @@ def judge() -> Judge:
 
 
 def test_each_is_named_once_and_those_of_kafka_name_its_issue() -> None:
-    assert len(BY_NAME) == len(DEFECTS) >= 25
+    assert len(BY_NAME) == len(DEFECTS) >= 90
+    assert Counter(each.protocol for each in DEFECTS)["snapshots"] >= 40
     issues = {each.issue for each in DEFECTS}
     known = {"KAFKA-6880", "KAFKA-6361", "KAFKA-7128", "KAFKA-7786", "KAFKA-13141", "KAFKA-14704", "KAFKA-1211"}
     assert known <= issues
