@@ -43,6 +43,9 @@ def new_folder(out: Path) -> Iterator[Path]:
     try:
         part.mkdir()
         yield part
+        # What a task that was killed has left; another has done its work.
+        for left in part.glob(".*.part"):
+            left.unlink()
         _sync(part)
         part.rename(out)
         _sync(out.parent)

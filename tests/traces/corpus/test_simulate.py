@@ -114,6 +114,13 @@ def test_the_folder_appears_only_when_it_is_whole(tmp_path: Path, monkeypatch: p
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_a_killed_task_left_is_cleared_away(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "a") as part:
+        (part / ".part-00000.parquet.77.part").touch()
+        (part / "part-00000.parquet").touch()
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["part-00000.parquet"]
+
+
 def test_a_place_that_is_taken_or_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     simulate(asked(1, traces=3), tmp_path / "empty")
