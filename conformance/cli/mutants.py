@@ -49,7 +49,7 @@ def mutants(
     Parameters
     ----------
     protocol
-        fencing or truncation; both by default, which takes some minutes.
+        fencing, truncation or snapshots; all by default, which takes a quarter of an hour.
     variant
         The variant that is mutated; the safe one by default.
     model

@@ -22,7 +22,9 @@ from ...model.explore.liveness import check_liveness
 from ...model.explore.result import OnProgress, Step
 from ...model.fencing_liveness import fencing
 from ...model.interpret.reference import Reference
+from ...model.snapshots import snapshots
 from ...model.truncation import truncation
+from .beyond import BEYOND, Beyond
 from .matrix import Cell, Outcome
 
 RUNGS: Mapping[str, tuple[str, ...]] = {
@@ -38,12 +40,32 @@ RUNGS: Mapping[str, tuple[str, ...]] = {
         "2/2/3/2",
         "3/1/2/2",
     ),
+    snapshots.name: (
+        "2/0/1/1/1/0/0/1",
+        "2/0/2/1/1/0/0/1",
+        "3/0/1/1/1/0/0/1",
+        "3/1/1/1/1/0/0/1",
+        "2/1/2/0/1/0/1/1",
+        "2/1/2/1/2/0/0/1",
+        "2/1/2/0/1/0/0/0",
+        "3/0/1/1/1/0/0/0",
+        "2/0/3/1/1/1/0/1",
+        "3/0/1/2/1/0/0/1",
+        "3/0/1/1/1/0/1/1",
+        "3/0/1/2/1/1/1/0",
+        "3/0/2/1/1/0/0/1",
+        "2/1/2/1/2/0/1/1",
+    ),
 }
 """The constants at which a protocol's mutants are tried, in this order, written as elsewhere: replicas/log size/...
 
 Beside the usual ones: 2/1/2/2, where the log has no room for all records; for consumers 2/3/4/1, where two logs can
-part in the middle, and 3/2/2/1 and 3/1/2/2, where a third replica can answer.
+part in the middle, and 3/2/2/1 and 3/1/2/2, where a third replica can answer. For snapshots (replicas/observers/log
+size/leader epoch/chunks/minimum records/late responses/lag expires) each has a few of these larger than it must be.
 """
+
+SYMMETRIC = frozenset({snapshots.name})
+"""Protocols of which orbits under renaming of replicas are searched and compared: a sixth of the states of three."""
 
 LIVE_STATES = 2_000
 """Liveness is checked where the model has at most so many states."""
@@ -73,7 +95,8 @@ class Finding:
 
     ``change``: how its steps differ over all rungs that were tried. ``path``: a run of it to a broken promise.
     ``base``, ``system`` and ``difference``: the model, the mutant and how they differ at the first rung where they do,
-    or the one at which the mutant was killed; None where its steps are the same everywhere.
+    or the one at which the mutant was killed; None where its steps are the same everywhere. ``model``: the model there,
+    also where it was not explored itself.
     """
 
     cell: Cell
@@ -82,6 +105,7 @@ class Finding:
     path: tuple[Step, ...] | None = None
     base: Base | None = None
     difference: Difference | None = None
+    model: System | None = None
 
 
 class Explorer:
@@ -92,15 +116,17 @@ class Explorer:
 
     def __init__(self, traced: TracedProtocol, rungs: Sequence[str] = (), limits: Limits | None = None) -> None:
         self.traced = traced
+        self.beyond: Mapping[str, Beyond] = {} if rungs else BEYOND.get(traced.protocol.name, {})
         self.rungs = tuple(rungs) or RUNGS.get(traced.protocol.name) or (_defaults(traced),)
         self.limits = limits or Limits()
+        self.symmetry = traced.protocol.name in SYMMETRIC
         self._bases: dict[str, Base | None] = {}
 
     def base(self, rung: str, on_progress: OnProgress | None = None) -> Base | None:
         """The model at one rung; None where a budget ran out."""
         if rung not in self._bases:
             system = ground(self.traced, constants_of(self.traced, rung))
-            search = search_batch(Query.of(system, limits=self.limits), on_progress)
+            search = search_batch(self._query(system), on_progress)
             if search.answer.verdict is Verdict.VIOLATED:
                 variant = self.traced.variant.name
                 raise BadInput(
@@ -111,6 +137,9 @@ class Explorer:
             holds = search.answer.verdict is Verdict.HOLDS
             self._bases[rung] = Base(rung, search, _kept(system, search.answer)) if holds else None
         return self._bases[rung]
+
+    def _query(self, system: System) -> Query:
+        return Query.of(system, symmetry=self.symmetry, limits=self.limits)
 
     def judge(self, mutant: Mutant, on_progress: OnProgress | None = None) -> Finding:
         """Try a mutant at each rung, until it breaks something."""
@@ -128,24 +157,39 @@ class Explorer:
                 differing.append((base, system, difference))
             if difference.change in (Change.NONE, Change.STUTTERS):
                 continue
-            found = explore(Query.of(system, limits=self.limits), on_progress=on_progress)
+            found = explore(self._query(system), on_progress=on_progress)
             if found.verdict is Verdict.UNKNOWN:
                 return Finding(_unknown(f"{rung}: {found.reason}", start), _overall(differing))
             if found.verdict is Verdict.VIOLATED:
                 cell = _killed(found.violated or "", rung, found.path, start)
                 path = None if found.path is None else confirmed(system, found)
-                return Finding(cell, _overall(differing), system, path, base, difference)
+                return Finding(cell, _overall(differing), system, path, base, difference, base.search.system)
+        if mutant.name in self.beyond:
+            return self._beyond(mutant, _overall(differing), start, on_progress)
         for base, system, difference in differing:
             broken = _lost(base, system) if difference.change is not Change.STUTTERS else None
             if broken is not None:
                 name, loop = broken
                 cell = _killed(name, base.constants, loop, start)
-                return Finding(cell, _overall(differing), system, None, base, difference)
+                return Finding(cell, _overall(differing), system, None, base, difference, base.search.system)
         cell = Cell(Outcome.SURVIVED, f"holds up to {self.rungs[-1]}", seconds=time.perf_counter() - start)
         if not differing:
             return Finding(cell, Change.NONE)
         base, system, difference = differing[0]
-        return Finding(cell, _overall(differing), system, None, base, difference)
+        return Finding(cell, _overall(differing), system, None, base, difference, base.search.system)
+
+    def _beyond(self, mutant: Mutant, change: Change, start: float, on_progress: OnProgress | None) -> Finding:
+        """Search for a run to a broken promise where it is said that there is one."""
+        place = self.beyond[mutant.name]
+        model = ground(self.traced, constants_of(self.traced, place.constants))
+        system = ground_mutant(model, mutant.traced, mutant.action)
+        query = self._query(place.of(system))
+        found = explore(query, on_progress=on_progress)
+        if found.path is None:
+            reason = found.reason or "it is said to break a promise there, and does not"
+            return Finding(_unknown(f"{place.constants}: {reason}", start), change)
+        cell = _killed(found.violated or "", place.constants, found.path, start)
+        return Finding(cell, change, system, confirmed(system, found), model=model)
 
 
 def _defaults(traced: TracedProtocol) -> str:

@@ -62,7 +62,8 @@ def _not_beside(explorer: Explorer, mutant: Mutant, argument: Argument) -> list[
     less, changed = (traced.drop(*guards) for traced in (explorer.traced, mutant.traced))
     for rung in explorer.rungs:
         constants = constants_of(explorer.traced, rung)
-        query = Query.of(ground(less, constants), ("type_ok",), limits=Limits(explorer.limits.max_states))
+        limits = Limits(explorer.limits.max_states)
+        query = Query.of(ground(less, constants), ("type_ok",), explorer.symmetry, limits)
         search = search_batch(query)
         if search.answer.verdict is Verdict.UNKNOWN:
             break

@@ -27,16 +27,17 @@ from .matrix import Cell, Outcome
 def judge(mutant: Mutant, finding: Finding) -> tuple[Cell, tuple[str, ...]]:
     """The cell, and what is wrong with the refusal: another place than the mutated one refuses the run."""
     start = time.perf_counter()
-    if finding.difference is None or finding.base is None or finding.system is None:
+    if finding.model is None or finding.system is None:
         return Cell(Outcome.EQUIVALENT, "no run tells the two apart"), ()
-    model, search, difference = finding.base.search.system, finding.base.search, finding.difference
-    of_mutant = finding.path is not None or difference.added is not None
+    model, of_mutant = finding.model, True
     if finding.path is not None:
         run: Sequence[Step] = finding.path
     else:
-        apart = difference.added or difference.removed
+        assert finding.base is not None and finding.difference is not None
+        apart = finding.difference.added or finding.difference.removed
         assert apart is not None
-        run = run_to(search, finding.system, apart)
+        of_mutant = finding.difference.added is not None
+        run = run_to(finding.base.search, finding.system, apart)
     has, lacks = (finding.system, model) if of_mutant else (model, finding.system)
     whose = "the model" if of_mutant else "the mutant"
     trace, unsaid = sayable(record(has, run, source={"mutant": mutant.name}), has, run)

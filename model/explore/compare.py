@@ -113,7 +113,8 @@ def compare(search: Search, mutant: System, action: str) -> Difference:
     system = search.system
     ours, theirs = (_only(each, action) for each in (system, mutant))
     tally = _Tally()
-    for at in range(0, search.table.count, BLOCK):
+    somewhere = any(each.system.instances for each in (ours, theirs))
+    for at in range(0, search.table.count if somewhere else 0, BLOCK):
         keys = search.table.keys[:, at : min(at + BLOCK, search.table.count)].copy()
         block = search.batch.block(keys)
         before, after = (_by_params(b, b.successors(block, keys)) for b in (ours, theirs))
@@ -166,12 +167,16 @@ def _moves(candidates: Candidates, keys: Words) -> npt.NDArray[np.bool_]:
 def run_to(search: Search, mutant: System, apart: Apart) -> list[Step]:
     """A shortest run of the one that has the differing step, which is the last; by the reference's word.
 
-    Raises ValueError for a step of the mutant that a state of the search does not allow it.
+    Raises ValueError where the reference finds no difference there.
     """
-    system = mutant if apart.of_mutant else search.system
+    system, other = (mutant, search.system) if apart.of_mutant else (search.system, mutant)
     path = search.path(apart.state)
     state = path[-1].state if path else system.initial
-    after = Reference(system).step(state, apart.action, apart.params)
-    if after is None:
-        raise ValueError(f"the reference refuses {apart.action} in the state {apart.state}")
-    return [*path, Step(system.by_step[apart.action, apart.params], after)]
+    reference, lacking = Reference(system), Reference(other)
+    renamed = [params for action, params in system.by_step if action == apart.action]
+    # With symmetry the path ends in a renamed state: there the step has other parameters.
+    for params in [apart.params] if search.symmetry is None else renamed:
+        after = reference.step(state, apart.action, params)
+        if after is not None and after != lacking.step(state, apart.action, params):
+            return [*path, Step(system.by_step[apart.action, params], after)]
+    raise ValueError(f"the reference finds no difference of {apart.action} in the state {apart.state}")

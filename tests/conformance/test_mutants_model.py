@@ -1,9 +1,9 @@
 """The matrix of the models' mutants, line for line as pinned, and the faults that it must not overlook.
 
-``mutants_fencing.txt`` and ``mutants_truncation.txt`` have one line a mutant: name, verdict with what breaks where
-after how many steps (or in what its steps differ), and what trace replay says. Every run tries fencing's where each is
-killed and truncation's at the smallest constants; with FENCEPOST_MUTANTS_ALL=1 all are tried everywhere, and the proof
-is asked of those that survive, which takes some minutes.
+``mutants_fencing.txt``, ``mutants_truncation.txt`` and ``mutants_snapshots.txt`` have one line a mutant: name, verdict
+with what breaks where after how many steps (or in what its steps differ), and what trace replay says. Every run tries
+fencing's where each is killed, truncation's at the smallest constants, and of snapshots' a few of each sort; with
+FENCEPOST_MUTANTS_ALL=1 all are tried everywhere, and the proof asked of fencing's that survive: a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.mutants import trace_replay
+from fencepost.conformance.mutants import proofs, trace_replay
 from fencepost.conformance.mutants.arguments import Argument, Arguments, arguments_for
+from fencepost.conformance.mutants.beyond import BEYOND, Beyond
 from fencepost.conformance.mutants.explorer import RUNGS, Explorer, confirmed
 from fencepost.conformance.mutants.matrix import Cell, Kind, Matrix, Outcome, Row, Verdict
 from fencepost.conformance.mutants.model_rows import model_rows, unknown_names
@@ -26,12 +27,16 @@ from fencepost.model.core.ground import ground
 from fencepost.model.core.mutants import Mutant, mutant_named, mutants
 from fencepost.model.explore import Limits, Query, explore
 from fencepost.model.explore.compare import Change
+from fencepost.model.prove.proof import Proof
 from fencepost.traces.vocabulary import PROTOCOLS
 
 from .conftest import Fencepost
 
 FENCING = PROTOCOLS["fencing"].traced("kip-320")
 TINY = ("2/1/1/1",)
+SNAPSHOTS = PROTOCOLS["snapshots"].traced("kip-630-safe")
+SMALL = ("2/0/1/1/1/0/0/1", "2/0/2/1/1/0/0/1", "3/0/1/1/1/0/0/1", "2/1/2/0/1/0/1/1")
+"""The smallest constants of snapshots: no chunks, no offset behind another where logs can part."""
 UNPROVED = {
     "become_follower.presumes_leadership dropped",
     "become_follower.leader_epoch_matches bound +1",
@@ -48,6 +53,8 @@ UNPROVED = {
 }
 """Of fencing's mutants that break nothing, those for which the proof is lost; all others are proved too."""
 TELLING = ("2/1/1/1", "3/1/1/1")
+WHOLE = (("fencing", 0, 1), ("truncation", 0, 1), *(("snapshots", part, 4) for part in range(4)))
+"""Whole matrices, the large one in parts that run beside each other."""
 thorough = pytest.mark.skipif(
     not os.environ.get("FENCEPOST_MUTANTS_ALL"), reason="takes minutes: set FENCEPOST_MUTANTS_ALL=1 to have it run"
 )
@@ -110,11 +117,78 @@ def test_truncation_at_the_smallest_constants() -> None:
     assert {row.name: line(row) for row in judged("truncation", TINY, early)} == {n: pinned[n] for n in early}
 
 
+def test_snapshots_where_they_are_killed() -> None:
+    """At the smallest constants half of them; those of which every fourth is tried are many of one kind."""
+    pinned = pins("snapshots")
+    for rung in SMALL:
+        early = [name for name, pin in pinned.items() if killed_at(pin) == rung][::4]
+        assert {row.name: line(row) for row in judged("snapshots", (rung,), early)} == {n: pinned[n] for n in early}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "become_follower.leader_elected dropped",
+        "follower_fetch.last_record_matches bound 5 -1",
+        "follower_fetch.lbo' bound 2 -1",
+        "follower_truncate.diverges dropped",
+        "restart.log_valid bound 1 -1",
+        "hold_snapshot.snapshot_exists bound 1 -1",
+        "late_chunk.answers_request bound 1 +1",
+    ],
+)
+def test_snapshots_that_survive_differ_as_is_argued(name: str) -> None:
+    """Orbits are compared, and the run that tells the two apart is one of states."""
+    (row,) = judged("snapshots", SMALL, [name])
+    assert line(row) == pins("snapshots")[name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "follower_truncate.leo' bound 5 -1",
+        "hold_records.last_record_matches bound 1 -1",
+        "late_divergence.leo' bound 2 +1",
+        "late_snapshot.answers_request dropped",
+    ],
+)
+def test_what_breaks_beyond_the_rungs(name: str) -> None:
+    """Such a mutant breaks nothing at the smallest constants, and is refused by the model where it breaks something."""
+    (row,) = model_rows(beyond({name: BEYOND["snapshots"][name]}), [mutant_named(SNAPSHOTS, name)], {})
+    assert line(row) == pins("snapshots")[name]
+    assert (row.verdict, row.complaints) == (Verdict.KILLED, ())
+
+
+def beyond(places: dict[str, Beyond]) -> Explorer:
+    explorer = Explorer(SNAPSHOTS, SMALL[:1])
+    explorer.beyond = places
+    return explorer
+
+
+def test_a_place_at_which_nothing_breaks_is_no_verdict() -> None:
+    """Nothing is said of what the other actions might do, so that is no argument either."""
+    name = "follower_truncate.leo' bound 5 -1"
+    place = BEYOND["snapshots"][name]
+    less = replace(place, actions=place.actions - {"follower_truncate"})
+    (row,) = model_rows(beyond({name: less}), [mutant_named(SNAPSHOTS, name)], {})
+    assert row.verdict is Verdict.UNKNOWN
+    assert row.cell("explorer").detail == "3/0/2/3/1/2/0/0: it is said to break a promise there, and does not"
+
+
+def test_every_place_beyond_the_rungs_is_a_mutants() -> None:
+    for protocol, places in BEYOND.items():
+        pinned = pins(protocol)
+        assert {name: killed_at(pinned[name]) for name in places} == {n: p.constants for n, p in places.items()}
+        assert not {place.constants for place in places.values()} & set(RUNGS[protocol])
+        assert all(p.actions <= set(PROTOCOLS[protocol].actions) for p in places.values())
+
+
 @thorough
-@pytest.mark.parametrize("protocol", RUNGS)
-def test_the_whole_matrix(protocol: str) -> None:
-    rows = judged(protocol)
-    assert [line(row) for row in rows] == list(pins(protocol).values())
+@pytest.mark.parametrize(("protocol", "part", "parts"), WHOLE)
+def test_the_whole_matrix(protocol: str, part: int, parts: int) -> None:
+    pinned = list(pins(protocol).items())[part::parts]
+    rows = judged(protocol, names=[name for name, _ in pinned])
+    assert [line(row) for row in rows] == [pin for _, pin in pinned]
     assert Matrix.of(rows).exit_code == 0
 
 
@@ -145,6 +219,15 @@ def test_a_proof_goes_through_or_is_lost(name: str, outcome: Outcome, detail: st
 
 def test_there_is_no_proof_of_consumers() -> None:
     assert Proofs().judge(mutants(PROTOCOLS["truncation"].traced())[0]).outcome is Outcome.NONE
+
+
+def test_the_column_is_empty_where_the_proof_is_of_another_variant(monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant = mutant_named(FENCING, "become_leader.request_sent dropped")
+    assert Proofs().judge(mutant).outcome is Outcome.SURVIVED
+    monkeypatch.setattr(proofs, "PROOFS", {"fencing": Proof(FENCING.protocol, "kip-279", ())})
+    assert Proofs().judge(mutant).outcome is Outcome.NONE
+    monkeypatch.setattr(proofs, "PROOFS", {})
+    assert Proofs().judge(mutant).outcome is Outcome.NONE
 
 
 # Planted faults: each makes a row fail.
@@ -283,7 +366,11 @@ def test_a_budget_that_runs_out_is_no_verdict() -> None:
 
 
 def test_the_usual_constants_begin_with_the_smallest() -> None:
-    assert all(rungs[: len(TINY)] == TINY for rungs in RUNGS.values())
+    assert {protocol: rungs[:1] for protocol, rungs in RUNGS.items()} == {
+        "fencing": TINY,
+        "truncation": TINY,
+        "snapshots": SMALL[:1],
+    }
 
 
 # The command.

@@ -18,8 +18,10 @@ from fencepost.model.core.terms import Sort, Term
 from fencepost.model.explore import Query, Verdict, explore
 from fencepost.model.explore.batch import search_batch
 from fencepost.model.explore.compare import Change, Difference, compare, run_to
+from fencepost.model.explore.result import Step
 from fencepost.model.fencing import OFFSET, fencing
 from fencepost.model.interpret.reference import Reference
+from fencepost.model.snapshots import snapshots
 from fencepost.model.truncation import truncation
 
 SMALL = {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}
@@ -168,15 +170,39 @@ def test_a_run_that_only_one_of_the_two_has() -> None:
         found = compare(search, system, mutant.action)
         apart = found.added if of_mutant else found.removed
         assert apart is not None and apart.of_mutant is of_mutant
-        run = run_to(search, system, apart)
-        has, lacks = (Reference(system), Reference(model))[:: 1 if of_mutant else -1]
-        state = model.initial
-        for step in run[:-1]:
-            assert lacks.step(state, step.instance.action, step.instance.params) == step.state
-            state = step.state
-        last = run[-1].instance
-        assert has.step(state, last.action, last.params) == run[-1].state
-        assert lacks.step(state, last.action, last.params) != run[-1].state
+        tells_apart(run_to(search, system, apart), model, system, of_mutant)
+
+
+def tells_apart(run: list[Step], model: System, mutant: System, of_mutant: bool) -> None:
+    """Both have the run but for its last step, which only one has."""
+    has, lacks = (Reference(mutant), Reference(model))[:: 1 if of_mutant else -1]
+    state = model.initial
+    for step in run[:-1]:
+        assert lacks.step(state, step.instance.action, step.instance.params) == step.state
+        state = step.state
+    last = run[-1].instance
+    assert has.step(state, last.action, last.params) == run[-1].state
+    assert lacks.step(state, last.action, last.params) != run[-1].state
+
+
+def test_orbits_are_compared_as_states_are() -> None:
+    """With three replicas that can change names, the same mutants differ, in the same way; the runs are of states."""
+    traced = snapshots.traced("kip-630-safe")
+    constants = dict(zip(snapshots.constants, (3, 0, 1, 1, 1, 0, 0, 1), strict=True))
+    model = ground(traced, constants)
+    states, orbits = (search_batch(Query.of(model, symmetry=symmetric)) for symmetric in (False, True))
+    assert orbits.table.count < states.table.count / 5
+    seen = Counter[Change]()
+    for mutant in mutants(traced)[::9]:
+        system = ground_mutant(model, mutant.traced, mutant.action)
+        one, other = (compare(each, system, mutant.action) for each in (states, orbits))
+        assert one.change is other.change, mutant.name
+        assert (one.more, one.fewer, one.other, one.still) >= (other.more, other.fewer, other.other, other.still)
+        apart = other.added or other.removed
+        if apart is not None and not seen[other.change]:
+            tells_apart(run_to(orbits, system, apart), model, system, apart.of_mutant)
+        seen[other.change] += 1
+    assert set(seen) == set(Change)
 
 
 def test_a_mutant_that_breaks_nothing_is_no_violation() -> None:
