@@ -87,12 +87,6 @@ class Cluster:
             self.stop()
             raise
 
-    def add_worker(self) -> None:
-        """One more, once it has registered."""
-        before = sum("Registering worker" in line for line in self.master.lines)
-        self.workers.append(Daemon("worker", self.url))
-        self.master.wait_for("Registering worker", before + 1)
-
     def stop(self) -> None:
         """End all of it."""
         for each in [*self.workers, self.master]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import socket
 import subprocess
 import sys
-import threading
-import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,12 @@ from pathlib import Path
 import psutil
 import pytest
 from fencepost.model.core.errors import BadInput
+from fencepost.traces.corpus.plan import make_plan
+from fencepost.traces.corpus.simulate import simulate, simulation, walker
+from fencepost.traces.corpus.spread import SERIAL
+from fencepost.traces.mine.answer import TIMES, Answer
+from fencepost.traces.mine.job import Asked, mine
+from fencepost.traces.mine.workers import Progress
 from fencepost.traces.spark import spark_session
 from fencepost.traces.spark_cluster import driver_address, is_local, root_package, write_package
 
@@ -23,6 +28,8 @@ from .spark_cluster import Cluster, python_without_the_package
 
 has_spark = importlib.util.find_spec("pyspark") is not None
 needs_spark = pytest.mark.skipif(not has_spark, reason="PySpark is not installed (the extra 'spark' brings it)")
+
+FAULTS = ("follower_fetch.epoch_not_fenced dropped", "kip-101")
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[4, 2]"])
@@ -102,74 +109,65 @@ def cluster() -> Iterator[Cluster]:
         yield found
 
 
-@needs_spark
-def test_work_goes_on_when_a_worker_is_lost(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twelve tasks on two workers of a core each; one is killed with all its processes while they run."""
+@pytest.fixture
+def lacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workers' Python has every library but this package."""
     monkeypatch.setenv("PYSPARK_PYTHON", str(python_without_the_package(tmp_path)))
-    marks, tasks = tmp_path / "marks", 12
-    marks.mkdir()
-    folder = str(marks)
 
+
+@needs_spark
+@pytest.mark.usefixtures("lacking")
+def test_workers_run_the_package_that_is_sent(cluster: Cluster) -> None:
     # Nested, so that it is pickled by value: the workers are sent the package, but not this file.
-    def distinct_states(number: int) -> tuple[int, str, int]:
-        import time
+    def look(_number: int) -> tuple[str, list[str]]:
+        import sys
         from pathlib import Path
 
         import fencepost
-        from fencepost.model.core.ground import ground
-        from fencepost.model.fencing import fencing
-        from fencepost.traces.stepper import CompiledStepper
-        from pyspark import TaskContext
+        from fencepost.traces.format import trace_schema
 
-        context = TaskContext.get()
-        assert context is not None
-        (Path(folder) / f"{number}-{context.attemptNumber()}").touch()
-        time.sleep(0.5)
-        constants = {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": number % 2}
-        stepper = CompiledStepper(ground(fencing.traced("kip-320"), constants))
-        found, new = {stepper.system.initial}, [stepper.system.initial]
-        while new:
-            new = [step.state for state in new for step in stepper.every(state)]
-            new = [state for state in dict.fromkeys(new) if state not in found]
-            found.update(new)
-        return number, str(fencepost.__file__), len(found)
+        found = f"{fencepost.__file__} {trace_schema()['$schema']}"
+        return found, [entry for entry in sys.path if (Path(entry) / "fencepost").exists()]
 
-    expected = distinct_by_explorer()
-    session = spark_session("a worker is lost", cluster.url)
+    session = spark_session("what workers run", cluster.url)
     try:
-        answer = session.sparkContext.parallelize(range(tasks), tasks).map(distinct_states)
-        killer = threading.Thread(target=kill_when, args=(cluster, marks, 4))
-        killer.start()
-        rows = answer.collect()
-        killer.join()
+        rows = session.sparkContext.parallelize(range(2), 2).map(look).collect()
     finally:
         session.stop()
-    assert [(number, states) for number, _, states in rows] == [(n, expected[n % 2]) for n in range(tasks)]
-    # It was the package that was sent, and not one that they had.
-    assert all(file.endswith("fencepost.zip/fencepost/__init__.py") for _, file, _ in rows), rows
-    assert cluster.workers[0].process.poll() is not None
-    began = [path.name for path in marks.iterdir()]
-    assert len(began) > tasks, "no task was lost with the worker, so nothing was tried again"
+    for where, elsewhere in rows:
+        assert where.endswith("fencepost.zip/fencepost/__init__.py https://json-schema.org/draft/2020-12/schema"), where
+        assert elsewhere == [], "they would find one of their own"
 
 
-def distinct_by_explorer() -> list[int]:
-    """How many states the model has at the constants of the tasks, by the batch engine."""
-    from fencepost.model.core.ground import ground
-    from fencepost.model.explore import Query, explore
-    from fencepost.model.fencing import fencing
-
-    constants = {"replicas": 2, "log_size": 1, "max_records": 1}
-    traced = fencing.traced("kip-320")
-    systems = [ground(traced, {**constants, "max_leader_epoch": epoch}) for epoch in range(2)]
-    return [explore(Query.of(system)).distinct for system in systems]
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Random walks, some of them with a fault, in many files, so that a worker can be lost between two."""
+    folder = tmp_path_factory.mktemp("corpora") / "corpus"
+    asked = simulation("fencing", None, {"replicas": 2}, 600, 30, 5, 60)
+    simulate(asked, folder, make_plan(walker(asked, FAULTS), FAULTS, FAULTS, asked.traces, 30, asked.events))
+    return folder
 
 
-def kill_when(cluster: Cluster, marks: Path, begun: int) -> None:
-    """Kill the first worker when so many tasks have begun."""
-    deadline = time.monotonic() + 300
-    while len(list(marks.iterdir())) < begun and time.monotonic() < deadline:
-        time.sleep(0.05)
-    cluster.workers[0].kill()
+def untimed(answer: Answer) -> str:
+    """The answer without its times, byte for byte."""
+    return json.dumps({name: value for name, value in answer.to_json().items() if name not in TIMES})
+
+
+@needs_spark
+@pytest.mark.usefixtures("lacking")
+def test_mining_gives_the_same_answer_when_a_worker_is_lost(cluster: Cluster, corpus: Path) -> None:
+    """One of two workers is killed, with all its processes, when some of the files are done and others are not."""
+    at: list[Progress] = []
+
+    def told(progress: Progress) -> None:
+        if not at and 0 < progress.files < progress.of:
+            at.append(progress)
+            cluster.workers[0].kill()
+
+    answer = mine(Asked(corpus), cluster.url, told)
+    assert at and cluster.workers[0].process.poll() is not None, "the worker was not lost in mid-run"
+    assert answer.groups and not answer.problems
+    assert untimed(answer) == untimed(mine(Asked(corpus), "local[2]")) == untimed(mine(Asked(corpus), SERIAL))
 
 
 @needs_spark
