@@ -94,8 +94,8 @@ class Oracle:
         action, params = call
         if action != self.bad.call[0]:
             return False, {}
-        if action is not None and action not in self.reference.system.actions:
-            return self.bug.kind == "guard", {}
+        if self.bug.kind == "guard" and self.bug.guard is None:
+            return True, {}
         expected = step_of(self.reference, state, call)
         if self.bug.kind == "effect":
             return (False, {}) if expected is None else self._outcome(state, call, expected)
@@ -143,9 +143,11 @@ class Oracle:
 
 
 def step_of(reference: Reference, state: State, call: Call) -> State | None:
-    """The state after a call, or None where a guard refuses it; a look leaves the state as it is."""
+    """The state after a call; None where a guard refuses it, or there is no such action. A look changes nothing."""
     action, params = call
-    return state if action is None else reference.step(state, action, params)
+    if action is None:
+        return state
+    return reference.step(state, action, params) if action in reference.system.actions else None
 
 
 def _apart(system: System, ours: Instance, theirs: Instance) -> Term:
