@@ -8,7 +8,8 @@ What the schedules take care of, so that one step is one step:
   that make a follower rediscover its snapshot), news of another epoch.
 - Whoever is in an epoch with its leader hears of that before it asks. In the model it knows.
 - A node that stands for election does so until its epoch is new. Its requests for votes may arrive any time later.
-- Who voted is asked for another vote in the same epoch by a rival, which the model does not have: it must not get it.
+- Who voted is asked for another vote in the same epoch by a rival, which the model does not have: it must not get it,
+  after a crash least of all.
 """
 
 from __future__ import annotations
@@ -211,7 +212,7 @@ class SnapshotsAdapter:
         voter, quorum = params["voter"], self._quorum
         candidate = quorum.candidate
         if candidate is None or voter in quorum.votes(candidate):
-            return self._asked_again(params)
+            return self._asked_again(voter)
         was_fetching, before = self._is_fetching(candidate), quorum.nodes[voter].epoch
         answer = quorum.carry(quorum.vote_request(candidate, voter), fault)
         run: list[ModelStep] = []
@@ -224,9 +225,9 @@ class SnapshotsAdapter:
             run += self._won(candidate, was_fetching)
         return Outcome(tuple(run), error_name(answer))
 
-    def _asked_again(self, params: Mapping[str, int]) -> Outcome:
+    def _asked_again(self, voter: int) -> Outcome:
         """A rival of the candidate asks a voter that has given its vote in this epoch."""
-        voter, quorum = params["voter"], self._quorum
+        quorum = self._quorum
         epoch, candidate = self._voted.get(voter, (-1, -1))
         reached = (each for each in quorum.voters if not quorum.network.is_cut(each, voter))
         rival = next((each for each in reached if each not in (voter, candidate)), None)
@@ -235,7 +236,7 @@ class SnapshotsAdapter:
         body = VoteRequest(PARTITION, epoch, rival, _FURTHEST, _FURTHEST)
         answer = quorum.carry(quorum.ask(rival, voter, body))
         granted = answer is not None and _is_granted(answer)
-        return Outcome((("grant_vote", params),) if granted else (), error_name(answer))
+        return Outcome((("grant_vote", {"voter": voter}),) if granted else (), error_name(answer))
 
     def _hear(self, params: Mapping[str, int], fault: Kind | None) -> Outcome:
         node, epoch, quorum = params["follower"], params["epoch"], self._quorum
@@ -403,7 +404,8 @@ class SnapshotsAdapter:
 
     def _crash(self, node: int, seed: int) -> tuple[ModelStep, ...]:
         self._leave_office(node)
-        return self._restarted(node, self._quorum.crash(node, seed).replica.counted_empty)
+        restarted = self._restarted(node, self._quorum.crash(node, seed).replica.counted_empty)
+        return (*restarted, *self._asked_again(node).run)
 
     def _leave_office(self, node: int) -> None:
         epoch = self._quorum.nodes[node].epoch
