@@ -52,6 +52,23 @@ def step_prints(states: Prints, step: npt.NDArray[np.uint64] | np.uint64) -> Pri
     return mixed
 
 
+def told_apart(prints: Prints) -> tuple[Prints, Rows, Rows]:
+    """Distinct values, where each stands first, and for each value the number of the distinct one: as ``np.unique``.
+
+    Five times as fast for values whose upper bits are well mixed: they are sorted with their positions in place of the
+    lower bits. Should two values differ in their lower bits alone, and only then, a value may be told more than once.
+    """
+    mask = np.uint64((1 << max(prints.size - 1, 1).bit_length()) - 1)
+    order = np.sort((prints & ~mask) | np.arange(prints.size, dtype=np.uint64))
+    at = (order & mask).astype(np.intp)
+    sorted_ = prints[at]
+    new = np.ones(prints.size, dtype=np.bool_)
+    np.not_equal(sorted_[1:], sorted_[:-1], out=new[1:])
+    inverse = np.empty(prints.size, dtype=np.intp)
+    inverse[at] = np.cumsum(new) - 1
+    return sorted_[new], at[new], inverse
+
+
 @dataclass
 class Seen:
     """What was visited. By name, mark or (mark, action): how many events, and the smallest trace id.
@@ -165,7 +182,7 @@ class Watcher:
 
     def _mark(self, columns: Integers, visited: Rows, prints: Prints, trace: npt.NDArray[np.int64]) -> Marks:
         """The abstract state of each visited column; each state is looked at once."""
-        distinct, first, inverse = np.unique(prints[visited], return_index=True, return_inverse=True)
+        distinct, first, inverse = told_apart(prints[visited])
         at = np.searchsorted(self._met, distinct)
         known = at < self._met.size
         known[known] = self._met[at[known]] == distinct[known]
@@ -196,10 +213,13 @@ class Watcher:
         names = events.layout.actions
         # An abstract state has fewer than 2**48 values, an action fewer than 2**7.
         moves = (marks << 7) | events.action[rows]
-        distinct, first, counts = np.unique(moves, return_index=True, return_counts=True)
+        # An odd factor mixes the bits, and loses none.
+        _, first, inverse = told_apart(moves.astype(np.uint64) * np.uint64(_ODD[0]))
         found = Seen()
-        for move, at, count in zip(distinct.tolist(), first.tolist(), counts.tolist(), strict=True):
+        counts = np.bincount(inverse, minlength=first.size)
+        for move, at, count in zip(moves[first].tolist(), first.tolist(), counts.tolist(), strict=True):
             action = names[move & 127]
-            found.moves[move >> 7, action] = (count, int(events.trace[rows[at]]))
+            known, first_trace = found.moves.get((move >> 7, action), (0, int(events.trace[rows[at]])))
+            found.moves[move >> 7, action] = (known + count, first_trace)
             found.actions[action] = found.actions.get(action, 0) + count
         self.seen.merge(found)

@@ -170,3 +170,16 @@ def test_large_constants_are_compared_at_smaller_ones() -> None:
     assert known.whole is None and known.small is not None
     told = coverage_of(("fencing", "kip-320", tuple(large.items())), Seen(), known, 10_000)
     assert told.states.of is None and told.notes and told.abstract.of
+
+
+def test_values_are_told_apart_as_by_numpy() -> None:
+    draw = np.random.default_rng(1)
+    for size in (1, 2, 3, 1000, 5000):
+        values = draw.integers(0, 1 << 63, size, dtype=np.uint64)[draw.integers(0, max(1, size // 2), size)]
+        distinct, first, inverse = coverage.told_apart(values)
+        wanted, at, back = np.unique(values, return_index=True, return_inverse=True)
+        assert (distinct == wanted).all() and (first == at).all() and (inverse == back).all()
+    # Values that differ below the positions' bits alone: perhaps told twice, never taken for one another.
+    close = np.array([5, 6, 5, 6, 1 << 40], dtype=np.uint64)
+    distinct, first, inverse = coverage.told_apart(close)
+    assert (distinct[inverse] == close).all() and set(distinct.tolist()) == {5, 6, 1 << 40}
