@@ -68,7 +68,8 @@ for _name, _doc, _values in (
     snapshots.variable(f"response_{_name}", _doc, _values, per=(SLOT,), initially=-1)
 
 
-def _held(s: View, slot: Value) -> Response:
+def held_response(s: View, slot: Value) -> Response:
+    """The response in a slot."""
     return Response(**{field.name: getattr(s, f"response_{field.name}")[slot] for field in fields(Response)})
 
 
@@ -125,21 +126,21 @@ def _arrives(k: Algebra, s: View, follower: Value, slot: Value, kind: int) -> St
 def late_records(k: Algebra, s: View, follower: Value, slot: Value) -> Step:
     """A follower takes records that come late."""
     yield from _arrives(k, s, follower, slot, RECORDS)
-    yield s.update(**take_records(k, s, follower, _held(s, slot)))
+    yield s.update(**take_records(k, s, follower, held_response(s, slot)))
 
 
 @snapshots.action(follower=REPLICA, slot=SLOT)
 def late_divergence(k: Algebra, s: View, follower: Value, slot: Value) -> Step:
     """A follower truncates by a response that comes late."""
     yield from _arrives(k, s, follower, slot, DIVERGENCE)
-    yield s.update(**take_divergence(k, s, follower, _held(s, slot)))
+    yield s.update(**take_divergence(k, s, follower, held_response(s, slot)))
 
 
 @snapshots.action(follower=REPLICA, slot=SLOT)
 def late_snapshot(k: Algebra, s: View, follower: Value, slot: Value) -> Step:
     """A follower starts over by a response that comes late."""
     yield from _arrives(k, s, follower, slot, SNAPSHOT)
-    yield s.update(**take_snapshot(follower, _held(s, slot)))
+    yield s.update(**take_snapshot(follower, held_response(s, slot)))
 
 
 @snapshots.action(follower=REPLICA, slot=SLOT)
@@ -158,4 +159,4 @@ def late_chunk(k: Algebra, s: View, follower: Value, slot: Value) -> Step:
     )
     yield "epoch_not_fenced", current if k.rules.correlates else k.all()
     yield "answers_request", requested if k.rules.correlates else k.all()
-    yield s.update(**take_chunk(k, s, follower, _held(s, slot)))
+    yield s.update(**take_chunk(k, s, follower, held_response(s, slot)))

@@ -60,7 +60,7 @@ _NEEDED = (
 )
 """Guards of kip-320 without which a committed record is lost at three replicas: each is a must-fail twin."""
 
-_UNPROVED = {"fencing": ("kip-279",)}
+_UNPROVED = {"fencing": ("kip-279",), "snapshots": ("vote-half-fetched", "acknowledge-half-fetched")}
 """Variants for which the proof must not go through."""
 
 _ALSO_SAFE = {("fencing", "kip-320-restarts"), ("fencing", "kip-320-brokers"), ("snapshots", "kip-630-nodes")}

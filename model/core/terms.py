@@ -361,3 +361,35 @@ def leaves(term: Term) -> list[Term]:
 
     walk(term)
     return list(found)
+
+
+def parts(term: Term) -> Iterator[Term]:
+    """A term and all that it is made of, each once."""
+    seen, todo = {term}, [term]
+    while todo:
+        part = todo.pop()
+        yield part
+        todo += [a for a in part.args if a not in seen]
+        seen.update(part.args)
+
+
+def variables_in(term: Term) -> set[str]:
+    """The names of the variables that a term reads."""
+    return {str(part.value) for part in parts(term) if part.op == "var"}
+
+
+def alike(left: Term, right: Term) -> bool:
+    """Whether two terms are the same but for the names of what their binders bind."""
+    return _alike(left, right, {})
+
+
+def _alike(left: Term, right: Term, renamed: dict[Term, Term]) -> bool:
+    if left is right and not renamed:
+        return True
+    if left.op == "bound":
+        return renamed.get(left) is right
+    if (left.op, left.sort, left.value, len(left.args)) != (right.op, right.sort, right.value, len(right.args)):
+        return False
+    if left.op in BINDERS:
+        renamed = {**renamed, left.args[0]: right.args[0]}
+    return all(_alike(a, b, renamed) for a, b in zip(left.args, right.args, strict=True))

@@ -118,6 +118,7 @@ class Reading:
         self._scope = scope
         self._named = named
         self._memo: dict[Term, Value] = {}
+        self._known: Mapping[Term, Value] = {}
 
     def __call__(self, term: Term) -> Value:
         if term not in self._memo:
@@ -151,6 +152,12 @@ class Reading:
         variable = self.state.variables[str(t.value)]
         known = [a in self.binding and self.binding[a].index is i for a, i in zip(t.args, variable.per, strict=True)]
         return self.state.read(variable.name, [self(a) for a in t.args], known)
+
+    def within(self, more: Binding) -> Reading:
+        """A reading of the same state with more bound: what was read already stands for the same there."""
+        inner = Reading(self.universe, self.indices, self.state, {**self.binding, **more}, named=self._named)
+        inner._memo, inner._known = dict(self._memo), self._memo
+        return inner
 
     def _at(self, bound: Term, value: Scalar, index: Index, *, quantified: bool = False) -> Reading:
         binding = {**self.binding, bound: Bound(value, index)}
@@ -211,6 +218,9 @@ class Reading:
             for value in reversed(values) if t.op == "first" else values:
                 chosen = choose(self._at(bound, value, index)(body), value, chosen)
             return chosen
+        for known, value in self._known.items():
+            if known.op == t.op and terms.alike(known, t):
+                return value
         assert isinstance(self.universe, UnboundedUniverse)
         found = self.universe.skolem(index, tuple(b.value for b in self._scope))
         x = self.universe.fresh(index)
@@ -265,6 +275,9 @@ class Step:
     definitions: tuple[z3.BoolRef, ...]
     """The axioms of the skolem values in guards and effect (none where every index is finite)."""
 
+    reading: Reading
+    """How guards and effect were read."""
+
     @property
     def enabled(self) -> Truth:
         """All guards."""
@@ -310,7 +323,7 @@ class Interpreter:
             for target, value in traced.writes
         ]
         after = state.written(writes)
-        return Step(state, guards, self.canonical(after) if canonical else after, tuple(reading.definitions))
+        return Step(state, guards, self.canonical(after) if canonical else after, tuple(reading.definitions), reading)
 
     def canonical(self, state: SymbolicState) -> SymbolicState:
         """The state with each dead cell at its variable's dead value. What is live is read in the state as given."""

@@ -7,11 +7,12 @@ and appear only where a text names them. The state after a step is made of closu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import z3
 
+from ..core import terms
 from ..core.domains import Index, Variable
 from ..core.errors import ProtocolError
 from ..core.protocol import TracedProtocol
@@ -61,7 +62,7 @@ class Unbounded:
     def _wholes(self) -> set[str]:
         """The sets of which there are majorities in the text of an action."""
         texts = [t for a in self.traced.actions for t in (*(g for _, g in a.guards), *(v for _, v in a.writes))]
-        return {str(t.args[1].value) for text in texts for t in _parts(text) if t.op == "majority"}
+        return {str(t.args[1].value) for text in texts for t in terms.parts(text) if t.op == "majority"}
 
     @property
     def _written(self) -> set[str]:
@@ -157,16 +158,6 @@ class Unbounded:
         if all(start == full for start, full in starts):
             return True
         raise ProtocolError(f"{variable.name} is at first neither empty nor full; say so by an action instead")
-
-
-def _parts(term: Term) -> Iterator[Term]:
-    """A term and all that it is made of."""
-    seen, todo = {term}, [term]
-    while todo:
-        part = todo.pop()
-        yield part
-        todo += [a for a in part.args if a not in seen]
-        seen.update(part.args)
 
 
 def _all(indices: tuple[Scalar, ...]) -> list[bool]:

@@ -81,7 +81,7 @@ def shown(attached: AttachedProof, found: Counterexample) -> Shown:
     concrete = Concrete(attached, found.constants)
     conjunct = attached.conjuncts[found.conjunct]
     ghosts = attached.proof.ghosts
-    read = {name for clause in conjunct.clauses for name in _variables(clause.body)} & set(ghosts)
+    read = {name for clause in conjunct.clauses for name in terms.variables_in(clause.body)} & set(ghosts)
     cells = concrete.shown(found.state)
     after = found.state if found.after is None else found.after
     path, searched, complete = path_to(concrete.base, concrete.own(found.state))
@@ -123,11 +123,6 @@ def _literal(sort: Sort, value: int) -> Term:
 
 def _variable(cell: str) -> str:
     return cell.partition("[")[0]
-
-
-def _variables(term: Term) -> set[str]:
-    here = {str(term.value)} if term.op == "var" else set()
-    return here.union(*map(_variables, term.args))
 
 
 def breaking_run(attached: AttachedProof, limits: Limits = LIMITS) -> Exploration | None:

@@ -400,9 +400,3 @@ def _when_committed(_k: Algebra, s: View, offset: Value, **_params: Value) -> li
 def _sealed_or_newest(_k: Algebra, s: View, leader: Value) -> list[Value]:
     """Had a later epoch been started, the witness of this one's seal would be in the ISR, and not acknowledge."""
     return [s.moved_on[s.leader_epoch[leader]], s.committed_in[s.hw[leader]]]
-
-
-@kip_320.hints("become_follower", offset=OFFSET)
-def _kept(_k: Algebra, s: View, leader: Value, offset: Value, **_params: Value) -> list[Value]:
-    """Whether the truncation keeps an offset depends on the leader's record there."""
-    return [s.record_id[leader, offset]]

@@ -22,7 +22,7 @@ from ..interpret.reference import IntState, Reference
 from ..interpret.symbolic import Symbolic
 from ..interpret.symbolic_terms import Bound, Step, SymbolicState
 from ..interpret.symbolic_values import Truth, as_formula, both, either, negated
-from .attached import TYPE_OK, AttachedProof, Clause, Conjunct, params_of
+from .attached import TYPE_OK, AttachedProof, Clause, Conjunct
 from .obligations import INITIAL, with_ghosts
 
 RLIMIT = 100_000_000
@@ -102,8 +102,7 @@ class FiniteProof:
             params = {name: z3.Int(f"{name}!param") for name in indices}
             interpreter = self.symbolic.interpreter
             step = interpreter.step(self.state, action, params)
-            binding = {term: Bound(params[name], indices[name]) for name, term in params_of(indices).items()}
-            self._steps[action] = with_ghosts(self.attached, interpreter, step, action, binding), params
+            self._steps[action] = with_ghosts(self.attached, step, action), params
         return self._steps[action]
 
     @cached_property

@@ -2,24 +2,26 @@
 
 Each is a refutation: the axioms of the constants, every conjunct in the state before, the guards of one action, its
 hints, and that one conjunct does not hold in the state after. The state after is made of closures over the state
-before, so there is neither a primed function nor a frame axiom. The constants (log size, largest leader epoch, ...) are
-unknown integers, so what is proved holds for all of them; a run without any bound is, step by step, one within some.
+before, so there is neither a primed function nor a frame axiom. That the conjunct held before is said once more of just
+the values for which it is denied; where the action changes nothing that the conjunct reads, that is all there is to
+say. The constants (log size, largest leader epoch, ...) are unknown integers, so what is proved holds for all of them;
+a run without any bound is, step by step, one within some.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import z3
 
 from ..core.domains import Index, Variable
-from ..core.terms import Term
-from ..interpret.symbolic_terms import Binding, Bound, Function, Interpreter, Step, SymbolicState
+from ..core.terms import Term, variables_in
+from ..interpret.symbolic_terms import Bound, Function, Step, SymbolicState
 from ..interpret.symbolic_unbounded import Unbounded
 from ..interpret.symbolic_values import Scalar, Truth, Value, as_formula, both, either, implied, negated
-from .attached import TYPE_OK, AttachedProof, Clause, Conjunct, GhostUpdate, params_of, split
+from .attached import TYPE_OK, AttachedProof, Clause, Conjunct, GhostUpdate, split
 
 INITIAL = "initial"
 """Stands for the action in an obligation of initiation."""
@@ -61,13 +63,17 @@ class Obligations:
             assertions = [self.unbounded.initial(), *self._denied(wanted, self.unbounded.pre)]
         else:
             step = self.step(action)
-            assertions = [
-                *self.hypotheses,
-                *self.unbounded.assumed(step),
-                *self._hints(action, wanted),
-                *self._denied(wanted, step.after),
-            ]
+            assertions = [*self._held_before(wanted), *self._denied(wanted, step.after)]
+            if not self._is_untouched(action, wanted):
+                hints = self._hints(action, wanted)
+                assertions = [*self.hypotheses, *self.unbounded.assumed(step), *hints, *assertions]
         return Obligation(action, conjunct, self._text(f"{action}.{conjunct}", assertions))
+
+    def _is_untouched(self, action: str, conjunct: Conjunct) -> bool:
+        """The action changes nothing that the conjunct reads: that it held before is reason enough."""
+        if conjunct.name == TYPE_OK:
+            return False
+        return not self._changed(action) & {name for clause in conjunct.clauses for name in variables_in(clause.body)}
 
     def _text(self, name: str, assertions: Sequence[z3.BoolRef]) -> str:
         # Not by way of a solver: it would simplify what it prints, in an order that depends on what was built before.
@@ -85,15 +91,22 @@ class Obligations:
         if action not in self._steps:
             # A universe of its own, so that the names in it do not depend on what was asked before.
             own = Unbounded(self.attached.traced, mark="step!")
-            self._steps[action] = with_ghosts(
-                self.attached, own.interpreter, own.step(action), action, self._binding(action)
-            )
+            step = with_ghosts(self.attached, own.step(action), action)
+            self._steps[action] = replace(step, after=self._unless_changed(action, step))
         return self._steps[action]
 
-    def _binding(self, action: str) -> dict[Term, Bound]:
-        values = self.unbounded.params(action)
-        params = self.attached.traced.action(action).params
-        return {term: Bound(values[name], params[name]) for name, term in params_of(params).items()}
+    def _unless_changed(self, action: str, step: Step) -> SymbolicState:
+        """The state after, where what does not change is what it was: by ``type_ok`` it was in canonical form."""
+        changed, after = self._changed(action), step.after
+        functions = {name: (after if name in changed else step.before).functions[name] for name in after.functions}
+        return replace(after, functions=functions)
+
+    def _changed(self, action: str) -> set[str]:
+        """The variables that an action writes, with the ghosts among them, and those of which it may clear a cell."""
+        traced = self.attached.traced
+        written = {str(target.value) for target, _ in traced.action(action).writes}
+        written |= {update.name for update in self.attached.updates.get(action, ())}
+        return written | {name for name, (_, live) in traced.live.items() if variables_in(live) & written}
 
     def _assumed(self, conjunct: Conjunct) -> list[z3.BoolRef]:
         state = self.unbounded.pre
@@ -141,6 +154,11 @@ class Obligations:
             axioms += definitions
         return [as_formula(either(*parts)), *axioms]
 
+    def _held_before(self, conjunct: Conjunct) -> list[z3.BoolRef]:
+        """That the conjunct holds in the state before for just the values for which it is denied in the state after."""
+        denied, *axioms = self._denied(conjunct, self.unbounded.pre)
+        return [z3.Not(denied), *axioms]
+
     def _goals(self, conjunct: Conjunct) -> Iterator[tuple[Clause, list[Scalar]]]:
         """Each clause of a conjunct with the constants for which it is assumed not to hold."""
         for number, clause in enumerate(conjunct.clauses):
@@ -151,7 +169,7 @@ class Obligations:
 
     def _hints(self, action: str, conjunct: Conjunct) -> list[z3.BoolRef]:
         """Atoms of a predicate that says nothing, over the terms that z3 shall know."""
-        binding = self._binding(action)
+        own = self.step(action).reading
         found: dict[int, z3.BoolRef] = {}
         for hint in self.attached.hints[action]:
             indices = [index for _, index in hint.goal]
@@ -159,7 +177,7 @@ class Obligations:
                 goal = [(index, value) for (_, index), value in zip(clause.bound, values, strict=True)]
                 for chosen in product(*([v for i, v in goal if i is index] for index in indices)):
                     asked = {t: Bound(x, i) for (t, i), x in zip(hint.goal, chosen, strict=True)}
-                    reading = self.unbounded.interpreter.reading(self.unbounded.pre, {**binding, **asked})
+                    reading = own.within(asked)
                     for term in hint.terms:
                         atom = _atom(reading(term))
                         found[atom.get_id()] = atom
@@ -171,24 +189,20 @@ def _atom(value: Scalar) -> z3.BoolRef:
     return z3.Function(f"hint!{term.sort()}", term.sort(), z3.BoolSort())(term)
 
 
-def with_ghosts(attached: AttachedProof, interpreter: Interpreter, step: Step, action: str, params: Binding) -> Step:
+def with_ghosts(attached: AttachedProof, step: Step, action: str) -> Step:
     """A step whose state after has the action's updates of ghosts too."""
     functions = dict(step.after.functions)
-    variables = step.after.variables
     for update in attached.updates.get(action, ()):
-        functions[update.name] = _updated(interpreter, step.before, update, variables[update.name].per, params)
-    return Step(step.before, step.guards, SymbolicState(step.after.universe, variables, functions), step.definitions)
+        functions[update.name] = _updated(step, update, step.after.variables[update.name].per)
+    return replace(step, after=replace(step.after, functions=functions))
 
 
-def _updated(
-    interpreter: Interpreter, before: SymbolicState, update: GhostUpdate, per: Sequence[Index], params: Binding
-) -> Function:
+def _updated(step: Step, update: GhostUpdate, per: Sequence[Index]) -> Function:
     def after(indices: tuple[Scalar, ...]) -> Value:
         cell: Mapping[Term, Bound] = {
             term: Bound(at, index) for term, at, index in zip(update.bound, indices, per, strict=True)
         }
-        reading = interpreter.reading(before, {**params, **cell}, named=True)
-        # A majority here is the step's own, by name: its definition is beside the step.
-        return reading(update.value)
+        # A majority here is the step's own, and so is the first offset of a kind: their definitions are beside it.
+        return step.reading.within(cell)(update.value)
 
     return after

@@ -8,8 +8,9 @@ from typing import Final
 from ..core.errors import BadInput
 from .fencing_lemmas import kip_320
 from .proof import Proof
+from .snapshots_hints import kip_630
 
-PROOFS: Final[Mapping[str, Proof]] = {proof.protocol.name: proof for proof in (kip_320,)}
+PROOFS: Final[Mapping[str, Proof]] = {proof.protocol.name: proof for proof in (kip_320, kip_630)}
 """One proof for each protocol that has one."""
 
 

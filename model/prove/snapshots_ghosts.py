@@ -12,30 +12,23 @@ from __future__ import annotations
 from ..core.algebra import Algebra, Value, View
 from ..core.domains import REPLICA, REPLICA_SET, integers
 from ..snapshots import snapshots
+from ..snapshots_fetch import Response, divergence_response, records_response, snapshot_response, take_divergence
+from ..snapshots_late import held_response
 from ..snapshots_log import EPOCH, OFFSET, has_snapshot, presumes_leadership
 from .proof import Ghosts, Proof
 
-_SIZES = (
+_SIZES = tuple(
     {
-        "replicas": 2,
+        "replicas": replicas,
         "observers": 0,
-        "log_size": 1,
-        "max_leader_epoch": 1,
-        "max_chunks": 1,
-        "minimum_records": 0,
-        "late_responses": 0,
-        "lag_expires": 1,
-    },
-    {
-        "replicas": 3,
-        "observers": 0,
-        "log_size": 2,
-        "max_leader_epoch": 2,
-        "max_chunks": 2,
+        "log_size": offsets,
+        "max_leader_epoch": epochs,
+        "max_chunks": chunks,
         "minimum_records": 0,
         "late_responses": 1,
         "lag_expires": 1,
-    },
+    }
+    for replicas, offsets, epochs, chunks in ((2, 1, 1, 1), (2, 2, 2, 2), (3, 2, 2, 2))
 )
 
 kip_630 = Proof(snapshots, variant="kip-630-safe", sizes=_SIZES)
@@ -45,6 +38,9 @@ _ENDS = integers(-1, lambda c: c["log_size"])
 _OFFSETS = integers(-1, lambda c: c["log_size"] - 1)
 
 kip_630.ghost("latest", "the last offset of the latest complete snapshot", _OFFSETS, per=(REPLICA,), initially=-1)
+kip_630.ghost(
+    "tip", "the epoch of a replica's last record, in its log or in its snapshot", _EPOCHS, per=(REPLICA,), initially=-1
+)
 kip_630.ghost("history_end", "the LEO of an epoch's leader; -1 while it has none", _ENDS, per=(EPOCH,), initially=-1)
 kip_630.ghost("history", "the epochs of the records of an epoch's leader", _EPOCHS, per=(EPOCH, OFFSET), initially=-1)
 kip_630.ghost("elected_by", "who voted for an epoch's leader", REPLICA_SET, per=(EPOCH,))
@@ -61,6 +57,11 @@ kip_630.ghost(
     integers(0, lambda c: c["max_chunks"]),
     per=(EPOCH, OFFSET),
 )
+
+
+def is_started(s: View, epoch: Value) -> Value:
+    """The epoch has, or had, a leader."""
+    return 0 <= s.history_end[epoch]
 
 
 def held(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
@@ -105,6 +106,7 @@ def _voted(k: Algebra, s: View, voter: Value) -> Ghosts:
 def _written(k: Algebra, s: View, leader: Value) -> Ghosts:
     epoch, end = s.leader_epoch[leader], s.leo[leader]
     return {
+        "tip": lambda r: k.ite(r == leader, epoch, s.tip[r]),
         "history_end": lambda e: k.ite(e == epoch, end + 1, s.history_end[e]),
         "history": lambda e, o: k.ite(k.all(e == epoch, o == end), epoch, s.history[e, o]),
     }
@@ -132,6 +134,37 @@ def _generated(k: Algebra, s: View, replica: Value, offset: Value, more: Value) 
     }
 
 
+def _record_taken(k: Algebra, s: View, follower: Value, response: Response) -> Ghosts:
+    new = k.ite(s.leo[follower] < response.offset, response.offset_epoch, s.tip[follower])
+    return {"tip": lambda r: k.ite(r == follower, new, s.tip[r])}
+
+
+@kip_630.updates("follower_fetch")
+def _record_fetched(k: Algebra, s: View, leader: Value, follower: Value) -> Ghosts:
+    return _record_taken(k, s, follower, records_response(k, s, leader, follower))
+
+
+@kip_630.updates("late_records")
+def _record_came_late(k: Algebra, s: View, follower: Value, slot: Value) -> Ghosts:
+    return _record_taken(k, s, follower, held_response(s, slot))
+
+
+def _cut(k: Algebra, s: View, follower: Value, response: Response) -> Ghosts:
+    last = take_divergence(k, s, follower, response)["leo"][follower] - 1
+    new = k.ite(last < 0, -1, held(k, s, follower, last))
+    return {"tip": lambda r: k.ite(r == follower, new, s.tip[r])}
+
+
+@kip_630.updates("follower_truncate")
+def _truncated(k: Algebra, s: View, leader: Value, follower: Value) -> Ghosts:
+    return _cut(k, s, follower, divergence_response(k, s, leader, follower))
+
+
+@kip_630.updates("late_divergence")
+def _truncated_late(k: Algebra, s: View, follower: Value, slot: Value) -> Ghosts:
+    return _cut(k, s, follower, held_response(s, slot))
+
+
 def _chunk_taken(k: Algebra, s: View, follower: Value, position: Value, size: Value) -> Ghosts:
     complete = k.min(position + 1, size) == size
     return {"latest": lambda r: k.ite(k.all(r == follower, complete), s.fetching[r], s.latest[r])}
@@ -147,25 +180,28 @@ def _chunk_came_late(k: Algebra, s: View, follower: Value, slot: Value) -> Ghost
     return _chunk_taken(k, s, follower, s.response_fetch_offset[slot], s.response_size[slot])
 
 
-def _started_over(k: Algebra, s: View, replica: Value) -> Ghosts:
-    return {"latest": lambda r: k.ite(r == replica, -1, s.latest[r])}
+def _started_over(k: Algebra, s: View, replica: Value, epoch: Value) -> Ghosts:
+    return {
+        "latest": lambda r: k.ite(r == replica, -1, s.latest[r]),
+        "tip": lambda r: k.ite(r == replica, epoch, s.tip[r]),
+    }
 
 
 @kip_630.updates("follower_start_over")
-def _named(k: Algebra, s: View, leader: Value, follower: Value) -> Ghosts:  # noqa: ARG001 - as the action has it
-    return _started_over(k, s, follower)
+def _named(k: Algebra, s: View, leader: Value, follower: Value) -> Ghosts:
+    return _started_over(k, s, follower, snapshot_response(k, s, leader, follower).offset_epoch)
 
 
 @kip_630.updates("late_snapshot")
-def _named_late(k: Algebra, s: View, follower: Value, slot: Value) -> Ghosts:  # noqa: ARG001 - as the action has it
-    return _started_over(k, s, follower)
+def _named_late(k: Algebra, s: View, follower: Value, slot: Value) -> Ghosts:
+    return _started_over(k, s, follower, s.response_offset_epoch[slot])
 
 
 @kip_630.updates("rediscover_snapshot")
 def _rediscovered(k: Algebra, s: View, follower: Value) -> Ghosts:
-    return _started_over(k, s, follower)
+    return _started_over(k, s, follower, -1)
 
 
 @kip_630.updates("restart_empty")
 def _emptied(k: Algebra, s: View, replica: Value, checkpoint: Value) -> Ghosts:  # noqa: ARG001 - as the action has it
-    return _started_over(k, s, replica)
+    return _started_over(k, s, replica, -1)

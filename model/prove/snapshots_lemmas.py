@@ -12,14 +12,10 @@ from __future__ import annotations
 
 from ..core.algebra import Algebra, Value, View
 from ..core.domains import REPLICA
-from ..snapshots_log import EPOCH, OFFSET, has_snapshot, is_fetching, last_epoch, presumes_leadership, vote_log
-from .snapshots_ghosts import kip_630
+from ..snapshots_log import EPOCH, OFFSET, epoch_at, has_snapshot, is_fetching, last_epoch, presumes_leadership
+from .snapshots_ghosts import is_started, kip_630
 
 __all__ = ["kip_630"]
-
-
-def _is_started(s: View, epoch: Value) -> Value:
-    return 0 <= s.history_end[epoch]
 
 
 # Elections.
@@ -29,7 +25,7 @@ def _is_started(s: View, epoch: Value) -> Value:
 def candidate_stands_in_newest(k: Algebra, s: View) -> Value:
     """Whoever stands is in the newest epoch, which has no leader yet: no log of it changes until it is decided."""
     undecided = k.all(
-        0 <= s.newest_epoch, s.leader_epoch[s.candidate] == s.newest_epoch, k.negate(_is_started(s, s.newest_epoch))
+        0 <= s.newest_epoch, s.leader_epoch[s.candidate] == s.newest_epoch, k.negate(is_started(s, s.newest_epoch))
     )
     return k.implies(s.candidate != k.NONE, undecided)
 
@@ -44,19 +40,19 @@ def no_epoch_from_the_future(_k: Algebra, s: View, replica: Value) -> Value:
 def leader_was_elected(k: Algebra, s: View, epoch: Value) -> Value:
     """A leader was elected, and is in its epoch or a later one."""
     leader = s.epoch_leader[epoch]
-    return k.implies(leader != k.NONE, k.all(_is_started(s, epoch), epoch <= s.leader_epoch[leader]))
+    return k.implies(leader != k.NONE, k.all(is_started(s, epoch), epoch <= s.leader_epoch[leader]))
 
 
 @kip_630.lemma(epoch=EPOCH)
 def started_epochs_are_known(k: Algebra, s: View, epoch: Value) -> Value:
     """A started epoch is no newer than the newest: whoever stands next stands for one that is not started."""
-    return k.implies(_is_started(s, epoch), epoch <= s.newest_epoch)
+    return k.implies(is_started(s, epoch), epoch <= s.newest_epoch)
 
 
 @kip_630.lemma(epoch=EPOCH, replica=REPLICA)
 def electors_moved_on(k: Algebra, s: View, epoch: Value, replica: Value) -> Value:
     """Whoever voted for an epoch is in it or in a later one: it acknowledges nothing more in an older one."""
-    voted = k.all(_is_started(s, epoch), k.member(replica, s.elected_by[epoch]))
+    voted = k.all(is_started(s, epoch), k.member(replica, s.elected_by[epoch]))
     return k.implies(voted, epoch <= s.leader_epoch[replica])
 
 
@@ -69,58 +65,40 @@ def votes_are_for_newest(k: Algebra, s: View, replica: Value) -> Value:
 
 @kip_630.lemma(replica=REPLICA)
 def votes_are_for_better_logs(k: Algebra, s: View, replica: Value) -> Value:
-    """The candidate's log, as votes are asked and given, is at least as good as that of each of its voters."""
-    (last, end), (own_last, own_end) = vote_log(k, s, s.candidate), vote_log(k, s, replica)
-    better = k.any(own_last < last, k.all(own_last == last, own_end <= end))
-    return k.implies(k.all(s.candidate != k.NONE, k.member(replica, s.votes)), better)
+    """The candidate's log is at least as good as that of each of its voters; half a snapshot is as good as nothing."""
+    candidate = s.candidate
+    last, own_last = s.tip[candidate], s.tip[replica]
+    better = k.any(own_last < last, k.all(own_last == last, s.leo[replica] <= s.leo[candidate]))
+    nothing = k.any(is_fetching(s, replica), s.leo[replica] == 0)
+    voted = k.all(candidate != k.NONE, k.member(replica, s.votes))
+    return k.implies(k.all(voted, k.negate(nothing)), k.all(k.negate(is_fetching(s, candidate)), better))
 
 
 # Histories.
 
 
-@kip_630.lemma(replica=REPLICA, offset=OFFSET)
-def record_in_its_history(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
-    """A record is that of its epoch's history, and of no epoch after its replica's."""
-    epoch = s.record_epoch[replica, offset]
-    within = k.all(s.lbo[replica] <= offset, offset < s.leo[replica])
-    return k.implies(
-        within,
-        k.all(
-            0 <= epoch,
-            epoch <= s.leader_epoch[replica],
-            offset < s.history_end[epoch],
-            s.history[epoch, offset] == epoch,
-        ),
-    )
+@kip_630.lemma(replica=REPLICA)
+def last_epoch_is_told(k: Algebra, s: View, replica: Value) -> Value:
+    """A replica knows the epoch of its last record, from its log or from a snapshot that ends where the log begins."""
+    return last_epoch(k, s, replica) == s.tip[replica]
 
 
-@kip_630.lemma(replica=REPLICA, lower=OFFSET, upper=OFFSET)
-def log_matches_history(k: Algebra, s: View, replica: Value, lower: Value, upper: Value) -> Value:
-    """Below a record lies what is below it in its epoch's history, and what the log has lost was chosen."""
-    within = k.all(lower <= upper, s.lbo[replica] <= upper, upper < s.leo[replica])
-    there = s.history[s.record_epoch[replica, upper], lower]
-    same = k.all(
-        k.implies(s.lbo[replica] <= lower, s.record_epoch[replica, lower] == there),
-        k.implies(lower < s.lbo[replica], s.chosen[lower] == there),
-    )
-    return k.implies(within, same)
-
-
-@kip_630.lemma(replica=REPLICA, lower=OFFSET, upper=OFFSET)
-def log_in_order(k: Algebra, s: View, replica: Value, lower: Value, upper: Value) -> Value:
-    """Epochs never fall along a log: where a larger one begins is where two logs may part."""
-    within = k.all(s.lbo[replica] <= lower, lower <= upper, upper < s.leo[replica])
-    return k.implies(within, s.record_epoch[replica, lower] <= s.record_epoch[replica, upper])
+@kip_630.lemma(replica=REPLICA)
+def epoch_before_the_log_is_told(k: Algebra, s: View, replica: Value) -> Value:
+    """Where nothing is committed behind its LBO, a replica knows the epoch of the record before that."""
+    begin = s.lbo[replica]
+    told = epoch_at(k, s, replica, begin - 1) == s.chosen[begin - 1]
+    return k.any(begin == 0, begin < s.hw[replica], told)
 
 
 @kip_630.lemma(replica=REPLICA, offset=OFFSET)
 def log_is_of_its_last_epoch(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
     """By the epoch of its last record, which a snapshot may tell, all of a log is known, and what it has lost."""
-    last, end = last_epoch(k, s, replica), s.leo[replica]
+    last, end = s.tip[replica], s.leo[replica]
     there = s.history[last, offset]
     known = k.all(
         0 <= last,
-        last <= s.newest_epoch,
+        last <= s.leader_epoch[replica],
         end <= s.history_end[last],
         s.history[last, end - 1] == last,
         k.implies(
@@ -129,7 +107,7 @@ def log_is_of_its_last_epoch(k: Algebra, s: View, replica: Value, offset: Value)
         ),
         k.implies(offset < s.lbo[replica], k.all(s.chosen[offset] == there, there <= last)),
     )
-    return k.ite(end == 0, last == -1, known)
+    return k.all(k.implies(end == 0, last == -1), k.implies(end != 0, known))
 
 
 @kip_630.lemma(epoch=EPOCH, offset=OFFSET)
@@ -176,7 +154,7 @@ def leader_log_is_history(k: Algebra, s: View, leader: Value, offset: Value) -> 
 def chosen_last_of_its_epoch(k: Algebra, s: View) -> Value:
     """The last chosen record is of the epoch that chose it, and a majority had it."""
     of = s.chosen_in
-    right = k.all(0 <= of, _is_started(s, of), s.chosen[s.chosen_end - 1] == of, k.majority(s.chosen_by, s.voters))
+    right = k.all(0 <= of, is_started(s, of), s.chosen[s.chosen_end - 1] == of, k.majority(s.chosen_by, s.voters))
     return k.all(0 <= s.chosen_end, k.any(s.chosen_end == 0, right))
 
 
@@ -184,17 +162,8 @@ def chosen_last_of_its_epoch(k: Algebra, s: View) -> Value:
 def later_histories_hold_the_chosen(k: Algebra, s: View, epoch: Value, offset: Value) -> Value:
     """From the epoch on that chose last, every history has all that is chosen."""
     same = k.implies(offset < s.chosen_end, s.history[epoch, offset] == s.chosen[offset])
-    later = k.all(_is_started(s, epoch), s.chosen_in <= epoch)
+    later = k.all(is_started(s, epoch), s.chosen_in <= epoch)
     return k.implies(later, k.all(s.chosen_end <= s.history_end[epoch], same))
-
-
-@kip_630.lemma(lower=OFFSET, upper=OFFSET)
-def chosen_matches_history(k: Algebra, s: View, lower: Value, upper: Value) -> Value:
-    """Below a chosen record everything chosen is of its epoch's history, as a snapshot's id says no more than that."""
-    of = s.chosen[upper]
-    there = k.all(0 <= of, of <= s.chosen_in, upper < s.history_end[of], s.history[of, upper] == of)
-    same = k.all(s.chosen[lower] == s.history[of, lower], s.chosen[lower] <= of)
-    return k.implies(upper < s.chosen_end, k.all(there, k.implies(lower <= upper, same)))
 
 
 @kip_630.lemma(replica=REPLICA, offset=OFFSET)
@@ -203,6 +172,7 @@ def choosers_keep_the_chosen(k: Algebra, s: View, replica: Value, offset: Value)
     chose = k.all(0 < s.chosen_end, k.member(replica, s.chosen_by))
     kept = k.all(
         s.chosen_in <= s.leader_epoch[replica],
+        s.chosen_in <= s.tip[replica],
         k.negate(is_fetching(s, replica)),
         s.chosen_end <= s.leo[replica],
         k.implies(s.lbo[replica] < s.chosen_end, s.record_epoch[replica, s.chosen_end - 1] == s.chosen_in),
@@ -238,7 +208,7 @@ def kept_below_hw(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
 def histories_hold_what_is_known(k: Algebra, s: View, replica: Value, epoch: Value, offset: Value) -> Value:
     """From a replica's epoch on, histories have all below its high watermark: it never truncates below that."""
     same = k.implies(offset < s.hw[replica], s.history[epoch, offset] == s.chosen[offset])
-    later = k.all(_is_started(s, epoch), s.leader_epoch[replica] <= epoch)
+    later = k.all(is_started(s, epoch), s.leader_epoch[replica] <= epoch)
     return k.implies(later, k.all(s.hw[replica] <= s.history_end[epoch], same))
 
 
@@ -249,7 +219,7 @@ def histories_hold_what_is_known(k: Algebra, s: View, replica: Value, epoch: Val
 def had_or_blocked(k: Algebra, s: View, older: Value, newer: Value, offset: Value) -> Value:
     """A later history has the record that an epoch wrote at an offset, or the epoch is blocked there."""
     has = k.all(offset < s.history_end[newer], s.history[newer, offset] == older)
-    return k.implies(k.all(older < newer, _is_started(s, newer)), k.any(has, s.blocked_by[older, offset] != -1))
+    return k.implies(k.all(older < newer, is_started(s, newer)), k.any(has, s.blocked_by[older, offset] != -1))
 
 
 @kip_630.lemma(leader=REPLICA, replica=REPLICA, offset=OFFSET)
@@ -267,7 +237,7 @@ def blocked_without_acknowledgement(k: Algebra, s: View, leader: Value, replica:
 def blocked_by_a_later_epoch(k: Algebra, s: View, epoch: Value, offset: Value) -> Value:
     """What blocks an epoch is a later one that a majority elected."""
     by = s.blocked_by[epoch, offset]
-    elected = k.all(epoch < by, _is_started(s, by), k.majority(s.elected_by[by], s.voters))
+    elected = k.all(epoch < by, is_started(s, by), k.majority(s.elected_by[by], s.voters))
     return k.implies(by != -1, elected)
 
 
@@ -276,7 +246,7 @@ def acknowledged_is_held(k: Algebra, s: View, leader: Value, replica: Value, off
     """Whoever acknowledged a record of the leader's epoch has it, or it is chosen, or the epoch is blocked there."""
     epoch = s.leader_epoch[leader]
     acknowledged = k.all(presumes_leadership(s, leader), k.member(replica, s.acknowledged[leader, offset]))
-    has = k.all(offset < s.leo[replica], s.record_epoch[replica, offset] == epoch, k.negate(is_fetching(s, replica)))
+    has = k.all(s.record_epoch[replica, offset] == epoch, k.negate(is_fetching(s, replica)))
     chosen = k.all(offset < s.chosen_end, s.chosen[offset] == epoch)
     kept = k.implies(s.record_epoch[leader, offset] == epoch, k.any(has, chosen, s.blocked_by[epoch, offset] != -1))
     return k.implies(acknowledged, k.all(epoch <= s.leader_epoch[replica], kept))
@@ -308,7 +278,7 @@ def fetching_begins_anew(k: Algebra, s: View, replica: Value) -> Value:
         position < size,
         size == s.file_size[s.leader_epoch[replica], of],
         s.snapshot_records[replica, of] == of + 1,
-        _is_started(s, s.leader_epoch[replica]),
+        is_started(s, s.leader_epoch[replica]),
     )
     fetched = k.all(
         s.lbo[replica] == of + 1,
@@ -318,7 +288,7 @@ def fetching_begins_anew(k: Algebra, s: View, replica: Value) -> Value:
         k.any(position == 0, partly),
     )
     rest = k.all(position == -1, s.fetching_epoch[replica] == -1)
-    return k.ite(is_fetching(s, replica), fetched, rest)
+    return k.all(k.implies(is_fetching(s, replica), fetched), k.implies(k.negate(is_fetching(s, replica)), rest))
 
 
 @kip_630.lemma(leader=REPLICA, offset=OFFSET)
@@ -330,104 +300,3 @@ def leader_has_the_file(k: Algebra, s: View, leader: Value, offset: Value) -> Va
         presumes_leadership(s, leader),
         k.all(k.implies(has, s.snapshot_size[leader, offset] == size), k.implies(0 < size, offset <= s.latest[leader])),
     )
-
-
-# Terms that z3's E-matching does not come upon by itself.
-
-
-@kip_630.hints("become_candidate", candidate_offset=OFFSET)
-def _stood(_k: Algebra, s: View, candidate: Value, candidate_offset: Value) -> list[Value]:
-    """What the candidate has lost of its log was chosen, and is in the history of the epoch that chose last."""
-    o = candidate_offset
-    return [s.history[s.chosen_in, o], s.chosen[o], s.record_epoch[candidate, o], s.chosen[s.chosen_end - 1]]
-
-
-@kip_630.hints("grant_vote", offset=OFFSET)
-def _voted(k: Algebra, s: View, voter: Value, offset: Value) -> list[Value]:
-    """Whether the candidate has what is chosen is told by the epochs of last records."""
-    candidate = s.candidate
-    last = last_epoch(k, s, candidate)
-    return [
-        s.history[s.chosen_in, offset],
-        s.chosen[offset],
-        s.record_epoch[candidate, offset],
-        s.record_epoch[voter, offset],
-        s.history[last, offset],
-        s.history[last, s.leo[candidate] - 1],
-        s.history[last, s.chosen_end - 1],
-        s.chosen[s.leo[candidate] - 1],
-    ]
-
-
-@kip_630.hints("follower_fetch", "follower_truncate", "follower_start_over", offset=OFFSET)
-def _exchanged(k: Algebra, s: View, leader: Value, follower: Value, offset: Value) -> list[Value]:
-    """Where the logs of leader and follower meet, by the histories of both."""
-    epoch, last, end = s.leader_epoch[leader], last_epoch(k, s, follower), s.leo[follower]
-    return [
-        s.record_epoch[leader, offset],
-        s.record_epoch[follower, offset],
-        s.history[epoch, offset],
-        s.history[last, offset],
-        s.history[epoch, end],
-        s.history[epoch, end - 1],
-        s.history[s.record_epoch[leader, end], offset],
-        s.record_epoch[leader, s.lbo[leader]],
-        s.history[epoch, s.lbo[leader]],
-        s.chosen[s.chosen_end - 1],
-        s.record_epoch[leader, s.chosen_end - 1],
-        s.history[epoch, s.chosen_end - 1],
-        s.history[last, s.chosen_end - 1],
-        s.latest[leader],
-        s.chosen[s.latest[leader]],
-        s.history[epoch, s.latest[leader]],
-        s.history[s.chosen[s.latest[leader]], offset],
-        s.chosen[s.lbo[leader] - 1],
-        s.committed[s.lbo[leader] - 1],
-        s.chosen[offset],
-    ]
-
-
-@kip_630.hints("leader_inc_high_watermark", offset_below=OFFSET)
-def _counted(_k: Algebra, s: View, leader: Value, offset: Value, offset_below: Value) -> list[Value]:
-    """An epoch that chose later has the record, so it has what is below."""
-    epoch, hw = s.leader_epoch[leader], s.hw[leader]
-    return [
-        s.blocked_by[epoch, offset],
-        s.history[s.chosen_in, offset],
-        s.history[s.chosen_in, s.chosen_end - 1],
-        s.history[s.chosen_in, hw],
-        s.history[epoch, hw],
-        s.history[epoch, offset],
-        s.chosen[hw],
-        s.record_epoch[leader, hw],
-        s.record_epoch[leader, offset_below],
-        s.history[epoch, offset_below],
-        s.history[s.chosen_in, offset_below],
-        s.chosen[offset_below],
-    ]
-
-
-@kip_630.hints("follower_fetch", "follower_truncate", "fetch_snapshot", replica=REPLICA)
-def _latest(_k: Algebra, s: View, replica: Value, **_params: Value) -> list[Value]:
-    """The snapshot that an invariant asks for is the latest one."""
-    size = [s.snapshot_size[replica, o] for o in (s.latest[replica], s.fetching[replica])]
-    return [s.latest[replica], *size]
-
-
-@kip_630.hints("follower_truncate")
-def _truncated(k: Algebra, s: View, leader: Value, follower: Value) -> list[Value]:
-    """What lies below the follower's high watermark is in the leader's log too."""
-    epoch, known = s.leader_epoch[leader], s.hw[follower] - 1
-    return [
-        s.history[epoch, known],
-        s.history[last_epoch(k, s, follower), known],
-        s.record_epoch[leader, known],
-        s.record_epoch[follower, known],
-        s.chosen[known],
-    ]
-
-
-@kip_630.hints("leader_inc_high_watermark", epoch=EPOCH)
-def _counted_for(_k: Algebra, s: View, leader: Value, offset: Value, epoch: Value) -> list[Value]:
-    """A later epoch has the record that a majority acknowledged, as it is not blocked there."""
-    return [s.history[epoch, offset], s.history[epoch, s.hw[leader]]]

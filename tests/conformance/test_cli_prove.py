@@ -10,6 +10,8 @@ import pytest
 import z3
 from fencepost.model.fencing import fencing
 from fencepost.model.prove.fencing_lemmas import kip_320
+from fencepost.model.prove.solve import RLIMIT
+from fencepost.model.snapshots import snapshots
 
 from .conftest import Fencepost
 
@@ -23,17 +25,26 @@ def test_everything_is_proved_in_a_process_of_its_own(process: Fencepost) -> Non
     assert said.err == "", "no progress where standard error is no terminal"
     answer = said.json
     assert (answer["verdict"], answer["seed"], answer["z3"]) == ("holds", 0, z3.get_version_string())
-    (proof,) = answer["proofs"]
-    assert (proof["protocol"], proof["variant"], proof["verdict"]) == ("fencing", "kip-320", "holds")
-    assert [promise["name"] for promise in proof["promises"]] == PROMISES
-    conjuncts = PROMISES + [lemma["name"] for lemma in proof["lemmas"]]
-    assert all(each["says"] for each in proof["promises"] + proof["lemmas"])
-    actions = [action.name for action in fencing.traced("kip-320").actions]
-    asked = {(each["action"], each["conjunct"]) for each in proof["obligations"]}
-    assert asked == {(action, conjunct) for action in ("initial", *actions) for conjunct in conjuncts}
-    assert all(each["verdict"] == "holds" and each["counterexample"] is None for each in proof["obligations"])
-    assert list(proof["witnesses"]) == actions and all(proof["witnesses"].values())
-    assert proof["run"] is None
+    assert [(proof["protocol"], proof["variant"]) for proof in answer["proofs"]] == [
+        ("fencing", "kip-320"),
+        ("snapshots", "kip-630-safe"),
+    ]
+    for proof, protocol, promised in zip(
+        answer["proofs"], (fencing, snapshots), (PROMISES, snapshots.invariant_names), strict=True
+    ):
+        assert proof["verdict"] == "holds"
+        assert [promise["name"] for promise in proof["promises"]] == list(promised)
+        conjuncts = [each["name"] for each in proof["promises"] + proof["lemmas"]]
+        assert all(each["says"] for each in proof["promises"] + proof["lemmas"])
+        actions = [action.name for action in protocol.traced(proof["variant"]).actions]
+        asked = {(each["action"], each["conjunct"]) for each in proof["obligations"]}
+        assert asked == {(action, conjunct) for action in ("initial", *actions) for conjunct in conjuncts}
+        assert len(proof["obligations"]) == len(asked)
+        assert all(each["verdict"] == "holds" and each["counterexample"] is None for each in proof["obligations"])
+        # Each is far from the bound at which z3 would give up, and no action is out of reach.
+        assert max(each["resources"] for each in proof["obligations"]) < RLIMIT / 2
+        assert list(proof["witnesses"]) == actions and all(proof["witnesses"].values())
+        assert proof["run"] is None
 
 
 def test_the_table(fencepost: Fencepost) -> None:

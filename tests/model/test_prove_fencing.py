@@ -29,9 +29,9 @@ SEED = 320
 
 NEEDED_FOR = {
     "log_matching": "become_follower.log_is_a_prefix",
-    "epochs_in_order": "controller_elect_leader.committed_never_lost",
+    "epochs_in_order": "controller_elect_leader.final_isrs_shrink",
     "request_names_a_member": "become_leader.older_epochs_are_sealed",
-    "controller_has_the_final_isr": "controller_elect_leader.committed_never_lost",
+    "controller_has_the_final_isr": "controller_elect_leader.final_isrs_shrink",
     "request_has_the_final_isr": "become_leader.leader_knows_the_final_isr",
     "leader_knows_the_final_isr": "become_follower.weak_isr",
     "leader_as_requested": "leader_write.leader_has_the_whole_history",
@@ -42,10 +42,10 @@ NEEDED_FOR = {
     "leader_has_the_whole_history": "become_follower.weak_isr",
     "final_isrs_shrink": "become_leader.older_epochs_are_sealed",
     "older_epochs_are_sealed": "leader_inc_high_watermark.committed_never_lost",
-    "hw_within_log": "controller_elect_leader.strong_isr",
+    "hw_within_log": "become_leader.weak_isr",
     "committed_in_a_started_epoch": "controller_elect_leader.later_isrs_hold_the_committed",
     "later_histories_hold_the_committed": "become_follower.strong_isr",
-    "later_isrs_hold_the_committed": "controller_elect_leader.committed_never_lost",
+    "later_isrs_hold_the_committed": "become_leader.weak_isr",
     "hw_knows_no_later_commit": "become_leader.weak_isr",
     "leader_counts_its_own_commits": "leader_expand_isr.committed_never_lost",
 }
@@ -54,7 +54,6 @@ NEEDED_FOR = {
 WITHOUT_HINT = {
     "_when_committed": "become_leader.weak_isr",
     "_sealed_or_newest": "leader_inc_high_watermark.committed_never_lost",
-    "_kept": "become_follower.committed_never_lost",
 }
 """For each hint an obligation that z3 leaves open without it."""
 
