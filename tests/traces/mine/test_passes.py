@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 
 CONSTANTS = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
 VARIANTS = ["truncate-to-hw", "kip-101", "kip-279", "kip-320-first-try", "kip-320"]
-_JUDGES: dict[tuple[str, str, bool], tuple[CorpusLayout, Judge]] = {}
+_JUDGES: dict[tuple[str, str, bool, int], tuple[CorpusLayout, Judge]] = {}
 
 
 def judge_of(made_by: str, variant: str, complete: bool, skipped: int = 0) -> tuple[CorpusLayout, Judge]:
-    key = (made_by, variant, complete)
+    key = (made_by, variant, complete, skipped)
     if key not in _JUDGES:
         layout = CorpusLayout.of(CorpusHeader("fencing", made_by, CONSTANTS, complete))
         _JUDGES[key] = layout, Judge(Against(layout, fencing.traced(variant)), Budget(max_skipped=skipped))
@@ -99,3 +99,35 @@ def test_a_complete_trace_is_judged_as_by_its_replay(
             assert (bug.action, bug.guard) == (action, what)
         else:
             assert (bug.action, {name.rstrip("+-") for name in bug.variables}) == (action, what)
+
+
+@settings(deadline=None, max_examples=30)
+@given(made_by=st.sampled_from(VARIANTS), seed=st.integers(0, 10**6), holes=st.booleans(), skipped=st.integers(0, 1))
+def test_a_trace_that_lacks_events_is_judged_as_by_its_replay(
+    model: Any, walk: Any, made_by: str, seed: int, holes: bool, skipped: int
+) -> None:
+    """But for a promise that an observed state breaks: that is certain, whatever is not known of the steps."""
+    layout, judge = judge_of(made_by, "kip-320", complete=False, skipped=skipped)
+    chance = random.Random(seed)
+    other = model(made_by, 2, 2, 2, 2)
+    traces = []
+    for _ in range(6):
+        trace = record(other.system, walk(other, [chance.randrange(1000) for _ in range(chance.randrange(1, 12))]))
+        trace = replace(trace, header=replace(trace.header, complete=False))
+        whole = damaged(trace, layout, chance, holes, vague=False)
+        kept = [event for event in whole.events if chance.random() < 0.9]
+        traces.append(replace(whole, events=tuple(kept) or whole.events[:1]))
+    events = events_of(layout, enumerate(traces))
+    judged = judge(events, judge.against.codes(events))
+    found = {each.place: each for each in judged.findings}
+    unknown = dict(judged.unknown)
+    for place, trace in enumerate(traces):
+        kind, _step, _action, what = told(trace, judge)
+        if place in found and found[place].bug.kind == "promise" and kind != "promise":
+            assert kind == "unknown" and found[place].bug.invariant is not None
+        elif kind == "holds":
+            assert place not in found and place not in unknown
+        elif kind == "unknown":
+            assert place not in found and unknown[place] == "max_skipped"
+        else:
+            assert (found[place].bug.kind, found[place].bug.invariant) == (kind, what if kind == "promise" else None)
