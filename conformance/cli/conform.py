@@ -76,7 +76,8 @@ def conform(
 ) -> int:
     """Drive an implementation in lockstep with the model, and make the first disagreement small.
 
-    The protocol's constants are options too: --replicas, --log-size, --max-records and --max-leader-epoch.
+    The protocol's constants are options too: --replicas, --log-size and --max-leader-epoch; of fencing and truncation
+    --max-records; of snapshots --observers, --max-chunks and --minimum-records.
 
     Parameters
     ----------
