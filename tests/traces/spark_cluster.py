@@ -5,6 +5,7 @@ The commands are those that a user types. What a process says is read a line at 
 
 from __future__ import annotations
 
+import os
 import queue
 import signal
 import subprocess
@@ -24,7 +25,8 @@ START_SECONDS = 120.0
 class Daemon:
     """One process of the cluster, and what it has said."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, scratch: Path, *arguments: str) -> None:
+        """``scratch``: a folder for its temporary files, which it cannot take away when it is killed."""
         self.lines: list[str] = []
         self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self.process = subprocess.Popen(
@@ -32,6 +34,7 @@ class Daemon:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            env={**os.environ, "TMPDIR": str(scratch)},
         )
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -74,14 +77,14 @@ class Daemon:
 
 
 class Cluster:
-    """A master and its workers, of a core each."""
+    """A master and its workers, of a core each; ``scratch`` is an existing folder for their temporary files."""
 
-    def __init__(self, workers: int = 2) -> None:
-        self.master = Daemon("master", "--port", "0")
+    def __init__(self, scratch: Path, workers: int = 2) -> None:
+        self.master = Daemon(scratch, "master", "--port", "0")
         self.workers: list[Daemon] = []
         try:
             self.url = self.master.wait_for("Starting Spark master at").split()[-1]
-            self.workers = [Daemon("worker", self.url) for _ in range(workers)]
+            self.workers = [Daemon(scratch, "worker", self.url) for _ in range(workers)]
             self.master.wait_for("Registering worker", workers)
         except BaseException:
             self.stop()

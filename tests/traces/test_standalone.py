@@ -104,8 +104,8 @@ def test_a_daemon_without_a_jvm_says_so_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster() as found:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("cluster")) as found:
         yield found
 
 
@@ -155,8 +155,12 @@ def untimed(answer: Answer) -> str:
 
 @needs_spark
 @pytest.mark.usefixtures("lacking")
-def test_mining_gives_the_same_answer_when_a_worker_is_lost(cluster: Cluster, corpus: Path) -> None:
+def test_mining_gives_the_same_answer_when_a_worker_is_lost(
+    cluster: Cluster, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One of two workers is killed, with all its processes, when some of the files are done and others are not."""
+    monkeypatch.chdir(corpus.parent)  # the workers are elsewhere
+    asked = Asked(Path(corpus.name))
     at: list[Progress] = []
 
     def told(progress: Progress) -> None:
@@ -164,10 +168,10 @@ def test_mining_gives_the_same_answer_when_a_worker_is_lost(cluster: Cluster, co
             at.append(progress)
             cluster.workers[0].kill()
 
-    answer = mine(Asked(corpus), cluster.url, told)
+    answer = mine(asked, cluster.url, told)
     assert at and cluster.workers[0].process.poll() is not None, "the worker was not lost in mid-run"
     assert answer.groups and not answer.problems
-    assert untimed(answer) == untimed(mine(Asked(corpus), "local[2]")) == untimed(mine(Asked(corpus), SERIAL))
+    assert untimed(answer) == untimed(mine(asked, "local[2]")) == untimed(mine(asked, SERIAL))
 
 
 @needs_spark

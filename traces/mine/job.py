@@ -59,7 +59,8 @@ def mine(asked: Asked, master: str = SERIAL, on_progress: OnProgress | None = No
 
     Raises BadInput where there is nothing to mine: no corpus, an unknown variant, no file that can be held against it.
     """
-    corpus = read_corpus(asked.corpus)
+    # A cluster's workers are in other folders.
+    corpus = read_corpus(asked.corpus.absolute())
     files, problems = _usable(corpus, asked.variant)
     models = sorted({model_for(file.header, asked.variant) for file in files})
     with ThreadPoolExecutor(1) as pool:
