@@ -90,8 +90,8 @@ def simulate(
     plan = _plan(asked, tuple(faults), rate) if faults else None
     with files_done("simulating") as told:
         done = write(asked, out, plan, master, told, None if impl is None else runs_of(impl))
-    for name, why in plan.skipped.items() if plan else ():
-        note(f"{name} is not planted: {why}")
+    for why, names in _skipped(plan).items():
+        note(f"not planted, as {why}: {'; '.join(names)}")
     written(out)
     _tell(asked, done, plan, out, time.perf_counter() - start, json)
     return 0
@@ -106,6 +106,14 @@ def _plan(asked: Simulation, names: tuple[str, ...], rate: float) -> Plan:
     planted = round(Fraction(str(rate)) * asked.traces)
     with exploring("where faults show") as told:
         return make_plan(walker(asked, faults), faults, names, asked.traces, planted, asked.events, told)
+
+
+def _skipped(plan: Plan | None) -> dict[str, list[str]]:
+    """Faults that could not be planted, by the reason."""
+    found: dict[str, list[str]] = {}
+    for name, why in plan.skipped.items() if plan else ():
+        found.setdefault(why, []).append(name)
+    return found
 
 
 def _tell(asked: Simulation, done: Simulated, plan: Plan | None, out: Path, seconds: float, json: bool) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fencepost.model.core.ground import ground
+from fencepost.model.core.mutants import mutants
 from fencepost.model.fencing import fencing
 from fencepost.traces.corpus.convert import trace_of
 from fencepost.traces.corpus.layout import Events
@@ -20,6 +21,8 @@ from fencepost.traces.stepper import CompiledStepper
 Run = Callable[..., Any]
 
 FAULT = "follower_fetch.epoch_not_fenced dropped"
+SERIAL = ("--master", "serial")
+SAME = "become_leader.request_sent dropped"
 SMALL = ("fencing", "--replicas", "2", "--traces", "50", "--events", "20", "--master", "serial")
 
 
@@ -61,6 +64,22 @@ def test_faults_are_planted_at_the_rate_asked_for(fencepost: Run, tmp_path: Path
     assert len((out / PLANTED).read_text().splitlines()) == 5
     text = fencepost("simulate", *SMALL, "--faults", FAULT, "--rate", "0.1", "--out", str(tmp_path / "d"))
     assert f"5 traces with one of 1 faults, see {tmp_path / 'd' / PLANTED}" in text.out
+
+
+def test_faults_that_show_nowhere_are_named_where_all_were_asked_for(fencepost: Run, tmp_path: Path) -> None:
+    many = ("--traces", 60, "--faults", "all", "--rate", 1)
+    said = fencepost(
+        "simulate", "fencing", "--replicas", 2, "--events", 20, *SERIAL, *many, "--out", tmp_path / "c", "--json"
+    )
+    assert said.code == 0
+    planted, skipped = said.json["planted"], said.json["not_planted"]
+    assert FAULT in planted and SAME in skipped and not set(planted) & set(skipped)
+    assert set(skipped[SAME].split()) >= {"no", "step", "of", "its", "own"}
+    (line,) = [line for line in said.lines if SAME in line]
+    assert line.startswith(f"not planted, as {skipped[SAME]}: ")
+    names = {*planted, *skipped}
+    traced = fencing.traced(None)
+    assert {mutant.name for mutant in mutants(traced)} < names and {"kip-101", "truncate-to-hw"} < names
 
 
 def test_an_implementation_is_walked_too_and_the_model_explains_what_it_did(fencepost: Run, tmp_path: Path) -> None:
