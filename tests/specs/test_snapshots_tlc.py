@@ -27,6 +27,8 @@ GRAPHS = {
     ("kip-630-safe", VOTERS): (6102, 22),
     ("kip-630-safe", CHUNKED): (9759, 19),
     ("kip-630-safe", (3, 0, 1, 1, 1, 0, 0, 1)): (10308, 19),
+    ("kip-630-nodes", (3, 0, 1, 1, 1, 0, 0, 1)): (10419, 19),
+    ("kip-630-nodes", CHUNKED): (8590, 19),
 }
 QUICK = (("kip-630", LATE), ("kip-630-safe", VOTERS), ("kip-630-safe", CHUNKED))
 # What TLC's search finds first with the variant's own ``.cfg``, and after how many steps.
