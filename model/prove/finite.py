@@ -88,7 +88,7 @@ class FiniteProof:
 
     def _found(self, action: str, also: z3.BoolRef) -> Found | None:
         step, params = self._step(action)
-        model = _model([*self._hypotheses, *map(as_formula, step.guards.values()), also])
+        model = find_model([*self._hypotheses, *map(as_formula, step.guards.values()), also])
         if model is None:
             return None
         state = self.symbolic.decode(model)
@@ -211,8 +211,11 @@ class Concrete:
         return {c.name: (shown_cell(c, b), shown_cell(c, a)) for c, b, a in rows if a != b}
 
 
-def _model(formulas: list[z3.BoolRef]) -> z3.ModelRef | None:
-    """A model found in a fresh context from the text alone, so that no question asked before changes which one."""
+def find_model(formulas: list[z3.BoolRef]) -> z3.ModelRef | None:
+    """A model, None where there is none, found in a fresh context from the text alone.
+
+    So no question asked before changes which one. Raises UndecidedError.
+    """
     collected = z3.Solver()
     collected.add(*formulas)
     context = z3.Context()

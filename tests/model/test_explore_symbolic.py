@@ -27,8 +27,8 @@ CASES = [
     for line in (Path(__file__).parent / "bounded_cases.txt").read_text().splitlines()
     if not line.startswith("#")
 ]
-ALL = "FENCEPOST_BOUNDED_ALL" in os.environ
-nightly = pytest.mark.skipif(not ALL, reason="takes minutes: set FENCEPOST_BOUNDED_ALL=1")
+ALL = "FENCEPOST_SYMBOLIC_ALL" in os.environ
+nightly = pytest.mark.skipif(not ALL, reason="takes minutes: set FENCEPOST_SYMBOLIC_ALL=1")
 
 
 @cache
