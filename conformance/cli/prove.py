@@ -192,7 +192,7 @@ def _print_failed(run: ProofRun, out: Console) -> None:
             out.print(f"  {first.obligation.action} also breaks {also}", markup=False, soft_wrap=True)
     if by_action:
         found = breaking_run(run.attached)
-        sizes = ", ".join("/".join(map(str, constants.values())) for constants in run.attached.proof.sizes)
+        sizes = ", ".join("/".join(map(str, constants.values())) for constants in run.attached.proof.runs)
         if found is None or found.path is None:
             out.print(f"no run breaks a promise of the text at {sizes}", markup=False, soft_wrap=True)
             return

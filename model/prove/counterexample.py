@@ -21,6 +21,10 @@ ELSEWHERE = "elsewhere"
 """The invariant whose shortest counterexample is the path that is looked for."""
 
 LIMITS = Limits(max_states=2_000_000)
+"""Of a search for a run that breaks a promise."""
+
+NEAR = Limits(max_states=200_000)
+"""Of a search for a path to a state: most such states are reached by no run."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ def shown(attached: AttachedProof, found: Counterexample) -> Shown:
     )
 
 
-def path_to(system: System, state: State, limits: Limits = LIMITS) -> tuple[list[Step] | None, int, bool]:
+def path_to(system: System, state: State, limits: Limits = NEAR) -> tuple[list[Step] | None, int, bool]:
     """A shortest run to a state, or None; how many states were visited; and whether these were all."""
     if state == system.initial:
         return [], 1, True
@@ -126,11 +130,11 @@ def _variable(cell: str) -> str:
 
 
 def breaking_run(attached: AttachedProof, limits: Limits = LIMITS) -> Exploration | None:
-    """A shortest run that breaks an invariant of the protocol's text, at the smallest of the sizes that has one.
+    """A shortest run that breaks an invariant of the protocol's text, at the first of the proof's ``runs`` with one.
 
     None where none has, within the limits.
     """
-    for constants in attached.proof.sizes:
+    for constants in attached.proof.runs:
         found = explore(Query.of(ground(attached.base, constants), limits=limits))
         if found.path is not None:
             return found

@@ -80,13 +80,17 @@ class HintSpec:
 class Proof:
     """The proof of one variant of a protocol, under construction and, once its module is imported, whole.
 
-    ``sizes``: the constants at which finite models are looked for, smallest first.
+    ``sizes``: the constants at which finite models are looked for, smallest first. ``runs``: those at which a run is
+    looked for that breaks a promise, where they are others.
     """
 
-    def __init__(self, protocol: Protocol, variant: str, sizes: Sequence[Constants]) -> None:
+    def __init__(
+        self, protocol: Protocol, variant: str, sizes: Sequence[Constants], runs: Sequence[Constants] = ()
+    ) -> None:
         self.protocol = protocol
         self.variant = variant
         self.sizes = tuple(sizes)
+        self.runs = tuple(runs) or self.sizes
         self.update_texts: dict[str, UpdateText] = {}
         self.lemmas: dict[str, Lemma] = {}
         self.hint_texts: dict[str, list[HintSpec]] = {}

@@ -10,28 +10,32 @@ not got its record there: none of the electors had acknowledged it, and none wil
 from __future__ import annotations
 
 from ..core.algebra import Algebra, Value, View
-from ..core.domains import REPLICA, REPLICA_SET, integers
+from ..core.domains import REPLICA, REPLICA_SET, Constants, integers
 from ..snapshots import snapshots
 from ..snapshots_fetch import Response, divergence_response, records_response, snapshot_response, take_divergence
 from ..snapshots_late import held_response
 from ..snapshots_log import EPOCH, OFFSET, has_snapshot, presumes_leadership
 from .proof import Ghosts, Proof
 
-_SIZES = tuple(
-    {
-        "replicas": replicas,
-        "observers": 0,
-        "log_size": offsets,
-        "max_leader_epoch": epochs,
-        "max_chunks": chunks,
-        "minimum_records": 0,
-        "late_responses": 1,
-        "lag_expires": 1,
-    }
-    for replicas, offsets, epochs, chunks in ((2, 1, 1, 1), (2, 2, 2, 2), (3, 2, 2, 2))
-)
 
-kip_630 = Proof(snapshots, variant="kip-630-safe", sizes=_SIZES)
+def _at(replicas: int, observers: int, offsets: int, epochs: int, chunks: int, late: int) -> Constants:
+    """With at most so many offsets, chunks and late responses, and this largest epoch."""
+    values = (replicas, observers, offsets, epochs, chunks, 0, late, 1)
+    return dict(zip(snapshots.constants, values, strict=True))
+
+
+kip_630 = Proof(
+    snapshots,
+    variant="kip-630-safe",
+    sizes=(_at(2, 0, 1, 1, 1, 1), _at(2, 0, 2, 2, 2, 1), _at(3, 0, 2, 2, 2, 1)),
+    runs=(
+        _at(2, 1, 2, 0, 1, 0),
+        _at(2, 1, 2, 0, 1, 1),
+        _at(3, 0, 1, 1, 1, 0),
+        _at(3, 0, 1, 1, 2, 0),
+        _at(3, 0, 2, 1, 1, 0),
+    ),
+)
 
 _EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])
 _ENDS = integers(-1, lambda c: c["log_size"])
