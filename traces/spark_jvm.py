@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -37,15 +38,23 @@ Spark's linear algebra is faster with it, and does without. But a JVM does not s
 it does not have, and no setting of Spark's takes the demand back (its class JavaModuleOptions).
 """
 
+_ACTION: Final = "java.base/sun.security.action"
+"""A package that Spark's launcher opens, and that Java has no more from 25 on: there the JVM warns at each start."""
+
+_WITHOUT_ACTION: Final = 25
+
 _LAUNCHER: Final = """\
 #!/bin/sh
-# Runs the JVM without the demand for a module that it does not have.
+# Runs the JVM without the demands for what it does not have.
 count=$#
 while [ "$count" -gt 0 ]; do
     argument=$1
     shift
     count=$((count - 1))
-    [ "$argument" = --add-modules={module} ] || set -- "$@" "$argument"
+    case "$argument" in
+    {lacking}) ;;
+    *) set -- "$@" "$argument" ;;
+    esac
 done
 exec {java} "$@"
 """
@@ -79,26 +88,37 @@ def start_files(
         for number, (name, level) in enumerate(levels.items()):
             lines.append(f"logger.l{number}.name = {name}\nlogger.l{number}.level = {level}\n")
         logging.write_text("".join(lines), encoding="utf-8")
-        if _has_vector(home):
+        lacking = _lacking(home)
+        if not lacking:
             yield StartFiles(home, logging)
             return
         java = Path(folder) / "bin" / "java"
         java.parent.mkdir()
         java.write_text(
-            _LAUNCHER.format(java=shlex.quote(str(home / "bin" / "java")), module=_VECTOR), encoding="utf-8"
+            _LAUNCHER.format(java=shlex.quote(str(home / "bin" / "java")), lacking=" | ".join(lacking)),
+            encoding="utf-8",
         )
         java.chmod(0o700)
         yield StartFiles(Path(folder), logging)
 
 
-def _has_vector(home: Path) -> bool:
-    """Whether the JVM has the module, by the list in its ``release`` file (JEP 220); without a list, it is whole."""
+def _lacking(home: Path) -> list[str]:
+    """Those options of Spark's launcher that ask for what the JVM does not have, by its ``release`` file (JEP 220).
+
+    Without that file it is taken to have everything.
+    """
     try:
         release = (home / "release").read_text(encoding="utf-8")
     except OSError:
-        return True
-    modules = [line for line in release.splitlines() if line.startswith("MODULES=")]
-    return not modules or _VECTOR in modules[0]
+        return []
+    modules = re.search(r'^MODULES="(.*)"', release, re.MULTILINE)
+    version = re.search(r'^JAVA_VERSION="([0-9]+)', release, re.MULTILINE)
+    found = []
+    if modules is not None and _VECTOR not in modules[1].split():
+        found.append(f"--add-modules={_VECTOR}")
+    if version is not None and int(version[1]) >= _WITHOUT_ACTION:
+        found.append(f"--add-opens={_ACTION}=ALL-UNNAMED")
+    return found
 
 
 def pyspark_module(name: str) -> Any:

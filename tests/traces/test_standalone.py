@@ -23,6 +23,7 @@ from fencepost.traces.mine.job import Asked, mine
 from fencepost.traces.mine.workers import Progress
 from fencepost.traces.spark import spark_session
 from fencepost.traces.spark_cluster import driver_address, is_local, root_package, write_package
+from fencepost.traces.spark_jvm import start_files
 
 from .spark_cluster import Cluster, python_without_the_package
 
@@ -87,6 +88,32 @@ def test_the_zip_is_the_package_and_can_be_imported_alone(tmp_path: Path) -> Non
     done = subprocess.run([python, "-c", text, first], capture_output=True, text=True, timeout=120, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["https://json-schema.org/draft/2020-12/schema", "True"]
+
+
+VECTOR, ACTION = "--add-modules=jdk.incubator.vector", "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+
+
+@pytest.mark.parametrize(
+    ("release", "kept"),
+    [
+        ('JAVA_VERSION="25.0.2"\nMODULES="java.base java.sql"\n', []),
+        ('JAVA_VERSION="17.0.2"\nMODULES="java.base java.sql"\n', [ACTION]),
+        ('JAVA_VERSION="25"\nMODULES="java.base jdk.incubator.vector"\n', [VECTOR]),
+        ('JAVA_VERSION="21.0.1"\n', [VECTOR, ACTION]),
+        (None, [VECTOR, ACTION]),
+    ],
+)
+def test_a_jvm_is_not_asked_for_what_it_does_not_have(tmp_path: Path, release: str | None, kept: list[str]) -> None:
+    home = tmp_path / "a jvm"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (home / "bin" / "java").chmod(0o755)
+    if release is not None:
+        (home / "release").write_text(release)
+    with start_files(home, levels={}) as files:
+        command = [files.java_home / "bin" / "java", "-cp", "a b*", VECTOR, ACTION, "--add-opens=x", "Main", ""]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "\n".join(["-cp", "a b*", *kept, "--add-opens=x", "Main", "", ""])
 
 
 def test_a_daemon_without_a_jvm_says_so_in_one_line(tmp_path: Path) -> None:
