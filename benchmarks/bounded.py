@@ -61,8 +61,8 @@ def main(*, nightly: Annotated[bool, Parameter(negative=())] = False, only: str 
         told = str(steps[0]) if steps[0] == steps[1] else f"{steps[0]}, {steps[1]} up to {symbolic.depth - 1}"
         without = f" without {dropped[0]}" if dropped else ""
         what = f"{name} {variant} {constants}{without}"
-        table.add_row(what, broken, told, f"{first:.1f}", f"{second:.1f}", f"{second / first:,.0f}")
-    Console(width=150).print(table)
+        table.add_row(what, broken, told, f"{first:.2f}", f"{second:.1f}", f"{second / first:,.0f}")
+    Console(width=180).print(table)
 
 
 if __name__ == "__main__":
