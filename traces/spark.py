@@ -41,6 +41,8 @@ _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LEVELS: Final[Mapping[str, str]] = {
     # Spark's own for a shell is WARN, unless it is given here (Spark's trait Logging).
     "org.apache.spark.api.python.PythonGatewayServer": "error",
+    # What ends a stream is raised in Python as well, in one line.
+    "org.apache.spark.sql.execution.streaming": "off",
 }
 
 

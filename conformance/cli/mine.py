@@ -12,7 +12,7 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
-from ...traces.mine.answer import Answer, Coverage, Group
+from ...traces.mine.answer import Answer, Coverage, Group, Problem
 from ...traces.mine.follow import Batch, Following
 from ...traces.mine.follow import follow as run_follow
 from ...traces.mine.gap import MAX_STATES
@@ -78,8 +78,9 @@ def mine(
     if out is not None:
         refuse_out(out)
     asked = Asked(corpus, variant, max_groups, Budget(max_skipped, max_frontier), max_states)
+    said: set[Problem] = set()
     if follow:
-        answer = _follow(Following(asked, checkpoint or _beside(corpus), until_idle), master, out)
+        answer = _follow(Following(asked, checkpoint or _beside(corpus), until_idle), master, out, said)
     else:
         _refuse_without_follow(checkpoint, until_idle)
         with _mining() as told:
@@ -88,7 +89,8 @@ def mine(
         answer = write_mining(out, answer, str(corpus))
         written(out)
     for problem in answer.problems:
-        note(f"fencepost: {problem}")
+        if problem not in said:
+            note(f"fencepost: {problem}")
     if json:
         print_json(answer.to_json())
     else:
@@ -108,7 +110,8 @@ def _refuse_without_follow(checkpoint: Path | None, until_idle: float | None) ->
             raise BadInput("it says how a folder is followed", name, "add --follow, or leave it out")
 
 
-def _follow(asked: Following, master: str, out: Path | None) -> Answer:
+def _follow(asked: Following, master: str, out: Path | None, said: set[Problem]) -> Answer:
+    """Follow; what is said of problems on the way is taken into ``said``."""
     folder = asked.asked.corpus
     if folder.is_dir() and any(folder.glob("*.jsonl")):
         note(f"{folder} holds JSON Lines too: only files of a corpus are followed (fencepost ingest makes them)")
@@ -117,6 +120,7 @@ def _follow(asked: Following, master: str, out: Path | None) -> Answer:
         note(str(batch))
         for problem in batch.problems:
             note(f"fencepost: {problem}")
+            said.add(problem)
         for bug in batch.new:
             note(f"new: {bug}")
         if out is not None and batch.new:

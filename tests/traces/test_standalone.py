@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from fencepost.model.core.errors import BadInput
+from fencepost.traces import spark_cluster
 from fencepost.traces.corpus.plan import make_plan
 from fencepost.traces.corpus.simulate import simulate, simulation, walker
 from fencepost.traces.corpus.spread import SERIAL
@@ -128,6 +129,33 @@ def test_a_daemon_without_a_jvm_says_so_in_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith(f"JAVA_HOME={tmp_path}: no executable bin/java there; ")
     assert done.stderr.count("\n") == 1
+
+
+class Executors:
+    """A context that has been given so many executors, as far as it is asked."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._jsc = self
+
+    def sc(self) -> Executors:
+        return self
+
+    def getExecutorMemoryStatus(self) -> Executors:  # noqa: N802 - Spark's name
+        return self
+
+    def size(self) -> int:
+        return self._count + 1
+
+    def getConf(self) -> dict[str, str]:  # noqa: N802 - Spark's name
+        return {"spark.executor.memory": "7g"}
+
+
+def test_a_cluster_that_gives_no_executor_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_cluster, "EXECUTOR_SECONDS", 0.3)
+    with pytest.raises(BadInput, match=r"^spark://x:1: no worker gives an executor of 7g within 0 seconds; start work"):
+        spark_cluster.wait_for_executors(Executors(0), "spark://x:1")  # type: ignore[arg-type]
+    spark_cluster.wait_for_executors(Executors(1), "spark://x:1")  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

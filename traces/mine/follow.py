@@ -7,6 +7,7 @@ a restart from the checkpoint counts each event once. A file must appear whole, 
 
 from __future__ import annotations
 
+import logging
 import re
 import signal
 import threading
@@ -24,6 +25,7 @@ from ..corpus.place import shown_path
 from ..corpus.spread import SERIAL
 from ..spark import spark_session
 from ..story import Json
+from ..vocabulary import PROTOCOLS
 from .against import variant_for
 from .answer import Answer, Bug, Problem
 from .follow_state import Journal, SeenFile, State
@@ -103,6 +105,9 @@ def follow(asked: Following, master: str, on_batch: OnBatch) -> Answer:
             "a folder is followed by Spark", "--master serial", "name local[N], local[*] or spark://HOST:PORT"
         )
     question = asked.asked
+    if question.variant is not None and not any(question.variant in each.variants for each in PROTOCOLS.values()):
+        # A checkpoint is that of one variant: it is not begun for one that is not there.
+        raise BadInput(f"no protocol has a variant {question.variant!r}", "--variant", "fencepost explore lists them")
     about: dict[str, Json] = {
         "folder": str(folder),
         "variant": question.variant,
@@ -239,7 +244,7 @@ def _stream(session: SparkSession, follower: Follower, until_idle: float | None)
         .load(pattern)
         .select("path")
     )
-    with _interruptible() as interrupted:
+    with _interruptible() as interrupted, _quiet():
         query = (
             names.writeStream.foreachBatch(follower.take)
             .option("checkpointLocation", str(follower.journal.spark.absolute()))
@@ -275,6 +280,18 @@ def _await_commit(query: StreamingQuery) -> None:
 def _waits(query: StreamingQuery) -> bool:
     """Whether Spark waits for new files, or for the time to look for them."""
     return bool(query.status["message"].startswith("Waiting"))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Py4J tells of what a batch raises too, with a stack trace; it is raised again when the query is over."""
+    logger = logging.getLogger("py4j")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 @contextmanager

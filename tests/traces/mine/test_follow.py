@@ -153,6 +153,7 @@ def test_killed_twice_and_interrupted_it_comes_to_the_batch_jobs_answer(folder: 
             ["FOLDER", "--follow", "--master", "serial"],
             "--master serial: a folder is followed by Spark; name local[N], ",
         ),
+        (["FOLDER", "--follow", "--variant", "nope"], "--variant: no protocol has a variant 'nope'; fencepost explore"),
         (["FOLDER/none", "--follow"], "/none: cannot be read: No such file or directory; name a folder"),
         (["FOLDER", "--until-idle", "3"], "--until-idle: it says how a folder is followed; add --follow, or leave it"),
         (["FOLDER", "--checkpoint", "c"], "--checkpoint: it says how a folder is followed; add --follow, or leave it"),
