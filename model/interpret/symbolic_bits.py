@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import z3
 
@@ -28,13 +27,6 @@ from .symbolic_values import Replicas, as_formula
 
 Range = tuple[int, int]
 """The smallest and the largest value of an integer, both included."""
-
-
-class Instance(NamedTuple):
-    """An action with its parameters, that some state may allow."""
-
-    action: str
-    params: Params
 
 
 class Ranges:
@@ -133,7 +125,8 @@ class BitRelation:
     def __init__(self, traced: TracedProtocol, constants: Constants, invariants: Sequence[str]) -> None:
         self.symbolic = Symbolic(traced, constants)
         self._raw = CellState(self.symbolic.layout, self.symbolic.constants.get("replicas", 0), "~")
-        self.instances: list[Instance] = []
+        self.instances: list[tuple[str, Params]] = []
+        """Actions with their parameters that some state may allow; ``pick`` is the position of one."""
         self._enabled: list[z3.BoolRef] = []
         self._after: list[list[z3.ExprRef]] = []
         self._collect()
@@ -150,7 +143,7 @@ class BitRelation:
             enabled = as_formula(step.enabled)
             if z3.is_false(z3.simplify(enabled)):
                 continue
-            self.instances.append(Instance(action, params))
+            self.instances.append((action, params))
             self._enabled.append(enabled)
             self._after.append(self._values(step.after))
 

@@ -150,6 +150,20 @@ def test_folder_without_segments(tmp_path: Path) -> None:
     assert broker.partitions["t", 0].log_end == 0
 
 
+def test_files_that_a_broker_left_half_way(tmp_path: Path) -> None:
+    root = write_broker(tmp_path / "b1", 1, {"t-0": partition(0)})
+    part, gone = (root / "t-0" / f"{9:020d}-{1:010d}.checkpoint.{end}" for end in ("part", "deleted"))
+    part.write_bytes(b"abc")
+    gone.write_bytes(b"")
+    broker = read_broker(root)
+    assert [(p.kind, p.severity, p.where) for p in broker.problems] == [
+        ("unfinished-file", "note", f"{gone}, byte 0"),
+        ("unfinished-file", "note", f"{part}, byte 3"),
+    ]
+    assert "about to delete" in broker.problems[0].what and "still writing" in broker.problems[1].what
+    assert broker.partitions["t", 0].snapshots == () and not broker.partitions["t", 0].damaged
+
+
 def test_pipes_are_not_opened(tmp_path: Path) -> None:
     root = write_broker(tmp_path / "b1", 1, {"t-0": partition(0), "u-0": partition(0)})
     for path in (root / "t-0" / f"{0:020d}.log", root / "u-0" / "leader-epoch-checkpoint"):
