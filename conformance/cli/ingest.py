@@ -67,7 +67,8 @@ def ingest(
     refuse_taken(out)
     given = None if protocol is None else _given(protocol, variant, constants, not incomplete)
     try:
-        done = _ingested(src, out, variant, given, master)
+        # A cluster's workers are in other folders.
+        done = _ingested(src.absolute(), out, variant, given, master)
     except NothingIngested as nothing:
         done = nothing.ingested
     for problem in done.problems:
