@@ -13,7 +13,7 @@ from ...impl.log.batch import read_batches
 from ...impl.net.faults import Flight
 from ...impl.quorum.config import CLUSTER_METADATA
 from ...impl.quorum.node import NodeState, QuorumNode
-from ...impl.quorum.timers import FETCH
+from ...impl.quorum.timers import ELECTION, FETCH
 from ...impl.replica.timers import Key
 from ...impl.wire.errors import ErrorCode
 from ...impl.wire.messages import NO_LEADER, Envelope
@@ -216,7 +216,7 @@ class Quorum(Carrier[QuorumRequest, QuorumResponse]):
             return self.ask(leader, node, BeginQuorumEpochRequest(PARTITION, epoch, leader))
         if self.network.is_cut(leader, node):
             return None
-        for _ in self.voters:  # it asks one after the other
+        for _ in self.replicas:  # it asks the voters one after the other
             self.fire(node, FETCH)
             for flight in self.network.in_flight(source=node):
                 if flight not in self.late:
@@ -225,6 +225,8 @@ class Quorum(Carrier[QuorumRequest, QuorumResponse]):
                     told = QuorumFetchResponse(ErrorCode.FENCED_REPLICA, epoch, leader)
                     self.network.send(Envelope(asked.destination, node, asked.correlation, told))
                     return self.sent(asked.destination, node)
+            if self.state(node).role == "follower":
+                self.fire(node, ELECTION)  # whom it follows cannot be reached: it looks for another leader
         return None
 
     def introduce(self, leader: int, node: int) -> None:
