@@ -221,7 +221,7 @@ kip_630_safe.same(
     beside="begins_later",
 )
 kip_630_safe.more(
-    "a follower starts over by the word of who leads no more, or in another epoch. " + NOBODY_LOSES,
+    "a follower starts over by the word of who does not lead, or leads another epoch. " + NOBODY_LOSES,
     "follower_start_over.presumes_leadership dropped",
     "follower_start_over.epoch_not_fenced dropped",
     "follower_start_over.epoch_not_fenced bound +1",

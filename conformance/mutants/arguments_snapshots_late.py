@@ -253,8 +253,7 @@ kip_630_safe.same(
     beside="begins_later",
 )
 kip_630_safe.more(
-    "a follower starts over by the word of who leads no more, or of who was in another epoch when it gave it. "
-    + NOBODY_LOSES,
+    "a follower starts over by the word of who does not lead, or leads another epoch. " + NOBODY_LOSES,
     "hold_snapshot.presumes_leadership dropped",
     "hold_snapshot.epoch_not_fenced dropped",
     "hold_snapshot.epoch_not_fenced bound +1",
@@ -306,8 +305,8 @@ kip_630_safe.more(
     "late_snapshot.answers_request bound 1 -1",
 )
 kip_630_safe.same(
-    "a follower that was below its leader's log has fewer records, or an older last one, in that epoch only by having"
-    " started over, and then they are at least as many as the snapshot that was named has",
+    "a follower that is below its leader's log changes that, in this epoch, only by starting over: then it has more"
+    " records than before, or a later last epoch",
     "late_snapshot.answers_request bound 1 +1",
     "late_snapshot.answers_request bound 2 +1",
 )
