@@ -14,7 +14,6 @@ SHORT: Final = (3, 0, 1, 1, 1, 0, 0, 1)
 LONG: Final = (3, 0, 2, 1, 1, 0, 0, 1)
 CHUNKED: Final = (3, 0, 1, 1, 2, 0, 0, 1)
 """A snapshot can be half fetched."""
-THREE_EPOCHS: Final = (3, 0, 2, 2, 1, 0, 0, 1)
 OBSERVED: Final = (3, 1, 1, 0, 1, 0, 0, 1)
 """Two voters, and an observer who counts for nothing."""
 ALONE: Final = (2, 1, 1, 0, 1, 0, 0, 1)
@@ -106,12 +105,12 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "    if epoch < node.epoch:\n",
     ),
     _of(
-        "diverging-log-not-cut",
-        THREE_EPOCHS,
-        "a fetch is checked by its offset, not by the epoch of the record before it",
+        "longer-log-not-cut",
+        LONG,
+        "a fetch is checked by the epoch of the record before it alone, not by where that epoch ends",
         "replica",
         "return known == last_epoch and fetch_offset <= end",
-        "return fetch_offset <= end",
+        "return known == last_epoch",
     ),
     _of(
         "fetch-at-lbo-served",
