@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,9 @@ from .output import print_json, progress_bar, stdout, write_text, written
 
 UNPROVED = Path("unproved")
 """Where obligations that stay unknown are written if no folder is named."""
+
+_WORKERS = 4
+"""How many threads ask z3, at most: one more writes what they ask."""
 
 
 def prove(
@@ -88,7 +92,8 @@ def _carried_out(attached: AttachedProof, actions: Sequence[str], conjuncts: Seq
         def told(number: int, of: int, name: str) -> None:
             bar.update(task, detail=f"{number + 1} of {of}: {name}")
 
-        return run_proof(attached, actions=actions, conjuncts=conjuncts, seed=seed, on_obligation=told)
+        workers = min(os.cpu_count() or 1, _WORKERS)
+        return run_proof(attached, actions=actions, conjuncts=conjuncts, seed=seed, workers=workers, on_obligation=told)
 
 
 def _overall(runs: Sequence[ProofRun]) -> Verdict:

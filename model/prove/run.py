@@ -8,8 +8,11 @@ no finite model is found either, it is ``unknown``, and a hint or a lemma is mis
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 from ..core.errors import BadInput
 from ..core.protocol import TracedAction, TracedProtocol
@@ -21,7 +24,11 @@ from .proof import Proof
 from .solve import RLIMIT, Answer, ask
 
 OnObligation = Callable[[int, int, str], None]
-"""Told of each obligation before it is asked: its number, how many there are, its name."""
+"""Told of each obligation that z3 has answered: its number, how many there are, its name."""
+
+
+_AHEAD = 8
+"""How many obligations are written ahead for each thread that asks z3."""
 
 
 @dataclass(frozen=True)
@@ -121,27 +128,29 @@ def prove(
     rlimit: int = RLIMIT,
     witnesses: bool = True,
     first: bool = False,
+    workers: int = 1,
     on_obligation: OnObligation | None = None,
 ) -> ProofRun:
     """Ask every obligation of these actions (``initial`` among them) and conjuncts; none given: all.
 
     ``shuffle``: assert hypotheses in an order drawn by this seed. ``first``: stop at the first counterexample.
-    Raises BadInput for an action or a conjunct that there is not.
+    ``workers``: how many threads ask z3; no answer depends on it. Raises BadInput for an action or a conjunct that
+    there is not.
     """
     start = time.perf_counter()
     obligations = Obligations(attached)
     names = _chosen(obligations, actions, conjuncts)
     models = _FiniteModels(attached)
     run = ProofRun(attached, seed)
-    for number, (action, conjunct) in enumerate(names):
-        obligation = obligations.obligation(action, conjunct)
+    asking = partial(ask, seed=seed, shuffle=shuffle, rlimit=rlimit)
+    answers = _answers((obligations.obligation(*name) for name in names), asking, workers)
+    for number, (obligation, answer) in enumerate(answers):
         if on_obligation is not None:
             on_obligation(number, len(names), obligation.name)
-        answer = ask(obligation.smt, seed=seed, shuffle=shuffle, rlimit=rlimit)
         if answer.proved:
             run.results.append(Result(obligation, Verdict.HOLDS, answer))
             continue
-        found, reason = models.decide(action, conjunct)
+        found, reason = models.decide(obligation.action, obligation.conjunct)
         verdict = Verdict.UNKNOWN if found is None else Verdict.VIOLATED
         run.results.append(Result(obligation, verdict, answer, found, f"{answer.reason}; {reason}" if reason else ""))
         if first and found is not None:
@@ -151,6 +160,30 @@ def prove(
         run.witnesses += [Witness(action, models.witness(action)) for action in asked]
     run.seconds = time.perf_counter() - start
     return run
+
+
+def _answers(
+    asked: Iterable[Obligation], asking: Callable[[str], Answer], workers: int
+) -> Iterator[tuple[Obligation, Answer]]:
+    """Each obligation with z3's answer, in their order."""
+    if workers == 1:
+        yield from ((obligation, asking(obligation.smt)) for obligation in asked)
+        return
+    # Threads do: z3 is asked in a context of its own, and while it looks for an answer others may run.
+    pool = ThreadPoolExecutor(workers)
+    try:
+        waiting: deque[tuple[Obligation, Future[Answer]]] = deque()
+        for obligation in asked:
+            waiting.append((obligation, pool.submit(asking, obligation.smt)))
+            while len(waiting) > _AHEAD * workers or waiting[0][1].done():
+                first, answer = waiting.popleft()
+                yield first, answer.result()
+                if not waiting:
+                    break
+        for last, answer in waiting:
+            yield last, answer.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _chosen(obligations: Obligations, actions: Sequence[str], conjuncts: Sequence[str]) -> list[tuple[str, str]]:

@@ -4,7 +4,8 @@ The *history* of an epoch is the log of its leader from offset 0 on: what that r
 what it wrote since. Below a log's LBO it is what was chosen. A record is *chosen* when a leader first counts a majority
 for a record of its own epoch at that offset or a later one; what is committed is chosen, and a high watermark may
 still have to catch up with what is chosen. An epoch is *blocked* at an offset where a later one was elected that has
-not got its record there: none of the electors had acknowledged it, and none will.
+not got its record there: none of the electors had acknowledged it, and none will. The *tip* is the epoch of a replica's
+last record; it stays what it is while the log is cut off before that record and a snapshot has to tell it.
 """
 
 from __future__ import annotations

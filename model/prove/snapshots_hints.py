@@ -18,9 +18,15 @@ __all__ = ["kip_630"]
 
 @kip_630.hints("become_candidate", candidate_offset=OFFSET)
 def _stood(_k: Algebra, s: View, candidate: Value, candidate_offset: Value) -> list[Value]:
-    """What the candidate has lost of its log was chosen, and is in the history of the epoch that chose last."""
+    """The candidate's log is of its last epoch's history; what it has lost of it was chosen."""
     o = candidate_offset
-    return [s.history[s.chosen_in, o], s.chosen[o], s.record_epoch[candidate, o], s.chosen[s.chosen_end - 1]]
+    return [
+        s.history[s.tip[candidate], o],
+        s.history[s.chosen_in, o],
+        s.chosen[o],
+        s.record_epoch[candidate, o],
+        s.chosen[s.chosen_end - 1],
+    ]
 
 
 @kip_630.hints("grant_vote", offset=OFFSET)

@@ -1,11 +1,13 @@
 """Why ``kip-630-safe`` keeps its promises, for any number of replicas, offsets, epochs and chunks.
 
-The argument in short. Logs match because each record is that of its epoch's history, and so is all below it. A record
-is chosen by a majority, of whom each keeps it: whoever leads later has it in its history, since one of the majority
-voted for it and a vote goes to a log that is at least as good; so a follower of that leader truncates below no chosen
-record, and starts over from a snapshot only where it has less than what was chosen last. Whoever starts over is empty
-until its snapshot is whole, and counts for nothing until then. Below an LBO there is a snapshot, made of what was
-committed. ``snapshots_ghosts.py`` says what a history, a chosen record and a blocked epoch are.
+The argument in short. A log is as far as it goes the history of the epoch of its last record, and histories with one
+record match below it; so logs match. A record is chosen by a majority, of whom each keeps it: whoever leads later has
+it in its history, since one of the majority voted for it and a vote goes to a log that is at least as good; so a
+follower of that leader truncates below no chosen record, and starts over from a snapshot only where it has less than
+what was chosen last. Whoever starts over is empty until its snapshot is whole, and counts for nothing until then. Below
+an LBO there is a snapshot, made of what was committed. A response that comes late says what was in the history of its
+epoch, and that only grows (``snapshots_late_lemmas.py``). ``snapshots_ghosts.py`` says what a history, a chosen record
+and a blocked epoch are; ``snapshots_hints.py`` makes the proof whole.
 """
 
 from __future__ import annotations

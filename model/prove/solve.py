@@ -34,7 +34,7 @@ def ask(smt: str, *, seed: int = 0, shuffle: int | None = None, rlimit: int = RL
     """Ask z3 whether the text has no model. ``shuffle``: assert in an order drawn by this seed."""
     context = z3.Context()
     solver = z3.SimpleSolver(ctx=context)
-    solver.set(auto_config=False, mbqi=False, case_split=3, random_seed=seed, rlimit=rlimit)
+    solver.set(auto_config=False, mbqi=False, case_split=3, random_seed=seed, rlimit=rlimit, ctrl_c=False)
     assertions = list(z3.parse_smt2_string(smt, ctx=context))
     if shuffle is not None:
         Random(shuffle).shuffle(assertions)  # noqa: S311 - a seeded order, no secret

@@ -89,6 +89,21 @@ def test_it_is_proved_with_its_ghost() -> None:
     assert list(attached.base.variables) == ["turn", "holder", "had"]
 
 
+def test_threads_change_no_answer() -> None:
+    attached = attach(proof_of_token(), token().traced())
+    told: list[str] = []
+    alone = prove(attached)
+    run = prove(attached, workers=3, on_obligation=lambda _number, _of, name: told.append(name))
+    assert [(r.obligation.name, r.verdict, r.answer.resources) for r in run.results] == [
+        (r.obligation.name, r.verdict, r.answer.resources) for r in alone.results
+    ]
+    assert told == [r.obligation.name for r in run.results]
+    # What is still asked when a counterexample ends the run is let go.
+    dropped = attach(proof_of_token(), token().traced().drop("pass_on.another"))
+    stopped = prove(dropped, workers=3, first=True)
+    assert stopped.verdict is Verdict.VIOLATED and len(stopped.results) < len(alone.results)
+
+
 @pytest.mark.parametrize(
     ("guard", "conjunct"),
     [
