@@ -15,7 +15,7 @@ from ...model.prove.attached import attach
 from ...model.prove.crosscheck import Sample, crosscheck, exhaustive
 from ...model.prove.proof import Proof
 from ...model.prove.proofs import PROOFS
-from ...model.prove.run import ProofRun, judge, prove
+from ...model.prove.run import WORKERS, ProofRun, judge, prove
 from ...model.prove.spread import spread
 from ...model.snapshots import snapshots
 from ...model.truncation import truncation
@@ -258,7 +258,7 @@ def _proofs() -> list[Task]:
 
 
 def _proved(proof: Proof, _told: OnProgress) -> Outcome:
-    return _of_run(prove(attach(proof, proof.protocol.traced(proof.variant))))
+    return _of_run(prove(attach(proof, proof.protocol.traced(proof.variant)), workers=WORKERS))
 
 
 def _not_proved(proof: Proof, variant: str, _told: OnProgress) -> Outcome:

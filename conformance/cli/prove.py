@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,16 +17,13 @@ from ...model.explore.result import Exploration, Verdict
 from ...model.prove.attached import AttachedProof, attach
 from ...model.prove.counterexample import Shown, breaking_run, shown
 from ...model.prove.proofs import PROOFS, proof_of
-from ...model.prove.run import ProofRun, Result
+from ...model.prove.run import WORKERS, ProofRun, Result
 from ...model.prove.run import prove as run_proof
 from .options import Natural
 from .output import print_json, progress_bar, stdout, write_text, written
 
 UNPROVED = Path("unproved")
 """Where obligations that stay unknown are written if no folder is named."""
-
-_WORKERS = 4
-"""How many threads ask z3, at most: one more writes what they ask."""
 
 
 def prove(
@@ -92,8 +88,7 @@ def _carried_out(attached: AttachedProof, actions: Sequence[str], conjuncts: Seq
         def told(number: int, of: int, name: str) -> None:
             bar.update(task, detail=f"{number + 1} of {of}: {name}")
 
-        workers = min(os.cpu_count() or 1, _WORKERS)
-        return run_proof(attached, actions=actions, conjuncts=conjuncts, seed=seed, workers=workers, on_obligation=told)
+        return run_proof(attached, actions=actions, conjuncts=conjuncts, seed=seed, workers=WORKERS, on_obligation=told)
 
 
 def _overall(runs: Sequence[ProofRun]) -> Verdict:

@@ -7,6 +7,7 @@ no finite model is found either, it is ``unknown``, and a hint or a lemma is mis
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,6 +27,9 @@ from .solve import RLIMIT, Answer, ask
 OnObligation = Callable[[int, int, str], None]
 """Told of each obligation that z3 has answered: its number, how many there are, its name."""
 
+
+WORKERS = min(os.cpu_count() or 1, 4)
+"""How many threads ask z3 in a command: one more writes what they ask."""
 
 _AHEAD = 8
 """How many obligations are written ahead for each thread that asks z3."""

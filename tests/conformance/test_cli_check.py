@@ -195,14 +195,21 @@ def test_a_wrong_option_gets_one_line(fencepost: Fencepost) -> None:
 
 
 def test_everything_that_is_built_in_is_as_it_should_be() -> None:
-    """The obligations of ``check`` without a path, but for the two that take longest and have tests of their own."""
+    """The obligations of ``check`` without a path, but for the three that take longest and have tests of their own."""
     seen: list[str] = []
 
     def on_task(task: object) -> Callable[[Progress], None]:
         seen.append(str(task))
         return lambda _: None
 
-    tasks = [task for task in builtin_tasks() if "exploration" not in task.group and "symbolic" not in task.name]
+    tasks = [
+        task
+        for task in builtin_tasks()
+        if "exploration" not in task.group
+        and "symbolic" not in task.name
+        # The whole proof of snapshots takes longer than all else, and test_cli_prove.py asks it.
+        and (task.group, task.name) != ("snapshots: proofs with no bound", "kip-630-safe")
+    ]
     results = carry_out(tasks, on_task)
     assert len(results) == len(seen) == len(tasks) >= 10
     assert [each.name for each in results if not each.met] == []
