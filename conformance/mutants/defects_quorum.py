@@ -12,6 +12,8 @@ SNAPSHOTS: Final = "snapshots"
 SHORT: Final = (3, 0, 1, 1, 1, 0, 0, 1)
 """One record is enough."""
 LONG: Final = (3, 0, 2, 1, 1, 0, 0, 1)
+ONE_EPOCH: Final = (3, 0, 3, 0, 1, 0, 0, 1)
+PAIR: Final = (2, 0, 2, 1, 1, 0, 0, 1)
 CHUNKED: Final = (3, 0, 1, 1, 2, 0, 0, 1)
 """A snapshot can be half fetched."""
 OBSERVED: Final = (3, 1, 1, 0, 1, 0, 0, 1)
@@ -20,7 +22,7 @@ ALONE: Final = (2, 1, 1, 0, 1, 0, 0, 1)
 """One voter, who commits alone, and an observer who falls behind."""
 ALONE_LONG: Final = (2, 1, 2, 0, 1, 0, 0, 1)
 ALONE_CHUNKED: Final = (2, 1, 1, 0, 2, 0, 0, 1)
-ALONE_LATE: Final = (2, 1, 2, 0, 2, 0, 0, 1)
+ALONE_TWICE: Final = (2, 1, 1, 1, 2, 0, 0, 1)
 CHOOSY: Final = (1, 0, 2, 0, 1, 1, 0, 1)
 """``controller.snapshot.minimum.records`` is 1."""
 
@@ -157,7 +159,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
     # -- the high watermark -----------------------------------------------------------------------------------------
     _of(
         "half-fetched-acknowledges",
-        LONG,
+        ONE_EPOCH,
         "the log behind half a snapshot counts as replicated (hole A1)",
         "leader",
         "            self._counted.pop(replica, None)\n        else:\n",

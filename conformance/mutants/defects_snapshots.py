@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from .defects import Defect, defect
-from .defects_quorum import ALONE, ALONE_CHUNKED, ALONE_LONG, CHOOSY, CHUNKED, LONG, SNAPSHOTS
+from .defects_quorum import ALONE, ALONE_CHUNKED, ALONE_LONG, ALONE_TWICE, CHOOSY, PAIR, SNAPSHOTS
 from .patched import Patch
 
 
@@ -33,7 +33,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
     ),
     _of(
         "id-of-newest-epoch",
-        LONG,
+        PAIR,
         "a snapshot's id has the epoch in which it was made, not that of its last record",
         "replica",
         "snapshot = SnapshotId(self.applied, self.epoch_at(self.applied - 1))",
@@ -41,7 +41,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
     ),
     _of(
         "snapshot-past-hw",
-        LONG,
+        PAIR,
         "a snapshot is named after the end of the log, not of what is committed",
         "replica",
         "snapshot = SnapshotId(self.applied, self.epoch_at(self.applied - 1))",
@@ -152,7 +152,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
     ),
     _of(
         "chunks-of-older-leader-kept",
-        CHUNKED,
+        ALONE_TWICE,
         "in a new epoch half a snapshot is completed with the new leader's bytes, which may differ (hole A4)",
         "node",
         "        self._state.store(ballot)\n        self.replica.entered_epoch()\n",
