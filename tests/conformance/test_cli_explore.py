@@ -196,7 +196,10 @@ BAD = [
         ("fencing", "--variant", "kip-1"),
         f"--variant: fencing has no variant 'kip-1'; choose one of {', '.join(fencing.variants)}",
     ),
-    (("fencing", "--engine", "quantum"), 'Invalid value "quantum" for --engine. Choose from: "batch", "reference", "symbolic".'),
+    (
+        ("fencing", "--engine", "quantum"),
+        'Invalid value "quantum" for --engine. Choose from: "batch", "reference", "symbolic".',
+    ),
     (
         ("fencing", "--invariant", "tidy"),
         "--invariant: fencing has no invariant 'tidy'; choose of type_ok, weak_isr, strong_isr, leader_in_isr",
