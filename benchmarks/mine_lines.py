@@ -105,7 +105,9 @@ def numpy(corpus: Corpus, repeat: int) -> Told:
 
 def promises(corpus: Corpus, repeat: int, cores: int = CORES) -> Told:
     """The first pass as mining does it."""
-    return _on_spark(corpus, repeat, cores, lambda workers, units: sum(workers.map(check_unit, units)))
+    return _on_spark(
+        corpus, repeat, cores, lambda workers, units: sum(workers.map(check_unit, units, workers.tasks_for(units)))
+    )
 
 
 def whole(corpus: Corpus, repeat: int, cores: int = CORES) -> Told:
