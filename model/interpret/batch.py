@@ -229,7 +229,7 @@ class Batch:
     def _reached(
         self, trie: Trie, mask: Array | None, block: Block, count: int
     ) -> Iterator[tuple[list[int], npt.NDArray[np.intp]]]:
-        """The nodes below one, for the states where ``mask`` holds (None: all): instances, and where they are enabled."""
+        """The nodes below one, for the states where ``mask`` holds (None: all): instances, and where enabled."""
         if trie.instances:
             yield trie.instances, np.arange(count) if mask is None else np.flatnonzero(mask)
         for condition, child in trie.children.items():
