@@ -121,7 +121,7 @@ def _firsts(marks: Marks, trace: npt.NDArray[np.int64]) -> dict[int, int]:
 
 
 class Watcher:
-    """Watches the events of one file or part of a file, in ascending order of their traces.
+    """Watches the events of one file or part of a file, in ascending order of their traces; ``finish`` it at the end.
 
     ``prints``: states and steps are to be told apart and kept, since the whole graph is known.
     """
@@ -136,6 +136,8 @@ class Watcher:
         # What is known of states met before: fingerprints, ascending, with the abstract states.
         self._met: Prints = np.empty(0, dtype=np.uint64)
         self._marks: Marks = np.empty(0, dtype=np.int64)
+        # The moves so far: what, how often, first in which trace; shape (3, n).
+        self._moves = np.empty((3, 0), dtype=np.int64)
         self._numbers = self._step_numbers()
         self.seen.actions = dict.fromkeys(against.system.actions, 0)
 
@@ -210,16 +212,25 @@ class Watcher:
         return marks
 
     def _count(self, events: Events, rows: Rows, marks: Marks) -> None:
-        names = events.layout.actions
-        # An abstract state has fewer than 2**48 values, an action fewer than 2**7.
+        """Count the moves of a run of events. Abstract states are less than 2**48, actions less than 2**7."""
         moves = (marks << 7) | events.action[rows]
         # An odd factor mixes the bits, and loses none.
-        _, first, inverse = told_apart(moves.astype(np.uint64) * np.uint64(_ODD[0]))
+        _, at, inverse = told_apart(moves.astype(np.uint64) * np.uint64(_ODD[0]))
+        here = np.stack([moves[at], np.bincount(inverse, minlength=at.size), events.trace[rows[at]]])
+        both = np.concatenate([self._moves, here], axis=1)
+        distinct, at, inverse = np.unique(both[0], return_index=True, return_inverse=True)
+        counts = np.zeros(distinct.size, dtype=np.int64)
+        np.add.at(counts, inverse, both[1])
+        # Traces come in ascending order: where a move stands first, its first trace stands too.
+        self._moves = np.stack([distinct, counts, both[2][at]])
+
+    def finish(self) -> None:
+        """Put the moves that were counted so far into what was seen."""
+        names = self._against.layout.actions
         found = Seen()
-        counts = np.bincount(inverse, minlength=first.size)
-        for move, at, count in zip(moves[first].tolist(), first.tolist(), counts.tolist(), strict=True):
+        for move, count, first in self._moves.T.tolist():
             action = names[move & 127]
-            known, first_trace = found.moves.get((move >> 7, action), (0, int(events.trace[rows[at]])))
-            found.moves[move >> 7, action] = (known + count, first_trace)
+            found.moves[move >> 7, action] = (count, first)
             found.actions[action] = found.actions.get(action, 0) + count
         self.seen.merge(found)
+        self._moves = self._moves[:, :0]

@@ -91,7 +91,7 @@ def _runs(file: EventsFile, unit: Unit, part: Part) -> Iterator[Events]:
 
 
 class Miner:
-    """Mines runs of events of one layout, in ascending order of their traces; ``part`` is what it has found so far.
+    """Mines runs of events of one layout, in ascending order of their traces.
 
     Raises BadInput where the layout's traces cannot be held against the variant asked for.
     """
@@ -102,7 +102,13 @@ class Miner:
         self._model = model_of(self.against)
         self._watcher = Watcher(self.against, self._model in question.whole)
         self._shapes: dict[tuple[int, ...], tuple[str, ...]] = {}
-        self.part = Part(seen={self._model: self._watcher.seen})
+        self._part = Part(seen={self._model: self._watcher.seen})
+
+    @property
+    def part(self) -> Part:
+        """What was found so far."""
+        self._watcher.finish()
+        return self._part
 
     def mine(self, events: Events) -> None:
         """Take in a run of events."""
@@ -112,7 +118,7 @@ class Miner:
         self._collect(events, codes, judged)
 
     def _collect(self, events: Events, codes: Codes, judged: Judged) -> None:
-        part = self.part
+        part = self._part
         part.traces += events.starts.size
         part.events += len(events)
         part.violating += len(judged.findings)

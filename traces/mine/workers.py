@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -92,7 +92,7 @@ class Workers:
         return max(1, min(len(units), max(BUSY * self.tasks, len(units) // UNITS)))
 
     def mine(self, units: Sequence[Unit], question: Question) -> Iterator[Part]:
-        """The part that each unit gives, and progress on the way."""
+        """What the units give, in parts, and progress on the way."""
         watch = _Watch(units, self._told)
         if self._session is None or not units:
             for unit in units:
@@ -103,10 +103,13 @@ class Workers:
         context = self._session.sparkContext
         tally = context.accumulator(Counter(), _counters())
 
-        def task(unit: Unit) -> Part:
-            part = mine_unit(unit, question)
-            tally.add(_tally(unit, part))
-            return part
+        def task(mine: Iterable[Unit]) -> Iterator[Part]:
+            whole = Part()
+            for unit in mine:
+                part = mine_unit(unit, question)
+                tally.add(_tally(unit, part))
+                whole.merge(part)
+            yield whole
 
         over = threading.Event()
 
@@ -117,7 +120,7 @@ class Workers:
         poller = threading.Thread(target=poll, daemon=True)
         poller.start()
         try:
-            parts: list[Part] = context.parallelize(units, self.tasks_for(units)).map(task).collect()
+            parts: list[Part] = context.parallelize(units, self.tasks_for(units)).mapPartitions(task).collect()
         finally:
             over.set()
             poller.join()
