@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import lru_cache
 from itertools import chain
 
@@ -35,8 +36,7 @@ def faults_named(traced: TracedProtocol, names: tuple[str, ...]) -> tuple[str, .
     found: dict[str, None] = {}
     for name in names:
         if name != ALL:
-            fault_named(traced, name)
-            found[name] = None
+            found[fault_named(traced, name).name] = None
             continue
         found |= dict.fromkeys(_mutants(traced.protocol, traced.variant.name))
         found |= {
@@ -46,14 +46,20 @@ def faults_named(traced: TracedProtocol, names: tuple[str, ...]) -> tuple[str, .
 
 
 def fault_named(traced: TracedProtocol, name: str) -> Fault:
-    """The fault of a name. Raises BadInput where there is none, or it has another state than the variant."""
+    """The fault of a name; ``ACTION.GUARD`` alone is the guard dropped, as in fencepost explore.
+
+    Raises BadInput where there is none, or it has another state than the variant.
+    """
     variant = traced.variant.name
-    mutant = _mutants(traced.protocol, variant).get(name)
+    known = _mutants(traced.protocol, variant)
+    mutant = known.get(name) or known.get(f"{name} dropped")
     if mutant is not None:
-        return Fault(name, mutant.traced, frozenset({mutant.action}), True)
+        return Fault(mutant.name, mutant.traced, frozenset({mutant.action}), True)
     if name not in traced.protocol.variants or name == variant:
         what = f"{traced.protocol.name} ({variant}) has no mutant and no other variant {name!r}"
-        raise BadInput(what, "--faults", "fencepost mutants prints the mutants' names")
+        near = get_close_matches(name, [*known, *traced.protocol.variants], n=3)
+        mend = f"perhaps {' or '.join(map(repr, near))}; " if near else ""
+        raise BadInput(what, "--faults", f"{mend}fencepost mutants prints the mutants' names")
     if not _alike(traced, name):
         what = f"{name} has other variables than {variant}, so that a trace cannot go from one to the other"
         raise BadInput(what, "--faults", "simulate that variant alone")

@@ -157,6 +157,9 @@ def test_faults_are_known_by_name() -> None:
     assert "kip-320" not in everything and "kip-320-brokers" not in everything
     with pytest.raises(BadInput, match="has no mutant and no other variant 'x'"):
         fault_named(traced, "x")
+    assert fault_named(traced, DROPPED.removesuffix(" dropped")).name == DROPPED
+    with pytest.raises(BadInput, match=f"perhaps '{DROPPED}' or "):
+        fault_named(traced, DROPPED[:-1])
     with pytest.raises(BadInput, match="has no mutant and no other variant 'kip-320'"):
         fault_named(traced, "kip-320")
     with pytest.raises(BadInput, match="kip-320-brokers has other variables than kip-320"):
