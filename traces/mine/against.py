@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import product
 from typing import Any, Final
 
@@ -14,8 +15,9 @@ from ...model.core.ground import Instance, Params, System, ground
 from ...model.core.protocol import TracedProtocol
 from ..corpus.layout import LOOK, UNKNOWN, CorpusHeader, CorpusLayout, Events
 from ..vocabulary import PROTOCOLS
+from .abstract import Abstraction
+from .promises import Promises
 
-Rows = npt.NDArray[np.intp]
 Codes = npt.NDArray[np.signedinteger[Any]]
 
 
@@ -42,6 +44,16 @@ class Against:
         self.instances: dict[int, Instance | None] = {
             code: self.system.by_step.get(step) for code, step in self.steps.items()
         }
+
+    @cached_property
+    def promises(self) -> Promises:
+        """The promises, compiled when they are first checked; not for several threads at once."""
+        return Promises.of(self.system)
+
+    @cached_property
+    def abstraction(self) -> Abstraction:
+        """What makes up an abstract state."""
+        return Abstraction(self.system)
 
     def _enumerate(self) -> list[tuple[int, tuple[str, Params]]]:
         return [

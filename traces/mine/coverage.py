@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from ...model.interpret.packing import Packing, Words
 from ..corpus.layout import Events, Integers
-from .abstract import Abstraction, Marks, true_of
-from .against import Against, Codes, Rows
+from .abstract import Marks, true_of
+from .against import Against, Codes
 from .findings import Judged
+from .partial import Rows
 from .promises import BLOCK
 
 _Key = TypeVar("_Key")
@@ -130,7 +131,7 @@ class Watcher:
         self.seen = Seen()
         self._against = against
         self._prints = prints
-        self._abstraction = Abstraction(against.system)
+        self._abstraction = against.abstraction
         self._packing = Packing(against.system.layout)
         self._undecided = dict(self._abstraction.deciding)
         # What is known of states met before: fingerprints, ascending, with the abstract states.

@@ -15,13 +15,12 @@ from ...model.core.ground import Instance
 from ...model.interpret.batch import Block
 from ..corpus.layout import Events, Integers
 from ..replay import Budget
-from .against import Against, Codes, Rows
+from .against import Against, Codes
 from .answer import Bug
 from .effects import differing
 from .fallback import Fallback
 from .lockstep import Stops, by_code, carried_steps, first_of_traces, whole_steps
-from .partial import Mask
-from .promises import Promises
+from .partial import Mask, Rows
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,6 @@ class Judge:
 
     def __init__(self, against: Against, budget: Budget) -> None:
         self.against = against
-        self.promises = Promises.of(against.system)
         self.fallback = Fallback(against, budget)
 
     def __call__(self, events: Events, codes: Codes) -> Judged:
@@ -64,13 +62,13 @@ class Judge:
         if events.seen is None:
             stops = whole_steps(self.against, events, codes)
             states, known = events.cells, _explained(events, stops)
-            broken = self.promises.broken(events)
+            broken = self.against.promises.broken(events)
         else:
             carried = carried_steps(self.against, events, codes)
             stops, states, known = carried.stops, carried.states, carried.known
             # Where a trace was explained, the model's state is the trace's, whatever was observed of it.
             told = replace(events, cells=np.where(known, states, events.cells), seen=events.seen | known)
-            broken = self.promises.broken(told)
+            broken = self.against.promises.broken(told)
         findings: list[Finding] = []
         unknown: list[tuple[int, str]] = []
         for place, stop, breaches in self._wrong(events, codes, stops, broken):

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from ...model.core.ground import Instance
 from ...model.interpret.batch import Block
 from ..corpus.layout import Events, Integers
-from .against import Against, Codes, Rows
-from .partial import Mask
+from .against import Against, Codes
+from .partial import Mask, Rows
 
 Counts = npt.NDArray[np.unsignedinteger[Any]]
 

@@ -14,6 +14,7 @@ from ...model.interpret.batch import Array, Block, literal_cell
 from ..corpus.layout import Integers
 
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
 
 EVERYWHERE = np.asarray(True)
 

@@ -16,9 +16,8 @@ from ...model.core.ground import System
 from ...model.core.terms import Term, literal
 from ...model.interpret.batch import Block, literal_cell
 from ..corpus.layout import Events
-from .against import Rows
 from .kernel import Kernel
-from .partial import Mask, PartialBlock
+from .partial import Mask, PartialBlock, Rows
 
 ROWS: Final = 1 << 16
 """Rows that go through compiled conditions at once. Of fencing at 3/2/2/2, in million rows a second of one core: 2**12

@@ -22,10 +22,10 @@ R = TypeVar("R")
 
 POLL_SECONDS: Final = 0.5
 
-BUSY: Final = 4
+BUSY: Final = 2
 """So many tasks for each core at least, where there are as many units: the last ones to end leave little idle."""
-UNITS: Final = 4
-"""So many units a task at most, beyond that: some seconds of work, so that progress shows."""
+UNITS: Final = 8
+"""So many units a task at most: some seconds of work, so that progress shows."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,8 @@ class Workers:
         A task costs Spark some 60 ms of work, whatever it does (20 empty ones on two cores: 0.7 s in the JVM, 0.5 s in
         Python), so each gets several units, but all cores are to be busy to the end.
         """
-        return max(1, min(len(units), max(BUSY * self.tasks, len(units) // UNITS)))
+        rounds = max(BUSY, -(-len(units) // (UNITS * self.tasks)))
+        return max(1, min(len(units), rounds * self.tasks))
 
     def mine(self, units: Sequence[Unit], question: Question) -> Iterator[Part]:
         """What the units give, in parts, and progress on the way."""
