@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from fencepost.model.core.ground import State, System
-from fencepost.model.explore import ENGINES, Exploration, Query, explore
+from fencepost.model.explore import Exploration, Query, explore
 from fencepost.model.fencing import fencing
 from fencepost.model.interpret.packing import Packing
 from fencepost.model.interpret.reference import Reference
@@ -79,7 +79,7 @@ def test_orbits_are_counted_as_by_brute_force(at: At, constants: str, variant: s
             seen |= orbit(system, state)
             orbits += 1
     assert seen == set(states), "renaming leads out of the reachable states"
-    for engine in ENGINES:
+    for engine in ("batch", "reference"):
         answer = explore(Query.of(system, ("type_ok",), symmetry=True), engine)
         assert answer.distinct == orbits < len(states)
         assert answer.depth == explore(Query.of(system, ("type_ok",)), engine).depth

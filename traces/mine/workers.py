@@ -102,7 +102,7 @@ class Workers:
                 yield part
             return
         context = self._session.sparkContext
-        tally = context.accumulator(Counter(), _counters())
+        tally = context.accumulator(Counter(), _Counters())
 
         def task(mine: Iterable[Unit]) -> Iterator[Part]:
             whole = Part()
@@ -140,19 +140,17 @@ def _tally(unit: Unit, part: Part) -> Counter[str]:
     return Counter({"events": part.events, "violations": part.violating, f"file {unit.path}": 1})
 
 
-def _counters() -> Any:
-    """Spark's way to add up counters; a task that is run twice is counted once."""
-    from pyspark.accumulators import AccumulatorParam
+class _Counters:
+    """How Spark adds up counters (its class ``AccumulatorParam``); a task that is run twice is counted once."""
 
-    class Counters(AccumulatorParam["Counter[str]"]):
-        def zero(self, _value: Counter[str]) -> Counter[str]:
-            return Counter()
+    def zero(self, _value: Counter[str]) -> Counter[str]:
+        """What a task begins with."""
+        return Counter()
 
-        def addInPlace(self, one: Counter[str], other: Counter[str]) -> Counter[str]:  # noqa: N802 - Spark's name
-            one.update(other)
-            return one
-
-    return Counters()
+    def addInPlace(self, one: Counter[str], other: Counter[str]) -> Counter[str]:  # noqa: N802 - Spark's name
+        """The sum, in place of the first."""
+        one.update(other)
+        return one
 
 
 class _Watch:
