@@ -13,7 +13,8 @@ What the schedules take care of, so that one step is one step:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Final
 
 from ...impl.replica.partition import PartitionState
@@ -46,26 +47,21 @@ from .cluster import (
     shown_leader,
     shown_set,
 )
-from .parts import Parts
-from .stores import DiskStore, MemoryStore, Store
+from .stored import StoredAdapter
 
 _NO_EPOCH: Final = -1
-_FAULTS: Final = frozenset(Kind) - {Kind.CLOCK_JUMP}
 
 
-class FencingAdapter:
-    """Brokers of ``impl`` on a simulated network. ``parts`` may be those of a copy with a defect."""
+class FencingAdapter(StoredAdapter):
+    """Brokers of ``impl`` on a simulated network."""
 
     protocol = "fencing"
+    implemented = "kip-320-brokers"
+    drawn = frozenset(Kind) - {Kind.CLOCK_JUMP}
 
-    def __init__(self, parts: Parts | None = None, *, disk: bool = False, variant: str | None = None) -> None:
-        self.variant = variant or "kip-320-brokers"
-        self.name = "disk" if disk else "memory"
-        self.faults: Collection[Kind] = _FAULTS - STORAGE if disk else _FAULTS
-        self._parts = parts or Parts.of()
-        self._disk = disk
-        self._store: Store | None = None
-        self._actions: dict[str, Callable[[Mapping[str, int], Kind | None], Outcome]] = {
+    @cached_property
+    def _actions(self) -> dict[str, Callable[[Mapping[str, int], Kind | None], Outcome]]:
+        return {
             "controller_elect_leader": self._elect,
             "controller_shrink_isr": self._controller_shrink,
             "become_leader": self._become_leader,
@@ -82,9 +78,7 @@ class FencingAdapter:
 
     def reset(self, constants: Mapping[str, int], seed: int) -> None:
         """New disks, new brokers."""
-        self.close()
-        self._store = DiskStore() if self._disk else MemoryStore(seed)
-        self._cluster = Cluster(self._parts, self._store, constants["replicas"], seed)
+        self._cluster = Cluster(self._parts, self._new_store(seed), constants["replicas"], seed)
         self._cluster.create_partition()
         self._written = 0
         self._failed: set[int] = set()
@@ -119,12 +113,6 @@ class FencingAdapter:
                 self._failed.discard(replica)
                 self._mark()
         return Outcome()
-
-    def close(self) -> None:
-        """Give the files back."""
-        if self._store is not None:
-            self._store.close()
-            self._store = None
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -403,15 +391,11 @@ class FencingAdapter:
 
     def _with_bad_disk(self, action: str, params: Mapping[str, int], kind: Kind | None) -> Outcome:
         """The action while the disk of whoever writes is full or fails; then the log is brought back."""
-        cluster, store = self._cluster, self._store
-        assert store is not None
+        cluster = self._cluster
         node = params["follower" if "follower" in params else "leader"]
         was = cluster.state(node)
-        (store.fill if kind is Kind.DISK_FULL else store.fail)(node)
-        try:
+        with self._bad_disk(node, kind):
             outcome = self._actions[action](params, None)
-        finally:
-            store.mend(node)
         state = cluster.state(node)
         if state is None or state.role.value != "offline":
             return outcome

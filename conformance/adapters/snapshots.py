@@ -14,7 +14,8 @@ What the schedules take care of, so that one step is one step:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Final
 
 from ...impl.log.records import Record
@@ -36,30 +37,25 @@ from ..lockstep.adapter import ModelStep, Outcome
 from ..lockstep.faults import STORAGE, STORAGE_ERROR, Fault, Kind
 from .carrier import CLIENT, error_name
 from .counting import CHUNK
-from .parts import Parts
 from .quorum import PARTITION, Quorum, SnapshotSeen
-from .stores import DiskStore, MemoryStore, Store
+from .stored import StoredAdapter
 
-_FAULTS: Final = frozenset(Kind) - {Kind.CLOCK_JUMP, Kind.MARK_OFFLINE, Kind.MARK_ONLINE}
 _REDISCOVER: Final = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
 _NO_SNAPSHOT: Final = SnapshotSeen(0, -1, -1)
 _FURTHEST: Final = 1 << 20
 """A rival's last epoch and offset: nobody's log is further."""
 
 
-class SnapshotsAdapter:
-    """Nodes of ``impl`` on a simulated network. ``parts`` may be those of a copy with a defect."""
+class SnapshotsAdapter(StoredAdapter):
+    """Nodes of ``impl`` on a simulated network."""
 
     protocol = "snapshots"
+    implemented = "kip-630-nodes"
+    drawn = frozenset(Kind) - {Kind.CLOCK_JUMP, Kind.MARK_OFFLINE, Kind.MARK_ONLINE}
 
-    def __init__(self, parts: Parts | None = None, *, disk: bool = False, variant: str | None = None) -> None:
-        self.variant = variant or "kip-630-nodes"
-        self.name = "disk" if disk else "memory"
-        self.faults: Collection[Kind] = _FAULTS - STORAGE if disk else _FAULTS
-        self._parts = parts or Parts.of()
-        self._disk = disk
-        self._store: Store | None = None
-        self._actions: dict[str, Callable[[Mapping[str, int], Kind | None], Outcome]] = {
+    @cached_property
+    def _actions(self) -> dict[str, Callable[[Mapping[str, int], Kind | None], Outcome]]:
+        return {
             "become_candidate": self._stand,
             "grant_vote": self._vote,
             "refuse_vote": self._vote,
@@ -82,7 +78,6 @@ class SnapshotsAdapter:
 
     def reset(self, constants: Mapping[str, int], seed: int) -> None:
         """New disks, new nodes. Raises BadInput for constants with which no nodes can be driven."""
-        self.close()
         for name, value, why in (
             ("lag_expires", 1, "a model's leader knows more of its followers than they told it"),
             ("late_responses", 0, "late responses are drawn as the faults delay-response and deliver-late"),
@@ -92,10 +87,9 @@ class SnapshotsAdapter:
                 raise BadInput(f"nodes cannot be driven with {constants[name]}: {why}", option, f"give {value}")
         if constants["observers"] >= constants["replicas"]:
             raise BadInput("a quorum without voters does nothing", "--observers", "give fewer than --replicas")
-        self._store = DiskStore() if self._disk else MemoryStore(seed)
         self._quorum = Quorum(
             self._parts,
-            self._store,
+            self._new_store(seed),
             constants["replicas"],
             constants["observers"],
             constants["minimum_records"],
@@ -134,12 +128,6 @@ class SnapshotsAdapter:
                 return Outcome(self._crash(replica, fault.seed))
         quorum.collect()
         return Outcome()
-
-    def close(self) -> None:
-        """Give the files back."""
-        if self._store is not None:
-            self._store.close()
-            self._store = None
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -417,15 +405,11 @@ class SnapshotsAdapter:
 
     def _with_bad_disk(self, action: str, params: Mapping[str, int], kind: Kind | None) -> Outcome:
         """The action while the disk of whoever writes is full or fails; then the node is started again."""
-        quorum, store = self._quorum, self._store
-        assert store is not None
+        quorum = self._quorum
         node = next(params[name] for name in ("follower", "leader", "replica") if name in params)
         quorum.write_back(node)
-        (store.fill if kind is Kind.DISK_FULL else store.fail)(node)
-        try:
+        with self._bad_disk(node, kind):
             outcome = self._actions[action](params, None)
-        finally:
-            store.mend(node)
         if quorum.nodes[node].failure is None:
             return outcome
         self._leave_office(node)

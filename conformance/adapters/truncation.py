@@ -14,7 +14,8 @@ Elections are the harness's: LeaderAndIsr requests are written here, as the mode
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Final
 
 from ...impl.consumer import Consumer, ConsumerConfig
@@ -44,30 +45,25 @@ from .cluster import (
     produce,
     shown_leader,
 )
-from .parts import Parts
-from .stores import DiskStore, MemoryStore, Store
+from .stored import StoredAdapter
 
-_FAULTS: Final = (frozenset(Kind) - STORAGE - EVENTS) | {Kind.DELIVER_LATE}
 _COORDINATOR: Final = 1000
 _OFFSETS: Final = 1001
 _READER: Final = -200
 _TIMEOUT: Final = 1000
 
 
-class TruncationAdapter:
-    """A consumer of ``impl`` and the brokers that it reads from. ``parts`` may be those of a copy with a defect."""
+class TruncationAdapter(StoredAdapter):
+    """A consumer of ``impl`` and the brokers that it reads from."""
 
     protocol = "truncation"
+    implemented = "kip-320-mended"
+    drawn = (frozenset(Kind) - STORAGE - EVENTS) | {Kind.DELIVER_LATE}
 
-    def __init__(self, parts: Parts | None = None, *, disk: bool = False, variant: str | None = None) -> None:
-        self.variant = variant or "kip-320-mended"
-        self.name = "disk" if disk else "memory"
-        self.faults: Collection[Kind] = _FAULTS
-        self._parts = parts or Parts.of()
-        self._disk = disk
-        self._store: Store | None = None
+    @cached_property
+    def _actions(self) -> dict[str, Callable[[str, Mapping[str, int], Kind | None], Outcome]]:
         poll = self._poll
-        self._actions: dict[str, Callable[[str, Mapping[str, int], Kind | None], Outcome]] = {
+        return {
             "elect_cleanly": self._elect,
             "elect_uncleanly": self._elect,
             "become_follower": self._become_follower,
@@ -92,8 +88,7 @@ class TruncationAdapter:
 
     def reset(self, constants: Mapping[str, int], seed: int) -> None:
         """New disks, new brokers, a new consumer."""
-        self.close()
-        store = self._store = DiskStore() if self._disk else MemoryStore(seed)
+        store = self._new_store(seed)
         self._cluster = cluster = Cluster(self._parts, store, constants["replicas"], seed)
         self._brokers = constants["replicas"]
         self._everyone = tuple(range(self._brokers + constants["max_leader_epoch"] + 1))
@@ -127,12 +122,6 @@ class TruncationAdapter:
         assert fault.kind is Kind.DELIVER_LATE
         self._cluster.deliver_late()
         return Outcome()
-
-    def close(self) -> None:
-        """Give the files back."""
-        if self._store is not None:
-            self._store.close()
-            self._store = None
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
