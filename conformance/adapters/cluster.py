@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ...impl.files.interface import read_file
 from ...impl.files.simulated import SimulatedFiles
-from ...impl.log.batch import encode_batch, read_batches
-from ...impl.log.records import Record
+from ...impl.log.batch import encode_batch
+from ...impl.log.records import Record, StoredRecord
 from ...impl.replica.broker import Broker, OffsetHandler
 from ...impl.replica.partition import PartitionState
 from ...impl.wire.messages import (
@@ -28,7 +27,7 @@ from ...impl.wire.messages import (
 from ..lockstep.faults import Kind
 from .carrier import LIFE, Carrier
 from .parts import Parts
-from .stores import Store
+from .stores import SegmentReader, Store
 
 PARTITION: Final = TopicPartition("t", 0)
 ISR_TIMER: Final = ("isr", PARTITION)
@@ -66,7 +65,7 @@ class Cluster(Carrier[Request, Response]):
         self._truncations = 0
         self.requests: dict[int, LeaderAndIsrRequest] = {}
         """The controller's LeaderAndIsr request of each leader epoch."""
-        self._decoded: dict[bytes, tuple[LogRecord, ...]] = {}
+        self._reader = SegmentReader(PARTITION, _numbered)
         for node in self.replicas:
             self.start(node)
 
@@ -110,24 +109,7 @@ class Cluster(Carrier[Request, Response]):
 
     def records(self, node: int) -> tuple[LogRecord, ...]:
         """What is in a replica's segment files, read past the broker."""
-        files, folder = self._store.files(node), str(PARTITION)
-        if not files.exists(folder):
-            return ()
-        found: tuple[LogRecord, ...] = ()
-        for name in files.list(folder):
-            if name.endswith(".log"):
-                found += self._decode(read_file(files, f"{folder}/{name}"))
-        return found
-
-    def _decode(self, data: bytes) -> tuple[LogRecord, ...]:
-        found = self._decoded.get(data)
-        if found is None:
-            found = self._decoded[data] = tuple(
-                (record.offset, record.leader_epoch, int(record.value or b"-1"))
-                for batch in read_batches(data)
-                for record in batch.records()
-            )
-        return found
+        return self._reader.read(self._store.files(node))
 
     # -- messages ---------------------------------------------------------------------------------------------------
 
@@ -172,6 +154,10 @@ def produce(number: int) -> ProduceRequest:
     value = str(number).encode()
     data = encode_batch([Record(value, timestamp=0)], producer_id=number, producer_epoch=0, base_sequence=0)
     return ProduceRequest(PARTITION, 1, data)
+
+
+def _numbered(record: StoredRecord) -> LogRecord:
+    return record.offset, record.leader_epoch, int(record.value or b"-1")
 
 
 def leads(state: PartitionState | None, node: int) -> bool:

@@ -9,7 +9,6 @@ import re
 from typing import Any, Final, NamedTuple, cast
 
 from ...impl.files.interface import read_file
-from ...impl.log.batch import read_batches
 from ...impl.net.faults import Flight
 from ...impl.quorum.config import CLUSTER_METADATA
 from ...impl.quorum.node import NodeState, QuorumNode
@@ -27,7 +26,7 @@ from ...impl.wire.quorum import (
 from .carrier import LIFE, Carrier
 from .counting import CHUNK, CountingMachine, records_in, size_of
 from .parts import Parts
-from .stores import Store
+from .stores import SegmentReader, Store
 
 PARTITION: Final = CLUSTER_METADATA
 _FOLDER: Final = str(PARTITION)
@@ -72,7 +71,7 @@ class Quorum(Carrier[QuorumRequest, QuorumResponse]):
         self._lives = 0
         self._asked: dict[tuple[int, int, int], Envelope] = {}
         """The Vote request of a candidate in an epoch to a voter: it may arrive any time later."""
-        self._decoded: dict[bytes, tuple[tuple[int, int], ...]] = {}
+        self._reader = SegmentReader(PARTITION, lambda record: (record.offset, record.leader_epoch))
         for node in self.replicas:
             self.start(node)
 
@@ -145,20 +144,7 @@ class Quorum(Carrier[QuorumRequest, QuorumResponse]):
 
     def record_epochs(self, node: int) -> tuple[tuple[int, int], ...]:
         """Offset and epoch of every record in a node's segment files."""
-        files = self._store.files(node)
-        found: tuple[tuple[int, int], ...] = ()
-        for name in files.list(_FOLDER):
-            if name.endswith(".log"):
-                found += self._decode(read_file(files, f"{_FOLDER}/{name}"))
-        return found
-
-    def _decode(self, data: bytes) -> tuple[tuple[int, int], ...]:
-        found = self._decoded.get(data)
-        if found is None:
-            found = self._decoded[data] = tuple(
-                (record.offset, record.leader_epoch) for batch in read_batches(data) for record in batch.records()
-            )
-        return found
+        return self._reader.read(self._store.files(node))
 
     def snapshots(self, node: int) -> dict[int, SnapshotSeen]:
         """By last offset, what there is of snapshots: the files, and the one that is being fetched.

@@ -1,4 +1,4 @@
-"""Where the brokers of a cluster under test keep their files: on simulated disks, or in a real folder."""
+"""Where the nodes under test keep their files: on simulated disks, or in a real folder. What reads their logs there."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import errno
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from ...impl.files.disk import DiskFile, DiskFiles
-from ...impl.files.interface import Files
+from ...impl.files.interface import Files, read_file
 from ...impl.files.simulated import SimulatedFiles
+from ...impl.log.batch import read_batches
+from ...impl.log.records import StoredRecord
+from ...impl.wire.messages import TopicPartition
+
+Row_ = TypeVar("Row_")
 
 
 class Store(Protocol):
@@ -132,3 +138,29 @@ class DiskStore:
             process.kill()
         self._processes.clear()
         shutil.rmtree(self._root, ignore_errors=True)
+
+
+class SegmentReader(Generic[Row_]):
+    """Reads a partition's records past the nodes, each as ``row`` makes it. The same bytes are decoded once."""
+
+    def __init__(self, partition: TopicPartition, row: Callable[[StoredRecord], Row_]) -> None:
+        self._folder = str(partition)
+        self._row = row
+        self._decoded: dict[bytes, tuple[Row_, ...]] = {}
+
+    def read(self, files: Files) -> tuple[Row_, ...]:
+        """What is in a node's segment files, in their order; nothing where there is no partition."""
+        if not files.exists(self._folder):
+            return ()
+        found: tuple[Row_, ...] = ()
+        for name in files.list(self._folder):
+            if name.endswith(".log"):
+                found += self._decode(read_file(files, f"{self._folder}/{name}"))
+        return found
+
+    def _decode(self, data: bytes) -> tuple[Row_, ...]:
+        found = self._decoded.get(data)
+        if found is None:
+            rows = (self._row(record) for batch in read_batches(data) for record in batch.records())
+            found = self._decoded[data] = tuple(rows)
+        return found
