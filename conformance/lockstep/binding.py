@@ -72,6 +72,15 @@ def environment(why: str) -> Answer:
 
 NOTHING: Final = Answer(frozenset({None}))
 """It is asked for, and there is nothing to do: no error, unless another guard refuses it with one."""
+BOUND: Final = environment("a bound of the model")
+ITSELF: Final = environment("a replica does not ask itself")
+
+FENCED: Final = "FENCED_REPLICA"
+"""Who asks is in an older leader epoch (KIP-320, "Replica Handling"); Kafka's FENCED_LEADER_EPOCH."""
+UNKNOWN_EPOCH: Final = "UNKNOWN_LEADER_EPOCH"
+"""Who asks is in a newer one."""
+NOT_LEADER: Final = "NOT_LEADER_OR_FOLLOWER"
+"""Who is asked leads nothing."""
 
 Rule: TypeAlias = Answer | Callable[[Sight], Answer]
 """An answer, or what it depends on."""

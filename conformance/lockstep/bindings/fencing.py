@@ -11,7 +11,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from ..binding import (
+    BOUND,
+    FENCED,
+    ITSELF,
+    NOT_LEADER,
     NOTHING,
+    UNKNOWN_EPOCH,
     ActionBinding,
     Answer,
     Binding,
@@ -24,15 +29,10 @@ from ..binding import (
     unasked,
 )
 
-FENCED: Final = "FENCED_REPLICA"
-UNKNOWN_EPOCH: Final = "UNKNOWN_LEADER_EPOCH"
-NOT_LEADER: Final = "NOT_LEADER_OR_FOLLOWER"
 INELIGIBLE: Final = "INELIGIBLE_REPLICA"
 
-_BOUND = environment("a bound of the model")
 _NOT_SENT = environment("the controller has sent no such request")
 _OTHERWISE = environment("the request names another leader: it is taken up by another action")
-_ITSELF = environment("a replica does not ask itself")
 _NO_SUCH_STATE = environment("no log is made longer by a truncation")
 
 
@@ -112,11 +112,11 @@ FENCING: Final = Binding(
             {
                 "in_quorum_isr": error(INELIGIBLE, "ELIGIBLE_LEADERS_NOT_AVAILABLE"),
                 "not_leader_yet": NOTHING,
-                "epoch_available": _BOUND,
+                "epoch_available": BOUND,
             },
             offline={"new_leader": environment("an offline replica is not elected")},
         ),
-        "controller_shrink_isr": ActionBinding({"leads_or_in_isr": NOTHING, "epoch_available": _BOUND}),
+        "controller_shrink_isr": ActionBinding({"leads_or_in_isr": NOTHING, "epoch_available": BOUND}),
         "become_leader": ActionBinding(
             {**_REQUEST, "epoch_newer": _not_newer("leader")}, Exchange(None, "leader", Effect.ASKED)
         ),
@@ -124,7 +124,7 @@ FENCING: Final = Binding(
             {
                 **_REQUEST,
                 "epoch_newer": _not_newer("follower"),
-                "not_leader_itself": _ITSELF,
+                "not_leader_itself": ITSELF,
                 "presumes_leadership": error(NOT_LEADER),
                 "leader_epoch_matches": _request_is_fenced,
                 "truncates_backward": _NO_SUCH_STATE,
@@ -134,7 +134,7 @@ FENCING: Final = Binding(
             always=False,
         ),
         "leader_write": ActionBinding(
-            {"presumes_leadership": error(NOT_LEADER), "record_available": _BOUND, "log_not_full": _BOUND},
+            {"presumes_leadership": error(NOT_LEADER), "record_available": BOUND, "log_not_full": BOUND},
             Exchange(None, "leader", Effect.ASKED),
             stores="leader",
         ),
@@ -156,7 +156,7 @@ FENCING: Final = Binding(
                 "presumes_leadership": error(NOT_LEADER),
                 "follows_leader": _follows_another,
                 "epoch_not_fenced": _follower_is_fenced,
-                "not_leader_itself": _ITSELF,
+                "not_leader_itself": ITSELF,
                 "something_new": NOTHING,
             },
             Exchange("follower", "leader", Effect.ASKED),
@@ -172,7 +172,7 @@ FENCING: Final = Binding(
         ),
         "leader_shrink_isr": ActionBinding(
             {
-                "not_leader_itself": _ITSELF,
+                "not_leader_itself": ITSELF,
                 "in_isr": unasked(),
                 "not_caught_up": unasked(),
                 "true_leader": _stale_alter_isr,

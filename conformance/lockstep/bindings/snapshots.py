@@ -10,7 +10,12 @@ from __future__ import annotations
 from typing import Final
 
 from ..binding import (
+    BOUND,
+    FENCED,
+    ITSELF,
+    NOT_LEADER,
     NOTHING,
+    UNKNOWN_EPOCH,
     ActionBinding,
     Answer,
     Binding,
@@ -23,14 +28,9 @@ from ..binding import (
     unasked,
 )
 
-FENCED: Final = "FENCED_REPLICA"
-UNKNOWN_EPOCH: Final = "UNKNOWN_LEADER_EPOCH"
-NOT_LEADER: Final = "NOT_LEADER_OR_FOLLOWER"
 NOT_FOUND: Final = "SNAPSHOT_NOT_FOUND"
 OUT_OF_RANGE: Final = "POSITION_OUT_OF_RANGE"
 
-_BOUND = environment("a bound of the model")
-_ITSELF = environment("a replica does not ask itself")
 _NO_VOTER = environment("an observer is not asked")
 _CRASH = environment("it is what a crash is, and no action")
 _LATE = environment("what the network holds back is a fault, delay-response")
@@ -64,13 +64,13 @@ def _is_told(s: Sight) -> Answer:
     """A voter in a newer epoch fences the leader; an observer is told by answers to its own requests only."""
     follower = s["follower"]
     if follower == _told_by(s):
-        return _ITSELF
+        return ITSELF
     is_voter = s.cell("voters") >> follower & 1
     return error(FENCED) if is_voter and s["epoch"] < s.cell("leader_epoch", follower) else unasked()
 
 
 _FOLLOWS: Final[dict[str, Rule]] = {
-    "not_leader_itself": _ITSELF,
+    "not_leader_itself": ITSELF,
     "presumes_leadership": error(NOT_LEADER),
     "epoch_not_fenced": _fenced,
 }
@@ -114,7 +114,7 @@ SNAPSHOTS: Final = Binding(
     "snapshots",
     {
         "become_candidate": ActionBinding(
-            {"is_voter": unasked(), "not_leading": unasked(), "epoch_available": _BOUND},
+            {"is_voter": unasked(), "not_leading": unasked(), "epoch_available": BOUND},
         ),
         "grant_vote": ActionBinding(
             {"candidate_stands": unasked(), "is_voter": _NO_VOTER, "epoch_newer": unasked(), "up_to_date": NOTHING},
@@ -131,7 +131,7 @@ SNAPSHOTS: Final = Binding(
             Exchange(_told_by, "follower", Effect.ASKED),
         ),
         "leader_write": ActionBinding(
-            {"presumes_leadership": error(NOT_LEADER), "log_not_full": _BOUND}, stores="leader"
+            {"presumes_leadership": error(NOT_LEADER), "log_not_full": BOUND}, stores="leader"
         ),
         "leader_inc_high_watermark": _all(
             unasked(), "presumes_leadership", "above_high_watermark", "of_own_epoch", "majority_acknowledges"

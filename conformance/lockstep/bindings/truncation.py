@@ -17,7 +17,11 @@ from ....model.truncation_partition import (
     UNKNOWN_LEADER_EPOCH,
 )
 from ..binding import (
+    BOUND,
+    FENCED,
+    NOT_LEADER,
     NOTHING,
+    UNKNOWN_EPOCH,
     ActionBinding,
     Answer,
     Binding,
@@ -30,10 +34,6 @@ from ..binding import (
     unasked,
 )
 
-NOT_LEADER: Final = "NOT_LEADER_OR_FOLLOWER"
-FENCED: Final = "FENCED_REPLICA"
-
-_BOUND = environment("a bound of the model")
 _NO_ELECTION = environment("there was no such election")
 _ELSEWHERE = environment("the consumer's metadata names another leader")
 _OTHER_ANSWER = environment("another answer to the same poll is the right one")
@@ -41,7 +41,7 @@ _NOT_THE_ANSWER = unasked()
 """Another answer to the same poll is the right one, or none is."""
 
 _PENDING = {
-    UNKNOWN_LEADER_EPOCH: ("UNKNOWN_LEADER_EPOCH",),
+    UNKNOWN_LEADER_EPOCH: (UNKNOWN_EPOCH,),
     LOG_TRUNCATION: ("LOG_TRUNCATION",),
     OFFSET_OUT_OF_RANGE: ("OFFSET_OUT_OF_RANGE",),
     DIVERGENCE_FOUND: ("LOG_TRUNCATION",),
@@ -84,10 +84,10 @@ TRUNCATION: Final = Binding(
     "truncation",
     {
         "elect_cleanly": ActionBinding(
-            {"epoch_available": _BOUND, "holds_committed": environment("the election would be unclean")}
+            {"epoch_available": BOUND, "holds_committed": environment("the election would be unclean")}
         ),
         "elect_uncleanly": ActionBinding(
-            {"epoch_available": _BOUND, "lacks_committed": environment("the election would be clean")}
+            {"epoch_available": BOUND, "lacks_committed": environment("the election would be clean")}
         ),
         "become_follower": ActionBinding(
             {"leader_elected": _NO_ELECTION, "epoch_newer": unasked(FENCED)},
@@ -96,7 +96,7 @@ TRUNCATION: Final = Binding(
             always=False,
         ),
         "leader_write": ActionBinding(
-            {"presumes_leadership": error(NOT_LEADER), "record_available": _BOUND, "log_not_full": _BOUND},
+            {"presumes_leadership": error(NOT_LEADER), "record_available": BOUND, "log_not_full": BOUND},
             Exchange(None, "leader", Effect.ASKED),
             stores="leader",
         ),
@@ -123,9 +123,7 @@ TRUNCATION: Final = Binding(
             _TO_LEADER,
             poll=_POLL,
         ),
-        "find_divergence": ActionBinding(
-            _asks({"epoch_known": unasked("UNKNOWN_LEADER_EPOCH")}), _TO_LEADER, poll=_POLL
-        ),
+        "find_divergence": ActionBinding(_asks({"epoch_known": unasked(UNKNOWN_EPOCH)}), _TO_LEADER, poll=_POLL),
         "reset_to_divergence": ActionBinding(
             {"divergence_found": unasked("LOG_TRUNCATION"), "offset_reported": unasked("LOG_TRUNCATION")}
         ),
@@ -152,7 +150,7 @@ TRUNCATION: Final = Binding(
                 "offset_stored": environment("there is nothing to seek to"),
                 "asks_leader": _ELSEWHERE,
                 "presumes_leadership": error(NOT_LEADER),
-                "epoch_known": error("UNKNOWN_LEADER_EPOCH"),
+                "epoch_known": error(UNKNOWN_EPOCH),
             },
             _TO_LEADER,
         ),
