@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..wire.errors import ErrorCode
-from ..wire.quorum import QuorumFetchRequest, QuorumFetchResponse, VoteRequest, VoteResponse
+from ..wire.quorum import QuorumFetchResponse, VoteRequest, VoteResponse
 from .timers import ELECTION, FETCH
 
 if TYPE_CHECKING:
@@ -41,22 +41,13 @@ class Unattached:
 
     def ask(self) -> None:
         """An observer asks the next voter who leads. Nothing is fetched: this epoch may be older than the leader's."""
-        node, replica = self._node, self._node.replica
+        node = self._node
         node.requests.forget(self._correlation)
         others = [each for each in node.config.voters if each != node.address]
         voter = others[self._asked % len(others)]
         self._asked += 1
-        replica.flush()
-        body = QuorumFetchRequest(
-            node.config.partition,
-            node.address,
-            node.epoch,
-            replica.end,
-            replica.last_epoch,
-            node.config.fetch_max_bytes,
-            replica.fetching is not None,
-        )
-        self._correlation = node.requests.request(voter, body, self._told)
+        node.replica.flush()
+        self._correlation = node.requests.request(voter, node.fetch_request(), self._told)
         node.set_timer(FETCH, node.config.request_timeout_ms)
 
     def _told(self, body: object) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..log.errors import InvalidAppend
 from ..wire.errors import ErrorCode
-from ..wire.quorum import FetchSnapshotRequest, FetchSnapshotResponse, QuorumFetchRequest, QuorumFetchResponse
+from ..wire.quorum import FetchSnapshotRequest, FetchSnapshotResponse, QuorumFetchResponse
 from .snapshots import SnapshotId
 from .timers import ELECTION, FETCH, FETCH_SNAPSHOT
 
@@ -52,16 +52,7 @@ class Follower:
         node, replica = self._node, self._replica
         node.requests.forget(self._fetch)
         replica.flush()  # the fetch offset acknowledges everything below it, so it has to outlive a crash
-        body = QuorumFetchRequest(
-            node.config.partition,
-            node.address,
-            node.epoch,
-            replica.end,
-            replica.last_epoch,
-            node.config.fetch_max_bytes,
-            replica.fetching is not None,
-        )
-        self._fetch = node.requests.request(self.leader, body, self._fetched)
+        self._fetch = node.requests.request(self.leader, node.fetch_request(), self._fetched)
         node.set_timer(FETCH, node.config.request_timeout_ms)
 
     def _fetched(self, body: object) -> None:

@@ -232,6 +232,19 @@ class QuorumNode:
             applied=replica.applied,
         )
 
+    def fetch_request(self) -> QuorumFetchRequest:
+        """A Fetch from the end of the log on. It acknowledges everything below, which has to be synced before."""
+        replica = self.replica
+        return QuorumFetchRequest(
+            self.config.partition,
+            self.address,
+            self.epoch,
+            replica.end,
+            replica.last_epoch,
+            self.config.fetch_max_bytes,
+            replica.fetching is not None,
+        )
+
     def now(self) -> int:
         """The clock's milliseconds."""
         return self._clock.now()
