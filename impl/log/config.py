@@ -1,10 +1,18 @@
-"""The settings of a log, with Kafka's defaults."""
+"""The settings of a log, with Kafka's defaults, and the check that the settings of nodes share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from .segment import RELATIVE_OFFSETS
+
+
+def require_at_least(least: int, config: object, *names: str) -> None:
+    """Raises ``ValueError`` for the first of these settings that is below ``least``."""
+    for name in names:
+        value = getattr(config, name)
+        if value < least:
+            raise ValueError(f"{name} {value} is below {least}")
 
 
 @dataclass(frozen=True, slots=True)

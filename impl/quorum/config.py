@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..log.config import LogConfig
+from ..log.config import LogConfig, require_at_least
 from ..wire.errors import ErrorCode
 from ..wire.messages import TopicPartition
 
@@ -50,17 +50,9 @@ class QuorumConfig:
     def __post_init__(self) -> None:
         if not self.voters or len(set(self.voters)) < len(self.voters) or min(self.voters) < 0:
             raise ValueError(f"voters {self.voters} are not different node ids from 0 on")
-        for name in ("election_timeout_ms", "fetch_timeout_ms", "request_timeout_ms", "begin_offset_interval_ms"):
-            self._at_least(name, 1)
-        for name in ("fetch_wait_ms", "retry_backoff_ms", "fetch_max_bytes", "snapshot_max_bytes"):
-            self._at_least(name, 1)
-        for name in ("snapshot_minimum_records", "max_replication_lag_ms"):
-            self._at_least(name, 0)
-
-    def _at_least(self, name: str, least: int) -> None:
-        value = getattr(self, name)
-        if value < least:
-            raise ValueError(f"{name} {value} is below {least}")
+        times = ("election_timeout_ms", "fetch_timeout_ms", "request_timeout_ms", "begin_offset_interval_ms")
+        require_at_least(1, self, *times, "fetch_wait_ms", "retry_backoff_ms", "fetch_max_bytes", "snapshot_max_bytes")
+        require_at_least(0, self, "snapshot_minimum_records", "max_replication_lag_ms")
 
     @property
     def majority(self) -> int:

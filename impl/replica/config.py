@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..log.config import LogConfig
+from ..log.config import LogConfig, require_at_least
 from ..wire.messages import CONTROLLER
 
 
@@ -42,20 +42,12 @@ class BrokerConfig:
     """``log.flush.interval.messages=1``: sync at once what is appended, and not only before it is acknowledged."""
 
     def __post_init__(self) -> None:
-        for name in ("min_insync_replicas", "isr_interval_ms", "replica_fetch_max_bytes", "fetch_max_bytes"):
-            self._at_least(name, 1)
-        for name in ("produce_max_bytes", "high_watermark_interval_ms", "recovery_point_interval_ms"):
-            self._at_least(name, 1)
-        for name in ("replica_lag_time_max_ms", "replica_fetch_wait_ms", "replica_fetch_backoff_ms"):
-            self._at_least(name, 0)
-        self._at_least("request_timeout_ms", 1)
+        sizes = ("min_insync_replicas", "replica_fetch_max_bytes", "fetch_max_bytes", "produce_max_bytes")
+        times = ("isr_interval_ms", "high_watermark_interval_ms", "recovery_point_interval_ms", "request_timeout_ms")
+        require_at_least(1, self, *sizes, *times)
+        require_at_least(0, self, "replica_lag_time_max_ms", "replica_fetch_wait_ms", "replica_fetch_backoff_ms")
         if self.replica_fetch_max_bytes > self.fetch_max_bytes:
             raise ValueError(
                 f"replica_fetch_max_bytes {self.replica_fetch_max_bytes} is above fetch_max_bytes "
                 f"{self.fetch_max_bytes}: every leader would refuse the fetches"
             )
-
-    def _at_least(self, name: str, least: int) -> None:
-        value = getattr(self, name)
-        if value < least:
-            raise ValueError(f"{name} {value} is below {least}")
