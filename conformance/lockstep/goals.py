@@ -39,9 +39,9 @@ class Goals:
     guard, where that refuses it first.
     """
 
-    def __init__(self, space: Space, max_states: int = MAX_STATES) -> None:
+    def __init__(self, space: Space) -> None:
         self.space = space
-        search = search_batch(Query.of(_prompt(space), ("type_ok",), limits=Limits(max_states)))
+        search = search_batch(Query.of(_prompt(space), ("type_ok",), limits=Limits(MAX_STATES)))
         self._packing = search.batch.packing
         self._keys = search.table.keys[:, : search.table.count].copy()
         by_variable: dict[str, dict[int, int]] = {}

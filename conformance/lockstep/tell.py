@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -10,7 +9,7 @@ from ...model.core.ground import System
 from ...model.explore.result import Verdict
 from ...traces.build_story import story_of_run
 from ...traces.stepper import DirectStepper, Happened
-from ...traces.story import Json, Story
+from ...traces.story import Story
 from .disagreement import Done, error_words
 from .expect import Try
 from .play import Played
@@ -19,14 +18,13 @@ CONFORMS: Final = "conforms"
 """The name of the promise that a disagreement breaks."""
 
 
-def story_of_failure(system: System, played: Played, adapter: str, source: Mapping[str, Json] | None = None) -> Story:
+def story_of_failure(system: System, played: Played, adapter: str) -> Story:
     """The model's run as far as both went the same way; its last state has the disagreement in its notes.
 
     What no model step shows (a refused action, a fault) stands in the notes of the state in which it was tried.
     """
     found = played.disagreement
     assert found is not None
-    origin: dict[str, Json] = {"adapter": adapter, "seed": played.seed}
     run: list[Happened] = []
     notes: dict[int, list[str]] = {}
     for done in played.history:
@@ -45,7 +43,7 @@ def story_of_failure(system: System, played: Played, adapter: str, source: Mappi
         verdict=Verdict.VIOLATED,
         violated=CONFORMS,
         headline=f"{adapter} does not conform. {found.headline}",
-        source=origin | dict(source or {}),
+        source={"adapter": adapter, "seed": played.seed},
     )
     moments = tuple(
         replace(moment, notes=(*moment.notes, *notes.get(number, ()))) for number, moment in enumerate(story.moments)

@@ -60,28 +60,19 @@ class Controller:
     """
 
     def __init__(
-        self,
-        transport: Transport,
-        clock: Clock,
-        files: Files,
-        *,
-        unclean: bool = False,
-        retry: int = 1000,
-        path: str = CHECKPOINT,
-        address: int = CONTROLLER,
+        self, transport: Transport, clock: Clock, files: Files, *, unclean: bool = False, retry: int = 1000
     ) -> None:
-        self.address = address
+        self.address = CONTROLLER
         self.unclean = unclean
         self.stopped: str | None = None
         """Why it acts no more."""
         self._transport = transport
         self._files = files
-        self._path = path
-        contents = read_store(files, path)
+        contents = read_store(files, CHECKPOINT)
         self._contents = replace(contents, controller_epoch=contents.controller_epoch + 1)
-        write_store(files, path, self._contents)
+        write_store(files, CHECKPOINT, self._contents)
         first = self.controller_epoch << 32  # answers to its former life may still arrive
-        self._outbox = Outbox(address, transport, clock, self._build, correlation=first, retry=retry)
+        self._outbox = Outbox(self.address, transport, clock, self._build, correlation=first, retry=retry)
         self._outbox.resume(key for broker in self._live() for key in self._all_for(broker))
 
     # -- what it knows ----------------------------------------------------------------------------------------------
@@ -241,7 +232,7 @@ class Controller:
             {**old.partitions, **changed},
         )
         try:
-            write_store(self._files, self._path, new)
+            write_store(self._files, CHECKPOINT, new)
         except OSError as problem:
             # Whether the change survives a crash is unknown now, so no later one may go beyond it.
             self._stop(f"its checkpoint could not be written: {problem}")

@@ -37,7 +37,6 @@ _CRC_START = 21
 _MIN_LENGTH = HEADER_BYTES - LENGTH_END
 _OFFSET_AND_EPOCH = struct.Struct(">qii")
 _LOG_APPEND_TIME = 0x08
-_TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 
 
@@ -76,11 +75,6 @@ class Batch(NamedTuple):
     def is_control(self) -> bool:
         """Transaction markers and the quorum's own records: they take offsets, and no consumer sees them."""
         return self.magic >= 2 and bool(self.attributes & _CONTROL)
-
-    @property
-    def is_transactional(self) -> bool:
-        """Whether the records belong to a transaction."""
-        return self.magic >= 2 and bool(self.attributes & _TRANSACTIONAL)
 
     def records(self) -> list[StoredRecord]:
         """All records, decompressed. Raises ``CorruptBatch`` where they do not parse for all the right CRC."""

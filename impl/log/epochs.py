@@ -48,11 +48,6 @@ class LeaderEpochCache:
         """The largest epoch, ``UNDEFINED_EPOCH`` if there is none."""
         return self._entries[-1].epoch if self._entries else UNDEFINED_EPOCH
 
-    @property
-    def earliest(self) -> EpochEntry | None:
-        """The entry of the smallest epoch."""
-        return self._entries[0] if self._entries else None
-
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Note that ``epoch`` begins at ``start_offset``; gives whether that was news.
 

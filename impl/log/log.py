@@ -30,8 +30,6 @@ from .records import Record, StoredRecord
 from .recovery import Recovered, recover
 from .segment import INDEX_SUFFIX, LOG_SUFFIX, Segment, segment_name
 
-_UNBOUNDED = 1 << 62
-
 
 class OffsetStore(Protocol):
     """Where a log keeps the two offsets that lie outside of its folder. Both return once the value survives a crash."""

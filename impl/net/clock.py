@@ -17,9 +17,8 @@ class SimulatedClock:
     clock is set. The clock itself is a ``Clock`` without skew.
     """
 
-    def __init__(self, *, wall_start: int = WALL_START) -> None:
+    def __init__(self) -> None:
         self._now = 0
-        self._wall_start = wall_start
         self._skews: dict[int, int] = {}
 
     def now(self) -> int:
@@ -29,7 +28,7 @@ class SimulatedClock:
     def wall(self, address: int | None = None) -> int:
         """Milliseconds since 1970, as the endpoint at ``address`` has it; ``None`` for the true time."""
         skew = 0 if address is None else self._skews.get(address, 0)
-        return self._wall_start + self._now + skew
+        return WALL_START + self._now + skew
 
     def set_skew(self, address: int, milliseconds: int) -> None:
         """Put the endpoint's time of day so far from the true one; ahead of it where positive."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..log.config import LogConfig, require_at_least
-from ..wire.messages import CONTROLLER
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,8 +12,6 @@ class BrokerConfig:
     """Raises ``ValueError`` for settings that no broker can run with."""
 
     cluster_id: str = "Rj_brD27af2db7ETxjjJIw"
-    controller: int = CONTROLLER
-    """The controller's address."""
     log: LogConfig = field(default_factory=LogConfig)
     min_insync_replicas: int = 1
     """``min.insync.replicas``: acks=-1 is refused while the ISR is smaller."""

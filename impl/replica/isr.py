@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..wire.errors import ErrorCode
-from ..wire.messages import AlterIsrRequest, AlterIsrResponse, LeaderAndIsrRequest, Response
+from ..wire.messages import CONTROLLER, AlterIsrRequest, AlterIsrResponse, LeaderAndIsrRequest, Response
 from .progress import Progress
 from .runtime import Runtime
 
@@ -107,7 +107,7 @@ class Isr:
         self.close()
         self.proposed |= wanted
         body = AlterIsrRequest(self._runtime.node_id, self._partition, self._leader_epoch, wanted, self.partition_epoch)
-        self._correlation = self._runtime.request(self._runtime.config.controller, body, self._answered)
+        self._correlation = self._runtime.request(CONTROLLER, body, self._answered)
         self._lost_at = now + self._runtime.config.request_timeout_ms
         return True
 
