@@ -99,10 +99,10 @@ FAULTS: dict[str, Fault] = {
         (
             Patch(
                 "controller/controller.py",
-                "        try:\n            write_store(self._files, self._path, new)\n",
+                "        try:\n            write_store(self._files, CHECKPOINT, new)\n",
                 "        self._contents = new\n        for partition, state in changed.items():\n"
                 "            self._announce(partition, old.partitions.get(partition), state)\n"
-                "        try:\n            write_store(self._files, self._path, new)\n",
+                "        try:\n            write_store(self._files, CHECKPOINT, new)\n",
             ),
         ),
     ),
