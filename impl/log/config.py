@@ -25,8 +25,6 @@ class LogConfig:
     """``index.interval.bytes``: about so much log lies between two entries of the offset index."""
     max_message_bytes: int = 1_048_588
     """``max.message.bytes``: the largest batch that a leader takes."""
-    contiguous: bool = True
-    """Whether every offset has its record, so that a hole is damage. ``False`` for a log that is compacted."""
 
     def __post_init__(self) -> None:
         if not 0 < self.segment_bytes < RELATIVE_OFFSETS:

@@ -73,7 +73,10 @@ class _Storage:
 
 
 class Log:
-    """An open log. Not for several threads at once. Offsets: ``log_start <= recovery_point <= end`` after ``flush``."""
+    """An open log. Not for several threads at once. Offsets: ``log_start <= recovery_point <= end`` after ``flush``.
+
+    Nothing compacts it: each offset has its record, and a hole is damage.
+    """
 
     def __init__(
         self, files: Files, folder: str, config: LogConfig, store: OffsetStore, recovery_point: int, log_start: int
@@ -203,7 +206,7 @@ class Log:
         end = self.end
         epoch = self._epochs.epoch_for(end - 1) if end else NO_EPOCH
         for batch in batches:
-            if batch.base_offset != end and (self.config.contiguous or batch.base_offset < end):
+            if batch.base_offset != end:
                 what = f"a batch of offsets {batch.base_offset} to {batch.last_offset} where {end} follows"
                 raise InvalidAppend(what, self.folder)
             if 0 <= batch.leader_epoch < epoch:
@@ -268,9 +271,7 @@ class Log:
         self._recovery_point = base_offset
 
     def _new_segment(self, base_offset: int) -> Segment:
-        config = self.config
-        interval, contiguous = config.index_interval_bytes, config.contiguous
-        return Segment(self._files, self.folder, base_offset, interval, create=True, contiguous=contiguous)
+        return Segment(self._files, self.folder, base_offset, self.config.index_interval_bytes, create=True)
 
     def flush(self) -> int:
         """Sync everything; gives the recovery point, which is the log's end now."""

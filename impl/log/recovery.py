@@ -128,14 +128,7 @@ class _Recovery:
             self._remove(segment.base_offset)
         self.reopened.clear()
         result.segments = [
-            Segment(
-                self.files,
-                self.folder,
-                result.log_start,
-                self.config.index_interval_bytes,
-                create=True,
-                contiguous=self.config.contiguous,
-            )
+            Segment(self.files, self.folder, result.log_start, self.config.index_interval_bytes, create=True)
         ]
         self.epochs.clear()
         self.files.fsync_dir(self.folder)
@@ -143,8 +136,7 @@ class _Recovery:
     # -- segments ---------------------------------------------------------------------------------------------------
 
     def _open(self, base: int) -> Segment:
-        interval, contiguous = self.config.index_interval_bytes, self.config.contiguous
-        segment = Segment(self.files, self.folder, base, interval, create=False, contiguous=contiguous)
+        segment = Segment(self.files, self.folder, base, self.config.index_interval_bytes, create=False)
         self.result.segments.append(segment)
         return segment
 
@@ -166,20 +158,20 @@ class _Recovery:
             for place in segment.places():
                 if place.leader_epoch > self.epochs.latest_epoch and place.last_offset >= self.result.log_start:
                     self.epochs.assign(place.leader_epoch, place.base_offset)
-        if segment.next_offset != next_base and (self.config.contiguous or segment.next_offset > next_base):
+        if segment.next_offset != next_base:
             what = f"the segment ends at offset {segment.next_offset}, the next begins at {next_base}"
             raise segment.corrupt(what, segment.size)
 
     def _load(self, segment: Segment, next_base: int) -> bool:
         try:
-            return segment.load() and (segment.next_offset == next_base or not self.config.contiguous)
+            return segment.load() and segment.next_offset == next_base
         except CorruptLog:
             return False
 
     def _open_unsynced(self, base: int) -> bool:
         """A segment that may hold batches that were not synced; ``False`` if the log ends in or before it."""
         end = self.result.end if self.result.segments else base
-        if base != end and (self.config.contiguous or base < end):
+        if base != end:
             what = f"the segment of base {base} does not follow offset {end}"
             path = f"{self.folder}/{segment_name(base)}{LOG_SUFFIX}"
             if end < self.recovery_point:
@@ -205,7 +197,7 @@ class _Recovery:
     def _check_offset(self, segment: Segment, batch: Batch, position: int) -> None:
         """Raises ``CorruptBatch`` where the batch does not follow."""
         expected = segment.next_offset
-        if batch.base_offset != expected and (self.config.contiguous or batch.base_offset < expected):
+        if batch.base_offset != expected:
             what = f"base offset {batch.base_offset} where {expected} follows"
             raise CorruptBatch(what, position, segment.path)
         if not segment.holds(batch.last_offset, 0):

@@ -63,17 +63,7 @@ class Window:
 class Segment:
     """An open segment. ``next_offset`` is one more than its last offset, or its base while it is empty."""
 
-    def __init__(
-        self,
-        files: Files,
-        folder: str,
-        base_offset: int,
-        index_interval: int,
-        *,
-        create: bool,
-        contiguous: bool = True,
-    ) -> None:
-        """``contiguous`` says that every offset has its record."""
+    def __init__(self, files: Files, folder: str, base_offset: int, index_interval: int, *, create: bool) -> None:
         stem = f"{folder}/{segment_name(base_offset)}"
         self._file = files.open(stem + LOG_SUFFIX, create=create)
         self.index = OffsetIndex(files.open(stem + INDEX_SUFFIX, create=True), base_offset)
@@ -81,7 +71,6 @@ class Segment:
         self.next_offset = base_offset
         self.path = stem + LOG_SUFFIX
         self._interval = index_interval
-        self._contiguous = contiguous
         self._since_entry = 0
         self._recent: dict[int, int] = {}
 
@@ -182,7 +171,7 @@ class Segment:
 
     def _follows(self, batch: Place | Batch, offset: int) -> bool:
         """Whether a batch may come next where ``offset`` does. No CRC covers its base offset."""
-        if batch.magic < 2 or not self._contiguous:
+        if batch.magic < 2:
             return batch.last_offset >= offset
         return batch.base_offset == offset <= batch.last_offset
 
