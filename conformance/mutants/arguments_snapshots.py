@@ -16,6 +16,8 @@ NONE_BELOW = "whoever fetches a snapshot has wiped all others: there is none rig
 END_IN_LOG = (
     "end is not before the log's begin; and where it lies behind that, known is a record's epoch, no larger than last"
 )
+BEGIN_ONLY = "known is asked at the log's begin only, and is not read from the log there"
+LARGER_BELOW = "known is larger than last at the log's begin only, and there the fetch is below it"
 NOBODY_LOSES = (
     "whom a log makes start over lacks what a snapshot has in which that log begins, so it is not of the majority that"
     " committed it: whatever else it wipes is below that, and the majority has it, or was never committed"
@@ -87,10 +89,7 @@ kip_630_safe.more(
 )
 kip_630_safe.same(NOT_BEYOND, "follower_fetch.reaches_back bound 6 +1", "follower_fetch.reaches_back bound 10 +1")
 kip_630_safe.same(END_IN_LOG, "follower_fetch.reaches_back bound 7 +1", "follower_fetch.reaches_back bound 7 -1")
-kip_630_safe.same(
-    "known is asked at the log's begin only, and is not read from the log there",
-    "follower_fetch.reaches_back bound 8 -1",
-)
+kip_630_safe.same(BEGIN_ONLY, "follower_fetch.reaches_back bound 8 -1")
 kip_630_safe.same(
     "where known is larger than last, or -1, the last record does not match",
     "follower_fetch.reaches_back bound 2 -1",
@@ -109,11 +108,7 @@ kip_630_safe.fewer(
     "follower_fetch.reaches_back bound 10 -1",
     "follower_fetch.reaches_back bound 11 +1",
 )
-kip_630_safe.same(
-    "known is larger than last at the log's begin only, and there the fetch is below it",
-    "follower_fetch.last_record_matches bound 1 +1",
-    beside="reaches_back",
-)
+kip_630_safe.same(LARGER_BELOW, "follower_fetch.last_record_matches bound 1 +1", beside="reaches_back")
 kip_630_safe.same(NOT_BEYOND, "follower_fetch.last_record_matches bound 5 +1")
 kip_630_safe.fewer(
     "at its begin the leader does not look for the epoch in its snapshot, and serves nobody there",
@@ -169,10 +164,7 @@ kip_630_safe.same(
 )
 kip_630_safe.same(NOT_BEYOND, "follower_truncate.reaches_back bound 6 +1", "follower_truncate.reaches_back bound 10 +1")
 kip_630_safe.same(END_IN_LOG, "follower_truncate.reaches_back bound 7 +1", "follower_truncate.reaches_back bound 7 -1")
-kip_630_safe.same(
-    "known is asked at the log's begin only, and is not read from the log there",
-    "follower_truncate.reaches_back bound 8 -1",
-)
+kip_630_safe.same(BEGIN_ONLY, "follower_truncate.reaches_back bound 8 -1")
 kip_630_safe.fewer(
     "at its begin the leader takes a fetch for one that it cannot check, and no divergence is told",
     "follower_truncate.reaches_back bound 2 +1",
@@ -182,11 +174,7 @@ kip_630_safe.fewer(
     "follower_truncate.reaches_back bound 10 -1",
     "follower_truncate.reaches_back bound 11 +1",
 )
-kip_630_safe.same(
-    "known is larger than last at the log's begin only, and there the fetch is below it",
-    "follower_truncate.diverges bound 1 +1",
-    beside="reaches_back",
-)
+kip_630_safe.same(LARGER_BELOW, "follower_truncate.diverges bound 1 +1", beside="reaches_back")
 kip_630_safe.same(NOT_BEYOND, "follower_truncate.diverges bound 5 +1")
 kip_630_safe.stutters(
     "where the last record matches there is nothing to cut",
@@ -244,10 +232,7 @@ kip_630_safe.same(
 kip_630_safe.same(
     END_IN_LOG, "follower_start_over.begins_later bound 7 +1", "follower_start_over.begins_later bound 7 -1"
 )
-kip_630_safe.same(
-    "known is asked at the log's begin only, and is not read from the log there",
-    "follower_start_over.begins_later bound 8 -1",
-)
+kip_630_safe.same(BEGIN_ONLY, "follower_start_over.begins_later bound 8 -1")
 NO_LEADER_FETCHES = (
     "no leader's snapshot is incomplete: where there is a snapshot something is committed, a majority has it, and"
     " elects nobody whose log counts as empty; and a leader whose log does not begin at 0 has a snapshot"

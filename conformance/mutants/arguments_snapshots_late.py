@@ -6,7 +6,16 @@ It is taken only in the epoch in which it was given, by whoever would send the s
 
 from __future__ import annotations
 
-from .arguments_snapshots import END_IN_LOG, NO_LEADER_FETCHES, NOBODY_LOSES, NONE_BELOW, NOT_BEYOND, kip_630_safe
+from .arguments_snapshots import (
+    BEGIN_ONLY,
+    END_IN_LOG,
+    LARGER_BELOW,
+    NO_LEADER_FETCHES,
+    NOBODY_LOSES,
+    NONE_BELOW,
+    NOT_BEYOND,
+    kip_630_safe,
+)
 
 __all__ = ["kip_630_safe"]
 
@@ -14,7 +23,6 @@ OTHER_REQUEST = (
     "the request names another last epoch than the follower has, and the response is dropped when it comes, as it"
     " answers no request of its"
 )
-BEGIN_ONLY = "known is asked at the log's begin only, and is not read from the log there"
 
 # Records.
 
@@ -62,11 +70,7 @@ kip_630_safe.fewer(
     "hold_records.reaches_back bound 10 -1",
     "hold_records.reaches_back bound 11 +1",
 )
-kip_630_safe.same(
-    "known is larger than last at the log's begin only, and there the fetch is below it",
-    "hold_records.last_record_matches bound 1 +1",
-    beside="reaches_back",
-)
+kip_630_safe.same(LARGER_BELOW, "hold_records.last_record_matches bound 1 +1", beside="reaches_back")
 kip_630_safe.same(NOT_BEYOND, "hold_records.last_record_matches bound 5 +1")
 kip_630_safe.fewer(
     "the last record is looked for where it is not, and does not match",
@@ -188,11 +192,7 @@ kip_630_safe.same(
     "hold_divergence.reaches_back bound 10 -1",
     "hold_divergence.reaches_back bound 11 +1",
 )
-kip_630_safe.same(
-    "known is larger than last at the log's begin only, and there the fetch is below it",
-    "hold_divergence.diverges bound 1 +1",
-    beside="reaches_back",
-)
+kip_630_safe.same(LARGER_BELOW, "hold_divergence.diverges bound 1 +1", beside="reaches_back")
 kip_630_safe.fewer(
     "a follower whose last record the leader lacks is told nothing: it is not served either, and waits",
     "hold_divergence.diverges bound 1 -1",

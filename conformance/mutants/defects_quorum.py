@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .defects import Defect, defect
+from .defects import Constants, Defect, defect
 from .patched import Patch
 
 SNAPSHOTS: Final = "snapshots"
@@ -27,13 +27,14 @@ CHOOSY: Final = (1, 0, 2, 0, 1, 1, 0, 1)
 """``controller.snapshot.minimum.records`` is 1."""
 
 
-def _of(name: str, constants: tuple[int, ...], doc: str, file: str, old: str, new: str) -> Defect:
+def quorum_defect(name: str, constants: Constants, doc: str, file: str, old: str, new: str) -> Defect:
+    """A defect of one place in ``quorum/``."""
     return defect(name, SNAPSHOTS, doc, f"quorum/{file}.py", old, new, constants=constants)
 
 
 QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
     # -- elections --------------------------------------------------------------------------------------------------
-    _of(
+    quorum_defect(
         "half-fetched-votes-by-log",
         CHUNKED,
         "a replica whose snapshot is incomplete votes, and asks for votes, by its log",
@@ -41,7 +42,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "return (NO_EPOCH, -1) if self.fetching is not None else (self.last_epoch, self.end - 1)",
         "return (self.last_epoch, self.end - 1)",
     ),
-    _of(
+    quorum_defect(
         "vote-not-stored",
         SHORT,
         "a vote is given before it is on disk: after a crash the replica votes again in that epoch",
@@ -49,7 +50,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "        self._state.store(Ballot(self.epoch, candidate))\n        if isinstance(self.role, Unattached):",
         "        self._state.ballot = Ballot(self.epoch, candidate)\n        if isinstance(self.role, Unattached):",
     ),
-    _of(
+    quorum_defect(
         "epoch-not-stored",
         SHORT,
         "a replica is in an epoch before that is on disk",
@@ -57,7 +58,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "    def _enter(self, ballot: Ballot) -> None:\n        self._state.store(ballot)\n",
         "    def _enter(self, ballot: Ballot) -> None:\n        self._state.ballot = ballot\n",
     ),
-    _of(
+    quorum_defect(
         "vote-given-twice",
         SHORT,
         "whoever has voted and knows no leader yet gives its vote again",
@@ -65,7 +66,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "return node.ballot.voted == NO_VOTE and isinstance(node.role, Unattached)",
         "return isinstance(node.role, Unattached)",
     ),
-    _of(
+    quorum_defect(
         "vote-for-shorter-log",
         LONG,
         "a vote goes by the last epoch alone, so that a candidate may lack records of it",
@@ -73,7 +74,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "position < self.replica.vote_position",
         "position[0] < self.replica.vote_position[0]",
     ),
-    _of(
+    quorum_defect(
         "refused-vote-counts",
         SHORT,
         "a candidate counts every answer to its request for a vote",
@@ -81,7 +82,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "body.error is ErrorCode.NONE and body.granted and body.epoch == node.epoch",
         "body.error is ErrorCode.NONE and body.epoch == node.epoch",
     ),
-    _of(
+    quorum_defect(
         "older-leader-not-fenced",
         SHORT,
         "the epoch of BeginQuorumEpoch is not validated",
@@ -90,7 +91,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "return ErrorCode.NONE\n\n\ndef _leader(",
     ),
     # -- fetching ---------------------------------------------------------------------------------------------------
-    _of(
+    quorum_defect(
         "older-epoch-fetches",
         SHORT,
         "a leader serves who is in an older epoch",
@@ -98,7 +99,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "    if epoch != node.epoch:\n",
         "    if epoch > node.epoch:\n",
     ),
-    _of(
+    quorum_defect(
         "newer-epoch-fetches",
         SHORT,
         "a deposed leader serves who is in a newer epoch",
@@ -106,7 +107,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "    if epoch != node.epoch:\n",
         "    if epoch < node.epoch:\n",
     ),
-    _of(
+    quorum_defect(
         "longer-log-not-cut",
         LONG,
         "a fetch is checked by the epoch of the record before it alone, not by where that epoch ends",
@@ -114,7 +115,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "return known == last_epoch and fetch_offset <= end",
         "return known == last_epoch",
     ),
-    _of(
+    quorum_defect(
         "fetch-at-lbo-served",
         LONG,
         "any fetch at the LBO is served, also one that no snapshot can tell from one that diverges (hole A2)",
@@ -122,7 +123,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "return fetch_offset < self.begin or (0 < end == self.begin and (known == NO_EPOCH or last_epoch < known))",
         "return fetch_offset < self.begin",
     ),
-    _of(
+    quorum_defect(
         "fetch-at-lbo-refused",
         ALONE,
         "every fetch at the LBO is answered with the snapshot",
@@ -130,7 +131,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "return fetch_offset < self.begin or (0 < end",
         "return fetch_offset <= self.begin or (0 < end",
     ),
-    _of(
+    quorum_defect(
         "fetch-before-sync",
         SHORT,
         "a follower acknowledges by its fetch what it has not synced",
@@ -157,7 +158,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         constants=ALONE,
     ),
     # -- the high watermark -----------------------------------------------------------------------------------------
-    _of(
+    quorum_defect(
         "half-fetched-acknowledges",
         ONE_EPOCH,
         "the log behind half a snapshot counts as replicated (hole A1)",
@@ -165,7 +166,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "            self._counted.pop(replica, None)\n        else:\n",
         "            self._counted.pop(replica, None)\n        if True:\n",
     ),
-    _of(
+    quorum_defect(
         "observer-counts",
         OBSERVED,
         "what an observer has fetched counts as replicated",
@@ -173,7 +174,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "        if replica not in node.config.voters:\n            return\n        if incomplete",
         "        if incomplete",
     ),
-    _of(
+    quorum_defect(
         "older-epoch-committed",
         LONG,
         "a leader commits a record of an older epoch as soon as a majority has it",
@@ -181,7 +182,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "if end > replica.high_watermark and replica.epoch_at(end - 1) == node.epoch:",
         "if end > replica.high_watermark:",
     ),
-    _of(
+    quorum_defect(
         "minority-commits",
         SHORT,
         "a majority is counted with one replica too few",
@@ -189,7 +190,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "end = ends[node.config.majority - 1]",
         "end = ends[node.config.majority - 2]",
     ),
-    _of(
+    quorum_defect(
         "committed-before-sync",
         SHORT,
         "a leader counts its own log before it has synced it",
@@ -197,7 +198,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "            replica.flush()\n            replica.raise_high_watermark(end)",
         "            replica.raise_high_watermark(end)",
     ),
-    _of(
+    quorum_defect(
         "hw-beyond-log",
         ALONE_LONG,
         "a follower takes a high watermark beyond the end of its log",
@@ -205,7 +206,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "        offset = min(offset, self.end)\n",
         "",
     ),
-    _of(
+    quorum_defect(
         "hw-kept-over-wipe",
         ALONE,
         "the high watermark stays where it was when the log is wiped",
@@ -214,7 +215,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "        self.log.truncate_fully_and_start_at(offset)",
     ),
     # -- the log begin offset ---------------------------------------------------------------------------------------
-    _of(
+    quorum_defect(
         "lbo-past-snapshot",
         ALONE,
         "a follower takes the leader's LBO without a snapshot that reaches it",
@@ -222,7 +223,7 @@ QUORUM_DEFECTS: Final[tuple[Defect, ...]] = (
         "if not self.begin < offset <= min(self.snapshots.latest_end, self.high_watermark):",
         "if not self.begin < offset <= self.high_watermark:",
     ),
-    _of(
+    quorum_defect(
         "records-deleted-past-snapshot",
         ALONE_LONG,
         "DeleteRecords beyond the latest snapshot is no error, and deletes up to that",

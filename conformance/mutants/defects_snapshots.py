@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from .defects import Defect, defect
-from .defects_quorum import ALONE, ALONE_CHUNKED, ALONE_LONG, ALONE_TWICE, CHOOSY, PAIR, SNAPSHOTS
+from .defects import Defect
+from .defects_quorum import ALONE, ALONE_CHUNKED, ALONE_LONG, ALONE_TWICE, CHOOSY, PAIR, SNAPSHOTS, quorum_defect
 from .patched import Patch
-
-
-def _of(name: str, constants: tuple[int, ...], doc: str, file: str, old: str, new: str) -> Defect:
-    return defect(name, SNAPSHOTS, doc, f"quorum/{file}.py", old, new, constants=constants)
-
 
 SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
     # -- ids --------------------------------------------------------------------------------------------------------
-    _of(
+    quorum_defect(
         "id-in-messages-off-by-one",
         ALONE_LONG,
         "a snapshot is named by the offset after its last one, as if the text's ids were Kafka's",
@@ -23,7 +18,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         "return OffsetAndEpoch(self.end_offset - 1, self.epoch)",
         "return OffsetAndEpoch(self.end_offset, self.epoch)",
     ),
-    _of(
+    quorum_defect(
         "id-in-name-off-by-one",
         ALONE,
         "a file's name has the last offset, as if Kafka's names had the text's ids",
@@ -31,7 +26,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         'return f"{self.end_offset:020d}-',
         'return f"{self.end_offset - 1:020d}-',
     ),
-    _of(
+    quorum_defect(
         "id-of-newest-epoch",
         PAIR,
         "a snapshot's id has the epoch in which it was made, not that of its last record",
@@ -39,7 +34,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         "snapshot = SnapshotId(self.applied, self.epoch_at(self.applied - 1))",
         "snapshot = SnapshotId(self.applied, self.log.latest_epoch)",
     ),
-    _of(
+    quorum_defect(
         "snapshot-past-hw",
         PAIR,
         "a snapshot is named after the end of the log, not of what is committed",
@@ -47,7 +42,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         "snapshot = SnapshotId(self.applied, self.epoch_at(self.applied - 1))",
         "snapshot = SnapshotId(self.end, self.epoch_at(self.end - 1))",
     ),
-    _of(
+    quorum_defect(
         "snapshot-too-soon",
         CHOOSY,
         "controller.snapshot.minimum.records are enough for a snapshot, not one more",
@@ -56,7 +51,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         "self.applied - self.snapshots.latest_end >= minimum_records",
     ),
     # -- files ------------------------------------------------------------------------------------------------------
-    _of(
+    quorum_defect(
         "renamed-before-sync",
         ALONE,
         "a snapshot gets its name before its bytes are synced",
@@ -64,7 +59,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         "        self._file.fsync()\n        self._file.close()\n        self._files.rename",
         "        self._file.close()\n        self._files.rename",
     ),
-    _of(
+    quorum_defect(
         "name-not-synced",
         ALONE,
         "the folder is not synced after a snapshot got its name",
@@ -88,7 +83,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         ),
         constants=ALONE_CHUNKED,
     ),
-    _of(
+    quorum_defect(
         "cleaned-at-lbo",
         ALONE,
         "the snapshot that ends where the log begins is deleted",
@@ -97,7 +92,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         "old = tuple(each for each in self.snapshots.ids if each.end_offset <= self.begin)",
     ),
     # -- fetching ---------------------------------------------------------------------------------------------------
-    _of(
+    quorum_defect(
         "log-not-wiped",
         ALONE,
         "a follower that has to start over keeps its log",
@@ -105,7 +100,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         "        self.log.truncate_fully_and_start_at(offset)\n        self.high_watermark = offset",
         "        self.high_watermark = offset",
     ),
-    _of(
+    quorum_defect(
         "log-begins-at-id",
         ALONE_LONG,
         "a follower that starts over begins its log at the snapshot's last offset, not after it",
@@ -113,7 +108,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         "        self._wipe(snapshot.end_offset)\n",
         "        self._wipe(snapshot.end_offset - 1)\n",
     ),
-    _of(
+    quorum_defect(
         "snapshots-kept-over-wipe",
         ALONE_LONG,
         "a follower that starts over keeps the snapshots that it has",
@@ -121,7 +116,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         "        self.snapshots.delete(self.snapshots.ids)\n        self.log.truncate",
         "        self.log.truncate",
     ),
-    _of(
+    quorum_defect(
         "chunk-at-wrong-position",
         ALONE_CHUNKED,
         "a leader answers every position with the file's first bytes",
@@ -142,7 +137,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         ),
         constants=ALONE_CHUNKED,
     ),
-    _of(
+    quorum_defect(
         "continue-at-end",
         ALONE_CHUNKED,
         "a leader sets Continue with the last bytes too",
@@ -150,7 +145,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         "more = body.position + len(data) < size",
         "more = body.position + len(data) <= size",
     ),
-    _of(
+    quorum_defect(
         "chunks-of-older-leader-kept",
         ALONE_TWICE,
         "in a new epoch half a snapshot is completed with the new leader's bytes, which may differ (hole A4)",
@@ -177,7 +172,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         ),
         constants=ALONE_CHUNKED,
     ),
-    _of(
+    quorum_defect(
         "never-rediscovers",
         ALONE_LONG,
         "a follower asks on and on for a snapshot that the leader does not have any more",
@@ -185,7 +180,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         "{ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE,",
         "{ErrorCode.POSITION_OUT_OF_RANGE,",
     ),
-    _of(
+    quorum_defect(
         "applied-again-after-load",
         ALONE_LONG,
         "records that a fetched snapshot includes are applied to it once more",
@@ -194,7 +189,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         "        self.metrics",
     ),
     # -- booting ----------------------------------------------------------------------------------------------------
-    _of(
+    quorum_defect(
         "boot-not-validated",
         ALONE_CHUNKED,
         "a log whose snapshot is missing does not count as empty at boot",
@@ -202,7 +197,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         "        if self.log.log_start > self.snapshots.latest_end:\n",
         "        if False:\n",
     ),
-    _of(
+    quorum_defect(
         "boot-reads-lbo-for-lbo-1",
         ALONE,
         "a log that begins where its snapshot ends counts as empty at boot",
@@ -210,7 +205,7 @@ SNAPSHOT_DEFECTS: Final[tuple[Defect, ...]] = (
         "        if self.log.log_start > self.snapshots.latest_end:\n",
         "        if 0 < self.log.log_start >= self.snapshots.latest_end:\n",
     ),
-    _of(
+    quorum_defect(
         "hw-zero-after-boot",
         ALONE,
         "after a boot the high watermark is below the snapshot that was loaded",
