@@ -7,9 +7,10 @@ nothing else in the package. So nothing that does not ask for a session starts a
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..model.core.errors import BadInput
 from .jvm import java_home, java_version
@@ -24,7 +25,13 @@ from .spark_cluster import (
 from .spark_jvm import environment, pyspark_module, spark_home, start_files
 
 if TYPE_CHECKING:
+    from pyspark import RDD
     from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+POLL_SECONDS: Final = 0.5
+"""How often whoever waits for a job is told how far it is."""
 
 _SETTINGS: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
@@ -41,7 +48,9 @@ _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LEVELS: Final[Mapping[str, str]] = {
     # Spark's own for a shell is WARN, unless it is given here (Spark's trait Logging).
     "org.apache.spark.api.python.PythonGatewayServer": "error",
-    # What ends a stream is raised in Python as well, in one line.
+    # What ends a task, a job or a stream is raised in Python as well, in one line.
+    "org.apache.spark.executor": "off",
+    "org.apache.spark.scheduler": "off",
     "org.apache.spark.sql.execution.streaming": "off",
 }
 
@@ -91,7 +100,7 @@ def spark_session(
                     str(home),
                     "see what it wrote above; Spark 4 needs Java 17 or newer",
                 ) from failed
-            except pyspark_module("py4j.protocol").Py4JError as failed:
+            except (pyspark_module("py4j.protocol").Py4JError, OSError) as failed:
                 raise BadInput(
                     "Spark's driver started and gave up", master, "see what it wrote above, and what the master says"
                 ) from failed
@@ -103,6 +112,46 @@ def spark_session(
             session.stop()
             raise
     return session
+
+
+def collected(rdd: RDD[T], on_poll: Callable[[], None]) -> list[T]:
+    """The elements, in their order; ``on_poll`` is called now and then until they are there, by another thread.
+
+    Raises `BadInput` where Spark gives the job up, as it does when its workers end again and again, or its master. What
+    Python code in a task raised is no such thing, and is raised with its stack trace.
+    """
+    over = threading.Event()
+
+    def poll() -> None:
+        while not over.wait(POLL_SECONDS):
+            on_poll()
+
+    poller = threading.Thread(target=poll, daemon=True)
+    poller.start()
+    try:
+        return rdd.collect()
+    except (pyspark_module("py4j.protocol").Py4JError, OSError) as failed:
+        # Of a JVM that has ended, its socket tells.
+        said = _said(failed)
+        if "PythonException" in said:
+            raise
+        raise BadInput(
+            f"Spark gave the job up: {said.splitlines()[0]}",
+            f"--master {rdd.context.master}",
+            "see that its processes have memory and are left alive, and start again",
+        ) from failed
+    finally:
+        over.set()
+        poller.join()
+
+
+def _said(failed: Any) -> str:
+    """What Spark said; of a JVM that has ended, what Py4J says."""
+    java = getattr(failed, "java_exception", None)
+    try:
+        return str(failed if java is None else java.toString())
+    except (pyspark_module("py4j.protocol").Py4JError, OSError):
+        return str(failed)
 
 
 def _variables(home: Path, address: str, python: str) -> dict[str, str | None]:

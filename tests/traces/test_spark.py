@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from fencepost.traces.jvm import java_home
 from fencepost.traces.read import read_trace
 from fencepost.traces.record import record
 from fencepost.traces.replay import replay
-from fencepost.traces.spark import spark_session
+from fencepost.traces.spark import collected, spark_session
 from fencepost.traces.stepper import CompiledStepper, Happened
 from fencepost.traces.write import write_trace
 
@@ -117,6 +118,29 @@ def test_all_of_it_listens_on_loopback_alone(session: Any) -> None:
     for address in listening:
         name = address.removeprefix("::ffff:")
         assert name == "::1" or socket.inet_aton(name)[0] == 127, address
+
+
+@needs_spark
+def test_a_job_that_spark_gives_up_is_one_line_and_what_a_task_raises_is_all_of_it(
+    session: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def end(_item: int) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def fault(item: int) -> float:
+        return 1 / item
+
+    polls: list[int] = []
+    context = session.sparkContext
+    assert collected(context.parallelize([2, 1], 2).map(fault), lambda: polls.append(1)) == [0.5, 1.0]
+    with pytest.raises(BadInput) as given_up:
+        collected(context.parallelize([0], 1).map(end), lambda: None)
+    said = str(given_up.value)
+    assert said.startswith("--master local[2]: Spark gave the job up: ") and "\n" not in said
+    assert "Python worker exited unexpectedly" in said
+    with pytest.raises(Exception, match=r"(?s)Traceback.*in fault.*ZeroDivisionError"):
+        collected(context.parallelize([0], 1).map(fault), lambda: None)
+    assert capfd.readouterr().err == ""
 
 
 def write_walks(folder: Path, count: int, length: int) -> list[Path]:

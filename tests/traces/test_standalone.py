@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -115,6 +116,20 @@ def test_a_jvm_is_not_asked_for_what_it_does_not_have(tmp_path: Path, release: s
         command = [files.java_home / "bin" / "java", "-cp", "a b*", VECTOR, ACTION, "--add-opens=x", "Main", ""]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "\n".join(["-cp", "a b*", *kept, "--add-opens=x", "Main", "", ""])
+
+
+def test_sparks_own_log_is_shown_to_whoever_asks_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def levels() -> list[str]:
+        with start_files(tmp_path, levels={"org.example": "off"}) as files:
+            return re.findall(r"level = (\w+)", files.logging.read_text())
+
+    monkeypatch.delenv("FENCEPOST_SPARK_LOG", raising=False)
+    assert levels() == ["error", "off"]
+    monkeypatch.setenv("FENCEPOST_SPARK_LOG", "INFO")
+    assert levels() == ["info"]
+    monkeypatch.setenv("FENCEPOST_SPARK_LOG", "loud")
+    with pytest.raises(BadInput, match="FENCEPOST_SPARK_LOG: Spark's log has no level 'loud'; name one of error, warn"):
+        levels()
 
 
 def test_a_daemon_without_a_jvm_says_so_in_one_line(tmp_path: Path) -> None:

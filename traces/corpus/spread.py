@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from ...model.core.errors import BadInput
-from ..spark import spark_session
+from ..spark import collected, spark_session
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -18,8 +17,6 @@ SERIAL: Final = "serial"
 OnDone = Callable[[int, int], None]
 """Told how many pieces are done, of how many."""
 
-_POLL_SECONDS: Final = 0.2
-
 
 def spread(
     pieces: Sequence[T], work: Callable[[T], R], master: str = SERIAL, on_done: OnDone | None = None
@@ -27,7 +24,7 @@ def spread(
     """The result of each piece, in their order; where the work on one raises BadInput, that stands in its place.
 
     ``master``: ``SERIAL`` or a master of Spark's. There a piece is a task; ``work`` and results are pickled.
-    Raises BadInput where Spark does not start.
+    Raises BadInput where Spark does not start, or gives up.
     """
     told = on_done or (lambda _done, _of: None)
     told(0, len(pieces))
@@ -57,19 +54,10 @@ def _on_spark(pieces: Sequence[T], work: Callable[[T], R], master: str, told: On
         done.add(1)
         return result
 
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.wait(_POLL_SECONDS):
-            # A task that is run twice is counted twice.
-            told(min(done.value, len(pieces)), len(pieces))
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        results: list[R | BadInput] = context.parallelize(pieces, max(len(pieces), 1)).map(task).collect()
-    finally:
-        over.set()
-        watcher.join()
+    # A task that is run twice is counted twice.
+    results: list[R | BadInput] = collected(
+        context.parallelize(pieces, max(len(pieces), 1)).map(task),
+        lambda: told(min(done.value, len(pieces)), len(pieces)),
+    )
     told(len(pieces), len(pieces))
     return results

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from ..corpus.spread import SERIAL
-from ..spark import spark_session
+from ..spark import collected, spark_session
 from .part import Part
 from .unit import Question, Unit, mine_unit
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-POLL_SECONDS: Final = 0.5
 
 BUSY: Final = 2
 """So many tasks for each core at least, where there are as many units: the last ones to end leave little idle."""
@@ -52,7 +49,8 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 class Workers:
     """A pool of workers, as a context: ``SERIAL`` is this process, anything else a master of Spark's.
 
-    Raises BadInput, on entry, where Spark does not start. A session that was there before is left running.
+    Raises BadInput, on entry, where Spark does not start, and later where it gives up. A session that was there before
+    is left running.
     """
 
     def __init__(self, master: str, on_progress: OnProgress | None = None) -> None:
@@ -80,7 +78,8 @@ class Workers:
         """The result for each item, in their order, by so many tasks (None: one for each item)."""
         if self._session is None or not items:
             return [work(item) for item in items]
-        results: list[R] = self._session.sparkContext.parallelize(items, tasks or len(items)).map(work).collect()
+        rdd = self._session.sparkContext.parallelize(items, tasks or len(items)).map(work)
+        results: list[R] = collected(rdd, lambda: None)
         return results
 
     def tasks_for(self, units: Sequence[Unit]) -> int:
@@ -112,19 +111,8 @@ class Workers:
                 whole.merge(part)
             yield whole
 
-        over = threading.Event()
-
-        def poll() -> None:
-            while not over.wait(POLL_SECONDS):
-                watch.tell(tally.value)
-
-        poller = threading.Thread(target=poll, daemon=True)
-        poller.start()
-        try:
-            parts: list[Part] = context.parallelize(units, self.tasks_for(units)).mapPartitions(task).collect()
-        finally:
-            over.set()
-            poller.join()
+        rdd = context.parallelize(units, self.tasks_for(units)).mapPartitions(task)
+        parts: list[Part] = collected(rdd, lambda: watch.tell(tally.value))
         watch.tell(tally.value)
         yield from parts
 
@@ -137,7 +125,7 @@ def _active() -> Any:
 
 def _tally(unit: Unit, part: Part) -> Counter[str]:
     """What a unit adds to the progress; a path counts the units of that file."""
-    return Counter({"events": part.events, "violations": part.violating, f"file {unit.path}": 1})
+    return Counter({"events": part.events, "violations": part.violating, f"file {unit.file.path}": 1})
 
 
 class _Counters:
@@ -157,7 +145,7 @@ class _Watch:
     """From what was added up so far to progress."""
 
     def __init__(self, units: Sequence[Unit], told: OnProgress) -> None:
-        self._units = Counter(f"file {unit.path}" for unit in units)
+        self._units = Counter(f"file {unit.file.path}" for unit in units)
         self._told = told
         self._start = time.perf_counter()
         self._sum: Counter[str] = Counter()
