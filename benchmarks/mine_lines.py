@@ -91,7 +91,7 @@ def scan(corpus: Corpus, repeat: int) -> Told:
 def check_unit(unit: Unit) -> int:
     """Rows of a unit that break a promise. Reading holds each file to its order, its steps and its domains."""
     wrong = 0
-    with open_events(unit.path) as file:
+    with unit.file.open() as file:
         promises = against_of(file.layout, None, file.name).promises
         for group in range(unit.low, min(unit.high, file.groups)):
             wrong += sum(rows.size for rows in promises.broken(file.read(group)).values())

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
+from ...traces.corpus.place import Place
 from ...traces.mine.answer import Answer, Coverage, Group, Problem
 from ...traces.mine.follow import Batch, Following
 from ...traces.mine.follow import follow as run_follow
@@ -50,7 +51,7 @@ def mine(
     Parameters
     ----------
     corpus
-        The folder of a corpus, as fencepost simulate and fencepost ingest write it.
+        The folder of a corpus, as fencepost simulate and fencepost ingest write it: its path, or its URI (s3:, ...).
     variant
         Hold the traces against this variant, whichever made them; by default the protocol's safe one.
     master
@@ -86,7 +87,7 @@ def mine(
         with _mining() as told:
             answer = run(asked, master, told)
     if out is not None:
-        answer = write_mining(out, answer, str(corpus))
+        answer = write_mining(out, answer, str(Place.of(corpus)))
         written(out)
     for problem in answer.problems:
         if problem not in said:
@@ -112,9 +113,6 @@ def _refuse_without_follow(checkpoint: Path | None, until_idle: float | None) ->
 
 def _follow(asked: Following, master: str, out: Path | None, said: set[Problem]) -> Answer:
     """Follow; what is said of problems on the way is taken into ``said``."""
-    folder = asked.asked.corpus
-    if folder.is_dir() and any(folder.glob("*.jsonl")):
-        note(f"{folder} holds JSON Lines too: only files of a corpus are followed (fencepost ingest makes them)")
 
     def told(batch: Batch, answer: Callable[[], Answer]) -> None:
         note(str(batch))
@@ -124,7 +122,7 @@ def _follow(asked: Following, master: str, out: Path | None, said: set[Problem])
         for bug in batch.new:
             note(f"new: {bug}")
         if out is not None and batch.new:
-            write_mining(out, answer(), str(folder))
+            write_mining(out, answer(), str(asked.asked.corpus))
 
     return run_follow(asked, master, told)
 
@@ -141,7 +139,7 @@ def _mining() -> Iterator[OnProgress]:
             nonlocal last, shown
             shown = str(progress)
             bar.update(task, completed=progress.files, total=progress.of, detail=shown)
-            if not sys.stderr.isatty() and time.monotonic() - last >= _EVERY_SECONDS:
+            if not sys.stderr.isatty() and progress.events and time.monotonic() - last >= _EVERY_SECONDS:
                 last = time.monotonic()
                 note(shown)
 

@@ -116,7 +116,7 @@ def read_corpus(folder: Path | str) -> Corpus:
     else:
         raise _no_corpus(place, names)
     files, doubles = _disjoint(files)
-    problems += doubles
+    problems += [*doubles, *traces_beside(place.where, names)]
     if not any(file.events for file in files):
         if problems:
             raise problems[0]
@@ -210,6 +210,18 @@ def files_by_footers(folder: Path | str, data: list[str]) -> tuple[list[CorpusFi
         except BadInput as problem:
             problems.append(problem)
     return files, problems
+
+
+def traces_beside(folder: Path | str, names: Iterable[str]) -> list[BadInput]:
+    """Of these names in a folder those of JSON Lines that are no part of a corpus: traces that nobody would mine."""
+    place = Place.of(folder)
+    return [
+        BadInput(
+            "it is JSON Lines, and no file of a corpus", str(place / name), "fencepost ingest makes a corpus of it"
+        )
+        for name in sorted(names)
+        if name.endswith(".jsonl") and not name.startswith(".") and name not in (SOURCES, PLANTED)
+    ]
 
 
 def _disjoint(files: list[CorpusFile]) -> tuple[list[CorpusFile], list[BadInput]]:

@@ -51,6 +51,10 @@ class Place:
         """Whether it is a path of this machine."""
         return not _SCHEME.match(self.where)
 
+    def absolute(self) -> Place:
+        """The same place for a process that runs in another folder, such as a cluster's worker."""
+        return Place(str(Path(self.where).absolute())) if self.local else self
+
     def __str__(self) -> str:
         return shown_path(self.where)
 

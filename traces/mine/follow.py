@@ -20,7 +20,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...model.core.errors import BadInput
-from ..corpus.manifest import CorpusFile, files_by_footers
+from ..corpus.manifest import PLANTED, SOURCES, CorpusFile, files_by_footers, traces_beside
 from ..corpus.place import shown_path
 from ..corpus.spread import SERIAL
 from ..spark import spark_session
@@ -165,8 +165,8 @@ class Follower:
                 raise InterruptedError("no more batches are taken in")
             try:
                 # The source may name a file more than once.
-                names = sorted({row.path.rpartition("/")[2] for row in frame.select("path").collect()})
-                self.mine(number, names)
+                names = {row.path.rpartition("/")[2] for row in frame.select("path").collect()}
+                self.mine(number, sorted(names - {SOURCES, PLANTED}))
             except BaseException as error:
                 self.failure = error
                 raise
@@ -175,8 +175,8 @@ class Follower:
         """Mine a batch; one that was mined before comes to the same again."""
         start = time.perf_counter()
         state = self.journal.before(number)
-        files, faults = files_by_footers(self.folder, list(names))
-        problems = [Problem.of(fault) for fault in faults]
+        files, faults = files_by_footers(self.folder, [name for name in names if name.endswith(".parquet")])
+        problems = [Problem.of(fault) for fault in (*faults, *traces_beside(self.folder, names))]
         kept = [file for file in self._sorted(files) if self._is_new(file, state, problems)]
         self._explore(model_for(file.header, self._asked.variant) for file in kept)
         whole = frozenset(model for model, known in self._known.items() if known.whole is not None)
@@ -237,7 +237,7 @@ def _stream(session: SparkSession, follower: Follower, until_idle: float | None)
     names = (
         session.readStream.format("binaryFile")
         .schema(_COLUMNS)
-        .option("pathGlobFilter", "*.parquet")
+        .option("pathGlobFilter", "*.{parquet,jsonl}")
         .option("maxFilesPerTrigger", str(FILES))
         # A file may be moved in long after it was written.
         .option("maxFileAge", "36500d")

@@ -20,6 +20,7 @@ from ...model.core.errors import BadInput
 from ..corpus.files import ROW_GROUP
 from ..corpus.layout import CorpusHeader
 from ..corpus.manifest import Corpus, CorpusFile, read_corpus
+from ..corpus.place import Place
 from ..corpus.spread import SERIAL
 from ..replay import Budget
 from ..vocabulary import PROTOCOLS
@@ -45,7 +46,7 @@ UNIT: Final = 8 * ROW_GROUP
 
 @dataclass(frozen=True)
 class Asked:
-    """What to mine for: the corpus' folder, the variant (None: the safe one), and how far to go."""
+    """What to mine for: the corpus' folder or its URI, the variant (None: the safe one), and how far to go."""
 
     corpus: Path
     variant: str | None = None
@@ -60,7 +61,7 @@ def mine(asked: Asked, master: str = SERIAL, on_progress: OnProgress | None = No
     Raises BadInput where there is nothing to mine: no corpus, an unknown variant, no file that can be held against it.
     """
     # A cluster's workers are in other folders.
-    corpus = read_corpus(asked.corpus.absolute())
+    corpus = read_corpus(Place.of(asked.corpus).absolute().where)
     files, problems = _usable(corpus, asked.variant)
     models = sorted({model_for(file.header, asked.variant) for file in files})
     with ThreadPoolExecutor(1) as pool:
@@ -108,7 +109,7 @@ def units_of(files: Sequence[CorpusFile], tasks: int) -> list[Unit]:
         # A row group has at most ROW_GROUP events, but for a single trace that has more.
         count = max(1, -(-file.events // (groups * ROW_GROUP)))
         cuts = [*range(0, count * groups, groups), _LAST]
-        found += [Unit(file.path, low, high) for low, high in pairwise(cuts)]
+        found += [Unit(file, low, high) for low, high in pairwise(cuts)]
     return found
 
 

@@ -10,8 +10,9 @@ from typing import Final
 
 from ...model.core.errors import BadInput
 from ..corpus.convert import event_of, trace_of
-from ..corpus.files import EventsFile, open_events
+from ..corpus.files import EventsFile
 from ..corpus.layout import CorpusHeader, CorpusLayout, Events
+from ..corpus.manifest import CorpusFile
 from ..replay import Budget
 from ..vocabulary import PROTOCOLS
 from .against import Against, Codes, variant_for
@@ -45,7 +46,7 @@ class Question:
 class Unit:
     """Row groups ``low .. high - 1`` of a file."""
 
-    path: str
+    file: CorpusFile
     low: int
     high: int
 
@@ -60,7 +61,7 @@ def mine_unit(unit: Unit, question: Question) -> Part:
     """Mine some row groups. What cannot be read is among the part's problems; the other row groups are mined."""
     part = Part()
     try:
-        with open_events(unit.path) as file:
+        with unit.file.open() as file:
             miner = Miner(file.layout, question, file.name)
             for events in _runs(file, unit, part):
                 miner.mine(events)

@@ -131,6 +131,8 @@ def test_killed_twice_and_interrupted_it_comes_to_the_batch_jobs_answer(folder: 
         process.wait_for("so far 4 files")
         for path in later:
             (away / path.name).rename(folder / path.name)
+        # Its ground truth is no trace.
+        (folder / "planted.jsonl").write_text("")
         process.wait_for("so far 8 files")
         process.interrupt()
         code, answer = process.end()

@@ -103,6 +103,22 @@ def test_batches_come_to_the_answer_of_the_batch_job(
     assert len(bugs) == len(set(bugs)) > 0
 
 
+def test_json_lines_that_arrive_are_named_as_by_the_batch_job(corpus: Path, tmp_path: Path, workers: Workers) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    shutil.copy(corpus / "part-00001.parquet", folder)
+    (folder / "late.trace.jsonl").write_text("{}\n")
+    (folder / "planted.jsonl").write_text("{}\n")
+    run = Run(folder, tmp_path / "checkpoint", workers)
+    run.mine(0, "part-00001.parquet")
+    batch = run.mine(1, "late.trace.jsonl")
+    path = folder / "late.trace.jsonl"
+    assert [str(each) for each in batch.problems] == [
+        f"{path}: it is JSON Lines, and no file of a corpus; fencepost ingest makes a corpus of it"
+    ]
+    assert told(run.follower.answer()) == told(mine(Asked(folder), SERIAL))
+
+
 def test_a_batch_that_is_done_twice_counts_once(corpus: Path, tmp_path: Path, workers: Workers) -> None:
     """The process ends after the state of a batch is written, and before Spark has noted that it was done."""
     first = Run(corpus, tmp_path / "checkpoint", workers)

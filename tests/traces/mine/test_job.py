@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -94,17 +95,38 @@ def test_the_answer_is_the_same_in_any_order_of_files(planted: Any, answer: Answ
             assert text(again) == text(answer)
 
 
+def test_a_corpus_may_be_named_by_its_uri_or_from_another_folder(
+    planted: Any, answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = planted(3)
+    monkeypatch.chdir(corpus.parent)
+    for named in (Path(corpus.as_uri()), Path(corpus.name)):
+        assert text(mine(Asked(named, max_states=NO_GRAPH))) == text(answer)
+
+
 def test_files_are_cut_so_that_every_worker_is_busy_and_no_row_group_is_left_out(planted: Any) -> None:
     files = [replace(file, events=40 << 17) for file in read_corpus(planted(3)).files]
     for tasks in (1, 2, 16):
         units = units_of(files, tasks)
         assert len(units) >= min(3 * 40, 4 * tasks)
-        by_path = Counter(unit.path for unit in units)
+        by_path = Counter(unit.file.path for unit in units)
         assert set(by_path) == {file.path for file in files}
         for path in by_path:
-            mine_ = sorted((unit.low, unit.high) for unit in units if unit.path == path)
+            mine_ = sorted((unit.low, unit.high) for unit in units if unit.file.path == path)
             assert mine_[0][0] == 0 and mine_[-1][1] > 1 << 30
             assert all(high == low for (_, high), (low, _) in pairwise(mine_))
+
+
+def test_a_file_that_is_not_what_the_manifest_says_is_named(planted: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    shutil.copytree(planted(3), folder)
+    told = json.loads((folder / "manifest.json").read_text())
+    told["files"][1]["events"] += 1
+    (folder / "manifest.json").write_text(json.dumps(told))
+    answer = mine(Asked(folder, max_states=NO_GRAPH))
+    assert [each.where for each in answer.problems] == [str(folder / "part-00001.parquet")]
+    assert "its count of events is not that of the manifest" in answer.problems[0].what
+    assert answer.traces < mine(Asked(planted(3), max_states=NO_GRAPH)).traces
 
 
 def test_fewer_groups_are_told_where_asked_and_the_others_counted(planted: Any) -> None:
