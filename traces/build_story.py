@@ -19,6 +19,7 @@ from .report.views import view_of
 from .stepper import DirectStepper, Happened, Stepper
 from .story import Breach, Call, Json, Moment, Story
 from .story import Verdict as StoryVerdict
+from .words import counted
 
 MAX_ENABLED: Final = 64
 """Where more steps can happen in a state, the story does not list them (large constants)."""
@@ -70,7 +71,7 @@ def story_of_replay(trace: Trace, answer: Replay, stepper: Stepper | None = None
 def replay_headline(answer: Replay) -> str:
     """The outcome of a replay in one or two sentences."""
     if answer.verdict is Verdict.HOLDS:
-        skipped = f", with {_steps(answer.skipped)} that it did not observe" if answer.skipped else ""
+        skipped = f", with {counted(answer.skipped, 'step')} that it did not observe" if answer.skipped else ""
         return (
             f"The model explains all {answer.events} events of the trace{skipped}, and keeps every promise on the way."
         )
@@ -173,16 +174,12 @@ def _end_notes(answer: Replay) -> list[str]:
 
 
 def _headline(moments: Sequence[Moment], verdict: Verdict, violated: str | None) -> str:
-    steps = _steps(len(moments) - 1)
+    steps = counted(len(moments) - 1, "step")
     if violated is None:
         return f"A run of {steps}."
     if any(breach.invariant == violated for breach in moments[-1].broken):
         return f"{violated} breaks after {steps}."
     return f"{violated}: {verdict.value} after {steps}."
-
-
-def _steps(count: int) -> str:
-    return "1 step" if count == 1 else f"{count} steps"
 
 
 class Breaches:

@@ -18,10 +18,11 @@ from ...traces.corpus.output import refuse_taken
 from ...traces.corpus.place import shown_path
 from ...traces.corpus.relay import relay
 from ...traces.kafka.abstraction import abstract
+from ...traces.words import counted
 from ..check.files import Cluster, read_cluster
 from .explore import protocol_named
 from .options import Whole
-from .output import files_done, note, print_json, stdout, written
+from .output import files_done, laid_out, note, print_json, stdout, written
 
 _BAD_INPUT = 2
 _META = "meta.properties"
@@ -171,6 +172,6 @@ def _tell(src: Path, out: Path, done: Ingested, seconds: float, json: bool) -> N
             }
         )
         return
-    left = f", {len(done.problems):,} problems" if done.problems else ""
-    told = f"{done.traces:,} traces with {done.events:,} events in {len(done.files):,} files{left}, {seconds:.1f} s"
+    left = f", {counted(len(done.problems), 'problem')}" if done.problems else ""
+    told = f"{laid_out(done.traces, done.events, len(done.files))}{left}, {seconds:.1f} s"
     stdout().print(told, markup=False, soft_wrap=True)

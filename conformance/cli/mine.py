@@ -22,6 +22,7 @@ from ...traces.mine.job import mine as run
 from ...traces.mine.workers import OnProgress, Progress
 from ...traces.replay import Budget
 from ...traces.report.mining import refuse_out, write_mining
+from ...traces.words import counted
 from .options import Natural, Positive, Seconds
 from .output import note, print_json, progress_bar, stdout, written
 
@@ -155,16 +156,17 @@ def _print(answer: Answer) -> None:
         console.print(text, markup=False, soft_wrap=True)
 
     line(f"verdict  {answer.verdict.value}, held against {', '.join(answer.variants)}")
-    line(f"traces   {answer.traces:,} with {answer.events:,} events, {answer.violating_traces:,} of them violate")
+    events = counted(answer.events, "event")
+    line(f"traces   {answer.traces:,} with {events}, {answer.violating_traces:,} of them violate")
     for number, group in enumerate(answer.groups, 1):
         line()
         for text in _group(number, group):
             line(text)
     if answer.groups_left_off:
         line()
-        line(f"{answer.groups_left_off:,} more bugs are left off (--max-groups)")
+        line(f"{counted(answer.groups_left_off, 'more bug')} left off (--max-groups)")
     for each in answer.unknown:
-        line(f"unknown  {each.count:,} traces, the first of them {each.first}: {each.reason}")
+        line(f"unknown  {counted(each.count, 'trace')}, the first {each.first}: {each.reason}")
     for coverage in answer.coverage:
         line()
         for text in _coverage(coverage):
@@ -175,13 +177,14 @@ def _print(answer: Answer) -> None:
 
 def _group(number: int, group: Group) -> Iterator[str]:
     yield f"{number}. {group.bug}"
-    yield f"   {group.count:,} traces; first {group.first}, shortest {group.shortest} (bad at its event {group.prefix})"
+    shortest = f"shortest {group.shortest} (bad at its event {group.prefix})"
+    yield f"   {counted(group.count, 'trace')}; first {group.first}, {shortest}"
     for name, (traces, after) in group.then.items():
-        yield f"   then {name} breaks: {traces:,} traces, {after} steps later at the soonest"
+        yield f"   then {name} breaks: {counted(traces, 'trace')}, {counted(after, 'step')} later at the soonest"
     if group.mutants:
         yield f"   as if: {'; '.join(group.mutants)}"
     if group.minimal is not None:
-        yield f"   {len(group.minimal)} steps" + ("" if group.note is None else f"; {group.note}")
+        yield f"   {counted(len(group.minimal), 'step')}" + ("" if group.note is None else f"; {group.note}")
         yield from (f"   {event.step:3}  {event.call}" for event in group.minimal.events)
     if group.file is not None:
         yield f"   {group.file}"
@@ -202,9 +205,9 @@ def _coverage(coverage: Coverage) -> Iterator[str]:
         if names:
             yield f"  {what} never exercised: {', '.join(names)}"
     for unvisited in coverage.unvisited:
-        yield f"  never visited, {unvisited.steps} steps away: {unvisited.state}"
+        yield f"  never visited, {counted(unvisited.steps, 'step')} away: {unvisited.state}"
     if coverage.unvisited_left_out:
-        yield f"  and {coverage.unvisited_left_out:,} abstract states more"
+        yield f"  and {counted(coverage.unvisited_left_out, 'abstract state')} more"
     for rare in coverage.rarest[:3]:
-        yield f"  seldom: {rare.action}, {rare.count:,} times, first in trace {rare.first}, where {rare.state}"
+        yield f"  seldom: {rare.action}, {counted(rare.count, 'time')}, first in trace {rare.first}, where {rare.state}"
     yield from (f"  {text}" for text in coverage.notes)

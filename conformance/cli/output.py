@@ -16,6 +16,7 @@ from rich.text import Text
 from ...model.core.errors import BadInput
 from ...model.explore.result import OnProgress
 from ...model.explore.result import Progress as Explored
+from ...traces.words import counted
 
 
 def print_json(value: object) -> None:
@@ -83,6 +84,11 @@ def files_done(description: str) -> Iterator[Callable[[int, int], None]]:
             bar.update(task, completed=done, total=of, detail=f"{done:,} of {of:,} files")
 
         yield told
+
+
+def laid_out(traces: int, events: int, files: int) -> str:
+    """What a new corpus has."""
+    return f"{counted(traces, 'trace')} with {counted(events, 'event')} in {counted(files, 'file')}"
 
 
 def write_text(path: Path, text: str) -> None:

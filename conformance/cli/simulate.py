@@ -20,10 +20,11 @@ from ...traces.corpus.simulate import Simulated, Simulation, simulation, walker
 from ...traces.corpus.simulate import simulate as write
 from ...traces.story import Json
 from ...traces.vocabulary import PROTOCOLS
+from ...traces.words import counted
 from ..lockstep.corpus import adapter_variant, runs_of
 from .explore import protocol_named
 from .options import Positive, Whole
-from .output import exploring, files_done, note, print_json, stdout, written
+from .output import exploring, files_done, laid_out, note, print_json, stdout, written
 
 
 def simulate(
@@ -142,13 +143,15 @@ def _tell(asked: Simulation, done: Simulated, plan: Plan | None, out: Path, seco
     constants = ", ".join(f"{name} {value}" for name, value in asked.constants)
     console.print(f"{asked.protocol} {asked.variant} ({constants}), seed {asked.seed}", markup=False, soft_wrap=True)
     console.print(
-        f"{done.traces:,} traces with {done.events:,} events in {len(done.files):,} files, {seconds:.1f} s",
+        f"{laid_out(done.traces, done.events, len(done.files))}, {seconds:.1f} s",
         markup=False,
     )
     if done.ended:
-        console.print(f"{done.ended:,} traces ended before step {asked.events:,}: nothing more could happen")
+        console.print(f"{counted(done.ended, 'trace')} ended before step {asked.events:,}: nothing more could happen")
     if plan:
         traces = len(done.planted)
         console.print(
-            f"{traces:,} traces with one of {len(planted):,} faults, see {out / PLANTED}", markup=False, soft_wrap=True
+            f"{counted(traces, 'trace')} with one of {counted(len(planted), 'fault')}, see {out / PLANTED}",
+            markup=False,
+            soft_wrap=True,
         )

@@ -43,7 +43,7 @@ def test_recorded_traces_are_laid_out(fencepost: Run, runs: Path, tmp_path: Path
         "problems": [],
     }
     one = fencepost("ingest", runs / "kip-101.trace.jsonl", "--out", tmp_path / "d", *SERIAL)
-    assert one.code == 0 and one.out.startswith("1 traces with ")
+    assert one.code == 0 and one.out.startswith("1 trace with ")
 
 
 def test_bad_files_are_named_and_the_exit_code_says_so(fencepost: Run, runs: Path, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_corpus_is_written_and_told(fencepost: Run, tmp_path: Path) -> None:
     assert f"wrote {tmp_path / 'c'}" in said.err
     text = fencepost("simulate", *SMALL, "--seed", "7", "--out", str(tmp_path / "d"))
     assert text.code == 0
-    assert f"50 traces with {corpus.events:,} events in 1 files" in text.out
+    assert f"50 traces with {corpus.events:,} events in 1 file" in text.out
     assert f"{told['ended_early']} traces ended before step 20: nothing more could happen" in text.out
 
 
@@ -63,7 +63,7 @@ def test_faults_are_planted_at_the_rate_asked_for(fencepost: Run, tmp_path: Path
     assert sum(said.json["planted"].values()) == 5 and set(said.json["planted"]) == {FAULT, "kip-101"}
     assert len((out / PLANTED).read_text().splitlines()) == 5
     text = fencepost("simulate", *SMALL, "--faults", FAULT, "--rate", "0.1", "--out", str(tmp_path / "d"))
-    assert f"5 traces with one of 1 faults, see {tmp_path / 'd' / PLANTED}" in text.out
+    assert f"5 traces with one of 1 fault, see {tmp_path / 'd' / PLANTED}" in text.out
 
 
 def test_faults_that_show_nowhere_are_named_where_all_were_asked_for(fencepost: Run, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         (*SMALL, "--faults", "become_leader.request_sent dropped"),
         "--faults: become_leader.request_sent dropped",
     ),
-    "too few": ((*SMALL, "--faults", FAULT, "--rate", "0.001"), "--rate: 0 of 50 traces are too few for 1 faults"),
+    "too few": ((*SMALL, "--faults", FAULT, "--rate", "0.001"), "--rate: 0 of 50 traces are too few for 1 fault"),
 }
 
 

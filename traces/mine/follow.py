@@ -26,6 +26,7 @@ from ..corpus.spread import SERIAL
 from ..spark import spark_session
 from ..story import Json
 from ..vocabulary import PROTOCOLS
+from ..words import counted
 from .against import variant_for
 from .answer import Answer, Bug, Problem
 from .follow_state import Journal, SeenFile, State
@@ -78,14 +79,18 @@ class Batch:
     def __str__(self) -> str:
         state, part = self.state, self.state.part
         text = (
-            f"batch {state.batch}: {self.files:,} files, {self.events:,} events, {self.violating:,} violating traces; "
-            f"so far {state.arrived:,} files, {part.events:,} events, {part.violating:,} violating traces"
+            f"batch {state.batch}: {_told(self.files, self.events, self.violating)}; "
+            f"so far {_told(state.arrived, part.events, part.violating)}"
         )
         repeated = [("duplicate", state.duplicate), ("late", state.late), ("continued", state.continued)]
         for name, count in repeated:
             if count:
-                text += f", {count:,} {name} events"
+                text += f", {counted(count, f'{name} event')}"
         return text
+
+
+def _told(files: int, events: int, violating: int) -> str:
+    return f"{counted(files, 'file')}, {counted(events, 'event')}, {counted(violating, 'violating trace')}"
 
 
 OnBatch = Callable[[Batch, Callable[[], Answer]], None]

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ...model.core.errors import BadInput
 from ..corpus.files import EventsFile, open_events
 from ..corpus.manifest import CorpusFile
+from ..words import counted
 
 Longs = npt.NDArray[np.int64]
 
@@ -34,7 +35,7 @@ class Repeats:
     def told(self) -> str:
         """In words; empty where there are none."""
         kinds = (("duplicate", self.duplicate), ("late", self.late), ("continued", self.continued))
-        counts = [f"{count:,} {name} event{'' if count == 1 else 's'}" for name, count in kinds if count]
+        counts = [counted(count, f"{name} event") for name, count in kinds if count]
         if self.first is None:
             return ""
         return f"{' and '.join(counts)}, the first of trace {self.first[0]} at step {self.first[1]}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from ..corpus.spread import SERIAL
 from ..spark import collected, spark_session
+from ..words import counted
 from .part import Part
 from .unit import Question, Unit, mine_unit
 
@@ -38,8 +39,8 @@ class Progress:
     def __str__(self) -> str:
         rate = self.events / self.seconds if self.seconds else 0.0
         return (
-            f"{self.files:,} of {self.of:,} files, {self.events:,} events ({rate:,.0f} a second), "
-            f"{self.violations:,} violating traces"
+            f"{self.files:,} of {counted(self.of, 'file')}, {counted(self.events, 'event')} ({rate:,.0f} a second), "
+            f"{counted(self.violations, 'violating trace')}"
         )
 
 

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from ..mine.answer import Answer, Coverage, Group, Share
 from ..story import Story
+from ..words import counted
 from .lanes import pairs_words, printable
 from .page import TEXT_WIDTH, embedded, environment, joined, page_data, policy
 from .text import render_text
@@ -65,11 +66,11 @@ def render_mining(answer: Answer, corpus: str, stories: Sequence[Story | None]) 
 def headline(answer: Answer) -> str:
     """The outcome in a sentence or two."""
     against = f"held against {' and '.join(map(printable, answer.variants))}"
-    traces = f"{_number(answer.traces)} trace{'' if answer.traces == 1 else 's'}"
+    traces = counted(answer.traces, "trace")
     if answer.violating_traces:
         bugs = len(answer.groups) + answer.groups_left_off
         share = f"{_number(answer.violating_traces)} of {traces}"
-        first = f"{_number(bugs)} bug{'' if bugs == 1 else 's'} in {share}, {against}."
+        first = f"{counted(bugs, 'bug')} in {share}, {against}."
     else:
         first = f"No bug in {traces}, {against}."
     rest = ""
@@ -82,9 +83,7 @@ def headline(answer: Answer) -> str:
         )
     if answer.problems:
         count = len(answer.problems)
-        rest += (
-            f" {_number(count)} file{'' if count == 1 else 's'} or part{'' if count == 1 else 's'} could not be read."
-        )
+        rest += f" {counted(count, 'file')} or part{'' if count == 1 else 's'} could not be read."
     return first + rest
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..story import VERDICTS, Story, Verdict
+from ..words import counted
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def summary(results: Sequence[Obligation]) -> str:
     """``12 obligations: 11 met, 1 unmet, 3 must-fail twins caught``, in one line."""
     met = sum(each.met for each in results)
     twins = [each for each in results if each.expected == "violated"]
-    text = f"{len(results)} obligation{'' if len(results) == 1 else 's'}: {met} met"
+    text = f"{counted(len(results), 'obligation')}: {met} met"
     if met < len(results):
         text += f", {len(results) - met} not met"
     if twins:

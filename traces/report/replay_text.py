@@ -16,6 +16,7 @@ from ..build_story import replay_headline
 from ..diagnose import value_words
 from ..replay import EXPLAINED
 from ..story import split_cell
+from ..words import counted
 from .lanes import printable
 from .text import WIDTH
 
@@ -59,7 +60,7 @@ def replay_renderable(answer: Replay, name: str) -> RenderableType:
         blocks.append(_state(answer, state, number))
     left_out = answer.frontier_size - len(answer.frontier)
     if left_out > 0:
-        blocks.append(Text(f"and {_count(left_out, 'state')} more that {_do(left_out)} not explain it either"))
+        blocks.append(Text(f"and {counted(left_out, 'state')} more that {_do(left_out)} not explain it either"))
     return Group(*blocks)
 
 
@@ -101,7 +102,7 @@ def _before(answer: Replay) -> RenderableType:
     lines = [Text(f"{title}:")]
     hidden = len(run) - _LAST_STEPS
     if hidden > 0:
-        lines.append(Text(f"  ... {_count(hidden, 'step')} before"))
+        lines.append(Text(f"  ... {counted(hidden, 'step')} before"))
     for number, each in list(enumerate(run, 1))[max(0, hidden) :]:
         note = "" if each.event is not None else "  (not in the trace)"
         lines.append(Text(f"{number:>5}  {each.happened.call}{note}"))
@@ -111,7 +112,7 @@ def _before(answer: Replay) -> RenderableType:
 def _state(answer: Replay, state: FrontierState, number: int) -> RenderableType:
     title = f"state {number} of {answer.frontier_size} before the event"
     if state.skipped:
-        title += f", after {_count(state.skipped, 'unobserved step')}"
+        title += f", after {counted(state.skipped, 'unobserved step')}"
     lines: list[RenderableType] = [Text(title, style="bold")]
     if state.broken:
         lines.append(_indented(Text(f"broken already: {', '.join(state.broken)}", style="red")))
@@ -120,7 +121,7 @@ def _state(answer: Replay, state: FrontierState, number: int) -> RenderableType:
         lines.append(_indented(Text(f"the variant has no action {printable(answer.event.action)}", style="red")))
     lines += [_indented(_denial(denial)) for denial in state.denials]
     if state.denials_left_out:
-        lines.append(_indented(Text(f"and {_count(state.denials_left_out, 'choice')} of its parameters more")))
+        lines.append(_indented(Text(f"and {counted(state.denials_left_out, 'choice')} of its parameters more")))
     own = answer.event.action
     lines += [_indented(_action(report)) for report in state.actions if report.enabled or report.action != own]
     lines += [_indented(line) for line in _cells(state)]
@@ -190,10 +191,6 @@ def _flow(items: list[str]) -> list[str]:
 
 def _indented(block: RenderableType) -> Padding:
     return Padding(block, (0, 0, 0, 2))
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def _do(count: int) -> str:
