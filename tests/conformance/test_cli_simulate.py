@@ -116,7 +116,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         (*SMALL, "--faults", "become_leader.request_sent dropped"),
         "--faults: become_leader.request_sent dropped",
     ),
-    "too few": ((*SMALL, "--faults", FAULT, "--rate", "0.001"), "--rate: 0 of 50 traces are too few for 1 fault"),
+    "too few": ((*SMALL, "--faults", FAULT, "--rate", "0.001"), "--rate: 0 of 50 traces are too few for 1 fault;"),
 }
 
 

@@ -21,6 +21,7 @@ from ...model.explore.result import OnProgress
 from ...model.interpret.batch import Candidates
 from ...model.interpret.packing import Words
 from ...model.interpret.reference import Reference
+from ..words import counted
 from .draws import Draws, Purpose
 from .walk import NOTHING, Ids, Walker, Walks, numbered
 
@@ -115,7 +116,7 @@ def make_plan(
     if not kept:
         raise BadInput("none of the faults can be planted", "--faults", "give larger constants, or longer traces")
     if planted < len(kept):
-        what = f"{planted} of {traces} traces are too few for {len(kept)} faults"
+        what = f"{planted} of {counted(traces, 'trace')} are too few for {counted(len(kept), 'fault')}"
         raise BadInput(what, "--rate", "raise the rate or the number of traces")
     skipped = {faults[number - 1]: reason for number, reason in why.items()}
     rules = tuple(sorted(found))
