@@ -20,7 +20,7 @@ from ...model.core.terms import Sort, Term
 from ...model.interpret.reference import Reference
 from ..corpus.faults import ALL, Fault, fault_named, faults_named
 from .answer import Bug
-from .effects import variables_of
+from .signature import variables_of
 
 Call: TypeAlias = "tuple[str | None, Params]"
 """An action with all its parameters; None is a look at the state."""

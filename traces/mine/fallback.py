@@ -13,7 +13,7 @@ from ..replay import Budget, Replay, replay
 from ..stepper import MAX_COMPILED_CELLS, CompiledStepper, DirectStepper, Stepper
 from .against import Against
 from .answer import Bug
-from .effects import variables_of
+from .signature import variables_of
 
 
 class Fallback:

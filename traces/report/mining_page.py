@@ -87,11 +87,6 @@ def headline(answer: Answer) -> str:
     return first + rest
 
 
-def bug_name(number: int, group: Group) -> str:
-    """``1: follower_fetch against epoch_not_fenced``."""
-    return f"{number}: {printable(str(group.bug))}"
-
-
 def _tiles(answer: Answer) -> list[dict[str, str]]:
     tiles = [
         ("traces", _number(answer.traces)),
