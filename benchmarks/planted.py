@@ -3,8 +3,10 @@
 A corpus of the safe variant with every fault planted that can be, each in about twenty traces, is judged whole: the
 traces found must be the planted ones, each at its planted step, by the planted guard or variables. Then the traces of
 each fault are mined alone: they must make one group, whose minimal trace is at most one and a half times as long as
-the explorer's shortest counterexample of that fault (where it breaks a promise at these constants). Prints a line for
-each fault and the totals; the exit code is 1 where anything is amiss. Takes minutes.
+the explorer's shortest counterexample of that fault (where it breaks a promise at these constants). Last, the traces of
+one mutant of each guard and of all wrong outcomes are mined together: as many groups, but for mutants that have each
+outcome in common with another one. Prints a line for each fault and the totals; the exit code is 1 where anything is
+amiss. Takes minutes.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -138,6 +140,8 @@ def rows(folder: Path, traced: TracedProtocol, constants: Mapping[str, int]) -> 
     wrong = misjudged(events, planted, miner)
     clean = wrong - planted.keys()
     print(f"{len(planted):,} of {events.starts.size:,} traces planted; {len(clean):,} others found")
+    together = [sorted(names)[0] for names in _told_apart(traced, lines).values()]
+    print(f"{len(together)} mutants that differ make {_groups(events, by_fault, together)} groups together")
     with Workers(SERIAL) as workers:
         for name, traces in sorted(by_fault.items()):
             alone = Miner(events.layout, Question(), "the corpus")
@@ -153,6 +157,24 @@ def rows(folder: Path, traced: TracedProtocol, constants: Mapping[str, int]) -> 
             )
     if clean:
         yield Row("traces with nothing planted", events.starts.size - len(planted), len(clean), False, [], None)
+
+
+def _told_apart(traced: TracedProtocol, planted: Sequence[Mapping[str, Any]]) -> dict[object, set[str]]:
+    """The mutants that were planted, by the guard that they leave out or shift; each wrong outcome by itself."""
+    found: dict[object, set[str]] = {}
+    for each in planted:
+        if fault_named(traced, each["fault"]).mutant:
+            key = (each["action"], each["guard"]) if each["guard"] else each["fault"]
+            found.setdefault(key, set()).add(each["fault"])
+    return found
+
+
+def _groups(events: Events, by_fault: Mapping[str, set[int]], names: Sequence[str]) -> int:
+    miner = Miner(events.layout, Question(), "the corpus")
+    miner.mine(chosen(events, set().union(*(by_fault[name] for name in names))))
+    with Workers(SERIAL) as workers:
+        groups, left_off = groups_of(miner.part, Budget(), 0, workers)
+    return len(groups) + left_off
 
 
 def main(protocol: str = "fencing", seed: str = "1", written: str = "") -> int:

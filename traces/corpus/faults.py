@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
@@ -38,7 +39,7 @@ def faults_named(traced: TracedProtocol, names: tuple[str, ...]) -> tuple[str, .
         if name != ALL:
             found[fault_named(traced, name).name] = None
             continue
-        found |= dict.fromkeys(_mutants(traced.protocol, traced.variant.name))
+        found |= dict.fromkeys(mutants_of(traced.protocol, traced.variant.name))
         found |= {
             other: None for other in traced.protocol.variants if other != traced.variant.name and _alike(traced, other)
         }
@@ -51,7 +52,7 @@ def fault_named(traced: TracedProtocol, name: str) -> Fault:
     Raises BadInput where there is none, or it has another state than the variant.
     """
     variant = traced.variant.name
-    known = _mutants(traced.protocol, variant)
+    known = mutants_of(traced.protocol, variant)
     mutant = known.get(name) or known.get(f"{name} dropped")
     if mutant is not None:
         return Fault(mutant.name, mutant.traced, frozenset({mutant.action}), True)
@@ -70,7 +71,8 @@ def fault_named(traced: TracedProtocol, name: str) -> Fault:
 
 
 @lru_cache(maxsize=4)
-def _mutants(protocol: Protocol, variant: str) -> dict[str, Mutant]:
+def mutants_of(protocol: Protocol, variant: str) -> Mapping[str, Mutant]:
+    """The mutants of a variant, by name."""
     return {mutant.name: mutant for mutant in mutants(protocol.traced(variant))}
 
 

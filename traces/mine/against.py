@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import product
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ...model.core.errors import BadInput
-from ...model.core.ground import Instance, Params, System, ground
+from ...model.core.ground import Instance, Params, System, ground, ground_mutant
 from ...model.core.protocol import TracedProtocol
+from ..corpus.faults import mutants_of
 from ..corpus.layout import LOOK, UNKNOWN, CorpusHeader, CorpusLayout, Events
 from ..vocabulary import PROTOCOLS
 from .abstract import Abstraction
 from .promises import Promises
+
+Step: TypeAlias = tuple[str, Params]
+"""An action with all its parameters."""
 
 Codes = npt.NDArray[np.signedinteger[Any]]
 
@@ -37,10 +41,11 @@ class Against:
         # One column more than there are actions: a look is action -1, the last in Python's way of counting.
         self._has = layout.param_sizes > 0
         self._radix = [int(size) for size in layout.param_sizes.max(axis=1, initial=1)]
-        self.steps: dict[int, tuple[str, Params]] = dict(self._enumerate())
+        self.steps: dict[int, Step] = dict(self._enumerate())
         self.look: Final = len(layout.actions) * int(np.prod(self._radix, dtype=np.int64))
         self.unknown: Final = self.look + 1
         self._dtype = np.min_scalar_type(-self.unknown - 1)
+        self._changes: dict[str, Mapping[str, Mapping[Step, Instance]]] = {}
         self.instances: dict[int, Instance | None] = {
             code: self.system.by_step.get(step) for code, step in self.steps.items()
         }
@@ -55,7 +60,18 @@ class Against:
         """What makes up an abstract state."""
         return Abstraction(self.system)
 
-    def _enumerate(self) -> list[tuple[int, tuple[str, Params]]]:
+    def changes_of(self, action: str) -> Mapping[str, Mapping[Step, Instance]]:
+        """The instances of each mutant of an action, by the mutant's name; grounded when they are first asked for."""
+        if action not in self._changes:
+            mutants = mutants_of(self.traced.protocol, self.traced.variant.name)
+            self._changes[action] = {
+                name: ground_mutant(self.system, mutant.traced, action).by_step
+                for name, mutant in mutants.items()
+                if mutant.action == action
+            }
+        return self._changes[action]
+
+    def _enumerate(self) -> list[tuple[int, Step]]:
         return [
             (self._code(number, values), (action, tuple(zip(params, values, strict=True))))
             for number, (action, params) in enumerate(self.layout.vocabulary.actions.items())

@@ -6,7 +6,7 @@ All but ``seconds`` is the same, byte for byte, for the same corpus, however it 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from ...model.core.errors import BadInput
@@ -28,6 +28,7 @@ class Bug:
     ``guard``: the first guard of ``action`` that refuses the step; None for ``effect`` and ``promise``, and where the
     variant lacks the action. ``variables``: for ``effect``, those that were observed otherwise than the model has them,
     each with the direction: ``leo+`` is too high, ``leo-`` too low, ``isr`` neither. ``invariant``: the promise broken.
+    ``changes``: for ``effect``, the mutants of the action that have this very outcome.
     """
 
     protocol: str
@@ -36,6 +37,12 @@ class Bug:
     guard: str | None = None
     variables: tuple[str, ...] = ()
     invariant: str | None = None
+    changes: tuple[str, ...] = ()
+
+    @property
+    def seen(self) -> Bug:
+        """The bug as it can be seen, whatever would explain it."""
+        return replace(self, changes=())
 
     def __str__(self) -> str:
         if self.kind == "promise":
@@ -46,7 +53,7 @@ class Bug:
         return f"{action} with another {', '.join(self.variables)}"
 
     def to_json(self) -> dict[str, Json]:
-        """As a JSON object."""
+        """As a JSON object, without ``changes``: a group has those that all of its traces have in common."""
         return {
             "protocol": self.protocol,
             "kind": self.kind,

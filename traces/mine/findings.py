@@ -141,10 +141,35 @@ class Judge:
             expected = before.copy()
             for number, term in ({} if instance is None else instance.effect).items():
                 expected[number] = block(term)
-            apart = np.where(True if seen is None else seen[:, at], observed[:, at].astype(np.int64) - expected, 0)
+            looked = np.ones(expected.shape, dtype=np.bool_) if seen is None else seen[:, at]
+            apart = np.where(looked, observed[:, at].astype(np.int64) - expected, 0)
             patterns = differing(self.against.system.layout, apart[:, rest])
-            for number, variables in zip(at[rest].tolist(), patterns, strict=True):
-                yield number, Bug(protocol, "effect", action, variables=variables)
+            changes = self._explaining(code, before[:, rest], observed[:, at[rest]], looked[:, rest])
+            for number, variables, names in zip(at[rest].tolist(), patterns, changes, strict=True):
+                yield number, Bug(protocol, "effect", action, variables=variables, changes=names)
+
+    def _explaining(self, code: int, before: Integers, observed: Integers, seen: Mask) -> list[tuple[str, ...]]:
+        """For each of these states the mutants of the action that allow the step, with what was observed after it.
+
+        `bad_step.explaining` says the same of one state, by the reference, and asks other variants too.
+        """
+        found: list[tuple[str, ...]] = [()] * before.shape[1]
+        if code == self.against.look:
+            return found
+        step = self.against.steps[code]
+        block = Block(before)
+        for name, instances in self.against.changes_of(step[0]).items():
+            instance = instances[step]
+            fits = np.ones(before.shape[1], dtype=np.bool_)
+            for _, guard in instance.guards:
+                fits &= block(guard)
+            after = before.copy()
+            for number, term in instance.effect.items():
+                after[number] = block(term)
+            fits &= ((after == observed) | ~seen).all(axis=0)
+            for place in np.flatnonzero(fits).tolist():
+                found[place] = (*found[place], name)
+        return found
 
 
 def _refused(instance: Instance | None, block: Block, count: int) -> Iterator[tuple[str, Mask]]:

@@ -187,7 +187,8 @@ class Follower:
         whole = frozenset(model for model, known in self._known.items() if known.whole is not None)
         part = mine_files(kept, Question(self._asked.variant, self._asked.budget, whole), self._workers)
         part.problems[:0] = problems
-        new = tuple(sorted(part.sightings.keys() - state.part.sightings.keys(), key=repr))
+        shown = {bug.seen for bug in state.part.sightings}
+        new = tuple(sorted({bug.seen for bug in part.sightings} - shown, key=repr))
         told = (len(names), part.events, part.violating, tuple(part.problems), new)
         state.part.merge(part)
         state.batch = number

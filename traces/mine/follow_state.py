@@ -22,7 +22,7 @@ from .part import Part
 from .part_json import part_from_json, part_to_json
 
 FORMAT: Final = "fencepost-follow"
-VERSION: Final = 1
+VERSION: Final = 2
 KEPT: Final = 3
 """So many batches' files are kept. Spark goes back by one at most."""
 

@@ -8,8 +8,9 @@ What counts as one bug:
   mutant of the model: a bound off by one) has every one of these outcomes, since one wrong position shows in the LEO
   here and in a record's epoch there. The fewest changes that explain all sightings of an action are taken: the change
   that explains the most, then the next. Such a change may explain refused steps too, where its bound stands in a guard
-  as well. Another variant of the protocol is such a change only for what no mutant explains. What nothing explains
-  belongs together where the variables that differ overlap;
+  as well. Another variant of the protocol is such a change only for what no mutant explains. Where nothing explains
+  some outcomes of the same variables, nothing explains any of them: it would be by chance. They belong together where
+  the variables that differ overlap;
 - a promise that allowed steps break, where the variant held against does not keep it.
 
 The shapes of the last steps are counted, and do not part a bug: the same missing guard lets many shapes through.
@@ -54,8 +55,11 @@ def families(sightings: Sequence[Explained]) -> list[Family]:
     """The bugs, those of the most traces first."""
     found: list[Family] = []
     by_action: dict[tuple[str, str | None], list[Explained]] = {}
+    odd = {each.sighting.bug.seen for each in sightings if not each.changes}
     for each in sorted(sightings, key=lambda each: repr(each.sighting.bug)):
         bug = each.sighting.bug
+        if bug.seen in odd:
+            each = Explained(each.sighting, ())
         if bug.kind == "promise":
             found.append(Family([each], []))
         else:

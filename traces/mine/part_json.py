@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -69,6 +70,7 @@ def _sighting(sighting: Sighting) -> dict[str, Json]:
     lines = [json_line(sighting.trace.header), *(json_line(event) for event in sighting.trace.events)]
     return {
         "bug": sighting.bug.to_json(),
+        "changes": list(sighting.bug.changes),
         "model": _model(sighting.model),
         "count": sighting.count,
         "first": sighting.first,
@@ -82,8 +84,9 @@ def _sighting(sighting: Sighting) -> dict[str, Json]:
 
 def _read_sighting(found: Any) -> Sighting:
     bug = found["bug"]
+    seen = Bug(bug["protocol"], bug["kind"], bug["action"], bug["guard"], tuple(bug["variables"]), bug["invariant"])
     return Sighting(
-        bug=Bug(bug["protocol"], bug["kind"], bug["action"], bug["guard"], tuple(bug["variables"]), bug["invariant"]),
+        bug=replace(seen, changes=tuple(map(str, found["changes"]))),
         model=_read_model(found["model"]),
         count=_count(found["count"]),
         first=_count(found["first"]),

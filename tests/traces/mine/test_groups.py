@@ -94,6 +94,22 @@ def test_two_guards_are_two_bugs_and_a_guard_left_out_is_the_likeliest_change() 
     assert all(change.mutant for family in found for change in family.changes)
 
 
+def test_two_changes_of_like_outcomes_are_two_bugs_where_each_has_some_of_its_own() -> None:
+    plus, minus = "become_follower.leo' bound +1", "become_follower.leo' bound -1"
+
+    def bug(*changes: str) -> Bug:
+        return Bug("fencing", "effect", "become_follower", variables=("leo+",), changes=changes)
+
+    parts = [explained(bug(*names), *names, count=count) for names, count in (((plus,), 5), ((plus, minus), 2))]
+    assert [[change.name for change in family.changes] for family in families(parts)] == [[plus]]
+    found = families([*parts, explained(bug(minus), minus, count=3)])
+    assert [[change.name for change in family.changes] for family in found] == [[plus], [minus]]
+    assert [family.merged.count for family in found] == [7, 3]
+    # One outcome among them that no change has: then it is by chance that a change has the others.
+    (whole,) = families([*parts, explained(bug())])
+    assert (whole.merged.count, whole.changes) == (8, [])
+
+
 def test_what_no_change_explains_is_parted_by_its_variables() -> None:
     bugs = [
         Bug("fencing", "effect", "leader_write", variables=names) for names in (("leo+",), ("leo-", "hw+"), ("isr",))

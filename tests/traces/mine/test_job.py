@@ -17,18 +17,22 @@ import pytest
 from fencepost.conformance.cli import main
 from fencepost.model.core.errors import BadInput
 from fencepost.model.explore.result import Verdict
+from fencepost.traces.corpus.faults import ALL, faults_named
 from fencepost.traces.corpus.manifest import read_corpus
-from fencepost.traces.corpus.simulate import simulate, simulation
+from fencepost.traces.corpus.plan import make_plan
+from fencepost.traces.corpus.simulate import simulate, simulation, walker
 from fencepost.traces.corpus.spread import SERIAL
 from fencepost.traces.mine.answer import TIMES, Answer
+from fencepost.traces.mine.bad_step import explaining
 from fencepost.traces.mine.gap import Known
 from fencepost.traces.mine.job import Asked, conclude, mine, mine_files, units_of
-from fencepost.traces.mine.minimal import bug_in
+from fencepost.traces.mine.minimal import bad_step_of, bug_in
 from fencepost.traces.mine.unit import Question
 from fencepost.traces.mine.workers import Progress, Workers
 from fencepost.traces.read import read_trace
-from fencepost.traces.replay import replay, traced_of
+from fencepost.traces.replay import Budget, replay, traced_of
 from fencepost.traces.stepper import DirectStepper
+from fencepost.traces.vocabulary import PROTOCOLS
 
 from .conftest import FAULTS, TRACES
 
@@ -127,6 +131,24 @@ def test_a_file_that_is_not_what_the_manifest_says_is_named(planted: Any, tmp_pa
     assert [each.where for each in answer.problems] == [str(folder / "part-00001.parquet")]
     assert "its count of events is not that of the manifest" in answer.problems[0].what
     assert answer.traces < mine(Asked(planted(3), max_states=NO_GRAPH)).traces
+
+
+def test_the_changes_that_explain_an_outcome_are_those_of_the_reference(tmp_path: Path) -> None:
+    """Of all planted faults, each outcome's mutants, found for whole columns, beside those of the shortest trace."""
+    asked = simulation("truncation", None, {}, 6_000, 40, 11, 1)
+    traced = PROTOCOLS["truncation"].traced()
+    names = faults_named(traced, (ALL,))
+    plan = make_plan(walker(asked, names), names, (), asked.traces, 1_500, asked.events)
+    simulate(asked, tmp_path / "c", plan)
+    with Workers(SERIAL) as workers:
+        part = mine_files(read_corpus(tmp_path / "c").files, Question(), workers)
+    effects = [each for each in part.sightings.values() if each.bug.kind == "effect"]
+    assert len({each.bug for each in effects}) > len({each.bug.seen for each in effects}) > 10
+    for each in effects:
+        found = bad_step_of(each.bug, each.model, each.trace, Budget())
+        assert found is not None
+        explained = explaining(traced, dict(each.model[2]), found[1])
+        assert tuple(change.name for change in explained if change.mutant) == each.bug.changes
 
 
 def test_fewer_groups_are_told_where_asked_and_the_others_counted(planted: Any) -> None:
