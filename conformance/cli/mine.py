@@ -87,9 +87,15 @@ def mine(
         _refuse_without_follow(checkpoint, until_idle)
         with _mining() as told:
             answer = run(asked, master, told)
+    failed: BadInput | None = None
     if out is not None:
-        answer = write_mining(out, answer, str(Place.of(corpus)))
-        written(out)
+        try:
+            answer = write_mining(out, answer, str(Place.of(corpus)))
+        except BadInput as error:
+            # The answer may have taken an hour: it is printed all the same.
+            failed = error
+        else:
+            written(out)
     for problem in answer.problems:
         if problem not in said:
             note(f"fencepost: {problem}")
@@ -97,6 +103,8 @@ def mine(
         print_json(answer.to_json())
     else:
         _print(answer)
+    if failed is not None:
+        raise failed
     return answer.verdict.exit_code
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
+from fencepost.model.core.errors import BadInput
 from fencepost.traces.mine.answer import TIMES
 
 from .conftest import Fencepost
@@ -43,3 +45,20 @@ def test_a_folder_of_something_else_is_refused_before_anything_is_mined(fencepos
     (tmp_path / "mined" / "precious.txt").touch()
     told = fencepost("mine", tmp_path / "no-corpus", "--out", tmp_path / "mined", *SERIAL).complaint
     assert told.startswith(f"{tmp_path / 'mined'}: the folder holds something that is not a report")
+
+
+def test_the_answer_is_told_where_the_report_cannot_be_written(
+    fencepost: Fencepost, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise BadInput("cannot write the report: No space left on device", str(tmp_path), "name another folder")
+
+    # The package has the command under the module's name.
+    monkeypatch.setattr(sys.modules["fencepost.conformance.cli.mine"], "write_mining", full)
+    said = fencepost("mine", corpus, "--out", tmp_path / "mined", "--json", *SERIAL)
+    assert said.code == 2 and said.json["violating_traces"] == 6
+    assert (
+        said.lines[-1]
+        == f"fencepost: {tmp_path}: cannot write the report: No space left on device; name another folder"
+    )
+    assert not (tmp_path / "mined").exists()
