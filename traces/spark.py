@@ -129,7 +129,8 @@ def collected(rdd: RDD[T], on_poll: Callable[[], None]) -> list[T]:
     poller = threading.Thread(target=poll, daemon=True)
     poller.start()
     try:
-        return rdd.collect()
+        results: list[T] = rdd.collect()
+        return results
     except (pyspark_module("py4j.protocol").Py4JError, OSError) as failed:
         # Of a JVM that has ended, its socket tells.
         said = _said(failed)

@@ -142,18 +142,18 @@ def _mining() -> Iterator[OnProgress]:
     with progress_bar() as bar:
         task = bar.add_task("mining", total=None)
         last = time.monotonic()
-        shown = ""
+        shown = noted = ""
 
         def told(progress: Progress) -> None:
-            nonlocal last, shown
+            nonlocal last, shown, noted
             shown = str(progress)
             bar.update(task, completed=progress.files, total=progress.of, detail=shown)
             if not sys.stderr.isatty() and progress.events and time.monotonic() - last >= _EVERY_SECONDS:
-                last = time.monotonic()
+                last, noted = time.monotonic(), shown
                 note(shown)
 
         yield told
-    if shown:
+    if shown != noted:
         note(shown)
 
 

@@ -50,7 +50,7 @@ class Bug:
         action = self.action or "a look at the state"
         if self.kind == "guard":
             return f"{action} against {self.guard}" if self.guard else f"{action}, which the variant does not have"
-        return f"{action} with another {', '.join(self.variables)}"
+        return f"{action} with {', '.join(map(_wrong, self.variables))}"
 
     def to_json(self) -> dict[str, Json]:
         """As a JSON object, without ``changes``: a group has those that all of its traces have in common."""
@@ -62,6 +62,11 @@ class Bug:
             "variables": list(self.variables),
             "invariant": self.invariant,
         }
+
+
+def _wrong(variable: str) -> str:
+    name = variable.rstrip("+-")
+    return name + {"+": " too high", "-": " too low"}.get(variable[len(name) :], " wrong")
 
 
 @dataclass(frozen=True)

@@ -118,3 +118,8 @@ def test_what_no_change_explains_is_parted_by_its_variables() -> None:
     assert sorted(len(family.members) for family in found) == [1, 2]
     promise = Bug("fencing", "promise", invariant="weak_isr")
     assert len(families([explained(bugs[0]), explained(promise)])) == 2
+
+
+def test_a_bug_says_in_which_direction_a_value_is_wrong() -> None:
+    bug = Bug("fencing", "effect", "leader_write", variables=("leo+", "record_id-", "isr"))
+    assert str(bug) == "leader_write with leo too high, record_id too low, isr wrong"

@@ -114,7 +114,7 @@ def test_the_page_says_everything() -> None:
         "3 traces, the first of them 99: a budget ran out",
         "2 more bugs left off",
         "1. follower_fetch against epoch_not_fenced",
-        "2. leader_write with another leo-",
+        "2. leader_write with leo too low",
         "3. breaks strong_isr",
         "no single run of the model leads to it",
         "follower_fetch.epoch_not_fenced dropped",
@@ -162,9 +162,9 @@ def test_the_folder_has_page_json_junit_and_for_each_bug_a_trace_and_a_test(tmp_
     files = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file())
     assert files == [
         "bugs/001-follower-fetch-against-epoch-not-fenced.trace.jsonl",
-        "bugs/002-leader-write-with-another-leo.trace.jsonl",
+        "bugs/002-leader-write-with-leo-too-low.trace.jsonl",
         "bugs/test_001_follower_fetch_against_epoch_not_fenced.py",
-        "bugs/test_002_leader_write_with_another_leo.py",
+        "bugs/test_002_leader_write_with_leo_too_low.py",
         "index.html",
         "junit.xml",
         "report.json",
