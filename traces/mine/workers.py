@@ -102,7 +102,8 @@ class Workers:
                 yield part
             return
         context = self._session.sparkContext
-        tally = context.accumulator(Counter(), _Counters())
+        counters: Any = _Counters()
+        tally: Any = context.accumulator(Counter(), counters)
 
         def task(mine: Iterable[Unit]) -> Iterator[Part]:
             whole = Part()
