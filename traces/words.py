@@ -1,4 +1,4 @@
-"""Counts in sentences."""
+"""Counts in sentences, and text from outside as it may be shown."""
 
 from __future__ import annotations
 
@@ -6,3 +6,19 @@ from __future__ import annotations
 def counted(count: int, noun: str) -> str:
     """``1 file``, ``12,345 files``."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def printable(text: str) -> str:
+    """``text`` with every character that would steer a terminal, or be invisible, written as an escape.
+
+    Line ends are such characters too: what comes of it is one line. Whatever was read from a file or a command line (a
+    path, a cluster's id, a topic) goes through here, or through ``report.terminal.Terminal``, before a person sees it.
+    """
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape", "surrogatepass").decode("ascii") for each in text
+    )
+
+
+def printable_lines(text: str) -> str:
+    """The same of a text of several lines, which stay lines."""
+    return "\n".join(printable(line) for line in text.split("\n"))

@@ -1,32 +1,45 @@
 """The command line, ``fencepost``: explore, prove, replay, check, conform, mutants, simulate, ingest, mine.
 
-Exit codes: 0 holds, 1 violated, 2 the input or the command line is wrong, 3 unknown.
+Exit codes: 0 holds, 1 violated, 2 the input or the command line is wrong, 3 unknown, 4 a fault of Fencepost's own.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
+from pathlib import Path
 
 from cyclopts import App, CycloptsError
-from rich.console import Console
 
-from ...model.core.errors import FencepostError
+from ...model.core.errors import BadInput, FencepostError
 from .check import check
 from .conform import conform
 from .explore import explore
 from .ingest import ingest
 from .mine import mine
 from .mutants import mutants
+from .output import note
 from .prove import prove
 from .replay import replay
 from .simulate import simulate
+from .streams import MEND, Lenient, fill_closed, lenient
 
 BAD_INPUT = 2
+INTERNAL = 4
+"""Something went wrong that Fencepost has no word for. It says nothing of what was asked, and is no verdict."""
+INTERRUPTED = 130
+
+DEBUG = "FENCEPOST_DEBUG"
+"""The environment variable with which an internal failure shows its traceback."""
 
 app = App(
     name="fencepost",
     help="A formal model and a conformance harness for Kafka-style replicated logs.",
-    help_epilogue="Exit codes: 0 holds, 1 violated, 2 bad input or command line, 3 unknown (a budget ran out).",
+    help_epilogue=(
+        "Exit codes: 0 holds, 1 violated, 2 bad input or command line (also an output that cannot be written), "
+        f"3 unknown (a budget ran out), 4 a fault of Fencepost's own ({DEBUG}=1 shows its traceback)."
+    ),
     help_format="plaintext",
 )
 app.command(explore)
@@ -42,30 +55,59 @@ app.command(mine)
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code. What is wrong with the input is said in one line on standard error."""
-    errors = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
-        result = app(
-            sys.argv[1:] if arguments is None else arguments,
-            exit_on_error=False,
-            print_error=False,
-            result_action="return_value",
-        )
+        with lenient() as out:
+            code = _answered(sys.argv[1:] if arguments is None else arguments)
+            return _delivered(out, code)
+    except BadInput as error:
+        note(f"fencepost: {error}")
+        return BAD_INPUT
+
+
+def _answered(arguments: list[str]) -> int:
+    """The exit code of one command."""
+    try:
+        result = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
-        errors.print(f"fencepost: {' '.join(str(error).split())}; see fencepost --help")
+        note(f"fencepost: {' '.join(str(error).split())}; see fencepost --help")
         return BAD_INPUT
     except FencepostError as error:
-        errors.print(f"fencepost: {error}")
+        note(f"fencepost: {error}")
         return BAD_INPUT
-    except BrokenPipeError:
-        # Whoever read our output (head, less) has seen enough.
-        sys.stderr.close()
-        return 0
     except KeyboardInterrupt:
-        errors.print("fencepost: interrupted")
-        return 130
+        note("fencepost: interrupted")
+        return INTERRUPTED
+    except (Exception, SystemExit) as error:
+        _tell_internal(error)
+        return INTERNAL
     return result if isinstance(result, int) else 0
+
+
+def _delivered(out: Lenient, code: int) -> int:
+    """The same code, unless the answer could not be written."""
+    out.flush()
+    if out.lost is None:
+        return code
+    raise BadInput(
+        f"cannot write: {out.lost.strerror or out.lost}; of the answer (exit code {code}) some is lost",
+        "standard output",
+        MEND,
+    )
+
+
+def _tell_internal(error: BaseException) -> None:
+    """One line, ``WHERE: WHAT; MEND``, of an exception that nobody has caught."""
+    debug = bool(os.environ.get(DEBUG))
+    if debug:
+        traceback.print_exception(error)
+    said = " ".join(f"{type(error).__name__}: {error}".removesuffix(": ").split())
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    mend = "report it with these lines" if debug else f"run it again with {DEBUG}=1 and report it with the traceback"
+    note(f"fencepost: a fault of Fencepost's own, which says nothing of what was asked: {said}{place}; {mend}")
 
 
 def run() -> None:
     """The console script."""
+    fill_closed()
     sys.exit(main())

@@ -176,7 +176,7 @@ def _counterexample(found: Exploration, live: Sequence[Liveness]) -> tuple[Seque
 def _print(found: Exploration, live: Sequence[Liveness], story: Story | None) -> None:
     out = stdout()
     if story is not None:
-        out.print(render_text(story), end="", markup=False)
+        out.print(render_text(story, width=out.story_width), end="", markup=False)
         out.print()
     system = found.query.system
     constants = ", ".join(f"{name} {value}" for name, value in system.constants.items())

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn
 from rich.text import Text
 
 from ...model.core.errors import BadInput
 from ...model.explore.result import OnProgress
 from ...model.explore.result import Progress as Explored
-from ...traces.words import counted
+from ...traces.report.terminal import Terminal
+from ...traces.words import counted, printable
 
 
 def print_json(value: object) -> None:
@@ -24,14 +24,14 @@ def print_json(value: object) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=True) + "\n")
 
 
-def stdout() -> Console:
+def stdout() -> Terminal:
     """The console of results."""
-    return Console(highlight=False, soft_wrap=False)
+    return Terminal()
 
 
 def note(text: str) -> None:
     """A line for the person at the terminal, on standard error."""
-    Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(text)
+    Terminal(stderr=True, soft_wrap=True, markup=False).print(printable(text))
 
 
 def written(path: Path) -> None:
@@ -43,15 +43,22 @@ class _Count(ProgressColumn):
     """``12,345 states, depth 9``."""
 
     def render(self, task: Task) -> Text:
-        return Text(str(task.fields.get("detail", "")))
+        return Text(printable(str(task.fields.get("detail", ""))))
+
+
+class _Description(ProgressColumn):
+    """What is going on, as it is written: a file's name may look like markup."""
+
+    def render(self, task: Task) -> Text:
+        return Text(printable(task.description))
 
 
 def progress_bar(*columns: ProgressColumn) -> Progress:
     """A progress display on standard error, silent where that is no terminal."""
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        _Description(),
         *columns,
         _Count(),
         TimeElapsedColumn(),

@@ -95,7 +95,8 @@ def replay(
     else:
         if scan.problems:
             note(f"of {trace} the {len(read)} events before the first fault are replayed")
-        stdout().print(render_replay(answer, str(trace)), end="", markup=False)
+        out = stdout()
+        out.print(render_replay(answer, str(trace), width=out.story_width), end="", markup=False)
     return _BAD_INPUT if scan.problems else answer.verdict.exit_code
 
 

@@ -15,8 +15,8 @@ from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
 from markupsafe import Markup
 
 from ..story import to_json
+from ..words import printable
 from .folder import REPORT, new_folder
-from .lanes import printable
 from .obligation import Obligation, grouped, overall, summary
 from .page import asset, environment, policy, render_page
 

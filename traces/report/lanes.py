@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..story import CONTROLLER, Call, Json, LogView, Moment, Route, Story, split_cell
+from ..words import printable
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,6 @@ class Arrow:
     target: int | str | None
     from_index: int
     consults: int | str | None
-
-
-def printable(text: str) -> str:
-    """``text`` with every character that would steer a terminal, or be invisible, written as an escape."""
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape", "surrogatepass").decode("ascii") for each in text
-    )
 
 
 def words(value: Json) -> str:

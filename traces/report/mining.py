@@ -17,9 +17,9 @@ from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
 from ...model.explore.result import Verdict
 from ..mine.answer import Answer, Group
 from ..story import Json, Story
+from ..words import printable
 from ..write import write_trace
 from .folder import REPORT, new_folder, refuse_foreign
-from .lanes import printable
 from .mining_page import headline, render_mining
 from .mining_pytest import pytest_file, slug
 from .mining_story import story_of_group

@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from ..mine.answer import Answer, Coverage, Group, Share
 from ..story import Story
-from ..words import counted
-from .lanes import pairs_words, printable
+from ..words import counted, printable
+from .lanes import pairs_words
 from .page import TEXT_WIDTH, embedded, environment, joined, page_data, policy
 from .text import render_text
 

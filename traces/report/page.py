@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from ..words import printable
 from .lanes import (
     Value,
     arrow,
@@ -24,7 +25,6 @@ from .lanes import (
     messages,
     other_values,
     pairs_words,
-    printable,
     readable_changes,
     record_words,
     replica_lane,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
@@ -16,12 +16,11 @@ from ..build_story import replay_headline
 from ..diagnose import value_words
 from ..replay import EXPLAINED
 from ..story import split_cell
-from ..words import counted
-from .lanes import printable
-from .text import WIDTH
+from ..words import counted, printable
+from .terminal import STORY_WIDTH, Terminal
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
     from ...model.core.ground import Params
     from ..diagnose import ActionReport, Denial, FrontierState
@@ -36,13 +35,13 @@ _MAX_OBSERVED: Final = 12
 
 def print_replay(answer: Replay, name: str, console: Console | None = None) -> None:
     """Print the outcome of replaying the trace ``name``. Rich honours NO_COLOR."""
-    (console or Console()).print(replay_renderable(answer, name))
+    (console or Terminal()).print(replay_renderable(answer, name))
 
 
-def render_replay(answer: Replay, name: str, *, width: int = WIDTH) -> str:
+def render_replay(answer: Replay, name: str, *, width: int = STORY_WIDTH) -> str:
     """The same as plain text without escape sequences."""
     out = io.StringIO()
-    console = Console(file=out, width=width, color_system=None, force_terminal=False, legacy_windows=False)
+    console = Terminal(out, width=width, plain=True)
     print_replay(answer, name, console)
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
@@ -182,7 +181,7 @@ def _flow(items: list[str]) -> list[str]:
     """Items side by side, as many to a line as an indented line takes, none broken in two."""
     lines: list[str] = []
     for item in items:
-        if lines and len(lines[-1]) + 3 + len(item) <= WIDTH - 2:
+        if lines and len(lines[-1]) + 3 + len(item) <= STORY_WIDTH - 2:
             lines[-1] += "   " + item
         else:
             lines.append(item)
@@ -190,7 +189,7 @@ def _flow(items: list[str]) -> list[str]:
 
 
 def _indented(block: RenderableType) -> Padding:
-    return Padding(block, (0, 0, 0, 2))
+    return Padding(block, (0, 0, 0, 2), expand=False)
 
 
 def _do(count: int) -> str:

@@ -10,8 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from .lanes import printable
+from ..words import printable
 from .obligation import Obligation, grouped, overall, summary
+from .terminal import Terminal
 
 _STYLES = {"holds": "bold green", "violated": "bold red", "unknown": "bold yellow"}
 
@@ -42,7 +43,7 @@ def closing_table(results: Sequence[Obligation]) -> Table:
 
 def print_table(results: Sequence[Obligation], console: Console | None = None) -> None:
     """Print the table, then what was not met and why, then the verdict on all of it."""
-    out = console or Console()
+    out = console or Terminal()
     out.print(closing_table(results))
     for each in results:
         if not each.met:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
+from ..words import printable
 from .lanes import (
     Record,
     ReplicaLane,
@@ -21,19 +22,18 @@ from .lanes import (
     messages,
     other_values,
     pairs_words,
-    printable,
     readable_changes,
     record_words,
     replica_lane,
     words,
 )
+from .terminal import STORY_WIDTH, Terminal
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
     from ..story import Breach, Moment, Story
 
-WIDTH: Final = 80
 SINGLY: Final = 8
 """Up to this many records a log is drawn record by record."""
 _EPOCH_STYLES: Final = ("cyan", "yellow", "green", "magenta", "blue", "red")
@@ -42,13 +42,13 @@ _VERDICT_STYLES: Final = {"holds": "bold green", "violated": "bold red", "unknow
 
 def print_story(story: Story, console: Console | None = None, *, enabled: bool = False) -> None:
     """Print the story; ``enabled`` lists what else could have happened in each state. Rich honours NO_COLOR."""
-    (console or Console()).print(story_renderable(story, enabled=enabled))
+    (console or Terminal()).print(story_renderable(story, enabled=enabled))
 
 
-def render_text(story: Story, *, width: int = WIDTH, enabled: bool = False) -> str:
+def render_text(story: Story, *, width: int = STORY_WIDTH, enabled: bool = False) -> str:
     """The story as plain text without escape sequences, lines of at most ``width`` columns."""
     out = io.StringIO()
-    console = Console(file=out, width=width, color_system=None, force_terminal=False, legacy_windows=False)
+    console = Terminal(out, width=width, plain=True)
     print_story(story, console, enabled=enabled)
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
@@ -144,12 +144,12 @@ def _step(story: Story, index: int, *, enabled: bool) -> RenderableType:
     ]
     if story.view.end is not None:
         lanes = [log_strip(replica_lane(story, moment, replica)) for replica in story.replicas]
-        lines += _flow(lanes, WIDTH - 5)
+        lines += _flow(lanes, STORY_WIDTH - 5)
     lines += [_breach(breach, style="red") for breach in moment.broken]
     lines += [Text(f"note: {printable(note)}", style="italic") for note in moment.notes]
     if enabled and moment.enabled:
         lines.append(Text("enabled: " + "; ".join(call_words(call) for call in moment.enabled), style="dim"))
-    return Group(title, Padding(Group(*lines), (0, 0, 1, 5)))
+    return Group(title, Padding(Group(*lines), (0, 0, 1, 5), expand=False))
 
 
 def _action(moment: Moment) -> str:

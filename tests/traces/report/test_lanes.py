@@ -8,7 +8,6 @@ import pytest
 from fencepost.traces.report.lanes import (
     arrow,
     other_values,
-    printable,
     readable_changes,
     record_words,
     replica_lane,
@@ -16,6 +15,7 @@ from fencepost.traces.report.lanes import (
 )
 from fencepost.traces.report.views import view_of
 from fencepost.traces.story import CONTROLLER, Json, LogView, Moment, Story
+from fencepost.traces.words import printable
 
 
 def test_roles_follow_the_leader_that_a_replica_believes_in(lost_record: Story) -> None:
