@@ -91,6 +91,8 @@ class System:
     """Every instance by action and parameters, those that can never happen too."""
     constraint: Term = TRUE
     """States in which this does not hold are counted and checked, but not expanded (TLC's CONSTRAINT)."""
+    grounder: Grounder | None = field(default=None, repr=False, compare=False)
+    """What grounds mutants of this system, once there is one."""
 
     @property
     def name(self) -> str:
@@ -108,6 +110,9 @@ class System:
         return self.layout.initial
 
 
+_Known: TypeAlias = tuple[tuple[Term, ...], dict[tuple[bool | int | str | None, ...], Term]]
+
+
 class Grounder:
     """Turns terms over parameters and quantifiers into terms over cells."""
 
@@ -117,39 +122,57 @@ class Grounder:
         self.layout = layout
         self.indices = traced.protocol.indices
         self._cells = [terms.node("cell", (), c.variable.values.sort, c.number) for c in layout.cells]
+        self._memo: dict[Term, _Known] = {}
 
     def cell(self, number: int) -> Term:
         """The term that reads a cell."""
         return self._cells[number]
 
     def ground(self, term: Term, binding: Mapping[Term, Term]) -> Term:
-        """The term with constants, parameters and bound variables replaced, in simplest form."""
-        memo: dict[Term, Term] = {}
+        """The term with constants, parameters and bound variables replaced, each by a literal, in simplest form.
 
-        def walk(t: Term) -> Term:
-            if t.op == "const":
-                return t
-            found = memo.get(t)
-            if found is None:
-                found = memo[t] = self._ground(t, binding, walk)
-            return found
+        What a part of the term came to for the same values of what is open in it is remembered: instances of an action
+        share most of their parts, and a mutant's most of the model's.
+        """
+        if term.op == "const":
+            return term
+        free, known = self._known(term)
+        values = tuple([binding[open_].value for open_ in free])
+        found = known.get(values)
+        if found is None:
+            found = known[values] = self._ground(term, binding)
+        return found
 
-        return walk(term)
+    def _known(self, term: Term) -> _Known:
+        """The parameters and bound variables that are open in a term, and what it came to for their values."""
+        found = self._memo.get(term)
+        if found is None:
+            if term.op in ("param", "bound"):
+                free: tuple[Term, ...] = (term,)
+            else:
+                merged = [each for a in term.args for each in self._known(a)[0]]
+                if term.op in terms.BINDERS:
+                    bound, body, *otherwise = term.args
+                    merged = [each for each in self._known(body)[0] if each is not bound]
+                    merged += [each for a in otherwise for each in self._known(a)[0]]
+                free = tuple(dict.fromkeys(merged))
+            found = self._memo[term] = (free, {})
+        return found
 
-    def _ground(self, t: Term, binding: Mapping[Term, Term], walk: object) -> Term:
-        assert callable(walk)
+    def _ground(self, t: Term, binding: Mapping[Term, Term]) -> Term:
         if t.op == "constant":
             return terms.const(self.constants[str(t.value)])
         if t.op in ("param", "bound"):
             return binding[t]
+        args = t.args[2:] if t.op in terms.BINDERS else t.args
+        grounded = tuple([self.ground(a, binding) for a in args])
         if t.op == "var":
-            return self.read(str(t.value), tuple(walk(a) for a in t.args))
+            return self.read(str(t.value), grounded)
         if t.op in terms.BINDERS:
-            return self._expand(t, binding, walk)
-        return terms.rebuild(t, tuple(walk(a) for a in t.args))
+            return self._expand(t, binding, grounded)
+        return terms.rebuild(t, grounded)
 
-    def _expand(self, t: Term, binding: Mapping[Term, Term], walk: object) -> Term:
-        assert callable(walk)
+    def _expand(self, t: Term, binding: Mapping[Term, Term], otherwise: tuple[Term, ...]) -> Term:
         index = self.indices[str(t.value)]
         values = [
             terms.const(i, None if index.sort is Sort.INT else index.sort) for i in range(index.size(self.constants))
@@ -159,7 +182,7 @@ class Grounder:
             return terms.conjunction(*bodies)
         if t.op == "exists":
             return terms.disjunction(*bodies)
-        chosen: Term = walk(t.args[2])
+        (chosen,) = otherwise
         # Built from the least preferred value outwards, so that the preferred one is asked first.
         pairs = list(zip(values, bodies, strict=True))
         for value, body in reversed(pairs) if t.op == "first" else pairs:
@@ -172,33 +195,51 @@ class Grounder:
         numbers = self.layout.by_variable[name]
         sort = variable.values.sort
         default = terms.const(variable.dead, None if sort is Sort.INT else sort)
-        candidates: list[tuple[Term, int]] = []
-        for index, number in numbers.items():
-            test = terms.conjunction(*(term == i for term, i in zip(indices, index, strict=True)))
-            if test is FALSE:
-                continue
-            candidates.append((test, number))
+        if all(term.op == "const" for term in indices):
+            # The usual case, once parameters are bound.
+            number = numbers.get(tuple([terms.literal(term) for term in indices]))
+            return default if number is None else self._cells[number]
         value = default
-        for test, number in reversed(candidates):
+        for test, number in reversed(self._places(name, indices)):
             value = terms.choose(test, self._cells[number], value)
         return value
+
+    def _places(self, name: str, indices: tuple[Term, ...]) -> list[tuple[Term, int]]:
+        """The cells of a variable that these indices may mean, each with the condition that they mean it."""
+        shape = self.traced.variables[name].shape(self.constants)
+        covered = [[terms.covers(term, i) for i in range(n)] for term, n in zip(indices, shape, strict=True)]
+        found = []
+        for index, number in self.layout.by_variable[name].items():
+            test = terms.conjunction(*[along[i] for along, i in zip(covered, index, strict=True)])
+            if test is not FALSE:
+                found.append((test, number))
+        return found
 
     def effect(self, writes: tuple[tuple[Term, Term], ...], binding: Mapping[Term, Term]) -> dict[int, Term]:
         """The changed cells of an update, dead cells put in canonical form."""
         after: dict[int, Term] = {}
         for target, value in writes:
-            indices = tuple(self.ground(a, binding) for a in target.args)
             new = self.ground(value, binding)
-            for index, number in self.layout.by_variable[str(target.value)].items():
-                test = terms.conjunction(*(terms.covers(term, i) for term, i in zip(indices, index, strict=True)))
-                if test is not FALSE:
-                    after[number] = terms.choose(test, new, after.get(number, self._cells[number]))
+            for test, number in self._places(str(target.value), tuple([self.ground(a, binding) for a in target.args])):
+                after[number] = terms.choose(test, new, after.get(number, self._cells[number]))
         self._canonical(after)
         return {n: term for n, term in sorted(after.items()) if term is not self._cells[n]}
 
     def _canonical(self, after: dict[int, Term]) -> None:
         """A cell that the update leaves dead takes its variable's dead value."""
         written = {self._cells[n]: term for n, term in after.items()}
+        for number, live, read, dead in self._live:
+            untouched = read.isdisjoint(written)
+            if untouched and number not in after:
+                continue
+            now = live if untouched else substitute(live, written)
+            if now is not live or number in after:
+                after[number] = terms.choose(now, after.get(number, self._cells[number]), dead)
+
+    @cached_property
+    def _live(self) -> list[tuple[int, Term, frozenset[Term], Term]]:
+        """Each cell that can be dead: when it is live, the cells that this reads, and the dead value."""
+        found = []
         for name, (bound, live) in self.traced.live.items():
             variable = self.traced.variables[name]
             sort = variable.values.sort
@@ -207,18 +248,17 @@ class Grounder:
                 values = (
                     terms.const(i, None if b.sort is Sort.INT else b.sort) for i, b in zip(index, bound, strict=True)
                 )
-                before = self.ground(live, dict(zip(bound, values, strict=True)))
-                now = substitute(before, written)
-                if now is before and number not in after:
-                    continue
-                after[number] = terms.choose(now, after.get(number, self._cells[number]), dead)
+                when = self.ground(live, dict(zip(bound, values, strict=True)))
+                found.append((number, when, frozenset(terms.leaves(when)), dead))
+        return found
 
 
 def substitute(term: Term, replacement: Mapping[Term, Term]) -> Term:
     """A ground term with cells replaced."""
-    if term in replacement:
-        return replacement[term]
-    return terms.rebuild(term, tuple(substitute(a, replacement) for a in term.args))
+    found = replacement.get(term)
+    if found is not None or not term.args:
+        return term if found is None else found
+    return terms.rebuild(term, tuple([substitute(a, replacement) for a in term.args]))
 
 
 def bindings(action: TracedAction, constants: Constants) -> Iterator[tuple[Params, dict[Term, Term]]]:
@@ -279,9 +319,12 @@ def ground(traced: TracedProtocol, constants: Constants) -> System:
 def ground_mutant(system: System, mutant: TracedProtocol, action: str) -> System:
     """A mutant at the constants of a system that it differs from in one action: the others are not grounded again.
 
-    What the system itself holds is the same, its constraint too.
+    What the system itself holds is the same, its constraint too. So is all that a grounder goes by, which therefore
+    remembers from one mutant to the next.
     """
-    changed = _instances(Grounder(mutant, system.constants, system.layout), mutant.action(action))
+    if system.grounder is None:
+        system.grounder = Grounder(system.traced, system.constants, system.layout)
+    changed = _instances(system.grounder, mutant.action(action))
     by_step = {step: changed.get(step, instance) for step, instance in system.by_step.items()}
     return replace(system, traced=mutant, instances=_possible(by_step), by_step=by_step)
 

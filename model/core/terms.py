@@ -47,12 +47,14 @@ class Term:
     refused with ProtocolError.
     """
 
-    __slots__ = ("__weakref__", "args", "op", "sort", "value")
+    __slots__ = ("__weakref__", "args", "cost", "op", "sort", "value")
 
     op: str
     args: tuple[Term, ...]
     sort: Sort
     value: bool | int | str | None
+    cost: int
+    """The number of operations in it; a part that stands in it twice counts twice."""
 
     def __add__(self, other: Operand) -> Term:
         return _arith("add", self, lift(other))
@@ -101,6 +103,7 @@ def node(op: str, args: tuple[Term, ...], sort: Sort, value: bool | int | str | 
     if found is None:
         found = Term.__new__(Term)
         found.op, found.args, found.sort, found.value = op, args, sort, value
+        found.cost = 1 + sum([a.cost for a in args])
         _interned[key] = found
     return found
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..core.ground import Instance, State, System
 from ..core.terms import Term, literal
-from .trie import Trie, by_guards, cost
+from .trie import Trie, by_guards
 
 Successors = Callable[[State], list[tuple[int, State]]]
 Condition = Callable[[State], bool]
@@ -89,7 +89,7 @@ def _emit_instance(system: System, number: int, pad: str) -> list[str]:
         _shared(value, counts)
     # A value that several cells use (the truncation offset) is computed once.
     names: dict[Term, str] = {}
-    for term in sorted((t for t, n in counts.items() if n > 1 and cost(t) > 6), key=cost):
+    for term in sorted((t for t, n in counts.items() if n > 1 and t.cost > 6), key=lambda t: t.cost):
         lines.append(f"{pad}t{len(names)} = {expression(term, names)}")
         names[term] = f"t{len(names)}"
     cells = [expression(effect[c.number], names) if c.number in effect else f"c{c.number}" for c in system.layout.cells]

@@ -34,9 +34,4 @@ def _conjuncts(guards: Iterable[Term]) -> list[Term]:
             if part.op != "const":
                 parts[part] = None
     # The order of guards is not observable here; small conditions are the ones that instances share.
-    return sorted(parts, key=cost)
-
-
-def cost(term: Term) -> int:
-    """The number of operations in a term."""
-    return 1 + sum(cost(a) for a in term.args)
+    return sorted(parts, key=lambda part: part.cost)
