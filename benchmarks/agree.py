@@ -12,7 +12,7 @@ from itertools import product
 
 from fencepost.model.core.ground import ground
 from fencepost.model.explore import Exploration, Query, explore
-from fencepost.model.fencing import fencing
+from fencepost.model.protocols.fencing import fencing
 
 SETS = (
     *product((1, 2), (1, 2), (1, 2), (0, 1, 2)),

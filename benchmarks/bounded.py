@@ -14,8 +14,8 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from fencepost.model.core.ground import System, ground
 from fencepost.model.core.protocol import Protocol
+from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.explore import Exploration, Limits, Query, explore
-from fencepost.traces.vocabulary import PROTOCOLS
 from rich.console import Console
 from rich.table import Table
 

@@ -11,13 +11,13 @@ import sys
 import time
 from collections.abc import Sequence
 
+from fencepost.conformance.harness import binding_of
 from fencepost.conformance.lockstep.adapter import Adapter
-from fencepost.conformance.lockstep.bindings import BINDINGS
 from fencepost.conformance.lockstep.registry import BUILTIN, make_adapter
 from fencepost.conformance.lockstep.runner import Conformance, Drawing, Plan, conform
 from fencepost.model.core.ground import ground
+from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.explore.result import Verdict
-from fencepost.traces.vocabulary import PROTOCOLS
 
 
 class Timed:
@@ -45,7 +45,7 @@ class Timed:
 def run(adapter: Adapter, examples: int, seed: int, draw: Drawing) -> Conformance:
     """Hold an adapter against its variant; it must conform."""
     system = ground(PROTOCOLS[adapter.protocol].traced(adapter.variant), {})
-    found = conform(adapter, system, BINDINGS[adapter.protocol], Plan(examples, 50, seed, draw=draw))
+    found = conform(adapter, system, binding_of(adapter.protocol, "--protocol"), Plan(examples, 50, seed, draw=draw))
     assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
     return found
 

@@ -33,7 +33,7 @@ _ENGINE = """
 import json, resource
 from fencepost.model.core.ground import ground
 from fencepost.model.explore import Query, explore
-from fencepost.model.fencing import fencing
+from fencepost.model.protocols.fencing import fencing
 system = ground(fencing.traced("kip-320"), dict(zip(fencing.constants, {constants})))
 found = explore(Query.of(system), {engine!r})
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

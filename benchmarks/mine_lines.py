@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pyarrow.parquet as pq
+from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.explore.result import Verdict
 from fencepost.traces.corpus.convert import trace_of
 from fencepost.traces.corpus.files import open_events
@@ -33,7 +34,6 @@ from fencepost.traces.mine.unit import Question, Unit, against_of
 from fencepost.traces.mine.workers import Workers
 from fencepost.traces.replay import replay
 from fencepost.traces.stepper import CompiledStepper, DirectStepper
-from fencepost.traces.vocabulary import PROTOCOLS
 from mine_sql import DUCKDB, SPARK, Sql
 
 CORES = 2

@@ -25,6 +25,7 @@ from fencepost.conformance.cli import main as command
 from fencepost.model.core import terms
 from fencepost.model.core.ground import Instance, System, ground
 from fencepost.model.core.protocol import TracedProtocol
+from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.core.terms import Sort, Term
 from fencepost.model.explore import Limits, Query, Verdict, explore
 from fencepost.traces.corpus.faults import ALL, fault_named, faults_named
@@ -38,7 +39,6 @@ from fencepost.traces.mine.job import groups_of
 from fencepost.traces.mine.unit import Miner, Question
 from fencepost.traces.mine.workers import Workers
 from fencepost.traces.replay import Budget
-from fencepost.traces.vocabulary import PROTOCOLS
 
 EACH = 20
 CLEAN = 3

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from fencepost.model.core.ground import ground
 from fencepost.model.explore.result import Verdict
-from fencepost.model.fencing import fencing
+from fencepost.model.protocols.fencing import fencing
 from fencepost.traces.format import Trace
 from fencepost.traces.read import read_trace
 from fencepost.traces.record import record

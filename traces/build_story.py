@@ -7,7 +7,10 @@ from typing import Final
 
 from ..model.core import terms
 from ..model.core.ground import Grounder, State, System
+from ..model.core.protocol import Protocol
+from ..model.core.registry import REGISTRY
 from ..model.core.terms import Term
+from ..model.core.view import LogView
 from ..model.explore.result import Step, Verdict
 from ..model.interpret.staged import expression
 from .diagnose import value_words
@@ -15,7 +18,6 @@ from .format import Trace, value_json
 from .observe import decode, observe
 from .record import check_run, run_of
 from .replay import EXPLAINED, Replay, traced_of
-from .report.views import view_of
 from .stepper import DirectStepper, Happened, Stepper
 from .story import Breach, Call, Json, Moment, Story
 from .story import Verdict as StoryVerdict
@@ -111,11 +113,18 @@ def _story(
         headline=headline,
         source=source,
         replicas=tuple(range(system.constants.get("replicas", 0))),
-        view=view_of(system.name, system.traced.variant.name),
+        view=_view(protocol, system.traced.variant.name),
         moments=tuple(moments),
         promises=promises,
         loop_start=loop_start,
     )
+
+
+def _view(protocol: Protocol, variant: str) -> LogView:
+    """The layout that the protocol is registered with; an empty one for a protocol that is not."""
+    registration = REGISTRY.get(protocol.name)
+    registered = registration is not None and registration.protocol is protocol
+    return registration.view_of(variant) if registration is not None and registered else LogView()
 
 
 def _moments(stepper: Stepper, run: Sequence[Happened], notes: Sequence[str] = ()) -> list[Moment]:

@@ -29,6 +29,7 @@ from typing import Final, Literal
 
 from ..model.core.errors import BadInput, ProtocolError
 from ..model.core.protocol import TracedProtocol
+from ..model.core.registry import PROTOCOLS
 from ..model.explore.result import Verdict
 from .diagnose import FrontierState, can_happen, diagnose
 from .format import Trace, TraceEvent
@@ -36,7 +37,6 @@ from .frontier import BudgetSpent, Explorer, Frontier, Node
 from .record import check_run
 from .stepper import CompiledStepper, Happened, Stepper, stepper_for
 from .story import Json
-from .vocabulary import PROTOCOLS
 
 EXPLAINED: Final = "explained"
 """The name of the property that every trace must have: some run of the model explains it."""

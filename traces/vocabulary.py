@@ -10,14 +10,9 @@ from typing import Final
 from ..model.core.domains import Constants
 from ..model.core.ground import Layout
 from ..model.core.protocol import Protocol
-from ..model.fencing import fencing
-from ..model.snapshots import snapshots
-from ..model.truncation import truncation
+from ..model.core.registry import PROTOCOLS
 from .format import TraceEvent, TraceHeader
 from .observe import domain_words, encode
-
-PROTOCOLS: Final[Mapping[str, Protocol]] = {each.name: each for each in (fencing, truncation, snapshots)}
-"""The protocols that a trace may name."""
 
 LARGEST_CONSTANT: Final = 63
 

@@ -1,91 +1,49 @@
-"""The obligations of the models themselves, at built-in constants that take seconds."""
+"""The obligations of the models themselves, at the constants of their plans, which take seconds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import partial
 
 from ...model.core.ground import System, ground
 from ...model.core.protocol import Protocol
+from ...model.core.registration import Registration
+from ...model.core.registry import REGISTRY
 from ...model.explore import Exploration, Query, Verdict, explore
 from ...model.explore.liveness import Liveness, check_liveness
 from ...model.explore.result import OnProgress
-from ...model.fencing_liveness import fencing
 from ...model.prove.attached import attach
 from ...model.prove.crosscheck import Sample, crosscheck, exhaustive
 from ...model.prove.proof import Proof
-from ...model.prove.proofs import PROOFS
 from ...model.prove.run import WORKERS, ProofRun, judge, prove
 from ...model.prove.spread import spread
-from ...model.snapshots import snapshots
-from ...model.truncation import truncation
 from ...traces.record import record
 from ...traces.replay import replay
 from ...traces.stepper import stepper_for
+from ..harness import plan_of
+from ..plan import Plan, constants_of, written
 from .stories import counterexample, lasso_story
 from .task import Outcome, Task
 
 SEED = 320
 """Of everything drawn here; every detail line that depends on it says so."""
 
-_MAIN = {"replicas": 3, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
-_SMALL = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
-_CONSUMER = {"replicas": 2, "log_size": 2, "max_records": 3, "max_leader_epoch": 2}
-_CRASHES = {"replicas": 3, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}
-_ELECTED_AGAIN = {name: {**_CRASHES, "max_leader_epoch": 2} for name in ("kip-320-stale-acks", "kip-320-brokers")}
-"""A leader of two epochs, with another between, tells these two variants of fencing apart."""
-_QUORUM = {name: spec.default for name, spec in snapshots.constants.items()}
-_ONE_OFFSET = {**_QUORUM, "log_size": 1}
-_ONE_VOTER = {**_QUORUM, "replicas": 2, "observers": 1, "max_leader_epoch": 0}
-_ONE_LATE = {**_ONE_VOTER, "log_size": 1, "late_responses": 1}
-_TWINS_AT = {
-    "kip-630": _ONE_OFFSET,
-    "lbo-past-snapshot": _ONE_VOTER,
-    "lbo-misread": _ONE_OFFSET,
-    "snapshot-past-hw": _ONE_VOTER,
-    "delete-at-lbo": _ONE_VOTER,
-    "vote-half-fetched": _ONE_OFFSET,
-    "boot-by-hw": _ONE_OFFSET,
-    "mixed-chunks": {**_ONE_OFFSET, "max_chunks": 2},
-    "stale-responses": {**_ONE_VOTER, "late_responses": 1},
-    "kip-630-nodes": _ONE_OFFSET,
-}
-"""Where a variant of snapshots is explored at smaller constants than the default ones, or at others."""
-_TINY = {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}
-
-_NEEDED = (
-    "follower_fetch.epoch_not_fenced",
-    "become_follower.leader_epoch_matches",
-    "leader_inc_high_watermark.isr_acknowledges",
-    "leader_expand_isr.hw_reached_epoch",
-    "leader_expand_isr.true_leader",
-)
-"""Guards of kip-320 without which a committed record is lost at three replicas: each is a must-fail twin."""
-
-_UNPROVED = {"fencing": ("kip-279",), "snapshots": ("vote-half-fetched", "acknowledge-half-fetched")}
-"""Variants for which the proof must not go through."""
-
-_ALSO_SAFE = {("fencing", "kip-320-restarts"), ("fencing", "kip-320-brokers"), ("snapshots", "kip-630-nodes")}
-"""Variants that hold, beside each protocol's default."""
-
-
-def written(constants: dict[str, int]) -> str:
-    """``3/2/2/2``: the constants in the order of the protocol."""
-    return "/".join(map(str, constants.values()))
-
 
 def builtin_tasks() -> list[Task]:
-    """Every obligation, in the order of the report."""
+    """Every obligation of every protocol's plan, in the order of the report."""
+    return [task for name in REGISTRY for task in plan_tasks(REGISTRY[name])]
+
+
+def plan_tasks(registration: Registration) -> list[Task]:
+    """The obligations of one protocol's plan."""
+    protocol = registration.protocol
+    plan = plan_of(protocol)
     return [
-        *_exploration(fencing, _MAIN, _NEEDED, _ELECTED_AGAIN),
-        *_interpreters(fencing, _SMALL, _TINY),
-        *_relations(fencing, _TINY, _MAIN),
-        *_liveness(fencing),
-        *_replay(fencing),
-        *_proofs(),
-        *_exploration(truncation, _CONSUMER),
-        *_exploration(snapshots, _QUORUM, twins_at=_TWINS_AT),
-        *_relations(snapshots, _ONE_LATE, {**_ONE_OFFSET, "late_responses": 1}),
+        *_exploration(protocol, plan),
+        *_interpreters(protocol, plan),
+        *_relations(protocol, plan),
+        *_liveness(protocol, plan),
+        *_replay(protocol, plan),
+        *_proofs(registration, plan),
     ]
 
 
@@ -93,27 +51,19 @@ def _system(protocol: Protocol, variant: str, constants: dict[str, int], *drop: 
     return ground(protocol.traced(variant).drop(*drop), constants)
 
 
-def _exploration(
-    protocol: Protocol,
-    constants: dict[str, int],
-    needed: Sequence[str] = (),
-    twins_at: Mapping[str, dict[str, int]] | None = None,
-) -> list[Task]:
-    """The safe variants hold, the others break, and so does the default without any of the guards ``needed``.
-
-    ``twins_at`` gives a variant other constants.
-    """
+def _exploration(protocol: Protocol, plan: Plan) -> list[Task]:
+    """The safe variants hold, the others break, and so does the default without any of the guards that are needed."""
     group = f"{protocol.name}: invariants by exhaustive exploration"
     safe = protocol.default_variant
+    constants = constants_of(protocol, plan.at)
     tasks = [Task(f"{safe} {written(constants)}", group, partial(_explored, protocol, safe, constants, ()))]
-    for variant in protocol.variants.values():
-        if variant.name != safe:
-            # With crashes there are ten times as many states: what must break does so at these constants too.
-            at = (twins_at or {}).get(variant.name, _CRASHES if variant.restarts else constants)
-            run = partial(_explored, protocol, variant.name, at, ())
-            expected = Verdict.HOLDS if (protocol.name, variant.name) in _ALSO_SAFE else Verdict.VIOLATED
-            tasks.append(Task(f"{variant.name} {written(at)}", group, run, expected))
-    for guard in needed:
+    for variant in protocol.variants:
+        for places, expected in ((plan.holds, Verdict.HOLDS), (plan.breaks, Verdict.VIOLATED)):
+            if variant in places:
+                at = constants_of(protocol, places[variant])
+                run = partial(_explored, protocol, variant, at, ())
+                tasks.append(Task(f"{variant} {written(at)}", group, run, expected))
+    for guard in plan.needed:
         run = partial(_explored, protocol, safe, constants, (guard,))
         tasks.append(Task(f"{safe} without {guard}", group, run, Verdict.VIOLATED))
     return tasks
@@ -136,17 +86,21 @@ def described(found: Exploration) -> str:
     return found.reason or ""
 
 
-def _interpreters(protocol: Protocol, constants: dict[str, int], with_crashes: dict[str, int]) -> list[Task]:
+def _interpreters(protocol: Protocol, plan: Plan) -> list[Task]:
     tasks = []
-    for variant in protocol.variants.values():
-        at = with_crashes if variant.restarts else constants
-        run = partial(_engines_agree, protocol, variant.name, at)
-        tasks.append(Task(f"batch and reference, {variant.name} {written(at)}", _agreement(protocol), run))
+    for variant in protocol.variants:
+        if variant in plan.engines:
+            at = constants_of(protocol, plan.engines[variant])
+            run = partial(_engines_agree, protocol, variant, at)
+            tasks.append(Task(f"batch and reference, {variant} {written(at)}", _agreement(protocol), run))
     return tasks
 
 
-def _relations(protocol: Protocol, small: dict[str, int], larger: dict[str, int]) -> list[Task]:
+def _relations(protocol: Protocol, plan: Plan) -> list[Task]:
     """The symbolic relation against the reference: all steps at small constants, some of each action at larger ones."""
+    if plan.relations is None:
+        return []
+    small, larger = (constants_of(protocol, at) for at in plan.relations)
     name = f"symbolic and reference, {protocol.default_variant}"
     runs = (
         (small, partial(_all_crosschecked, protocol, small)),
@@ -189,25 +143,32 @@ def _crosschecked(system: System, sample: Sample, how: str) -> Outcome:
     return Outcome(found.verdict, detail, found.accepted, "transitions")
 
 
-def _liveness(protocol: Protocol) -> list[Task]:
+def _liveness(protocol: Protocol, plan: Plan) -> list[Task]:
     """One task for each property under each fairness; the explored graph is shared."""
+    if plan.liveness is None:
+        return []
     group = f"{protocol.name}: liveness"
+    constants = constants_of(protocol, plan.liveness)
     answers: dict[tuple[str, str], Liveness] = {}
-    fails = {("final_leader_commits_record", "kip")}
     tasks = []
     for fairness in protocol.fairness:
         for name in protocol.liveness:
-            expected = Verdict.VIOLATED if (name, fairness) in fails else Verdict.HOLDS
-            run = partial(_live, protocol, name, fairness, answers)
+            expected = Verdict.VIOLATED if (name, fairness) in plan.fails else Verdict.HOLDS
+            run = partial(_live, protocol, constants, name, fairness, answers)
             tasks.append(Task(f"{name} under {fairness}", group, run, expected))
     return tasks
 
 
 def _live(
-    protocol: Protocol, name: str, fairness: str, answers: dict[tuple[str, str], Liveness], told: OnProgress
+    protocol: Protocol,
+    constants: dict[str, int],
+    name: str,
+    fairness: str,
+    answers: dict[tuple[str, str], Liveness],
+    told: OnProgress,
 ) -> Outcome:
     if not answers:
-        system = _system(protocol, protocol.default_variant, _SMALL)
+        system = _system(protocol, protocol.default_variant, constants)
         for each in check_liveness(system, on_progress=told):
             answers[each.spec.name, each.fairness] = each
     answer = answers[name, fairness]
@@ -219,24 +180,39 @@ def _live(
     return Outcome(answer.verdict, detail, answer.distinct, "states", lasso_story(answer))
 
 
-def _replay(protocol: Protocol) -> list[Task]:
-    """A counterexample of the oldest variant, as a trace: a run of its own variant, and refused by the safe one."""
+def _replay(protocol: Protocol, plan: Plan) -> list[Task]:
+    """A counterexample as a trace: a run of its own variant, and refused by the safe one."""
+    if plan.replayed is None:
+        return []
     group = f"{protocol.name}: replay"
-    oldest, safe = next(iter(protocol.variants)), protocol.default_variant
+    broken, safe = plan.replayed[0], protocol.default_variant
+    at = constants_of(protocol, plan.replayed[1])
     return [
-        Task(f"trace of {oldest} against {oldest}", group, partial(_replayed, protocol, oldest, oldest, ("type_ok",))),
         Task(
-            f"trace of {oldest} against {safe}", group, partial(_replayed, protocol, oldest, safe, ()), Verdict.VIOLATED
+            f"trace of {broken} against {broken}", group, partial(_replayed, protocol, broken, at, broken, ("type_ok",))
+        ),
+        Task(
+            f"trace of {broken} against {safe}",
+            group,
+            partial(_replayed, protocol, broken, at, safe, ()),
+            Verdict.VIOLATED,
         ),
     ]
 
 
-def _replayed(protocol: Protocol, source: str, against: str, invariants: tuple[str, ...], _told: OnProgress) -> Outcome:
-    system = _system(protocol, source, _SMALL)
+def _replayed(
+    protocol: Protocol,
+    source: str,
+    constants: dict[str, int],
+    against: str,
+    invariants: tuple[str, ...],
+    _told: OnProgress,
+) -> Outcome:
+    system = _system(protocol, source, constants)
     path = explore(Query.of(system)).path
-    assert path is not None, f"{source} has no counterexample at {_SMALL}"
+    assert path is not None, f"{source} has no counterexample at {written(constants)}"
     trace = record(system, path)
-    stepper = stepper_for(protocol.traced(against), _SMALL, often=False)
+    stepper = stepper_for(protocol.traced(against), constants, often=False)
     answer = replay(trace, stepper, invariants=invariants or None)
     detail = f"all {answer.events} events are explained"
     if answer.event is not None:
@@ -244,17 +220,16 @@ def _replayed(protocol: Protocol, source: str, against: str, invariants: tuple[s
     return Outcome(answer.verdict, detail, answer.events, "events")
 
 
-def _proofs() -> list[Task]:
-    """Each proof with no bound, and that it does not go through for a variant that is not safe."""
-    tasks = []
-    for name, proof in PROOFS.items():
-        group = f"{name}: proofs with no bound"
-        tasks.append(Task(proof.variant, group, partial(_proved, proof)))
-        tasks += [
-            Task(variant, group, partial(_not_proved, proof, variant), Verdict.VIOLATED)
-            for variant in _UNPROVED.get(name, ())
-        ]
-    return tasks
+def _proofs(registration: Registration, plan: Plan) -> list[Task]:
+    """The proof with no bound, and that it does not go through for a variant that is not safe."""
+    proof = registration.find_proof()
+    if proof is None:
+        return []
+    group = f"{registration.name}: proofs with no bound"
+    tasks = [Task(proof.variant, group, partial(_proved, proof))]
+    return tasks + [
+        Task(variant, group, partial(_not_proved, proof, variant), Verdict.VIOLATED) for variant in plan.unproved
+    ]
 
 
 def _proved(proof: Proof, _told: OnProgress) -> Outcome:

@@ -9,9 +9,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
+from ...model.core.registry import REGISTRY
 from ...model.explore.result import OnProgress
 from ...model.explore.result import Progress as Explored
-from ...model.fencing_liveness import fencing
 from ...traces.kafka.checks import FilesReport
 from ...traces.report.folder import refuse_foreign
 from ...traces.report.index import FORMAT, report_json, write_report
@@ -44,14 +44,15 @@ def check(
     path
         The data directory (log.dirs) of one broker each, of one cluster.
     variant
-        Hold the logs against this variant of the fencing protocol; the safe one by default.
+        Hold the logs against this variant of the protocol that brokers' logs are states of; the safe one by default.
     report
         The folder for the report. One that is there is replaced, if it is a report.
     json
         Print one JSON object on standard output.
     """
+    of_logs = REGISTRY.of_brokers_logs.protocol
     if variant is not None:
-        fencing.traced(variant)
+        of_logs.traced(variant)
     refuse_foreign(report, FORMAT)
     cluster: Cluster | None = None
     if path:
@@ -60,7 +61,7 @@ def check(
             output.note(f"fencepost: {fault}")
         if not cluster.report.brokers:
             return _BAD_INPUT
-        tasks = file_tasks(cluster, "brokers' files", Searches(fencing, variant))
+        tasks = file_tasks(cluster, "brokers' files", Searches(of_logs, variant))
     else:
         tasks = [*builtin_tasks(), *_corpus_tasks(variant)]
     results = _carry_out(tasks)
@@ -82,7 +83,7 @@ def check(
 
 def _corpus_tasks(variant: str | None) -> list[Task]:
     tasks: list[Task] = []
-    searches = Searches(fencing, variant)
+    searches = Searches(REGISTRY.of_brokers_logs.protocol, variant)
     for cluster in bundled_clusters():
         lost = _LOST.get(cluster.label, ())
         tasks += file_tasks(cluster, "a recorded Kafka cluster", searches, lost=lost, condensed=True)

@@ -16,10 +16,10 @@ from ...model.core.ground import System, ground
 from ...model.explore.result import Verdict
 from ...traces.report.page import render_page
 from ...traces.write import write_trace
+from ..harness import binding_of
 from ..lockstep.adapter import Adapter
 from ..lockstep.answer import Run, actions_table, reachable, summary, to_json
 from ..lockstep.binding import Binding
-from ..lockstep.bindings import BINDINGS
 from ..lockstep.faults import Kind, kinds_named
 from ..lockstep.play import Played, repeat
 from ..lockstep.registry import DEFAULT, make_adapter
@@ -160,14 +160,9 @@ def _target(impl: str, protocol: str | None, variant: str | None, constants: Map
     if protocol is not None:
         protocol_named(protocol)
     adapter = make_adapter(impl, protocol, variant)
-    if adapter.protocol not in BINDINGS:
-        raise BadInput(
-            f"the adapter implements {adapter.protocol!r}, for which there is no binding",
-            f"--impl {impl}",
-            f"choose one of {', '.join(BINDINGS)}",
-        )
+    binding = binding_of(adapter.protocol, f"--impl {impl}")
     traced = protocol_named(adapter.protocol).traced(variant or adapter.variant)
-    return _Target(impl, adapter, ground(traced, dict(constants)), BINDINGS[adapter.protocol])
+    return _Target(impl, adapter, ground(traced, dict(constants)), binding)
 
 
 def _chosen(system: System, invariants: tuple[str, ...]) -> frozenset[str] | None:

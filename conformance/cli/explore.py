@@ -12,6 +12,7 @@ from rich.table import Table
 from ...model.core.errors import BadInput
 from ...model.core.ground import System, ground
 from ...model.core.protocol import Protocol
+from ...model.core.registry import REGISTRY
 from ...model.explore import Exploration, Limits, Query, Verdict
 from ...model.explore import explore as search
 from ...model.explore.graph import GRAPH_LIMITS, BudgetExceeded, build_graph, write_graph
@@ -21,7 +22,6 @@ from ...traces.record import record, run_of
 from ...traces.report.page import render_page
 from ...traces.report.text import render_text
 from ...traces.story import Json, Story
-from ...traces.vocabulary import PROTOCOLS
 from ...traces.write import write_trace
 from ..check.stories import counterexample
 from .options import Natural, Positive, Whole
@@ -30,9 +30,7 @@ from .output import exploring, note, print_json, refuse_unwritable, stdout, writ
 
 def protocol_named(name: str) -> Protocol:
     """The protocol of that name. Raises BadInput for an unknown one."""
-    if name not in PROTOCOLS:
-        raise BadInput(f"there is no protocol {name!r}", "PROTOCOL", f"choose one of {', '.join(PROTOCOLS)}")
-    return PROTOCOLS[name]
+    return REGISTRY.named(name).protocol
 
 
 def explore(

@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
-from ...model.fencing import fencing
+from ...model.core.registry import REGISTRY
 from ...traces.corpus.ingest import Ingested, Named, NothingIngested, files_below, ingest_files, ingest_traces
 from ...traces.corpus.layout import CorpusHeader
 from ...traces.corpus.logs import look_at, not_laid_out
@@ -56,7 +56,8 @@ def ingest(
     protocol
         Of Parquet files that do not say what they hold: the protocol. Its constants are options too, as for explore.
     variant
-        Of such files, the variant; of brokers' logs, that of fencing whose states they are. The safe one by default.
+        Of such files, the variant; of brokers' logs, that of the protocol whose states they are. The safe one by
+        default.
     incomplete
         Of such files: steps may be missing from the traces.
     master
@@ -102,7 +103,7 @@ def _ingested(src: Path, out: Path, variant: str | None, given: CorpusHeader | N
         raise BadInput(f"cannot be read: {error.strerror}", shown_path(src), mend) from error
     clusters = _clusters(src)
     if clusters:
-        return ingest_traces(*_looks(src, clusters, variant or fencing.default_variant), out)
+        return ingest_traces(*_looks(src, clusters, variant), out)
     parquet = files_below(src, "*.parquet")
     if parquet:
         with files_done("laying out") as told:
@@ -124,9 +125,9 @@ def _clusters(src: Path) -> dict[Path, list[Path]]:
     return found
 
 
-def _looks(src: Path, clusters: dict[Path, list[Path]], variant: str) -> tuple[list[Named], list[BadInput]]:
+def _looks(src: Path, clusters: dict[Path, list[Path]], variant: str | None) -> tuple[list[Named], list[BadInput]]:
     """A look at each partition of which at least two brokers hold a log; and what is wrong with the files."""
-    fencing.traced(variant)
+    held_to = REGISTRY.of_brokers_logs.protocol.traced(variant).variant.name
     named: list[Named] = []
     problems: list[BadInput] = []
     for folder, brokers in clusters.items():
@@ -134,7 +135,7 @@ def _looks(src: Path, clusters: dict[Path, list[Path]], variant: str) -> tuple[l
         problems += cluster.refused
         problems += [each.as_bad_input() for each in cluster.report.problems if each.severity == "error"]
         label = folder.relative_to(src).as_posix() if folder.is_relative_to(src) else folder.name
-        for each in _partitions(cluster, label, variant):
+        for each in _partitions(cluster, label, held_to):
             if isinstance(each, Named):
                 named.append(each)
             else:

@@ -11,14 +11,14 @@ from ...model.core.errors import BadInput
 from ...model.core.mutants import Mutant
 from ...model.core.mutants import mutants as mutants_of
 from ...model.core.protocol import Protocol
+from ...model.core.registry import PROTOCOLS
 from ...model.explore import Limits
 from ...model.explore.result import OnProgress
 from ...model.explore.result import Progress as Explored
-from ...traces.vocabulary import PROTOCOLS
-from ..mutants.arguments import arguments_for
-from ..mutants.defect_rows import DEFECTS, Judge, defect_rows
+from ..harness import all_defects, arguments_for, plan_of
+from ..mutants.defect_rows import Judge, defect_rows
 from ..mutants.defects import Defect
-from ..mutants.explorer import RUNGS, Explorer
+from ..mutants.explorer import Explorer
 from ..mutants.matrix import Matrix, Row
 from ..mutants.model_rows import model_rows, unknown_names
 from ..mutants.proofs import Proofs
@@ -67,14 +67,14 @@ def mutants(
     """
     if variant is not None and protocol is None:
         raise BadInput(f"{variant!r} may be a variant of several protocols", "--variant", "name its --protocol too")
-    judged = [each for each in PROTOCOLS.values() if each.name in RUNGS]
+    judged = [each for each in PROTOCOLS.values() if plan_of(each).rungs]
     protocols = [protocol_named(protocol)] if protocol else judged
     if impl and (model or variant is not None):
         raise BadInput("defects of the implementation have no variant", "--impl", "leave --model and --variant out")
     jobs = [] if impl else [_Job(each, variant, Limits(max_states)) for each in protocols]
     work = [(job, mutants_of(job.explorer.traced)) for job in jobs]
     driven = not model and variant is None
-    defects = [each for each in DEFECTS if driven and each.protocol in [spec.name for spec in protocols]]
+    defects = [each for each in all_defects() if driven and each.protocol in [spec.name for spec in protocols]]
     names = [mutant.name for _, which in work for mutant in which] + [each.name for each in defects]
     for name in only:
         if not any(each.startswith(name) for each in names):

@@ -13,10 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from ...model.core.errors import BadInput
+from ...model.core.registry import REGISTRY
 from ...model.explore.result import Exploration, Verdict
 from ...model.prove.attached import AttachedProof, attach
 from ...model.prove.counterexample import Shown, breaking_run, shown
-from ...model.prove.proofs import PROOFS, proof_of
+from ...model.prove.proof import Proof
 from ...model.prove.run import WORKERS, ProofRun, Result
 from ...model.prove.run import prove as run_proof
 from .options import Natural
@@ -61,12 +62,12 @@ def prove(
     json
         Print one JSON object on standard output.
     """
-    proofs = list(PROOFS.values()) if protocol is None else [proof_of(protocol)]
+    proofs = proofs_there_are() if protocol is None else [REGISTRY.named(protocol).require_proof()]
     if protocol is None and (variant or drop or action or conjunct):
         raise BadInput(
             "--variant, --drop, --action and --conjunct are about one protocol",
             "PROTOCOL",
-            f"name it: {', '.join(PROOFS)}",
+            f"name it: {', '.join(proof.protocol.name for proof in proofs)}",
         )
     chosen = [attach(proof, proof.protocol.traced(variant or proof.variant).drop(*drop)) for proof in proofs]
     runs = [_carried_out(attached, action, conjunct, seed) for attached in chosen]
@@ -79,6 +80,11 @@ def prove(
         for run in runs:
             _print(run, stdout())
     return _overall(runs).exit_code
+
+
+def proofs_there_are() -> list[Proof]:
+    """The proofs of all protocols that have one."""
+    return [proof for each in REGISTRY.values() if (proof := each.find_proof()) is not None]
 
 
 def _carried_out(attached: AttachedProof, actions: Sequence[str], conjuncts: Sequence[str], seed: int) -> ProofRun:

@@ -12,6 +12,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
+from ...model.core.registry import PROTOCOLS
 from ...traces.corpus.faults import faults_named
 from ...traces.corpus.manifest import PLANTED
 from ...traces.corpus.output import refuse_taken
@@ -19,7 +20,6 @@ from ...traces.corpus.plan import Plan, make_plan
 from ...traces.corpus.simulate import Simulated, Simulation, simulation, walker
 from ...traces.corpus.simulate import simulate as write
 from ...traces.story import Json
-from ...traces.vocabulary import PROTOCOLS
 from ...traces.words import counted
 from ..lockstep.corpus import adapter_variant, runs_of
 from .explore import protocol_named

@@ -3,7 +3,7 @@
 A model only says that a step is refused. A system answers, and the binding of a protocol says how: with which error
 codes, or with none because there is nothing to do; or it says that the question is none that anybody could ask (a bound
 of the model, such as the number of records). It also says between whom an action is an exchange, and whose state it
-changes, which decides what a lost message leaves behind. ``bindings/`` holds one for each protocol.
+changes, which decides what a lost message leaves behind. A protocol's harness holds its own.
 """
 
 from __future__ import annotations

@@ -11,16 +11,15 @@ from typing import Final
 
 import numpy as np
 
-from ...model.core.errors import BadInput
 from ...model.core.ground import ground
+from ...model.core.registry import PROTOCOLS
 from ...traces.corpus.convert import events_of
 from ...traces.corpus.draws import Draws, Purpose
 from ...traces.corpus.files import PART, write_events
 from ...traces.corpus.layout import CorpusLayout, Events
 from ...traces.corpus.simulate import FileDone, Simulation, WriteFile
-from ...traces.vocabulary import PROTOCOLS
+from ..harness import binding_of
 from .adapter import Adapter
-from .bindings import BINDINGS
 from .coverage import Coverage
 from .draw import Chooser, SeededSource
 from .goals import Goals
@@ -36,9 +35,7 @@ _TOGETHER: Final = 256
 def adapter_variant(impl: str, protocol: str, variant: str | None) -> str:
     """The variant that an adapter is held to. Raises BadInput where there is no such adapter, or it has no binding."""
     with closing(make_adapter(impl, protocol, variant)) as adapter:
-        if protocol not in BINDINGS:
-            what = f"there is no binding for {protocol}"
-            raise BadInput(what, f"--impl {impl}", f"choose one of {', '.join(BINDINGS)}")
+        binding_of(protocol, f"--impl {impl}")
         return variant or adapter.variant
 
 
@@ -51,7 +48,7 @@ def _write_file(impl: str, asked: Simulation, folder: str, number: int) -> FileD
     low, high = asked.cuts()[number]
     system = ground(PROTOCOLS[asked.protocol].traced(asked.variant), dict(asked.constants))
     layout = CorpusLayout.of(asked.header)
-    binding = BINDINGS[asked.protocol]
+    binding = binding_of(asked.protocol, f"--impl {impl}")
     lengths: list[int] = []
     with closing(make_adapter(impl, asked.protocol, asked.variant)) as adapter:
         space = Space(system, binding)

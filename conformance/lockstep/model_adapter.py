@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import Final
 
-from ...model.core.errors import BadInput
 from ...model.core.ground import State, System, ground
+from ...model.core.registry import PROTOCOLS, REGISTRY
 from ...traces.format import Value
-from ...traces.vocabulary import PROTOCOLS
+from ..harness import binding_of
 from .adapter import ModelStep, Outcome
 from .binding import Effect, Sight
-from .bindings import BINDINGS
 from .faults import STORAGE, STORAGE_ERROR, TIMED_OUT, Fault, Kind
 from .space import Call, Space
-
-_MEND: Final = f"choose one of {', '.join(BINDINGS)}"
 
 
 class ModelAdapter:
@@ -33,13 +29,11 @@ class ModelAdapter:
     faults = frozenset(Kind)
 
     def __init__(self, protocol: str | None = None, variant: str | None = None, drop: Sequence[str] = ()) -> None:
-        self.protocol = protocol or "fencing"
-        if self.protocol not in BINDINGS:
-            raise BadInput(f"there is no binding for the protocol {self.protocol!r}", "--protocol", _MEND)
+        self.protocol = protocol or REGISTRY.of_brokers_logs.name
+        self._binding = binding_of(self.protocol, "--protocol")
         traced = PROTOCOLS[self.protocol].traced(variant)
         self.variant = traced.variant.name
         self._traced = traced.drop(*drop)
-        self._binding = BINDINGS[self.protocol]
         self._constants: dict[str, int] | None = None
 
     def reset(self, constants: Mapping[str, int], seed: int) -> None:  # noqa: ARG002 - nothing here is random

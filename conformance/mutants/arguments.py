@@ -59,18 +59,3 @@ class Collected:
             if name in self.arguments:
                 raise ProtocolError(f"there are two arguments for {name}")
             self.arguments[name] = Argument(change, text, beside)
-
-
-def arguments_for(protocol: str, variant: str) -> Arguments:
-    """The arguments for the mutants of one variant; none for a variant that nobody argued about."""
-    from .arguments_fencing import kip_320
-    from .arguments_snapshots_late import kip_630_safe
-    from .arguments_truncation import kip_320_mended
-
-    known: dict[tuple[str, str], Collected] = {
-        ("fencing", "kip-320"): kip_320,
-        ("snapshots", "kip-630-safe"): kip_630_safe,
-        ("truncation", "kip-320-mended"): kip_320_mended,
-    }
-    found = known.get((protocol, variant))
-    return {} if found is None else found.arguments

@@ -12,29 +12,23 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from ...model.core.ground import ground
+from ...model.core.registry import PROTOCOLS
 from ...model.explore import Verdict
 from ...traces.replay import replay
 from ...traces.stepper import DirectStepper
-from ...traces.vocabulary import PROTOCOLS
-from ..adapters import make
 from ..adapters.parts import Parts
+from ..harness import binding_of, over_impl
 from ..lockstep.adapter import Adapter
-from ..lockstep.bindings import BINDINGS
 from ..lockstep.goals import Goals
 from ..lockstep.play import Played, repeat
 from ..lockstep.runner import Conformance, Plan, conform
 from ..lockstep.space import Space
 from ..lockstep.tape import tape_of
 from .defects import Constants, Defect
-from .defects_brokers import BROKER_DEFECTS
-from .defects_consumers import CONSUMER_DEFECTS
-from .defects_quorum import QUORUM_DEFECTS
-from .defects_snapshots import SNAPSHOT_DEFECTS
 from .matrix import Cell, Kind, Outcome, Row
 from .patched import patched
 from .trace_replay import refused_by
 
-DEFECTS: Final[tuple[Defect, ...]] = BROKER_DEFECTS + CONSUMER_DEFECTS + QUORUM_DEFECTS + SNAPSHOT_DEFECTS
 EXAMPLES: Final = 600
 """Runs after which a defect has survived."""
 STEPS: Final = 25
@@ -55,16 +49,16 @@ class Judge:
         key = (defect.protocol, defect.constants)
         if key not in self._goals:
             protocol = PROTOCOLS[defect.protocol]
-            traced = protocol.traced(make(defect.protocol, None, disk=False).variant)
+            traced = protocol.traced(over_impl(defect.protocol, disk=False).variant)
             constants = dict(zip(protocol.constants, defect.constants, strict=True))
-            self._goals[key] = Goals(Space(ground(traced, constants), BINDINGS[defect.protocol]))
+            self._goals[key] = Goals(Space(ground(traced, constants), binding_of(defect.protocol, defect.name)))
         return self._goals[key]
 
     def drive(self, defect: Defect, seed: int) -> Conformance:
         """Look for a run that shows the defect. ``coverage.steps`` are those up to the first one found."""
         goals = self.goals(defect)
         with patched(*defect.patches) as root:
-            adapter = make(defect.protocol, None, disk=False, parts=Parts.of(root))
+            adapter = over_impl(defect.protocol, disk=False, parts=Parts.of(root))
             return self._driven(adapter, goals, seed)
 
     def _driven(self, adapter: Adapter, goals: Goals, seed: int) -> Conformance:
@@ -76,7 +70,7 @@ class Judge:
 
     def clean(self, defect: Defect, played: Played) -> Played:
         """The same tries on the implementation as it is."""
-        adapter = make(defect.protocol, None, disk=False)
+        adapter = over_impl(defect.protocol, disk=False)
         try:
             return repeat(self.goals(defect).space, adapter, played.seed, played.tries)
         finally:

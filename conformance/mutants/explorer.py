@@ -20,64 +20,14 @@ from ...model.explore.batch import Search, search_batch
 from ...model.explore.compare import Change, Difference, compare
 from ...model.explore.liveness import check_liveness
 from ...model.explore.result import OnProgress, Step
-from ...model.fencing_liveness import fencing
 from ...model.interpret.reference import Reference
-from ...model.snapshots import snapshots
-from ...model.truncation import truncation
-from .beyond import BEYOND, Beyond
+from ..harness import plan_of
+from ..plan import constants_of
+from .beyond import Beyond
 from .matrix import Cell, Outcome
-
-RUNGS: Mapping[str, tuple[str, ...]] = {
-    fencing.name: ("2/1/1/1", "2/1/2/2", "2/2/2/2", "3/1/1/1", "3/2/2/2"),
-    truncation.name: (
-        "2/1/1/1",
-        "2/1/1/2",
-        "2/1/2/2",
-        "2/2/2/1",
-        "3/1/1/1",
-        "2/3/4/1",
-        "3/2/2/1",
-        "2/2/3/2",
-        "3/1/2/2",
-    ),
-    snapshots.name: (
-        "2/0/1/1/1/0/0/1",
-        "2/0/2/1/1/0/0/1",
-        "3/0/1/1/1/0/0/1",
-        "3/1/1/1/1/0/0/1",
-        "2/1/2/0/1/0/1/1",
-        "2/1/2/1/2/0/0/1",
-        "2/1/2/0/1/0/0/0",
-        "3/0/1/1/1/0/0/0",
-        "2/0/3/1/1/1/0/1",
-        "3/0/1/2/1/0/0/1",
-        "3/0/1/1/1/0/1/1",
-        "3/0/1/2/1/1/1/0",
-        "3/0/2/1/1/0/0/1",
-        "2/1/2/1/2/0/1/1",
-    ),
-}
-"""The constants at which a protocol's mutants are tried, in this order, written as elsewhere: replicas/log size/...
-
-Beside the usual ones: 2/1/2/2, where the log has no room for all records; for consumers 2/3/4/1, where two logs can
-part in the middle, and 3/2/2/1 and 3/1/2/2, where a third replica can answer. For snapshots (replicas/observers/log
-size/leader epoch/chunks/minimum records/late responses/lag expires) each has a few of these larger than it must be.
-"""
-
-SYMMETRIC = frozenset({snapshots.name})
-"""Protocols of which orbits under renaming of replicas are searched and compared: a sixth of the states of three."""
 
 LIVE_STATES = 2_000
 """Liveness is checked where the model has at most so many states."""
-
-
-def constants_of(traced: TracedProtocol, written: str) -> dict[str, int]:
-    """``3/2/2/2`` as constants of a protocol. Raises ProtocolError where they are not its."""
-    names = list(traced.protocol.constants)
-    values = written.split("/")
-    if len(values) != len(names) or not all(v.isdecimal() for v in values):
-        raise ProtocolError(f"{written!r} are no constants of {traced.protocol.name}: {'/'.join(names)}")
-    return dict(zip(names, map(int, values), strict=True))
 
 
 @dataclass(frozen=True)
@@ -116,16 +66,17 @@ class Explorer:
 
     def __init__(self, traced: TracedProtocol, rungs: Sequence[str] = (), limits: Limits | None = None) -> None:
         self.traced = traced
-        self.beyond: Mapping[str, Beyond] = {} if rungs else BEYOND.get(traced.protocol.name, {})
-        self.rungs = tuple(rungs) or RUNGS.get(traced.protocol.name) or (_defaults(traced),)
+        plan = plan_of(traced.protocol)
+        self.beyond: Mapping[str, Beyond] = {} if rungs else plan.beyond
+        self.rungs = tuple(rungs) or plan.rungs or ("",)
         self.limits = limits or Limits()
-        self.symmetry = traced.protocol.name in SYMMETRIC
+        self.symmetry = plan.symmetric
         self._bases: dict[str, Base | None] = {}
 
     def base(self, rung: str, on_progress: OnProgress | None = None) -> Base | None:
         """The model at one rung; None where a budget ran out."""
         if rung not in self._bases:
-            system = ground(self.traced, constants_of(self.traced, rung))
+            system = ground(self.traced, constants_of(self.traced.protocol, rung))
             search = search_batch(self._query(system), on_progress)
             if search.answer.verdict is Verdict.VIOLATED:
                 variant = self.traced.variant.name
@@ -181,7 +132,7 @@ class Explorer:
     def _beyond(self, mutant: Mutant, change: Change, start: float, on_progress: OnProgress | None) -> Finding:
         """Search for a run to a broken promise where it is said that there is one."""
         place = self.beyond[mutant.name]
-        model = ground(self.traced, constants_of(self.traced, place.constants))
+        model = ground(self.traced, constants_of(self.traced.protocol, place.constants))
         system = ground_mutant(model, mutant.traced, mutant.action)
         query = self._query(place.of(system))
         found = explore(query, on_progress=on_progress)
@@ -190,10 +141,6 @@ class Explorer:
             return Finding(_unknown(f"{place.constants}: {reason}", start), change)
         cell = _killed(found.violated or "", place.constants, found.path, start)
         return Finding(cell, change, system, confirmed(system, found), model=model)
-
-
-def _defaults(traced: TracedProtocol) -> str:
-    return "/".join(str(spec.default) for spec in traced.protocol.constants.values())
 
 
 def _kept(system: System, answer: Exploration) -> frozenset[tuple[str, str]]:

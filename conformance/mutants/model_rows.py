@@ -10,9 +10,10 @@ from ...model.core.protocol import TracedProtocol
 from ...model.explore import Limits, Query, Verdict
 from ...model.explore.batch import search_batch
 from ...model.explore.compare import Change, compare
+from ..plan import constants_of
 from . import trace_replay
 from .arguments import Argument, Arguments
-from .explorer import Explorer, OnMutant, constants_of
+from .explorer import Explorer, OnMutant
 from .matrix import Kind, Outcome, Row
 from .proofs import NoProof, Prover
 
@@ -61,7 +62,7 @@ def _not_beside(explorer: Explorer, mutant: Mutant, argument: Argument) -> list[
     guards = [f"{mutant.action}.{name}" for name in argument.beside]
     less, changed = (traced.drop(*guards) for traced in (explorer.traced, mutant.traced))
     for rung in explorer.rungs:
-        constants = constants_of(explorer.traced, rung)
+        constants = constants_of(explorer.traced.protocol, rung)
         limits = Limits(explorer.limits.max_states)
         query = Query.of(ground(less, constants), ("type_ok",), explorer.symmetry, limits)
         search = search_batch(query)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from ...model.core.mutants import Mutant
+from ...model.core.registry import REGISTRY
 from ...model.explore.result import Verdict
-from ...model.prove.proofs import PROOFS
 from ...model.prove.run import judge
 from .matrix import NO_JUDGE, Cell, Outcome
 
@@ -38,8 +38,9 @@ class Proofs:
     def judge(self, mutant: Mutant) -> Cell:
         """Asks the obligations of the mutated action."""
         traced = mutant.traced
-        proof = PROOFS.get(traced.protocol.name)
-        if proof is None or proof.variant != traced.variant.name:
+        registration = REGISTRY.get(traced.protocol.name)
+        proof = None if registration is None else registration.find_proof()
+        if proof is None or proof.protocol is not traced.protocol or proof.variant != traced.variant.name:
             return NO_JUDGE
         run = judge(proof, traced)
         if run.verdict is Verdict.HOLDS:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fencepost.conformance.harness import binding_of
 from fencepost.conformance.lockstep.adapter import ModelStep, Outcome
-from fencepost.conformance.lockstep.bindings import BINDINGS
 from fencepost.conformance.lockstep.faults import Fault, Kind
 from fencepost.conformance.lockstep.model_adapter import ModelAdapter
 from fencepost.conformance.lockstep.runner import Conformance, Plan, conform
 from fencepost.conformance.lockstep.space import Call
 from fencepost.model.core.ground import ground
+from fencepost.model.core.registry import PROTOCOLS
 from fencepost.traces.format import Value
-from fencepost.traces.vocabulary import PROTOCOLS
 
 SMALL = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
 
@@ -20,7 +20,7 @@ SMALL = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
 def held(adapter: ModelAdapter, plan: Plan | None = None, **constants: int) -> Conformance:
     """An adapter held against its own variant, at 2/2/2/2 unless told otherwise."""
     system = ground(PROTOCOLS[adapter.protocol].traced(adapter.variant), constants or SMALL)
-    return conform(adapter, system, BINDINGS[adapter.protocol], plan or Plan(examples=300, seed=1))
+    return conform(adapter, system, binding_of(adapter.protocol, "--protocol"), plan or Plan(examples=300, seed=1))
 
 
 class Lying(ModelAdapter):

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import pytest
-from fencepost.conformance.adapters import ADAPTERS, make
-from fencepost.conformance.lockstep.bindings import BINDINGS
+from fencepost.conformance.harness import binding_of, bound_protocols, over_impl
 from fencepost.conformance.lockstep.faults import Kind
 from fencepost.conformance.lockstep.runner import Conformance, Plan, conform
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import ground
+from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.explore.result import Verdict
-from fencepost.traces.vocabulary import PROTOCOLS
 
 CONSTANTS = {"snapshots": {"max_chunks": 2}}
 """Where the defaults show too little: a snapshot of one chunk is never half fetched."""
 
 
 def driven(protocol: str, examples: int, seed: int, *, disk: bool = False) -> Conformance:
-    adapter = make(protocol, None, disk=disk)
+    adapter = over_impl(protocol, None, disk=disk)
     system = ground(PROTOCOLS[protocol].traced(adapter.variant), CONSTANTS.get(protocol, {}))
     try:
-        return conform(adapter, system, BINDINGS[protocol], Plan(examples, 50, seed))
+        return conform(adapter, system, binding_of(protocol, "--protocol"), Plan(examples, 50, seed))
     finally:
         adapter.close()
 
 
-@pytest.mark.parametrize("protocol", ADAPTERS)
+@pytest.mark.parametrize("protocol", sorted(bound_protocols()))
 def test_they_conform_in_memory(protocol: str) -> None:
     found = driven(protocol, 75, 320)
     assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
@@ -35,10 +34,10 @@ def test_they_conform_in_memory(protocol: str) -> None:
     # Every action of the model has happened, but for what a system does by itself and reports beside others.
     asked = {name for name, count in found.coverage.actions.items() if count.enabled}
     known = {action for action, _ in found.space.calls}
-    assert known - asked <= {"leader_inc_high_watermark", *BINDINGS[protocol].restarts}
+    assert known - asked <= {"leader_inc_high_watermark", *binding_of(protocol, "--protocol").restarts}
 
 
-@pytest.mark.parametrize("protocol", ADAPTERS)
+@pytest.mark.parametrize("protocol", sorted(bound_protocols()))
 def test_they_conform_on_disk(protocol: str) -> None:
     found = driven(protocol, 6, 321, disk=True)
     assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
@@ -51,7 +50,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
 
 def test_a_protocol_that_is_not_implemented_is_refused() -> None:
     with pytest.raises(BadInput, match="does not implement 'paxos'"):
-        make("paxos", None, disk=False)
+        over_impl("paxos", None, disk=False)
 
 
 @pytest.mark.parametrize(
@@ -59,19 +58,19 @@ def test_a_protocol_that_is_not_implemented_is_refused() -> None:
     [({"lag_expires": 0}, "--lag-expires"), ({"late_responses": 1}, "--late-responses"), ({"observers": 3}, "--obs")],
 )
 def test_a_quorum_refuses_constants_with_which_it_cannot_be_driven(constants: dict[str, int], option: str) -> None:
-    adapter = make("snapshots", None, disk=False)
+    adapter = over_impl("snapshots", None, disk=False)
     with pytest.raises(BadInput, match=option):
         adapter.reset(PROTOCOLS["snapshots"].check_constants(constants), 0)
 
 
 @pytest.mark.parametrize("observers", [0, 1])
 def test_a_smaller_quorum_and_one_with_an_observer_conform(observers: int) -> None:
-    adapter = make("snapshots", None, disk=False)
+    adapter = over_impl("snapshots", None, disk=False)
     constants = {"replicas": 2 + observers, "observers": observers, "minimum_records": 1 - observers}
     found = conform(
         adapter,
         ground(PROTOCOLS["snapshots"].traced(adapter.variant), constants),
-        BINDINGS["snapshots"],
+        binding_of("snapshots", "--protocol"),
         Plan(30, 50, 1),
     )
     assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from fencepost.conformance.adapters.counting import CHUNK, CountingMachine, records_in, size_of
 from fencepost.conformance.adapters.parts import Parts
-from fencepost.conformance.adapters.snapshots import SnapshotsAdapter
+from fencepost.conformance.harness import all_defects
 from fencepost.conformance.lockstep.adapter import Outcome
 from fencepost.conformance.lockstep.faults import Fault, Kind
-from fencepost.conformance.mutants.defect_rows import DEFECTS
 from fencepost.conformance.mutants.patched import patched
-from fencepost.traces.vocabulary import PROTOCOLS
+from fencepost.conformance.protocols.snapshots.adapter import SnapshotsAdapter
+from fencepost.conformance.protocols.snapshots.counting import CHUNK, CountingMachine, records_in, size_of
+from fencepost.model.core.registry import PROTOCOLS
 
-BY_NAME = {each.name: each for each in DEFECTS}
+BY_NAME = {each.name: each for each in all_defects()}
 
 
 class Written:

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from fencepost.model.fencing import fencing
+from fencepost.model.protocols.fencing import fencing
 
 from .conftest import Fencepost
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import z3
-from fencepost.model.fencing import fencing
-from fencepost.model.prove.fencing_lemmas import kip_320
+from fencepost.model.protocols.fencing import fencing
+from fencepost.model.protocols.fencing.proof import kip_320
+from fencepost.model.protocols.snapshots import snapshots
 from fencepost.model.prove.solve import RLIMIT
-from fencepost.model.snapshots import snapshots
 
 from .conftest import Fencepost
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from fencepost.model.core.ground import ground
 from fencepost.model.core.mutants import mutants
-from fencepost.model.fencing import fencing
+from fencepost.model.protocols.fencing import fencing
 from fencepost.traces.corpus.convert import trace_of
 from fencepost.traces.corpus.layout import Events
 from fencepost.traces.corpus.manifest import PLANTED, read_corpus

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from fencepost.conformance.harness import binding_of, bound_protocols
 from fencepost.conformance.lockstep.binding import Answer, Binding, environment, error, unasked
-from fencepost.conformance.lockstep.bindings import BINDINGS
 from fencepost.conformance.lockstep.expect import askable
 from fencepost.conformance.lockstep.space import Node, Space
 from fencepost.model.core.ground import ground
 from fencepost.model.core.protocol import Protocol
-from fencepost.traces.vocabulary import PROTOCOLS
+from fencepost.model.core.registry import PROTOCOLS
 
 from .planted import SMALL
 
@@ -40,13 +40,13 @@ def holes(protocol: Protocol, binding: Binding) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", BINDINGS)
+@pytest.mark.parametrize("name", sorted(bound_protocols()))
 def test_every_guard_of_every_variant_is_bound_and_nothing_else(name: str) -> None:
-    assert holes(PROTOCOLS[name], BINDINGS[name]) == []
+    assert holes(PROTOCOLS[name], binding_of(name, "--protocol")) == []
 
 
 def test_a_hole_in_a_binding_is_noticed() -> None:
-    binding = BINDINGS["fencing"]
+    binding = binding_of("fencing", "--protocol")
     fetch = binding.actions["follower_fetch"]
     less = {name: rule for name, rule in fetch.guards.items() if name != "epoch_not_fenced"}
     actions = {**binding.actions, "follower_fetch": replace(fetch, guards=less, stores="broker")}
@@ -60,7 +60,7 @@ def test_a_hole_in_a_binding_is_noticed() -> None:
 
 @pytest.fixture(scope="module")
 def space() -> Space:
-    return Space(ground(PROTOCOLS["fencing"].traced(None), SMALL), BINDINGS["fencing"])
+    return Space(ground(PROTOCOLS["fencing"].traced(None), SMALL), binding_of("fencing", "--protocol"))
 
 
 def after(space: Space, *steps: tuple[str, Mapping[str, int]]) -> Node:
@@ -121,7 +121,7 @@ def test_what_nobody_can_ask_for_is_never_drawn(space: Space) -> None:
 
 
 def test_answers_of_several_guards_are_taken_together() -> None:
-    binding = BINDINGS["fencing"]
+    binding = binding_of("fencing", "--protocol")
     assert binding.fixed_answer("follower_fetch", ("presumes_leadership", "record_available")) == error(
         "NOT_LEADER_OR_FOLLOWER"
     )
@@ -141,7 +141,7 @@ WRITE_0 = ("leader_write", {"leader": 0})
 
 @pytest.fixture(scope="module")
 def quorum() -> Space:
-    return Space(ground(PROTOCOLS["snapshots"].traced("kip-630-nodes"), QUORUM), BINDINGS["snapshots"])
+    return Space(ground(PROTOCOLS["snapshots"].traced("kip-630-nodes"), QUORUM), binding_of("snapshots", "--protocol"))
 
 
 def test_a_quorum_fences_who_is_in_another_epoch_and_has_errors_for_snapshots(quorum: Space) -> None:
@@ -171,7 +171,7 @@ def test_of_a_vote_granted_and_a_vote_refused_only_the_right_one_is_drawn(quorum
 
 
 def test_one_answer_to_a_poll_keeps_the_others_from_being_drawn() -> None:
-    truncation = Space(ground(PROTOCOLS["truncation"].traced(None), {}), BINDINGS["truncation"])
+    truncation = Space(ground(PROTOCOLS["truncation"].traced(None), {}), binding_of("truncation", "--protocol"))
     steps = (
         ("elect_cleanly", {"new_leader": 0}),
         ("refresh_metadata", {"epoch": 0}),

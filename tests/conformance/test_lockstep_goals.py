@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from fencepost.conformance.lockstep.bindings import BINDINGS
+from fencepost.conformance.harness import binding_of
 from fencepost.conformance.lockstep.goals import Goals, Place
 from fencepost.conformance.lockstep.space import Space
 from fencepost.model.core.ground import State, ground
-from fencepost.traces.vocabulary import PROTOCOLS
+from fencepost.model.core.registry import PROTOCOLS
 
 CASES = {
     "fencing": ("kip-320-brokers", {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}),
@@ -21,7 +21,7 @@ CASES = {
 @cache
 def goals_of(protocol: str) -> Goals:
     variant, constants = CASES[protocol]
-    return Goals(Space(ground(PROTOCOLS[protocol].traced(variant), constants), BINDINGS[protocol]))
+    return Goals(Space(ground(PROTOCOLS[protocol].traced(variant), constants), binding_of(protocol, "--protocol")))
 
 
 def reached(goals: Goals, place: Place) -> State:

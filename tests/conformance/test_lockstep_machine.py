@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fencepost.conformance.lockstep.bindings import BINDINGS
+from fencepost.conformance.harness import binding_of
 from fencepost.conformance.lockstep.disagreement import Sort
 from fencepost.conformance.lockstep.expect import Try
 from fencepost.conformance.lockstep.faults import Fault, Kind
@@ -13,8 +13,8 @@ from fencepost.conformance.lockstep.runner import Drawing, Plan, conform
 from fencepost.conformance.lockstep.space import Space
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import ground
+from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.explore.result import Verdict
-from fencepost.traces.vocabulary import PROTOCOLS
 
 from . import planted
 from .planted import SMALL, held
@@ -136,7 +136,7 @@ def test_bad_input_passes_through_the_harness() -> None:
 
 def test_a_try_that_makes_no_sense_where_it_comes_is_passed_over() -> None:
     system = ground(PROTOCOLS["fencing"].traced(None), SMALL)
-    space = Space(system, BINDINGS["fencing"])
+    space = Space(system, binding_of("fencing", "--protocol"))
     write = Try(("leader_write", (("leader", 0),)))
     never_sent = Try(("become_leader", (("leader", 0), ("epoch", 1))))
     faults = [Try(None, Fault(kind, 0)) for kind in (Kind.HEAL, Kind.MARK_ONLINE, Kind.CRASH)]
@@ -158,7 +158,7 @@ def test_an_implementation_may_do_more_at_once_and_say_so() -> None:
             return steps  # type: ignore[return-value]
 
     system = ground(PROTOCOLS["fencing"].traced(None), SMALL)
-    found = conform(Eager("fencing"), system, BINDINGS["fencing"], Plan(examples=200, seed=4))
+    found = conform(Eager("fencing"), system, binding_of("fencing", "--protocol"), Plan(examples=200, seed=4))
     assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
     counts = found.coverage.actions
     assert counts["leader_inc_high_watermark"].beside > 0

@@ -9,14 +9,14 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from fencepost.conformance.lockstep.bindings import BINDINGS
+from fencepost.conformance.harness import binding_of
 from fencepost.conformance.lockstep.disagreement import Sort
 from fencepost.conformance.lockstep.model_adapter import ModelAdapter
 from fencepost.conformance.lockstep.runner import Plan
 from fencepost.conformance.lockstep.space import Pair, Space
 from fencepost.model.core.ground import ground
+from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.explore.result import Verdict
-from fencepost.traces.vocabulary import PROTOCOLS
 
 from .planted import SMALL, held
 
@@ -27,7 +27,7 @@ GUARDS = [f"{action.name}.{guard}" for action in TRACED.actions for guard, _ in 
 @cache
 def alone() -> dict[Pair, int]:
     """For each guard that a system can be asked about: how often it alone refuses a step, over all reachable states."""
-    space = Space(ground(TRACED, SMALL), BINDINGS["fencing"])
+    space = Space(ground(TRACED, SMALL), binding_of("fencing", "--protocol"))
     counts = dict.fromkeys(space.askable, 0)
     seen, waiting = {space.system.initial}, [space.system.initial]
     while waiting:

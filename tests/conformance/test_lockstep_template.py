@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.lockstep import template
 from fencepost.conformance.lockstep.adapter import Adapter
-from fencepost.conformance.lockstep.template import TemplateAdapter
+from fencepost.conformance.protocols.fencing import template
+from fencepost.conformance.protocols.fencing.template import TemplateAdapter
 
 from .conftest import Fencepost
 

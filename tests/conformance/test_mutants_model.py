@@ -15,20 +15,21 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.mutants import proofs, trace_replay
-from fencepost.conformance.mutants.arguments import Argument, Arguments, arguments_for
-from fencepost.conformance.mutants.beyond import BEYOND, Beyond
-from fencepost.conformance.mutants.explorer import RUNGS, Explorer, confirmed
+from fencepost.conformance.harness import arguments_for, plan_of
+from fencepost.conformance.mutants import trace_replay
+from fencepost.conformance.mutants.arguments import Argument, Arguments
+from fencepost.conformance.mutants.beyond import Beyond
+from fencepost.conformance.mutants.explorer import Explorer, confirmed
 from fencepost.conformance.mutants.matrix import Cell, Kind, Matrix, Outcome, Row, Verdict
 from fencepost.conformance.mutants.model_rows import model_rows, unknown_names
 from fencepost.conformance.mutants.proofs import Proofs
 from fencepost.model.core.errors import BadInput, ProtocolError
 from fencepost.model.core.ground import ground
 from fencepost.model.core.mutants import Mutant, mutant_named, mutants
+from fencepost.model.core.registry import PROTOCOLS, REGISTRY
 from fencepost.model.explore import Limits, Query, explore
 from fencepost.model.explore.compare import Change
 from fencepost.model.prove.proof import Proof
-from fencepost.traces.vocabulary import PROTOCOLS
 
 from .conftest import Fencepost
 
@@ -88,7 +89,7 @@ def judged(protocol: str, rungs: Sequence[str] = (), names: Iterable[str] | None
     return list(model_rows(Explorer(traced, rungs), which, arguments_for(protocol, traced.variant.name)))
 
 
-@pytest.mark.parametrize("protocol", RUNGS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_mutant_is_pinned_and_accounted_for(protocol: str) -> None:
     traced = PROTOCOLS[protocol].traced()
     arguments = arguments_for(protocol, traced.variant.name)
@@ -154,7 +155,7 @@ def test_snapshots_that_survive_differ_as_is_argued(name: str) -> None:
 )
 def test_what_breaks_beyond_the_rungs(name: str) -> None:
     """Such a mutant breaks nothing at the smallest constants, and is refused by the model where it breaks something."""
-    (row,) = model_rows(beyond({name: BEYOND["snapshots"][name]}), [mutant_named(SNAPSHOTS, name)], {})
+    (row,) = model_rows(beyond({name: plan_of(SNAPSHOTS.protocol).beyond[name]}), [mutant_named(SNAPSHOTS, name)], {})
     assert line(row) == pins("snapshots")[name]
     assert (row.verdict, row.complaints) == (Verdict.KILLED, ())
 
@@ -168,7 +169,7 @@ def beyond(places: dict[str, Beyond]) -> Explorer:
 def test_a_place_at_which_nothing_breaks_is_no_verdict() -> None:
     """Nothing is said of what the other actions might do, so that is no argument either."""
     name = "follower_truncate.leo' bound 5 -1"
-    place = BEYOND["snapshots"][name]
+    place = plan_of(SNAPSHOTS.protocol).beyond[name]
     less = replace(place, actions=place.actions - {"follower_truncate"})
     (row,) = model_rows(beyond({name: less}), [mutant_named(SNAPSHOTS, name)], {})
     assert row.verdict is Verdict.UNKNOWN
@@ -176,10 +177,12 @@ def test_a_place_at_which_nothing_breaks_is_no_verdict() -> None:
 
 
 def test_every_place_beyond_the_rungs_is_a_mutants() -> None:
-    for protocol, places in BEYOND.items():
+    for protocol in PROTOCOLS:
+        plan = plan_of(PROTOCOLS[protocol])
+        places = plan.beyond
         pinned = pins(protocol)
         assert {name: killed_at(pinned[name]) for name in places} == {n: p.constants for n, p in places.items()}
-        assert not {place.constants for place in places.values()} & set(RUNGS[protocol])
+        assert not {place.constants for place in places.values()} & set(plan.rungs)
         assert all(p.actions <= set(PROTOCOLS[protocol].actions) for p in places.values())
 
 
@@ -224,9 +227,11 @@ def test_there_is_no_proof_of_consumers() -> None:
 def test_the_column_is_empty_where_the_proof_is_of_another_variant(monkeypatch: pytest.MonkeyPatch) -> None:
     mutant = mutant_named(FENCING, "become_leader.request_sent dropped")
     assert Proofs().judge(mutant).outcome is Outcome.SURVIVED
-    monkeypatch.setattr(proofs, "PROOFS", {"fencing": Proof(FENCING.protocol, "kip-279", ())})
+    monkeypatch.setitem(
+        REGISTRY._loaded, "fencing", replace(REGISTRY["fencing"], proof=Proof(FENCING.protocol, "kip-279", ()))
+    )
     assert Proofs().judge(mutant).outcome is Outcome.NONE
-    monkeypatch.setattr(proofs, "PROOFS", {})
+    monkeypatch.setitem(REGISTRY._loaded, "fencing", replace(REGISTRY["fencing"], proof=None))
     assert Proofs().judge(mutant).outcome is Outcome.NONE
 
 
@@ -366,7 +371,7 @@ def test_a_budget_that_runs_out_is_no_verdict() -> None:
 
 
 def test_the_usual_constants_begin_with_the_smallest() -> None:
-    assert {protocol: rungs[:1] for protocol, rungs in RUNGS.items()} == {
+    assert {name: plan_of(protocol).rungs[:1] for name, protocol in PROTOCOLS.items()} == {
         "fencing": TINY,
         "truncation": TINY,
         "snapshots": SMALL[:1],

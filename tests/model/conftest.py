@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 from fencepost.model.core.ground import System, ground
-from fencepost.model.fencing import fencing
+from fencepost.model.protocols.fencing import fencing
 
 Fencing = Callable[..., System]
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from fencepost.model.core.ground import Params, State, System
 from fencepost.model.core.terms import Sort
-from fencepost.model.fencing import fencing
 from fencepost.model.interpret.explain import refusal, show_value
 from fencepost.model.interpret.reference import Reference
+from fencepost.model.protocols.fencing import fencing
 
 At = Callable[..., System]
 

@@ -19,8 +19,8 @@ from fencepost.model.core.terms import Sort
 from fencepost.model.explore import Exploration, Limits, Query, Verdict, explore
 from fencepost.model.explore import path as path_module
 from fencepost.model.explore.result import Progress
-from fencepost.model.fencing import fencing
 from fencepost.model.interpret.reference import Reference
+from fencepost.model.protocols.fencing import fencing
 
 At = Callable[..., System]
 

@@ -13,13 +13,13 @@ from fencepost.model.core.errors import BadInput, ProtocolError
 from fencepost.model.core.ground import System, ground
 from fencepost.model.core.protocol import Protocol
 from fencepost.model.explore import Exploration, Limits, Query, Verdict, explore, symbolic
-from fencepost.model.fencing import fencing
 from fencepost.model.interpret import symbolic_bits
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.interpret.symbolic_bits import BitRelation, Ranges, width
 from fencepost.model.interpret.symmetry import interchangeable
-from fencepost.model.snapshots import snapshots
-from fencepost.model.truncation import truncation
+from fencepost.model.protocols.fencing import fencing
+from fencepost.model.protocols.snapshots import snapshots
+from fencepost.model.protocols.truncation import truncation
 
 PROTOCOLS: dict[str, Protocol] = {each.name: each for each in (fencing, truncation, snapshots)}
 CASES = [

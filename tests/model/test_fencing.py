@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pytest
 from fencepost.model.core.ground import System
 from fencepost.model.explore import Exploration, Query, Verdict, explore
-from fencepost.model.fencing import fencing
 from fencepost.model.interpret.reference import Reference
+from fencepost.model.protocols.fencing import fencing
 
 At = Callable[..., System]
 

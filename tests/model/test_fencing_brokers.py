@@ -14,9 +14,9 @@ from fencepost.model.core.ground import System
 from fencepost.model.explore import Query, Verdict, explore
 from fencepost.model.explore.graph import build_graph
 from fencepost.model.explore.liveness import check_liveness, check_property
-from fencepost.model.fencing_liveness import fencing
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.interpret.staged import stage
+from fencepost.model.protocols.fencing import fencing
 from hypothesis import settings
 
 from .test_fencing_restarts import extra_steps, first_loss

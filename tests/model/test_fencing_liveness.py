@@ -10,8 +10,8 @@ from fencepost.model.core.protocol import Fair
 from fencepost.model.explore.graph import StateGraph, build_graph
 from fencepost.model.explore.liveness import Liveness, check_liveness, check_property
 from fencepost.model.explore.result import Verdict
-from fencepost.model.fencing_liveness import fencing
 from fencepost.model.interpret.reference import Reference
+from fencepost.model.protocols.fencing import fencing
 
 ADOPTS = fencing.liveness["final_leader_adopts_epoch"]
 COMMITS = fencing.liveness["final_leader_commits_record"]

@@ -15,8 +15,8 @@ from fencepost.model.core.ground import State, System
 from fencepost.model.explore import Query, Verdict, explore
 from fencepost.model.explore.graph import build_graph
 from fencepost.model.explore.liveness import check_liveness
-from fencepost.model.fencing_liveness import fencing
 from fencepost.model.interpret.staged import Staged, stage
+from fencepost.model.protocols.fencing import fencing
 
 from .test_fencing_guards import BREAKS as BREAKS_ANYWAY
 from .test_fencing_guards import ROOM

@@ -14,8 +14,8 @@ from fencepost.model.core.ground import System, ground
 from fencepost.model.explore import graph as graph_module
 from fencepost.model.explore.graph import BudgetExceeded, StateGraph, build_graph, dot_string, to_networkx, write_graph
 from fencepost.model.explore.result import Limits
-from fencepost.model.fencing import fencing
 from fencepost.model.interpret.reference import Reference
+from fencepost.model.protocols.fencing import fencing
 
 CONSTANTS = ("replicas", "log_size", "max_records", "max_leader_epoch")
 

@@ -18,7 +18,7 @@ from fencepost.model.explore.graph import build_graph
 from fencepost.model.explore.lasso import Lasso, judge
 from fencepost.model.explore.liveness import Liveness, check_liveness, check_property
 from fencepost.model.explore.result import Limits, Verdict
-from fencepost.model.fencing_liveness import fencing
+from fencepost.model.protocols.fencing import fencing
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -19,10 +19,11 @@ from fencepost.model.explore import Query, Verdict, explore
 from fencepost.model.explore.batch import search_batch
 from fencepost.model.explore.compare import Change, Difference, compare, run_to
 from fencepost.model.explore.result import Step
-from fencepost.model.fencing import OFFSET, fencing
 from fencepost.model.interpret.reference import Reference
-from fencepost.model.snapshots import snapshots
-from fencepost.model.truncation import truncation
+from fencepost.model.protocols.fencing import fencing
+from fencepost.model.protocols.fencing.state import OFFSET
+from fencepost.model.protocols.snapshots import snapshots
+from fencepost.model.protocols.truncation import truncation
 
 SMALL = {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}
 MUTANTS = mutants(fencing.traced("kip-320"))

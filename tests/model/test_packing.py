@@ -9,8 +9,8 @@ import pytest
 from fencepost.model.core.domains import Index, Values, Variable
 from fencepost.model.core.ground import Layout, State, System
 from fencepost.model.core.terms import Sort
-from fencepost.model.fencing import fencing
 from fencepost.model.interpret.packing import Packing
+from fencepost.model.protocols.fencing import fencing
 from hypothesis import given
 from hypothesis import strategies as st
 

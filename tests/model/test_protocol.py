@@ -12,7 +12,7 @@ from fencepost.model.core.errors import BadInput, ProtocolError
 from fencepost.model.core.ground import ground
 from fencepost.model.core.protocol import ConstantSpec, Fair, Protocol
 from fencepost.model.core.terms import Sort
-from fencepost.model.fencing import fencing
+from fencepost.model.protocols.fencing import fencing
 
 SLOT = Index("slot", Sort.INT, lambda c: c["slots"])
 

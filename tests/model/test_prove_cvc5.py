@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fencepost.model.fencing import fencing
+from fencepost.model.protocols.fencing import fencing
+from fencepost.model.protocols.fencing.proof import kip_320
+from fencepost.model.protocols.snapshots import snapshots
+from fencepost.model.protocols.snapshots.proof import kip_630
 from fencepost.model.prove.attached import attach
-from fencepost.model.prove.fencing_lemmas import kip_320
 from fencepost.model.prove.obligations import Obligations
-from fencepost.model.prove.snapshots_hints import kip_630
-from fencepost.model.snapshots import snapshots
 
 cvc5: Any = pytest.importorskip("cvc5", reason="cvc5 is not installed; tox -e cvc5 has it")
 

@@ -14,10 +14,10 @@ import pytest
 import z3
 from fencepost.model.core.ground import Params, State, ground
 from fencepost.model.explore import Verdict
-from fencepost.model.fencing import fencing
 from fencepost.model.interpret.staged import stage
+from fencepost.model.protocols.fencing import fencing
+from fencepost.model.protocols.fencing.proof import kip_320
 from fencepost.model.prove.attached import attach
-from fencepost.model.prove.fencing_lemmas import kip_320
 from fencepost.model.prove.finite import Concrete
 from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.proof import Proof

@@ -10,11 +10,11 @@ import pytest
 from fencepost.model.core.ground import ground
 from fencepost.model.core.mutants import mutant_named
 from fencepost.model.explore import Verdict
-from fencepost.model.fencing import fencing
 from fencepost.model.interpret.reference import Reference
+from fencepost.model.protocols.fencing import fencing
+from fencepost.model.protocols.fencing.proof import kip_320
 from fencepost.model.prove.attached import attach
 from fencepost.model.prove.counterexample import breaking_run, shown
-from fencepost.model.prove.fencing_lemmas import kip_320
 from fencepost.model.prove.finite import Concrete, Counterexample
 from fencepost.model.prove.run import ProofRun, judge
 

@@ -12,9 +12,9 @@ from fencepost.model.core.errors import BadInput, ProtocolError
 from fencepost.model.core.protocol import ConstantSpec, Protocol
 from fencepost.model.core.terms import Sort
 from fencepost.model.explore import Verdict
-from fencepost.model.fencing import fencing
+from fencepost.model.protocols.fencing import fencing
+from fencepost.model.protocols.fencing.proof import kip_320
 from fencepost.model.prove.attached import attach, prenex, split
-from fencepost.model.prove.fencing_lemmas import kip_320
 from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.proof import Ghosts, Proof
 from fencepost.model.prove.run import judge, prove

@@ -14,18 +14,18 @@ from random import Random
 
 import pytest
 from fencepost.model.core.ground import State, ground
+from fencepost.model.core.registry import REGISTRY
 from fencepost.model.explore import Verdict
-from fencepost.model.fencing import fencing
 from fencepost.model.interpret.staged import stage
 from fencepost.model.interpret.symbolic_unbounded import Unbounded
+from fencepost.model.protocols.fencing import fencing
+from fencepost.model.protocols.snapshots import snapshots
+from fencepost.model.protocols.snapshots.proof import kip_630
 from fencepost.model.prove.attached import attach
 from fencepost.model.prove.finite import Concrete
 from fencepost.model.prove.obligations import Obligations
-from fencepost.model.prove.proofs import PROOFS
 from fencepost.model.prove.run import prove
-from fencepost.model.prove.snapshots_hints import kip_630
 from fencepost.model.prove.solve import RLIMIT, ask
-from fencepost.model.snapshots import snapshots
 
 ALL = bool(os.environ.get("FENCEPOST_MUTANTS_ALL"))
 SEEDS = bool(os.environ.get("FENCEPOST_SEEDS_ALL"))
@@ -48,7 +48,7 @@ SMALL = kip_630.sizes[0]
 
 
 def test_it_is_registered() -> None:
-    assert PROOFS["snapshots"] is kip_630
+    assert REGISTRY["snapshots"].find_proof() is kip_630
     promises = [name for name, conjunct in attach(kip_630, snapshots.traced()).conjuncts.items() if conjunct.promise]
     assert promises == list(snapshots.invariant_names)
     assert all(lemma.doc.endswith(".") and lemma.doc.count(". ") == 0 for lemma in kip_630.lemmas.values())

@@ -15,12 +15,12 @@ import pytest
 from fencepost.model.core.ground import ground
 from fencepost.model.explore import Verdict
 from fencepost.model.interpret.reference import Reference
+from fencepost.model.protocols.snapshots import snapshots
+from fencepost.model.protocols.snapshots.proof import kip_630
 from fencepost.model.prove.attached import attach
 from fencepost.model.prove.counterexample import breaking_run, shown
 from fencepost.model.prove.finite import Concrete, Counterexample
 from fencepost.model.prove.run import ProofRun, judge
-from fencepost.model.prove.snapshots_hints import kip_630
-from fencepost.model.snapshots import snapshots
 
 ALL = bool(os.environ.get("FENCEPOST_MUTANTS_ALL"))
 

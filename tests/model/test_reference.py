@@ -10,11 +10,11 @@ from itertools import chain
 import numpy as np
 import pytest
 from fencepost.model.core.ground import Params, State, System
-from fencepost.model.fencing import fencing
 from fencepost.model.interpret import batch as batch_module
 from fencepost.model.interpret.batch import Batch
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.interpret.staged import Staged, stage
+from fencepost.model.protocols.fencing import fencing
 from hypothesis import settings
 
 At = Callable[..., System]

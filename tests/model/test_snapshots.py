@@ -12,8 +12,8 @@ import pytest
 from fencepost.model.core.ground import System, ground
 from fencepost.model.explore import Exploration, Query, Verdict, explore
 from fencepost.model.interpret.reference import Reference
+from fencepost.model.protocols.snapshots import snapshots
 from fencepost.model.prove.crosscheck import RefusedStep, Sample, Transition, crosscheck, exhaustive
-from fencepost.model.snapshots import snapshots
 
 SEED = 630
 VARIANTS = tuple(snapshots.variants)

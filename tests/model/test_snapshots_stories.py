@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from fencepost.model.core.ground import System, ground
 from fencepost.model.interpret.reference import Reference
-from fencepost.model.snapshots import snapshots
+from fencepost.model.protocols.snapshots import snapshots
 
 BOTH = pytest.mark.parametrize("variant", ["kip-630", "kip-630-safe"])
 Call = tuple[str | int, ...]

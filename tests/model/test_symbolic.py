@@ -12,10 +12,10 @@ from fencepost.model.core.ground import State, System, ground
 from fencepost.model.core.protocol import TracedProtocol
 from fencepost.model.core.terms import Term
 from fencepost.model.explore.result import Verdict
-from fencepost.model.fencing import fencing
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.interpret.staged import stage
 from fencepost.model.interpret.symbolic import Symbolic
+from fencepost.model.protocols.fencing import fencing
 from fencepost.model.prove.crosscheck import CrossCheck, Sample, changed, crosscheck, disturbed, exhaustive, sampled
 
 SEED = 320

@@ -12,9 +12,9 @@ from fencepost.model.core.ground import System, ground
 from fencepost.model.explore.result import Verdict
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.interpret.symbolic import Symbolic
+from fencepost.model.protocols.snapshots import snapshots
 from fencepost.model.prove.crosscheck import CrossCheck, Sample, crosscheck, disturbed, exhaustive
 from fencepost.model.prove.spread import lone_refusals, spread
-from fencepost.model.snapshots import snapshots
 
 SEED = 630
 SMALLEST = ("2/1/1/0/1/0/1/1", "3/0/1/0/1/0/0/1")

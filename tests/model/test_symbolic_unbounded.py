@@ -13,11 +13,12 @@ from fencepost.model.core.errors import ProtocolError
 from fencepost.model.core.ground import State, System, ground
 from fencepost.model.core.protocol import TracedProtocol
 from fencepost.model.core.terms import TRUE, Sort, Term
-from fencepost.model.fencing import EPOCH, fencing
 from fencepost.model.interpret.reference import IntState, Reference
 from fencepost.model.interpret.symbolic_terms import Function, Step, SymbolicState
 from fencepost.model.interpret.symbolic_unbounded import Unbounded
 from fencepost.model.interpret.symbolic_values import Replicas, Scalar, Truth, both, choose, either, equal
+from fencepost.model.protocols.fencing import fencing
+from fencepost.model.protocols.fencing.state import EPOCH
 from fencepost.model.prove.crosscheck import RefusedStep, Transition, disturbed, exhaustive, sampled
 
 SEED = 320

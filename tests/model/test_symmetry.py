@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from fencepost.model.core.ground import State, System
 from fencepost.model.explore import Exploration, Query, explore
-from fencepost.model.fencing import fencing
 from fencepost.model.interpret.packing import Packing
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.interpret.staged import stage
 from fencepost.model.interpret.symmetry import Symmetry
+from fencepost.model.protocols.fencing import fencing
 
 At = Callable[..., System]
 

@@ -12,8 +12,8 @@ from fencepost.model.core.ground import System, ground
 from fencepost.model.explore import Exploration, Query, Verdict, explore
 from fencepost.model.explore.result import Limits
 from fencepost.model.interpret.reference import Reference
+from fencepost.model.protocols.truncation import truncation
 from fencepost.model.prove.crosscheck import crosscheck, exhaustive, sampled
-from fencepost.model.truncation import truncation
 
 SEED = 320
 VARIANTS = tuple(truncation.variants)

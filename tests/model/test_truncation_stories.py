@@ -9,8 +9,8 @@ import pytest
 from fencepost.model.core.ground import State, System, ground
 from fencepost.model.explore.graph import StateGraph, build_graph
 from fencepost.model.interpret.reference import Reference
-from fencepost.model.truncation import truncation
-from fencepost.model.truncation_partition import (
+from fencepost.model.protocols.truncation import truncation
+from fencepost.model.protocols.truncation.state import (
     DIVERGENCE_FOUND,
     FETCHING,
     LOG_TRUNCATION,

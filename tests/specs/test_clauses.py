@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from fencepost.model.fencing_liveness import fencing
+from fencepost.model.protocols.fencing import fencing
 
 ROOT = Path(__file__).parents[2]
 

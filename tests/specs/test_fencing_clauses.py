@@ -10,8 +10,8 @@ from fencepost.model.core.ground import Params, State, System, ground
 from fencepost.model.explore import explore
 from fencepost.model.explore.graph import StateGraph, build_graph
 from fencepost.model.explore.result import Exploration, Query, Verdict
-from fencepost.model.fencing import fencing
 from fencepost.model.interpret.reference import Reference
+from fencepost.model.protocols.fencing import fencing
 
 SMALL = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
 LARGE = SMALL | {"replicas": 3}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from fencepost.model.fencing_liveness import fencing
+from fencepost.model.protocols.fencing import fencing
 
 SPECS = Path(__file__).parents[2] / "specs"
 VARIANTS = tuple(fencing.variants)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from fencepost.model.snapshots import snapshots
+from fencepost.model.protocols.snapshots import snapshots
 
 from .test_clauses import Clause, functions_of
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import fields
 
 import pytest
-from fencepost.model.snapshots import snapshots
-from fencepost.model.snapshots_log import Boot, Rules
+from fencepost.model.protocols.snapshots import snapshots
+from fencepost.model.protocols.snapshots.state import Boot, Rules
 
 from .test_modules import SPECS, camel, read_module, snake
 

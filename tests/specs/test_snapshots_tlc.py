@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fencepost.model.core.ground import State, System, ground
 from fencepost.model.explore.graph import build_graph
-from fencepost.model.snapshots import snapshots
+from fencepost.model.protocols.snapshots import snapshots
 
 from .test_modules import SPECS, camel, snake
 from .test_tlc import Tlc, read_value, thorough, tlc

@@ -19,7 +19,7 @@ import pytest
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import State, System, ground
 from fencepost.model.explore.graph import build_graph
-from fencepost.model.fencing import fencing
+from fencepost.model.protocols.fencing import fencing
 from fencepost.traces.jvm import java_binary
 
 from .test_modules import read_module

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from fencepost.model.truncation import truncation
+from fencepost.model.protocols.truncation import truncation
 
 from .test_clauses import Clause, functions_of
 

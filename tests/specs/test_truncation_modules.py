@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from fencepost.model.truncation import truncation
-from fencepost.model.truncation_partition import Check, Reset, Rules
+from fencepost.model.protocols.truncation import truncation
+from fencepost.model.protocols.truncation.state import Check, Reset, Rules
 
 from .test_modules import SPECS, camel, read_module, snake
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fencepost.model.core.ground import State, System, ground
 from fencepost.model.explore.graph import build_graph
-from fencepost.model.truncation import truncation
+from fencepost.model.protocols.truncation import truncation
 
 from .test_modules import SPECS, camel
 from .test_tlc import Tlc, read_value, thorough, tlc

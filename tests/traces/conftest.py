@@ -10,7 +10,7 @@ import pytest
 from fencepost.model.core.ground import State, ground
 from fencepost.model.explore import explore
 from fencepost.model.explore.result import Query
-from fencepost.model.fencing import fencing
+from fencepost.model.protocols.fencing import fencing
 from fencepost.traces.record import run_of
 from fencepost.traces.stepper import CompiledStepper, Happened, Stepper
 

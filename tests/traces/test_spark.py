@@ -23,7 +23,7 @@ import psutil
 import pytest
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import ground
-from fencepost.model.fencing import fencing
+from fencepost.model.protocols.fencing import fencing
 from fencepost.traces.jvm import java_home
 from fencepost.traces.read import read_trace
 from fencepost.traces.record import record
@@ -181,7 +181,7 @@ def test_traces_replayed_on_partitions_get_the_verdicts_of_this_process(session:
 
         import pyarrow as pa
         from fencepost.model.core.ground import ground
-        from fencepost.model.fencing import fencing
+        from fencepost.model.protocols.fencing import fencing
         from fencepost.traces.format import Trace
         from fencepost.traces.read import TraceReader
         from fencepost.traces.replay import replay

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import pytest
 from fencepost.model.core.errors import BadInput
+from fencepost.model.core.view import LogView, Route
 from fencepost.traces.story import (
     Breach,
     Call,
     Change,
-    LogView,
     Moment,
-    Route,
     Story,
     from_json,
     split_cell,

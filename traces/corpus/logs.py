@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ...model.core.registry import REGISTRY
 from ..format import Trace, TraceEvent, TraceHeader, Value
 from ..kafka.abstraction import ABSENT, Abstraction
 from ..story import Json
@@ -34,7 +35,7 @@ def look_at(target: Abstraction, variant: str, source: dict[str, Json]) -> Trace
         "offsets": {str(offset): [block.first, block.last] for offset, block in enumerate(target.blocks)},
         "leader epochs": {str(model): real for real, model in target.epochs.items()},
     }
-    header = TraceHeader("fencing", variant, constants, complete=False, source=told)
+    header = TraceHeader(REGISTRY.of_brokers_logs.name, variant, constants, complete=False, source=told)
     return Trace(header, (TraceEvent(1, observed=observed),))
 
 

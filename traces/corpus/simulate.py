@@ -17,8 +17,8 @@ import numpy as np
 
 from ...model.core.errors import BadInput
 from ...model.core.ground import ground
+from ...model.core.registry import PROTOCOLS, REGISTRY
 from ..story import Json
-from ..vocabulary import PROTOCOLS
 from .draws import Draws
 from .faults import fault_named, rules_of
 from .files import PART, Written, write_events
@@ -96,9 +96,7 @@ def simulation(
     files: int | None = None,
 ) -> Simulation:
     """A simulation with everything filled in. Raises BadInput for what cannot be simulated, by the option's name."""
-    if protocol not in PROTOCOLS:
-        raise BadInput(f"there is no protocol {protocol!r}", "PROTOCOL", f"choose one of {', '.join(PROTOCOLS)}")
-    spec = PROTOCOLS[protocol]
+    spec = REGISTRY.named(protocol).protocol
     values = spec.check_constants(constants)
     name = spec.traced(variant).variant.name
     for option, value, largest in (("--traces", traces, MAX_TRACES), ("--events", events, MAX_EVENTS)):

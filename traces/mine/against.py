@@ -13,9 +13,9 @@ import numpy.typing as npt
 from ...model.core.errors import BadInput
 from ...model.core.ground import Instance, Params, System, ground, ground_mutant
 from ...model.core.protocol import TracedProtocol
+from ...model.core.registry import PROTOCOLS
 from ..corpus.faults import mutants_of
 from ..corpus.layout import LOOK, UNKNOWN, CorpusHeader, CorpusLayout, Events
-from ..vocabulary import PROTOCOLS
 from .abstract import Abstraction
 from .promises import Promises
 

@@ -20,12 +20,12 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...model.core.errors import BadInput
+from ...model.core.registry import PROTOCOLS
 from ..corpus.manifest import PLANTED, SOURCES, CorpusFile, files_by_footers, traces_beside
 from ..corpus.place import shown_path
 from ..corpus.spread import SERIAL
 from ..spark import spark_session
 from ..story import Json
-from ..vocabulary import PROTOCOLS
 from ..words import counted
 from .against import variant_for
 from .answer import Answer, Bug, Problem

@@ -13,9 +13,9 @@ from ...model.core import terms
 from ...model.core.domains import Constants
 from ...model.core.ground import ground
 from ...model.core.protocol import TracedProtocol
+from ...model.core.registry import PROTOCOLS
 from ...model.explore.batch import Search, search_batch
 from ...model.explore.result import Limits, Query, Verdict
-from ..vocabulary import PROTOCOLS
 from .abstract import Abstraction, true_of
 from .answer import Coverage, Rare, Share, Unvisited
 from .coverage import KEPT, Prints, Seen, fingerprints, step_prints

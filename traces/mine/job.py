@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Final
 
 from ...model.core.errors import BadInput
+from ...model.core.registry import PROTOCOLS
 from ..corpus.files import ROW_GROUP
 from ..corpus.layout import CorpusHeader
 from ..corpus.manifest import Corpus, CorpusFile, read_corpus
 from ..corpus.place import Place
 from ..corpus.spread import SERIAL
 from ..replay import Budget
-from ..vocabulary import PROTOCOLS
 from .against import variant_for
 from .answer import Answer, Group, Problem, Unknown
 from .bad_step import explaining

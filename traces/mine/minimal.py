@@ -16,6 +16,7 @@ from ...model.core import terms
 from ...model.core.domains import Constants
 from ...model.core.ground import State, System, ground
 from ...model.core.protocol import Protocol, TracedProtocol
+from ...model.core.registry import PROTOCOLS
 from ...model.core.terms import Sort, Term
 from ...model.explore.batch import explore_batch
 from ...model.explore.result import Limits, Query, Verdict
@@ -27,7 +28,6 @@ from ..record import record
 from ..replay import Budget, replay
 from ..shrink import minimize
 from ..stepper import DirectStepper, Happened, Stepper
-from ..vocabulary import PROTOCOLS
 from .answer import Bug
 from .bad_step import BadStep, Call, Oracle, reference_of, step_of
 from .fallback import bug_of

@@ -9,12 +9,12 @@ from functools import lru_cache
 from typing import Final
 
 from ...model.core.errors import BadInput
+from ...model.core.registry import PROTOCOLS
 from ..corpus.convert import event_of, trace_of
 from ..corpus.files import EventsFile
 from ..corpus.layout import CorpusHeader, CorpusLayout, Events
 from ..corpus.manifest import CorpusFile
 from ..replay import Budget
-from ..vocabulary import PROTOCOLS
 from .against import Against, Codes, variant_for
 from .answer import Bug, Problem
 from .coverage import Watcher

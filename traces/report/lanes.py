@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..story import CONTROLLER, Call, Json, LogView, Moment, Route, Story, split_cell
+from ...model.core.view import CONTROLLER, LogView, Route
+from ..story import Call, Json, Moment, Story, split_cell
 from ..words import printable
 
 

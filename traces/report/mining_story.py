@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ...model.core.registry import PROTOCOLS
 from ...model.explore.result import Verdict
 from ..build_story import story_of_replay
 from ..format import value_json
@@ -11,7 +12,6 @@ from ..mine.answer import Group
 from ..replay import EXPLAINED, Budget, Replay, replay
 from ..stepper import stepper_for
 from ..story import Breach, Json, Moment, Story
-from ..vocabulary import PROTOCOLS
 
 _BUDGET: Final = Budget(max_frontier=1_000)
 """A minimal trace has a few events; one that needs more is told as far as this goes."""

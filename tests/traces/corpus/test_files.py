@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fencepost.model.core.errors import BadInput
+from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.core.terms import Sort
 from fencepost.traces.corpus import files as corpus_files
 from fencepost.traces.corpus.checks import first_fault
@@ -24,7 +25,6 @@ from fencepost.traces.corpus.convert import events_of, trace_of
 from fencepost.traces.corpus.files import open_events, write_events
 from fencepost.traces.corpus.layout import LOOK, METADATA_KEY, UNKNOWN, CorpusHeader, CorpusLayout, Events
 from fencepost.traces.format import Trace, TraceEvent
-from fencepost.traces.vocabulary import PROTOCOLS
 
 Change = Callable[[Events], None]
 

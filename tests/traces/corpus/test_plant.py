@@ -12,9 +12,9 @@ import pytest
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import ground
 from fencepost.model.core.protocol import Protocol
-from fencepost.model.fencing import fencing
-from fencepost.model.snapshots import snapshots
-from fencepost.model.truncation import truncation
+from fencepost.model.protocols.fencing import fencing
+from fencepost.model.protocols.snapshots import snapshots
+from fencepost.model.protocols.truncation import truncation
 from fencepost.traces.corpus import plan as plan_module
 from fencepost.traces.corpus.convert import trace_of
 from fencepost.traces.corpus.draws import Draws

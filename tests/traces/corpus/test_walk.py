@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from fencepost.model.core.ground import ground
+from fencepost.model.core.registry import PROTOCOLS
 from fencepost.traces.corpus.checks import first_fault
 from fencepost.traces.corpus.convert import event_of
 from fencepost.traces.corpus.draws import Draws, Purpose
 from fencepost.traces.corpus.layout import CorpusHeader, CorpusLayout, Events
 from fencepost.traces.corpus.walk import NOTHING, Walker, Walks, numbered
 from fencepost.traces.stepper import CompiledStepper
-from fencepost.traces.vocabulary import PROTOCOLS
 
 
 def walker(protocol: str, variant: str | None = None, seed: int = 3, **constants: int) -> Walker:

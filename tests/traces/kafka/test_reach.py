@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from fencepost.model.core.ground import State, ground
 from fencepost.model.explore import Limits, Verdict
-from fencepost.model.fencing import fencing
 from fencepost.model.interpret.reference import Reference
+from fencepost.model.protocols.fencing import fencing
 from fencepost.traces.kafka.abstraction import ABSENT, Abstraction, abstract
 from fencepost.traces.kafka.reach import WIDTHS, Reach, reach, reach_any
 from fencepost.traces.record import check_run, run_of

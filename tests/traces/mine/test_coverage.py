@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fencepost.model.fencing import fencing
 from fencepost.model.interpret.reference import Reference
+from fencepost.model.protocols.fencing import fencing
 from fencepost.traces.corpus.convert import events_of
 from fencepost.traces.corpus.layout import CorpusHeader, CorpusLayout, Events
 from fencepost.traces.mine import coverage

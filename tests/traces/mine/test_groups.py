@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencepost.model.fencing import fencing
+from fencepost.model.protocols.fencing import fencing
 from fencepost.traces.corpus.faults import fault_named
 from fencepost.traces.format import Trace, TraceHeader
 from fencepost.traces.mine.answer import Bug

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from fencepost.conformance.cli import main
 from fencepost.model.core.errors import BadInput
+from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.explore.result import Verdict
 from fencepost.traces.corpus.faults import ALL, faults_named
 from fencepost.traces.corpus.manifest import read_corpus
@@ -32,7 +33,6 @@ from fencepost.traces.mine.workers import Progress, Workers
 from fencepost.traces.read import read_trace
 from fencepost.traces.replay import Budget, replay, traced_of
 from fencepost.traces.stepper import DirectStepper
-from fencepost.traces.vocabulary import PROTOCOLS
 
 from .conftest import FAULTS, TRACES
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from fencepost.model.core import terms
 from fencepost.model.core.ground import ground
+from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.core.terms import Sort, Term
 from fencepost.model.interpret.batch import Block
 from fencepost.traces.mine.kernel import Kernel
 from fencepost.traces.mine.promises import Promises
-from fencepost.traces.vocabulary import PROTOCOLS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fencepost.model.explore.result import Verdict
-from fencepost.model.fencing import fencing
+from fencepost.model.protocols.fencing import fencing
 from fencepost.traces.corpus.convert import events_of
 from fencepost.traces.corpus.layout import CorpusHeader, CorpusLayout
 from fencepost.traces.format import Trace, TraceEvent

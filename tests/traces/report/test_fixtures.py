@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fencepost.model.fencing import fencing
+from fencepost.model.protocols.fencing import fencing
 from fencepost.traces.observe import observe
 from fencepost.traces.stepper import DirectStepper
 from fencepost.traces.story import Call, Moment, Story

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from fencepost.model.core.view import CONTROLLER, LogView
 from fencepost.traces.report.lanes import (
     arrow,
     other_values,
@@ -13,8 +14,7 @@ from fencepost.traces.report.lanes import (
     replica_lane,
     words,
 )
-from fencepost.traces.report.views import view_of
-from fencepost.traces.story import CONTROLLER, Json, LogView, Moment, Story
+from fencepost.traces.story import Json, Moment, Story
 from fencepost.traces.words import printable
 
 
@@ -76,7 +76,7 @@ def test_a_log_start_offset_cuts_the_front(lost_record: Story) -> None:
 
 
 def test_a_protocol_without_a_layout_still_shows_its_whole_state(lost_record: Story) -> None:
-    told = replace(lost_record, view=view_of("unheard of"))
+    told = replace(lost_record, view=LogView())
     assert len(other_values(told, told.moments[3])) == len(told.moments[3].state)
     assert other_values(lost_record, lost_record.moments[3]) == ()
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.lockstep import template
+from fencepost.conformance.protocols.fencing import template
 from fencepost.model.core.errors import BadInput
 from fencepost.traces.mine.answer import Bug, Problem, Share, Unknown
 from fencepost.traces.read import read_trace

@@ -1,0 +1,147 @@
+"""What holds systems against one protocol: its binding, its adapters, the defects to find, the plan of its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from ..model.core.errors import BadInput, ProtocolError
+from ..model.core.protocol import Protocol as Model
+from ..model.core.registration import Ref, looked_up
+from ..model.core.registry import REGISTRY
+from .adapters.parts import Parts
+from .lockstep.adapter import Adapter, MakeAdapter
+from .lockstep.binding import Binding
+from .mutants.arguments import Arguments, Collected
+from .mutants.defects import Defect
+from .plan import Plan
+
+
+class MakeOver(Protocol):
+    """Makes an adapter over the classes of ``impl/``, or over those of a copy with a defect."""
+
+    def __call__(self, parts: Parts | None = None, *, disk: bool = False, variant: str | None = None) -> Adapter:
+        """``disk``: on files below a temporary folder, instead of on simulated disks."""
+        ...
+
+
+@dataclass(frozen=True)
+class Harness:
+    """Each part may be given as ``module:name`` (``registration.Ref``), and is imported when it is asked for.
+
+    ``package``: the ``__name__`` of the module that says it. ``over_impl``: the adapter of what ``impl/`` has of the
+    protocol: it answers to the names ``memory`` and ``disk``. ``adapters``: others, by the name that ``--impl`` takes.
+    ``defects``: planned defects of ``impl/``. ``arguments``: by variant, why mutants that nobody kills are harmless.
+    """
+
+    package: str
+    binding: Binding | Ref | None = None
+    over_impl: MakeOver | Ref | None = None
+    adapters: Mapping[str, MakeAdapter | Ref] = field(default_factory=dict)
+    defects: tuple[Defect, ...] | Ref = ()
+    arguments: Mapping[str, Collected | Ref] = field(default_factory=dict)
+    plan: Plan | Ref = field(default_factory=Plan)
+
+    def find_binding(self) -> Binding | None:
+        """The binding, if there is one."""
+        found: Binding | None = looked_up(self.binding, self.package)
+        return found
+
+    def find_over_impl(self) -> MakeOver | None:
+        """What makes the adapter over ``impl/``, if there is one."""
+        found: MakeOver | None = looked_up(self.over_impl, self.package)
+        return found
+
+    def find_adapter(self, name: str) -> MakeAdapter | None:
+        """What makes the adapter of that name, if there is one."""
+        over = self.find_over_impl()
+        if name in _OVER_IMPL and over is not None:
+            return lambda _protocol, variant: over(disk=name == "disk", variant=variant)
+        found: MakeAdapter | None = looked_up(self.adapters.get(name), self.package)
+        return found
+
+    @property
+    def adapter_names(self) -> tuple[str, ...]:
+        """What ``--impl`` takes for this protocol."""
+        return (*(_OVER_IMPL if self.over_impl is not None else ()), *self.adapters)
+
+    def find_defects(self) -> tuple[Defect, ...]:
+        """The planned defects."""
+        found: tuple[Defect, ...] = looked_up(self.defects, self.package)
+        return found
+
+    def arguments_for(self, variant: str) -> Arguments:
+        """The arguments for the mutants of one variant; none for a variant that nobody argued about."""
+        found: Collected | None = looked_up(self.arguments.get(variant), self.package)
+        return {} if found is None else found.arguments
+
+    def find_plan(self) -> Plan:
+        """The plan."""
+        found: Plan = looked_up(self.plan, self.package)
+        return found
+
+
+_OVER_IMPL: Final = ("memory", "disk")
+"""Simulated disks, which can crash, fill up and fail; and real files."""
+
+
+def find_harness(protocol: str) -> Harness | None:
+    """The harness of a protocol, if it is registered with one. Raises ProtocolError for something else."""
+    registration = REGISTRY.get(protocol)
+    found = None if registration is None else registration.find_harness()
+    if found is not None and not isinstance(found, Harness):
+        raise ProtocolError(f"the harness of {protocol} is a {type(found).__name__}, no Harness")
+    return found
+
+
+def plan_of(model: Model) -> Plan:
+    """The plan of a protocol; an empty one for a protocol without, or one that is not registered."""
+    registration = REGISTRY.get(model.name)
+    harness = find_harness(model.name) if registration is not None and registration.protocol is model else None
+    return Plan() if harness is None else harness.find_plan()
+
+
+def arguments_for(protocol: str, variant: str) -> Arguments:
+    """The arguments for the mutants of one variant of a protocol."""
+    harness = find_harness(protocol)
+    return {} if harness is None else harness.arguments_for(variant)
+
+
+def binding_of(protocol: str, where: str) -> Binding:
+    """The binding of a protocol. Raises BadInput where it has none; ``where`` is what named the protocol."""
+    harness = find_harness(protocol)
+    binding = None if harness is None else harness.find_binding()
+    if binding is None:
+        bound = ", ".join(bound_protocols()) or "none"
+        raise BadInput(f"there is no binding for {protocol!r}", where, f"protocols that have one: {bound}")
+    return binding
+
+
+def bound_protocols() -> Iterator[str]:
+    """The names of the protocols that have a binding."""
+    for name in REGISTRY:
+        harness = find_harness(name)
+        if harness is not None and harness.binding is not None:
+            yield name
+
+
+def all_defects() -> tuple[Defect, ...]:
+    """The planned defects of all protocols."""
+    found = (find_harness(name) for name in REGISTRY)
+    return tuple(defect for harness in found if harness is not None for defect in harness.find_defects())
+
+
+def over_impl(protocol: str | None, variant: str | None = None, *, disk: bool, parts: Parts | None = None) -> Adapter:
+    """The adapter of what ``impl/`` has of a protocol; of that of brokers' logs where none is named.
+
+    ``variant`` may be any one of the protocol, to see where brokers differ from it. Raises BadInput for a protocol that
+    ``impl/`` does not implement.
+    """
+    name = protocol or REGISTRY.of_brokers_logs.name
+    harness = find_harness(name)
+    make = None if harness is None else harness.find_over_impl()
+    if make is None:
+        known = ", ".join(each for each in REGISTRY if (h := find_harness(each)) is not None and h.over_impl)
+        raise BadInput(f"impl/ does not implement {name!r}", "--protocol", f"name one of {known}")
+    return make(parts, disk=disk, variant=variant)

@@ -1,0 +1,216 @@
+"""The binding of ``fencing``: what brokers and their controller answer, by KIP-320.
+
+A replica that talks with a lower leader epoch than its leader's gets FENCED_REPLICA, one with a higher epoch
+UNKNOWN_LEADER_EPOCH (KIP-320, "Replica Handling"); whoever leads nothing answers NOT_LEADER_OR_FOLLOWER. A LeaderAndIsr
+or AlterIsr of an older epoch than its receiver's is stale: FENCED_REPLICA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ...lockstep.binding import (
+    BOUND,
+    FENCED,
+    ITSELF,
+    NOT_LEADER,
+    NOTHING,
+    UNKNOWN_EPOCH,
+    ActionBinding,
+    Answer,
+    Binding,
+    Effect,
+    Exchange,
+    Rule,
+    Sight,
+    environment,
+    error,
+    unasked,
+)
+
+INELIGIBLE: Final = "INELIGIBLE_REPLICA"
+
+_NOT_SENT = environment("the controller has sent no such request")
+_OTHERWISE = environment("the request names another leader: it is taken up by another action")
+_NO_SUCH_STATE = environment("no log is made longer by a truncation")
+
+
+def _fenced(asker: int, asked: int) -> tuple[str, ...]:
+    """The code that the asked replica's leader epoch has for the asker's."""
+    if asker == asked:
+        return ()
+    return (FENCED,) if asker < asked else (UNKNOWN_EPOCH,)
+
+
+def _follower_is_fenced(s: Sight) -> Answer:
+    codes = _fenced(s.cell("leader_epoch", s["follower"]), s.cell("leader_epoch", s["leader"]))
+    return error(*codes)
+
+
+def _follows_another(s: Sight) -> Answer:
+    """It does not fetch from this leader at all; made to, it names its own epoch."""
+    return unasked(NOT_LEADER, *_fenced(s.cell("leader_epoch", s["follower"]), s.cell("leader_epoch", s["leader"])))
+
+
+def _request_is_fenced(s: Sight) -> Answer:
+    """OffsetsForLeaderEpoch names the epoch of the request that is being taken up."""
+    return error(*_fenced(s["epoch"], s.cell("leader_epoch", s["leader"])))
+
+
+def _presumes(s: Sight, replica: int) -> bool:
+    return s.cell("leader", replica) == replica
+
+
+def _stale_alter_isr(s: Sight) -> Answer:
+    """Who presumes leadership in an older epoch sends an AlterIsr, and is fenced by the controller."""
+    return error(FENCED) if _presumes(s, s["leader"]) else unasked(NOT_LEADER, FENCED)
+
+
+def _unseen_follower(s: Sight) -> Answer:
+    """Whoever is fenced is no member to be; its fetch, if it sends one, is answered as any."""
+    return unasked(*_fenced(s.cell("leader_epoch", s["follower"]), s.cell("leader_epoch", s["leader"])))
+
+
+def _told(s: Sight) -> bool:
+    """Whether a leader of this variant goes by what fetches told it, and so needs to hear from nobody."""
+    return bool(getattr(s.system.traced.variant.rules, "told", False))
+
+
+def _isr(s: Sight) -> Iterable[int]:
+    """Whom a leader hears from before it counts a record; an ISR that it has asked for takes the controller's word."""
+    if _told(s):
+        return (s["leader"],)
+    mask = s.cell("isr", s["leader"])
+    return (replica for replica in range(mask.bit_length()) if mask >> replica & 1)
+
+
+def _not_newer(replica: str) -> Rule:
+    """A request of an older epoch is stale; a repeat of what is in force may be answered as what it is."""
+
+    def rule(s: Sight) -> Answer:
+        return unasked(FENCED) if s["epoch"] == s.cell("leader_epoch", s[replica]) else error(FENCED)
+
+    return rule
+
+
+def _follower(s: Sight) -> Iterable[int]:
+    return (s["follower"],)
+
+
+def _follower_untold(s: Sight) -> Iterable[int]:
+    return () if _told(s) else (s["follower"],)
+
+
+_REQUEST: dict[str, Rule] = {"request_sent": _NOT_SENT, "names_leader": _OTHERWISE}
+_PAIR = (("leader", "follower"),)
+
+FENCING: Final = Binding(
+    "fencing",
+    {
+        "controller_elect_leader": ActionBinding(
+            {
+                "in_quorum_isr": error(INELIGIBLE, "ELIGIBLE_LEADERS_NOT_AVAILABLE"),
+                "not_leader_yet": NOTHING,
+                "epoch_available": BOUND,
+            },
+            offline={"new_leader": environment("an offline replica is not elected")},
+        ),
+        "controller_shrink_isr": ActionBinding({"leads_or_in_isr": NOTHING, "epoch_available": BOUND}),
+        "become_leader": ActionBinding(
+            {**_REQUEST, "epoch_newer": _not_newer("leader")}, Exchange(None, "leader", Effect.ASKED)
+        ),
+        "become_follower": ActionBinding(
+            {
+                **_REQUEST,
+                "epoch_newer": _not_newer("follower"),
+                "not_leader_itself": ITSELF,
+                "presumes_leadership": error(NOT_LEADER),
+                "leader_epoch_matches": _request_is_fenced,
+                "truncates_backward": _NO_SUCH_STATE,
+            },
+            Exchange("follower", "leader", Effect.ASKER),
+            stores="follower",
+            always=False,
+        ),
+        "leader_write": ActionBinding(
+            {"presumes_leadership": error(NOT_LEADER), "record_available": BOUND, "log_not_full": BOUND},
+            Exchange(None, "leader", Effect.ASKED),
+            stores="leader",
+        ),
+        "follower_fetch": ActionBinding(
+            {
+                "presumes_leadership": error(NOT_LEADER),
+                "follows_leader": _follows_another,
+                "epoch_not_fenced": _follower_is_fenced,
+                # The first try has no code of its own: the leader answers that the logs diverge.
+                "previous_epoch_matches": unasked("LOG_TRUNCATION"),
+                "record_available": NOTHING,
+            },
+            Exchange("follower", "leader", Effect.ASKER),
+            stores="follower",
+            distinct=_PAIR,
+        ),
+        "follower_acknowledge": ActionBinding(
+            {
+                "presumes_leadership": error(NOT_LEADER),
+                "follows_leader": _follows_another,
+                "epoch_not_fenced": _follower_is_fenced,
+                "not_leader_itself": ITSELF,
+                "something_new": NOTHING,
+            },
+            Exchange("follower", "leader", Effect.ASKED),
+            distinct=_PAIR,
+        ),
+        "leader_inc_high_watermark": ActionBinding(
+            {
+                "presumes_leadership": unasked(NOT_LEADER),
+                "record_above_hw": unasked(),
+                "isr_acknowledges": unasked(),
+            },
+            consults=_isr,
+        ),
+        "leader_shrink_isr": ActionBinding(
+            {
+                "not_leader_itself": ITSELF,
+                "in_isr": unasked(),
+                "not_caught_up": unasked(),
+                "true_leader": _stale_alter_isr,
+            },
+            Exchange("leader", None, Effect.BOTH),
+            tells=_follower_untold,
+        ),
+        "leader_expand_isr": ActionBinding(
+            {
+                "outside_isr": unasked(),
+                "follows_leader": unasked(NOT_LEADER),
+                "epoch_not_fenced": _unseen_follower,
+                "reached_high_watermark": unasked(),
+                "hw_reached_epoch": unasked(),
+                "true_leader": _stale_alter_isr,
+            },
+            Exchange("leader", None, Effect.BOTH),
+            consults=_follower,
+            offline={"follower": unasked(INELIGIBLE)},
+            distinct=_PAIR,
+        ),
+        "follower_truncate": ActionBinding(
+            {"presumes_leadership": error(NOT_LEADER), "follows_leader": _follows_another, "diverges": NOTHING},
+            Exchange("follower", "leader", Effect.ASKER),
+            stores="follower",
+            always=False,
+            distinct=_PAIR,
+        ),
+        "restart": ActionBinding(
+            {
+                "stored_high_watermark": environment("it was never stored"),
+                "something_lost": environment("the crash changes nothing"),
+            },
+        ),
+        "resume_leadership": ActionBinding(
+            {"lost_role": unasked(), "quorum_has_it_lead": unasked(), "epoch_is_quorums": unasked()},
+        ),
+    },
+    restarts=frozenset({"restart"}),
+    prompt=frozenset({"leader_inc_high_watermark"}),
+)

@@ -1,0 +1,173 @@
+"""The binding of ``snapshots``: what the nodes of a quorum answer, by KIP-595 and KIP-630.
+
+Whoever asks in an older epoch gets FENCED_REPLICA (Kafka's FENCED_LEADER_EPOCH), in a newer one UNKNOWN_LEADER_EPOCH,
+and whoever leads nothing answers NOT_LEADER_OR_FOLLOWER. FetchSnapshot has SNAPSHOT_NOT_FOUND and POSITION_OUT_OF_RANGE
+besides. A vote that is refused is no error.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...lockstep.binding import (
+    BOUND,
+    FENCED,
+    ITSELF,
+    NOT_LEADER,
+    NOTHING,
+    UNKNOWN_EPOCH,
+    ActionBinding,
+    Answer,
+    Binding,
+    Effect,
+    Exchange,
+    Rule,
+    Sight,
+    environment,
+    error,
+    unasked,
+)
+
+NOT_FOUND: Final = "SNAPSHOT_NOT_FOUND"
+OUT_OF_RANGE: Final = "POSITION_OUT_OF_RANGE"
+
+_NO_VOTER = environment("an observer is not asked")
+_CRASH = environment("it is what a crash is, and no action")
+_LATE = environment("what the network holds back is a fault, delay-response")
+
+
+def _epoch_leader(s: Sight, epoch: int) -> int:
+    return s.cell("epoch_leader", epoch)
+
+
+def _told_by(s: Sight) -> int:
+    """Who tells of an epoch: its leader."""
+    return _epoch_leader(s, s["epoch"])
+
+
+def _own_leader(s: Sight) -> int:
+    """Whom a follower asks: the leader of its epoch, -1 where there is none."""
+    return _epoch_leader(s, s.cell("leader_epoch", s["follower"]))
+
+
+def _candidate(s: Sight) -> int:
+    return s.cell("candidate")
+
+
+def _fenced(s: Sight) -> Answer:
+    """What the leader's epoch has for the follower's."""
+    mine, theirs = s.cell("leader_epoch", s["follower"]), s.cell("leader_epoch", s["leader"])
+    return error(FENCED if mine < theirs else UNKNOWN_EPOCH)
+
+
+def _is_told(s: Sight) -> Answer:
+    """A voter in a newer epoch fences the leader; an observer is told by answers to its own requests only."""
+    follower = s["follower"]
+    if follower == _told_by(s):
+        return ITSELF
+    is_voter = s.cell("voters") >> follower & 1
+    return error(FENCED) if is_voter and s["epoch"] < s.cell("leader_epoch", follower) else unasked()
+
+
+_FOLLOWS: Final[dict[str, Rule]] = {
+    "not_leader_itself": ITSELF,
+    "presumes_leadership": error(NOT_LEADER),
+    "epoch_not_fenced": _fenced,
+}
+_SERVED: Final[dict[str, Rule]] = {
+    **_FOLLOWS,
+    # Without a snapshot there is nothing to answer such a fetch with; else another answer is the right one.
+    "reaches_back": error(NOT_FOUND),
+    "last_record_matches": NOTHING,
+}
+_CHUNK: Final[dict[str, Rule]] = {
+    "is_fetching": unasked(),
+    **_FOLLOWS,
+    "snapshot_found": error(NOT_FOUND),
+    "position_in_range": error(OUT_OF_RANGE),
+}
+_BEGINS: Final[dict[str, Rule]] = {
+    "presumes_leadership": error(NOT_LEADER),
+    "increases": NOTHING,
+    "snapshot_includes": error("OFFSET_OUT_OF_RANGE"),
+    "replicated_or_old": error("REQUEST_TIMED_OUT"),
+}
+_PAIR = (("leader", "follower"),)
+_VOTE = "vote"
+_FETCH = "fetch"
+
+
+def _fetch(guards: dict[str, Rule], effect: Effect = Effect.ASKER, stores: str | None = "follower") -> ActionBinding:
+    """One of the answers to a fetch."""
+    exchange = Exchange("follower", "leader", effect)
+    return ActionBinding(guards, exchange, stores=stores, always=False, distinct=_PAIR, poll=_FETCH)
+
+
+def _all(rule: Answer, *guards: str) -> ActionBinding:
+    return ActionBinding(dict.fromkeys(guards, rule))
+
+
+_FOLLOWING = tuple(_FOLLOWS)
+_ARRIVING = ("addressed_to", "epoch_not_fenced", "answers_request")
+
+SNAPSHOTS: Final = Binding(
+    "snapshots",
+    {
+        "become_candidate": ActionBinding(
+            {"is_voter": unasked(), "not_leading": unasked(), "epoch_available": BOUND},
+        ),
+        "grant_vote": ActionBinding(
+            {"candidate_stands": unasked(), "is_voter": _NO_VOTER, "epoch_newer": unasked(), "up_to_date": NOTHING},
+            Exchange(_candidate, "voter", Effect.BOTH),
+            poll=_VOTE,
+        ),
+        "refuse_vote": ActionBinding(
+            {"candidate_stands": unasked(), "is_voter": _NO_VOTER, "epoch_newer": unasked(), "out_of_date": unasked()},
+            Exchange(_candidate, "voter", Effect.ASKED),
+            poll=_VOTE,
+        ),
+        "become_follower": ActionBinding(
+            {"leader_elected": environment("there is nobody to tell of the epoch"), "epoch_newer": _is_told},
+            Exchange(_told_by, "follower", Effect.ASKED),
+        ),
+        "leader_write": ActionBinding(
+            {"presumes_leadership": error(NOT_LEADER), "log_not_full": BOUND}, stores="leader"
+        ),
+        "leader_inc_high_watermark": _all(
+            unasked(), "presumes_leadership", "above_high_watermark", "of_own_epoch", "majority_acknowledges"
+        ),
+        "follower_fetch": _fetch(_SERVED),
+        "follower_acknowledge": _fetch(_SERVED, Effect.ASKED, None),
+        # A disk that fails on the way leaves part of a log, or of a full reset: there is no such step.
+        "follower_truncate": _fetch({**_FOLLOWS, "reaches_back": error(NOT_FOUND), "diverges": NOTHING}, stores=None),
+        "follower_start_over": _fetch(
+            {**_FOLLOWS, "begins_later": NOTHING, "snapshot_exists": error(NOT_FOUND)}, stores=None
+        ),
+        "fetch_snapshot": ActionBinding(
+            _CHUNK, Exchange("follower", "leader", Effect.ASKER), stores="follower", always=False, distinct=_PAIR
+        ),
+        "rediscover_snapshot": ActionBinding(
+            {"is_fetching": unasked(), "fetch_refused": unasked(NOT_LEADER, FENCED, UNKNOWN_EPOCH)},
+            Exchange("follower", _own_leader, Effect.ASKER),
+        ),
+        "generate_snapshot": ActionBinding(
+            dict.fromkeys(("state_loaded", "below_high_watermark", "later_than_latest", "enough_records"), unasked()),
+            stores="replica",
+        ),
+        "leader_advance_lbo": _all(unasked(), *_BEGINS),
+        "delete_records": ActionBinding(_BEGINS, Exchange(None, "leader", Effect.ASKED)),
+        "delete_snapshot": _all(unasked(), "is_complete", "below_lbo"),
+        "restart": _all(_CRASH, "was_known", "log_valid"),
+        "restart_empty": _all(_CRASH, "was_known", "log_not_valid"),
+        "hold_records": _all(_LATE, *_SERVED),
+        "hold_divergence": _all(_LATE, *_FOLLOWING, "reaches_back", "diverges"),
+        "hold_snapshot": _all(_LATE, *_FOLLOWING, "begins_later", "snapshot_exists"),
+        "hold_chunk": _all(_LATE, *_CHUNK),
+        "late_records": _all(_LATE, *_ARRIVING),
+        "late_divergence": _all(_LATE, *_ARRIVING),
+        "late_snapshot": _all(_LATE, *_ARRIVING),
+        "late_chunk": _all(_LATE, "is_fetching", *_ARRIVING),
+    },
+    restarts=frozenset({"restart", "restart_empty"}),
+    prompt=frozenset({"leader_inc_high_watermark"}),
+)

@@ -1,0 +1,14 @@
+"""Consumers held against ``truncation``: binding, adapter, defects, arguments, plan."""
+
+from ...harness import Harness
+
+__all__ = ["HARNESS"]
+
+HARNESS = Harness(
+    __name__,
+    binding=".binding:TRUNCATION",
+    over_impl=".adapter:TruncationAdapter",
+    defects=".defects:CONSUMER_DEFECTS",
+    arguments={"kip-320-mended": ".arguments:kip_320_mended"},
+    plan=".plan:PLAN",
+)

@@ -1,0 +1,17 @@
+"""At which constants ``truncation`` is checked: replicas/log size/records/leader epoch."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...plan import Plan
+
+_MAIN: Final = "2/2/3/2"
+
+PLAN: Final = Plan(
+    at=_MAIN,
+    breaks=dict.fromkeys(("no-epoch", "kip-320", "epoch-ignored", "reset-earliest", "reset-latest"), _MAIN),
+    # At 2/3/4/1 two logs can part in the middle; at 3/2/2/1 and 3/1/2/2 a third replica can answer.
+    rungs=("2/1/1/1", "2/1/1/2", "2/1/2/2", "2/2/2/1", "3/1/1/1", "2/3/4/1", "3/2/2/1", "2/2/3/2", "3/1/2/2"),
+)
+"""Of KIP-320's consumers."""

@@ -1,0 +1,86 @@
+"""What there is of one protocol: its text, and where its proof, its view and its harness are.
+
+A protocol's package says so once, and every command reads it from here. What a command does not need is not imported:
+each part but the text may be given as ``module:name`` and is looked up when it is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .errors import BadInput, ProtocolError
+from .protocol import Protocol
+from .view import LogView
+
+if TYPE_CHECKING:
+    from ..prove.proof import Proof
+
+Ref: TypeAlias = str
+"""``module:name``; a module that begins with a dot is looked for from the package that says it."""
+
+
+@lru_cache(maxsize=256)
+def _found(ref: Ref, package: str) -> Any:
+    place, colon, name = ref.partition(":")
+    if not colon or not place or not name:
+        raise ProtocolError(f"{ref!r} in {package} names nothing: write module:name")
+    value = importlib.import_module(place, package)
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def looked_up(part: Any, package: str) -> Any:
+    """What a ``Ref`` names; anything else is the part itself. Raises ProtocolError for a text that is no ``Ref``."""
+    return _found(part, package) if isinstance(part, str) else part
+
+
+@dataclass(frozen=True)
+class Registration:
+    """One protocol and what goes with it. ``package``: the ``__name__`` of the module that says it.
+
+    ``proof``: the proof with no bound. ``view``: the layout of its pages, or a function that gives it for a variant.
+    ``harness``: what holds systems against it (``conformance.harness.Harness``). ``brokers_logs``: brokers' partition
+    logs are states of it (``traces.kafka.abstraction``), so that data directories are checked against it.
+    """
+
+    package: str
+    protocol: Protocol
+    proof: Proof | Ref | None = None
+    view: LogView | Callable[[str], LogView] | Ref | None = None
+    harness: object | Ref | None = None
+    brokers_logs: bool = False
+
+    @property
+    def name(self) -> str:
+        """The protocol's name."""
+        return self.protocol.name
+
+    def find_proof(self) -> Proof | None:
+        """The proof, if there is one."""
+        found: Proof | None = looked_up(self.proof, self.package)
+        return found
+
+    def require_proof(self) -> Proof:
+        """The proof. Raises BadInput where there is none."""
+        found = self.find_proof()
+        if found is None:
+            raise BadInput(f"there is no proof of {self.name!r}", "PROTOCOL", "name one that has a proof, or write it")
+        return found
+
+    def view_of(self, variant: str) -> LogView:
+        """The layout of a variant's pages; an empty one, which shows plain variables, where there is none."""
+        found = looked_up(self.view, self.package)
+        if found is None:
+            return LogView()
+        layout: LogView = found if isinstance(found, LogView) else found(variant)
+        return layout
+
+    def find_harness(self) -> object | None:
+        """The harness, if there is one."""
+        found: object | None = looked_up(self.harness, self.package)
+        return found

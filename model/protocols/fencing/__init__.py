@@ -1,0 +1,17 @@
+"""Kafka's ISR replication and KIP-320's fencing of replicas: state, actions, promises, liveness, proof, view."""
+
+from ...core.registration import Registration
+from .state import fencing
+
+from . import actions, promises, liveness  # isort: skip  # noqa: F401 - what they register belongs to the protocol
+
+__all__ = ["REGISTRATION", "fencing"]
+
+REGISTRATION = Registration(
+    __name__,
+    fencing,
+    proof=".proof:kip_320",
+    view=".view:view",
+    harness="fencepost.conformance.protocols.fencing:HARNESS",
+    brokers_logs=True,
+)

@@ -1,0 +1,16 @@
+"""KIP-630, the quorum's log with snapshots: state, log, fetch, late responses, actions, promises, proof, view."""
+
+from ...core.registration import Registration
+from .state import snapshots
+
+from . import log, fetch, late, actions, promises  # isort: skip  # noqa: F401 - what they register belongs to the protocol
+
+__all__ = ["REGISTRATION", "snapshots"]
+
+REGISTRATION = Registration(
+    __name__,
+    snapshots,
+    proof=".proof:kip_630",
+    view=".view:SNAPSHOTS",
+    harness="fencepost.conformance.protocols.snapshots:HARNESS",
+)

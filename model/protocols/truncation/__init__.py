@@ -1,0 +1,15 @@
+"""KIP-320 for consumers, who notice that a log was truncated: state, partition, actions, promises, view."""
+
+from ...core.registration import Registration
+from .state import truncation
+
+from . import partition, actions, promises  # isort: skip  # noqa: F401 - what they register belongs to the protocol
+
+__all__ = ["REGISTRATION", "truncation"]
+
+REGISTRATION = Registration(
+    __name__,
+    truncation,
+    view=".view:TRUNCATION",
+    harness="fencepost.conformance.protocols.truncation:HARNESS",
+)

@@ -1,0 +1,175 @@
+"""The state and the rules of ``truncation``: one partition, and the consumer that reads from it.
+
+The replicas are those of ``fencing``, less what that protocol is about. A leader counts a record as committed when it
+likes, as if its ISR were itself; an election is *clean* when the new leader holds every record below its predecessor's
+high watermark, which is what ``strong_isr`` of ``fencing`` promises of every member of the ISR, and *unclean*
+otherwise. A leader that was replaced goes on as a zombie until it hears of the new epoch. After a clean election it
+commits nothing more, since a member of its ISR has left its epoch; after an unclean one it may. A new leader knows at
+once how much of what was committed it holds: in Kafka its high watermark lags behind, and consumers wait.
+
+``partition.py`` has elections and replication, ``actions.py`` the consumer, and ``promises.py`` what it is promised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ...core.algebra import Algebra, Value, View
+from ...core.domains import OPTIONAL_REPLICA, REPLICA, Index, integers
+from ...core.protocol import ConstantSpec, Protocol
+from ...core.terms import Sort
+
+OFFSET = Index("offset", Sort.INT, lambda c: c["log_size"])
+EPOCH = Index("epoch", Sort.INT, lambda c: c["max_leader_epoch"] + 1)
+
+FETCHING = 0
+"""The last fetch was answered, or is still to be sent."""
+UNKNOWN_LEADER_EPOCH = 1
+"""The leader knows no epoch as large as the consumer's: its metadata is stale."""
+LOG_TRUNCATION = 2
+"""The record before the fetch offset is not the one that the consumer fetched."""
+OFFSET_OUT_OF_RANGE = 3
+"""The fetch offset is beyond the end of the leader's log."""
+DIVERGENCE_FOUND = 4
+"""Where to go on from has been found. With the reset policy ``none``: LogTruncationException."""
+
+truncation = Protocol(
+    "truncation",
+    "KIP-320, consumers",
+    constants=(
+        ConstantSpec("replicas", 2, 1, "the number of replicas"),
+        ConstantSpec("log_size", 2, 1, "the number of offsets in each log"),
+        ConstantSpec("max_records", 3, 1, "the number of records that producers write"),
+        ConstantSpec("max_leader_epoch", 2, 0, "the largest leader epoch"),
+    ),
+)
+
+
+class Check(Enum):
+    """When the leader answers a fetch with LOG_TRUNCATION."""
+
+    NEVER = "it is not told the consumer's epoch (before KIP-320)"
+    LARGER_EPOCH = "a larger epoch begins below the fetch offset (KIP-320)"
+    KNOWN_EPOCH = "the same, or the consumer's epoch is not in the leader's log (Fetch version 12)"
+    CLEAN_LEADER = "the same, but never by a leader that was elected uncleanly"
+
+
+class Reset(Enum):
+    """Where a consumer goes on from after a truncation."""
+
+    NEAREST = "from the divergence, found by OffsetForLeaderEpoch (KIP-320)"
+    EARLIEST = "from the first offset (auto.offset.reset=earliest before KIP-320)"
+    LATEST = "from the high watermark (auto.offset.reset=latest before KIP-320)"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """In what a variant differs.
+
+    ``seen`` adds to the consumer's position the leader epoch in which that position was served; a leader in a lower
+    one answers neither a fetch nor a search for the divergence.
+    """
+
+    check: Check
+    reset: Reset = Reset.NEAREST
+    seen: bool = False
+
+
+truncation.variant("no-epoch", Rules(Check.NEVER), "Kafka before KIP-320: no epoch in the fetch")
+truncation.variant("kip-320", Rules(Check.LARGER_EPOCH), "the KIP's text as it is written")
+truncation.variant(
+    "epoch-ignored", Rules(Check.CLEAN_LEADER, seen=True), "no check by a leader that was elected uncleanly"
+)
+truncation.variant(
+    "reset-earliest", Rules(Check.KNOWN_EPOCH, Reset.EARLIEST, seen=True), "a truncation leads back to the start"
+)
+truncation.variant(
+    "reset-latest", Rules(Check.KNOWN_EPOCH, Reset.LATEST, seen=True), "a truncation leads on to the end"
+)
+truncation.variant(
+    "kip-320-mended",
+    Rules(Check.KNOWN_EPOCH, seen=True),
+    "the KIP less its holes: the leader must know the epoch, and be no older than who served the position",
+)
+
+_EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])
+_OFFSETS = integers(0, lambda c: c["log_size"])
+_OPTIONAL_OFFSETS = integers(-1, lambda c: c["log_size"])
+_OPTIONAL_IDS = integers(-1, lambda c: c["max_records"] - 1)
+
+
+def _in_log(_k: Algebra, s: View, replica: Value, offset: Value) -> Value:
+    return offset < s.leo[replica]
+
+
+def is_elected(_k: Algebra, s: View, epoch: Value) -> Value:
+    """There was an election for this epoch."""
+    return epoch <= s.quorum_leader_epoch
+
+
+def is_consumed(k: Algebra, s: View, offset: Value) -> Value:
+    """The consumer has read the offset since the last break, and not gone back before it."""
+    return k.all(s.consumed_from <= offset, offset < s.position)
+
+
+truncation.variable("next_record_id", "the next record that a producer writes", integers(0, lambda c: c["max_records"]))
+truncation.variable("leo", "log end offset, exclusive", _OFFSETS, per=(REPLICA,))
+truncation.variable(
+    "record_id", "the record at an offset", _OPTIONAL_IDS, per=(REPLICA, OFFSET), initially=-1, live=_in_log
+)
+truncation.variable(
+    "record_epoch",
+    "the leader epoch of the record at an offset",
+    _EPOCHS,
+    per=(REPLICA, OFFSET),
+    initially=-1,
+    live=_in_log,
+)
+truncation.variable("hw", "a leader's high watermark; 0 at a follower", _OFFSETS, per=(REPLICA,), dead=0)
+truncation.variable("leader_epoch", "the leader epoch that a replica is in", _EPOCHS, per=(REPLICA,), initially=-1)
+truncation.variable("quorum_leader_epoch", "the controller's leader epoch", _EPOCHS, initially=-1)
+truncation.variable(
+    "epoch_leader", "the leader elected for an epoch", OPTIONAL_REPLICA, per=(EPOCH,), initially=-1, live=is_elected
+)
+truncation.variable(
+    "epoch_unclean", "whether an epoch began with an unclean election", integers(0, lambda _: 1), per=(EPOCH,)
+)
+truncation.variable("metadata_leader", "the leader by the consumer's metadata", OPTIONAL_REPLICA, initially=-1)
+truncation.variable("position", "the consumer's fetch offset", _OFFSETS)
+truncation.variable("last_epoch", "the epoch of the last fetched record, or -1 (no check)", _EPOCHS, initially=-1)
+truncation.variable("seen_epoch", "the epoch of the leader that served the position, or -1", _EPOCHS, initially=-1)
+truncation.variable("consumed_from", "the offset from which the consumer has read without a break", _OFFSETS)
+truncation.variable(
+    "consumed_id", "the record consumed at an offset", _OPTIONAL_IDS, per=(OFFSET,), initially=-1, live=is_consumed
+)
+truncation.variable("outcome", "what became of the last fetch", integers(FETCHING, lambda _: DIVERGENCE_FOUND))
+truncation.variable(
+    "answered_epoch", "the epoch of the leader that refused or found the divergence", _EPOCHS, initially=-1
+)
+truncation.variable("reported", "the offset found to go on from", _OPTIONAL_OFFSETS, initially=-1)
+truncation.variable("reported_epoch", "the epoch of the record before it, or -1", _EPOCHS, initially=-1)
+truncation.variable("committed", "the committed offset, or -1", _OPTIONAL_OFFSETS, initially=-1)
+truncation.variable("committed_epoch", "the epoch committed with it", _EPOCHS, initially=-1)
+truncation.variable("committed_seen", "the leader's epoch committed with it", _EPOCHS, initially=-1)
+
+
+def presumes_leadership(s: View, replica: Value) -> Value:
+    """The replica was elected for the epoch that it is in, whether or not that is over."""
+    # No replica is the leader of epoch -1: a read out of range gives NONE.
+    return s.epoch_leader[s.leader_epoch[replica]] == replica
+
+
+def current_leader(s: View) -> Value:
+    """Whom the controller elected last."""
+    return s.epoch_leader[s.quorum_leader_epoch]
+
+
+def same_record(k: Algebra, s: View, left: Value, right: Value, offset: Value) -> Value:
+    """Both logs hold the same record at this offset. Records are unique by their ids."""
+    return k.all(offset < s.leo[left], s.record_id[left, offset] == s.record_id[right, offset])
+
+
+def common_end(k: Algebra, s: View, left: Value, right: Value) -> Value:
+    """The end of what two logs have in common: log matching makes the last match the end of all matches."""
+    return k.last(OFFSET, lambda o: same_record(k, s, left, right, o), -1) + 1
