@@ -26,6 +26,9 @@ from .place import Place, shown_path
 ROW_GROUP: Final = 1 << 17
 """Events in a row group, rounded down to whole traces; a longer trace has a row group of its own."""
 
+LONGEST: Final = 1 << 22
+"""Events of the longest trace: a row group is in memory whole, about 100 bytes an event at small constants."""
+
 PART: Final = "part-{:05d}.parquet"
 """The name of a data file, by its number."""
 
@@ -62,7 +65,8 @@ def write_events(
 
     ``events``: whole traces, sorted by trace and step, in runs of any size; each is held to `checks.py` before it is
     written. ``observed``: every cell of every row is, and the columns cannot hold a null, which makes them a third
-    faster to read. Raises BadInput where the file cannot be written, ValueError for events that the file may not hold.
+    faster to read. Raises BadInput where the file cannot be written, or a trace has more than ``LONGEST`` events,
+    ValueError for events that the file may not hold.
     """
     schema = layout.schema_without_nulls if observed else layout.schema
     path = Path(path)
@@ -127,6 +131,11 @@ class _Counted:
             if self.first is None:
                 self.first = int(events.trace[0])
             self.last = int(events.trace[-1])
+            longest = int((events.ends - events.starts).argmax())
+            if events.ends[longest] - events.starts[longest] > LONGEST:
+                told = f"it has {events.ends[longest] - events.starts[longest]:,} events"
+                mend = f"cut it into traces of up to {LONGEST:,}"
+                raise BadInput(told, f"trace {events.trace[events.starts[longest]]}", mend)
             self.traces += events.starts.size
             self.events += len(events)
             yield events
@@ -231,7 +240,7 @@ class EventsFile:
             )
 
     def _bounds(self) -> list[tuple[int, int]]:
-        """Raises BadInput where a trace is split, or traces are not in order."""
+        """Raises BadInput where a trace is split, traces are not in order, or a row group is too large to be read."""
         bounds: list[tuple[int, int]] = []
         at = self._file.schema_arrow.get_field_index("trace")
         for group in range(self.groups):
@@ -242,7 +251,17 @@ class EventsFile:
                 told = f"trace {found.min} begins in an earlier row group, or traces are not sorted"
                 raise self._bad(told, _MEND_SCHEMA, f", row group {group}")
             bounds.append((found.min, found.max))
+            rows = self._file.metadata.row_group(group).num_rows
+            if rows > (ROW_GROUP if found.min != found.max else LONGEST):
+                # It would be read whole, and may be a few bytes of a run length on disk.
+                told = f"it has {rows:,} rows, and those of a corpus {ROW_GROUP:,}, or one trace of up to {LONGEST:,}"
+                raise self._bad(told, _MEND_SCHEMA, f", row group {group}")
         return bounds
+
+    @property
+    def ends(self) -> tuple[int | None, int | None]:
+        """The first and last trace id; None in a file without rows."""
+        return (self.bounds[0][0], self.bounds[-1][1]) if self.bounds else (None, None)
 
     def read(self, group: int, cells: Collection[int] | None = None) -> Events:
         """The events of one row group, held to `checks.py`.

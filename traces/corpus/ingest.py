@@ -18,7 +18,7 @@ from ..format import Trace
 from ..read import read_trace
 from ..story import Json
 from .convert import events_of
-from .files import PART, Written, write_events
+from .files import LONGEST, PART, Written, write_events
 from .layout import CorpusHeader, CorpusLayout, Events
 from .manifest import SOURCES, write_manifest, write_whole
 from .output import new_folder
@@ -163,9 +163,12 @@ def _ingest_piece(root: str, part: str, piece: _Piece) -> _Done:
 
 
 def refuse_odd_steps(trace: Trace, where: str) -> None:
-    """Raises BadInput for a trace without events, and for one that is said to be complete and lacks steps."""
+    """Raises BadInput for a trace without events or with too many, and for one said to be complete that lacks steps."""
     if not trace.events:
         raise BadInput("the trace has no event", where, "leave the file out")
+    if len(trace.events) > LONGEST:
+        mend = f"cut it into traces of up to {LONGEST:,}"
+        raise BadInput(f"the trace has {len(trace.events):,} events", where, mend)
     if not trace.header.complete:
         return
     for number, event in enumerate(trace.events, 1):

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from ...model.core.errors import BadInput
 from ..story import Json
@@ -21,7 +21,11 @@ SOURCES: Final = "sources.jsonl"
 PLANTED: Final = "planted.jsonl"
 """Beside the data: the ground truth of planted faults."""
 
-_ANEW: Final = "write the corpus anew by fencepost simulate or ingest"
+LARGEST: Final = (1 << 63) - 1
+"""The largest number in a manifest: what an int64 of Parquet holds."""
+
+ANEW: Final = "write the corpus anew by fencepost simulate or ingest"
+"""What is to be done about a corpus that is not what it says of itself."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,16 @@ class CorpusFile:
         file = open_events(self.path)
         if file.header != self.header or file.rows != self.events:
             file.close()
-            raise BadInput("its header or its count of events is not that of the manifest", file.name, _ANEW)
+            raise BadInput("its header or its count of events is not that of the manifest", file.name, ANEW)
+        if file.ends != (self.first, self.last):
+            file.close()
+            told = f"it has traces {_span(file.ends)}, and by the manifest {_span((self.first, self.last))}"
+            raise BadInput(told, file.name, ANEW)
         return file
+
+
+def _span(ends: tuple[int | None, int | None]) -> str:
+    return f"{ends[0]} to {ends[1]}" if ends[0] is not None else "none at all"
 
 
 @dataclass(frozen=True)
@@ -120,13 +132,13 @@ def read_corpus(folder: Path | str) -> Corpus:
     if not any(file.events for file in files):
         if problems:
             raise problems[0]
-        raise BadInput("the corpus is empty: it has no event", str(place), _ANEW)
+        raise BadInput("the corpus is empty: it has no event", str(place), ANEW)
     return Corpus(place.where, tuple(files), tuple(problems))
 
 
 def _no_corpus(place: Place, names: list[str]) -> BadInput:
     if not names:
-        return BadInput("the folder is empty", str(place), _ANEW)
+        return BadInput("the folder is empty", str(place), ANEW)
     if any(name.endswith(".jsonl") for name in names):
         what = "the folder holds traces, and no corpus"
     elif any((place / name / "meta.properties").size() is not None for name in names) or "meta.properties" in names:
@@ -137,9 +149,14 @@ def _no_corpus(place: Place, names: list[str]) -> BadInput:
 
 
 def _by_manifest(folder: Place, data: list[str]) -> tuple[list[CorpusFile], list[BadInput]]:
-    entries = list(_entries(folder / MANIFEST))
+    entries, totals = _read_manifest(folder / MANIFEST)
     listed = {entry.name for entry in entries}
     files, problems = [], []
+    for key, total in totals.items():
+        sum_ = sum(getattr(entry, key) for entry in entries)
+        if total != sum_:
+            told = f"it says {total:,} {key} in all, and of its files {sum_:,}"
+            problems.append(BadInput(told, str(folder / MANIFEST), "bring back the manifest and the files it had"))
     for entry in entries:
         path = folder / entry.name
         size = path.size() if entry.name in data else None
@@ -160,23 +177,41 @@ def _by_manifest(folder: Place, data: list[str]) -> tuple[list[CorpusFile], list
     return files, problems
 
 
-def _entries(path: Place) -> Iterator[Written]:
+def _read_manifest(path: Place) -> tuple[list[Written], dict[str, int]]:
+    """The files that are listed, and the totals. Raises BadInput for a manifest that is wrong in itself."""
     where = str(path)
     try:
         told = json.loads(path.read())
     except (ValueError, RecursionError) as error:
-        raise BadInput("the manifest is no JSON", where, _ANEW) from error
+        raise BadInput("the manifest is no JSON", where, ANEW) from error
     if not isinstance(told, dict) or told.get("format") != FORMAT:
-        raise BadInput("the manifest is not that of a corpus", where, _ANEW)
+        raise BadInput("the manifest is not that of a corpus", where, ANEW)
     refuse_version(told.get("version"), where)
+    totals = {key: value for key in ("traces", "events") if _is_count(value := told.get(key))}
+    if len(totals) < 2:
+        raise BadInput("the manifest's traces and events are no counts", where, ANEW)
     found = told.get("files")
     if not isinstance(found, list):
-        raise BadInput("the manifest lists no files", where, _ANEW)
+        raise BadInput("the manifest lists no files", where, ANEW)
+    return list(_entries(found, where)), totals
+
+
+def _entries(found: list[Any], where: str) -> Iterator[Written]:
+    names: set[str] = set()
     for number, entry in enumerate(found):
         try:
-            yield _entry(entry)
+            written = _entry(entry)
+            if written.name in names:
+                raise ValueError(f"{written.name} is listed twice")
         except ValueError as error:
-            raise BadInput(f"entry {number} of the manifest's files is wrong: {error}", where, _ANEW) from error
+            raise BadInput(f"entry {number} of the manifest's files is wrong: {error}", where, ANEW) from error
+        names.add(written.name)
+        yield written
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    """Whether it is a number from 0 on that Parquet can count to, too."""
+    return type(value) is int and 0 <= value <= LARGEST
 
 
 def _entry(entry: Any) -> Written:
@@ -186,15 +221,18 @@ def _entry(entry: Any) -> Written:
     if not isinstance(name, str) or Path(name).name != name or not name.endswith(".parquet"):
         raise ValueError("its name is not that of a Parquet file in the same folder")
     counts = {key: entry.get(key) for key in ("traces", "events", "bytes")}
-    if any(type(value) is not int or value < 0 for value in counts.values()):
+    if not all(_is_count(value) for value in counts.values()):
         raise ValueError("traces, events and bytes are no counts")
-    ends = entry.get("first"), entry.get("last")
-    if any(value is not None and type(value) is not int for value in ends) or (ends[0] is None) != (
-        not counts["traces"]
-    ):
+    first, last, traces, events = entry.get("first"), entry.get("last"), entry["traces"], entry["events"]
+    if traces == 0:
+        if (first, last, events) != (None, None, 0):
+            raise ValueError("it has no traces, and yet a first or last one, or events")
+    elif not (_is_count(first) and _is_count(last)):
         raise ValueError("first and last are no trace ids")
+    elif traces > last - first + 1 or traces > events:
+        raise ValueError(f"{traces:,} traces do not lie within {first} to {last}, or have {events:,} events")
     header = CorpusHeader.from_json(entry.get("header"))
-    return Written(name, header, entry["traces"], entry["events"], *ends, entry["bytes"])
+    return Written(name, header, traces, events, first, last, entry["bytes"])
 
 
 def files_by_footers(folder: Path | str, data: list[str]) -> tuple[list[CorpusFile], list[BadInput]]:
@@ -204,9 +242,7 @@ def files_by_footers(folder: Path | str, data: list[str]) -> tuple[list[CorpusFi
     for name in data:
         try:
             with open_events((place / name).where) as found:
-                first = found.bounds[0][0] if found.bounds else None
-                last = found.bounds[-1][1] if found.bounds else None
-                files.append(CorpusFile(found.path, name, None, found.rows, first, last, found.header))
+                files.append(CorpusFile(found.path, name, None, found.rows, *found.ends, found.header))
         except BadInput as problem:
             problems.append(problem)
     return files, problems

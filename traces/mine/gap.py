@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...model.core import terms
+from ...model.core.budget import too_large
 from ...model.core.domains import Constants
 from ...model.core.ground import ground
 from ...model.core.protocol import TracedProtocol
@@ -48,7 +49,9 @@ class Graph:
 
 
 def whole_graph(traced: TracedProtocol, constants: Constants, max_states: int = MAX_STATES) -> Graph | None:
-    """The graph at these constants; None where it has more states."""
+    """The graph at these constants; None where it has more states, or is too large to be grounded."""
+    if too_large(traced, constants) is not None:
+        return None
     # Only type_ok, which every engine relies on: a variant that breaks its promises has a graph as well.
     query = Query.of(ground(traced, constants), ("type_ok",), limits=Limits(max_states))
     search = search_batch(query)

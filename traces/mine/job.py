@@ -20,8 +20,8 @@ from ...model.core.errors import BadInput
 from ...model.core.registry import PROTOCOLS
 from ..corpus.files import ROW_GROUP
 from ..corpus.layout import CorpusHeader
-from ..corpus.manifest import Corpus, CorpusFile, read_corpus
-from ..corpus.place import Place
+from ..corpus.manifest import ANEW, Corpus, CorpusFile, read_corpus
+from ..corpus.place import Place, shown_path
 from ..corpus.spread import SERIAL
 from ..replay import Budget
 from .against import variant_for
@@ -119,11 +119,25 @@ def mine_files(files: Sequence[CorpusFile], question: Question, workers: Workers
     whole = Part()
     for part in workers.mine(units, question):
         whole.merge(part)
+    whole.problems += _miscounted(files, whole)
     first: dict[str, Problem] = {}
     for problem in sorted(whole.problems, key=lambda each: (each.where.partition(", row group ")[0], each.where)):
         first.setdefault(problem.where.partition(", row group ")[0], problem)
     whole.problems = list(first.values())
     return whole
+
+
+def _miscounted(files: Sequence[CorpusFile], whole: Part) -> list[Problem]:
+    """Files that were read in full and have another number of traces than was said of them."""
+    unread = {problem.where.partition(", row group ")[0] for problem in whole.problems}
+    found = []
+    for file in files:
+        counted = whole.traces_of[file.path]
+        if file.traces is not None and counted != file.traces and shown_path(file.path) not in unread:
+            what = f"it has {counted:,} traces, and by the manifest {file.traces:,}"
+            found.append(Problem(what, shown_path(file.path), ANEW))
+    whole.traces_of.clear()
+    return found
 
 
 def conclude(part: Part, known: Mapping[Model, Known], asked: Asked, workers: Workers, start: float) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -53,7 +54,10 @@ class Sighting:
 
 @dataclass
 class Part:
-    """The counts and sightings of some row groups; ``seen`` is what they visit, for each model."""
+    """The counts and sightings of some row groups; ``seen`` is what they visit, for each model.
+
+    ``traces_of``: how many of the traces each file had, by its path.
+    """
 
     traces: int = 0
     events: int = 0
@@ -62,6 +66,7 @@ class Part:
     unknown: dict[str, tuple[int, int]] = field(default_factory=dict)
     seen: dict[Model, Seen] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    traces_of: Counter[str] = field(default_factory=Counter)
 
     def see(self, sighting: Sighting) -> None:
         """Take in a sighting."""
@@ -88,4 +93,5 @@ class Part:
         for model, seen in other.seen.items():
             self.seen.setdefault(model, Seen()).merge(seen)
         self.problems += other.problems
+        self.traces_of.update(other.traces_of)
         return self

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
+from ...model.core.budget import too_large
 from ...model.core.errors import BadInput
 from ...model.core.registry import PROTOCOLS
 from ..corpus.convert import event_of, trace_of
@@ -62,13 +63,38 @@ def mine_unit(unit: Unit, question: Question) -> Part:
     part = Part()
     try:
         with unit.file.open() as file:
+            reason = _not_grounded(file, question)
+            if reason is not None:
+                return _undecided(file, unit, part, reason)
             miner = Miner(file.layout, question, file.name)
             for events in _runs(file, unit, part):
+                part.traces_of[unit.file.path] += events.starts.size
                 miner.mine(events)
     except BadInput as error:
         part.problems.append(Problem.of(error))
         return part
     return miner.part.merge(part)
+
+
+def _not_grounded(file: EventsFile, question: Question) -> str | None:
+    """Why a file's traces are held against nothing: the variant is too large at its constants."""
+    header = file.layout.header
+    return too_large(variant_for(header, question.variant, file.name), header.constants)
+
+
+def _undecided(file: EventsFile, unit: Unit, part: Part, reason: str) -> Part:
+    """Traces that are counted, and no more."""
+    for group in range(unit.low, min(unit.high, file.groups)):
+        try:
+            events = file.read(group, ())
+        except BadInput as error:
+            part.problems.append(Problem.of(error))
+            continue
+        part.traces += events.starts.size
+        part.events += len(events)
+        part.traces_of[unit.file.path] += events.starts.size
+        part.doubt(reason, events.starts.size, int(events.trace[0]))
+    return part
 
 
 def _runs(file: EventsFile, unit: Unit, part: Part) -> Iterator[Events]:

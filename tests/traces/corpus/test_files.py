@@ -244,6 +244,16 @@ def test_steps_of_incomplete_traces_may_have_gaps_but_must_rise(layout: CorpusLa
     assert first_fault(lax) is not None
 
 
+def test_a_step_of_an_incomplete_trace_may_not_stand_twice(layout: CorpusLayout, events: Events) -> None:
+    lax = copied(events)
+    lax.layout = CorpusLayout.of(dataclasses.replace(layout.header, complete=False))
+    row = int(lax.starts[4]) + 2
+    lax.step[row] = lax.step[row - 1]
+    fault = first_fault(lax)
+    assert fault is not None and fault.row == row
+    assert fault.what == f"in trace {lax.trace[row]} step {lax.step[row]} stands twice"
+
+
 def test_a_split_trace_is_named(
     tmp_path: Path, layout: CorpusLayout, events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,6 +265,32 @@ def test_a_split_trace_is_named(
     pq.write_table(table, tmp_path / "b.parquet", write_statistics=False)
     with pytest.raises(BadInput, match="does not say which traces it has"):
         open_events(tmp_path / "b.parquet")
+
+
+def test_a_row_group_that_is_no_corpus_s_is_refused_by_the_footer(
+    tmp_path: Path, layout: CorpusLayout, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.parquet"
+    monkeypatch.setattr(corpus_files, "ROW_GROUP", len(events))
+    pq.write_table(table_of(events), path, use_dictionary=False)
+    with open_events(path) as file:
+        assert file.rows == len(events)
+    monkeypatch.setattr(corpus_files, "ROW_GROUP", len(events) - 1)
+    with pytest.raises(BadInput, match=rf"row group 0: it has {len(events)} rows, and those of a corpus"):
+        open_events(path)
+    # A trace that is longer than a row group has one of its own, up to a length.
+    last = events.rows(int(events.starts[-1]), len(events))
+    monkeypatch.setattr(corpus_files, "ROW_GROUP", 4)
+    monkeypatch.setattr(corpus_files, "LONGEST", len(last))
+    pq.write_table(table_of(last), path, use_dictionary=False)
+    with open_events(path) as file:
+        assert equal(file.read(0), last)
+    write_events(path, layout, [last])
+    monkeypatch.setattr(corpus_files, "LONGEST", len(last) - 1)
+    with pytest.raises(BadInput, match=f"row group 0: it has {len(last)} rows"):
+        open_events(path)
+    with pytest.raises(BadInput, match=f"trace 11: it has {len(last)} events; cut it"):
+        write_events(path, layout, [events])
 
 
 # Faults of files.

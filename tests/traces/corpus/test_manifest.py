@@ -128,7 +128,19 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "entry": (lambda t: t["files"].append(3), "entry 3 of the manifest's files is wrong: it is no object"),
     "elsewhere": (lambda t: t["files"][1].update(name="../part-00001.parquet"), "entry 1 .* in the same folder"),
     "count": (lambda t: t["files"][1].update(events=-1), "traces, events and bytes are no counts"),
+    "huge count": (lambda t: t["files"][1].update(traces=10**30), "traces, events and bytes are no counts"),
+    "huge events": (lambda t: t["files"][1].update(events=1 << 63), "traces, events and bytes are no counts"),
+    "broken count": (lambda t: t["files"][1].update(events=26.0), "traces, events and bytes are no counts"),
+    "total": (lambda t: t.update(traces=10**30), "the manifest's traces and events are no counts"),
+    "no total": (lambda t: t.pop("events"), "the manifest's traces and events are no counts"),
     "ends": (lambda t: t["files"][1].update(first=None), "first and last are no trace ids"),
+    "huge ends": (lambda t: t["files"][2].update(last=10**30), "first and last are no trace ids"),
+    "negative ends": (lambda t: t["files"][0].update(first=-1), "first and last are no trace ids"),
+    "turned ends": (lambda t: t["files"][1].update(first=7, last=4), "4 traces do not lie within 7 to 4"),
+    "more traces than ids": (lambda t: t["files"][1].update(traces=5), "5 traces do not lie within 4 to 7"),
+    "more traces than events": (lambda t: t["files"][1].update(events=3), "or have 3 events"),
+    "no traces": (lambda t: t["files"][1].update(traces=0), "no traces, and yet a first or last one, or events"),
+    "twice": (lambda t: t["files"].append(t["files"][0]), "part-00000.parquet is listed twice"),
     "header": (lambda t: t["files"][1].update(header={}), "the header lacks protocol, variant or complete"),
     "variant": (lambda t: t["files"][1]["header"].update(variant="x"), 'fencing has no variant "x"'),
 }
@@ -151,9 +163,27 @@ def test_a_file_that_is_not_what_the_manifest_says_is_named(corpus: Write) -> No
             assert opened.rows == file.events
     changed(folder, lambda told: told["files"][0]["header"]["constants"].update(max_records=3))
     changed(folder, lambda told: told["files"][1].update(events=27))
-    for file in read_corpus(folder).files[:2]:
+    changed(folder, lambda told: told["files"][2].update(last=12))
+    files = read_corpus(folder).files
+    for file in files[:2]:
         with pytest.raises(BadInput, match="its header or its count of events is not that of the manifest"):
             file.open()
+    with pytest.raises(BadInput, match="it has traces 8 to 11, and by the manifest 8 to 12"):
+        files[2].open()
+
+
+def test_totals_that_are_not_those_of_the_files_are_named(corpus: Write) -> None:
+    folder = corpus()
+    assert read_corpus(folder).problems == ()
+    changed(folder, lambda told: told.update(traces=24))
+    changed(folder, lambda told: told.update(events=told["events"] - 1))
+    found = read_corpus(folder)
+    assert len(found.files) == 3
+    assert {problem.where for problem in found.problems} == {f"{folder}/manifest.json"}
+    assert [problem.what for problem in found.problems] == [
+        "it says 24 traces in all, and of its files 12",
+        "it says 77 events in all, and of its files 78",
+    ]
 
 
 def test_a_manifest_that_is_no_json_is_named(corpus: Write) -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -18,11 +19,15 @@ from fencepost.conformance.cli import main
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.explore.result import Verdict
+from fencepost.traces.corpus.convert import events_of
 from fencepost.traces.corpus.faults import ALL, faults_named
-from fencepost.traces.corpus.manifest import read_corpus
+from fencepost.traces.corpus.files import write_events
+from fencepost.traces.corpus.layout import CorpusHeader, CorpusLayout
+from fencepost.traces.corpus.manifest import read_corpus, write_manifest
 from fencepost.traces.corpus.plan import make_plan
 from fencepost.traces.corpus.simulate import simulate, simulation, walker
 from fencepost.traces.corpus.spread import SERIAL
+from fencepost.traces.format import Trace, TraceEvent
 from fencepost.traces.mine.answer import TIMES, Answer
 from fencepost.traces.mine.bad_step import explaining
 from fencepost.traces.mine.gap import Known
@@ -37,6 +42,7 @@ from fencepost.traces.stepper import DirectStepper
 from .conftest import FAULTS, TRACES
 
 NO_GRAPH = 0
+CONSTANTS = PROTOCOLS["fencing"].constants
 
 
 def text(answer: Answer) -> str:
@@ -126,11 +132,61 @@ def test_a_file_that_is_not_what_the_manifest_says_is_named(planted: Any, tmp_pa
     shutil.copytree(planted(3), folder)
     told = json.loads((folder / "manifest.json").read_text())
     told["files"][1]["events"] += 1
+    told["events"] += 1
     (folder / "manifest.json").write_text(json.dumps(told))
     answer = mine(Asked(folder, max_states=NO_GRAPH))
     assert [each.where for each in answer.problems] == [str(folder / "part-00001.parquet")]
     assert "its count of events is not that of the manifest" in answer.problems[0].what
     assert answer.traces < mine(Asked(planted(3), max_states=NO_GRAPH)).traces
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "by", "said"),
+    [
+        ("manifest.json", "traces", 20, "it says 720 traces in all, and of its files 700"),
+        ("manifest.json", "events", -1, "events in all, and of its files"),
+        ("part-00001.parquet", "traces", -1, "it has 233 traces, and by the manifest 232"),
+        ("part-00000.parquet", "last", -1, "it has traces 0 to 232, and by the manifest 0 to 231"),
+        ("part-00002.parquet", "first", 1, "it has traces 466 to 699, and by the manifest 467 to 699"),
+    ],
+)
+def test_counts_that_are_not_those_of_the_files_leave_the_answer_open(
+    planted: Any, tmp_path: Path, path: str, key: str, by: int, said: str
+) -> None:
+    folder = tmp_path / "corpus"
+    shutil.copytree(planted(3, faults=False), folder)
+    told = json.loads((folder / "manifest.json").read_text())
+    listed = [each["name"] for each in told["files"]]
+    if path in listed:
+        entry = told["files"][listed.index(path)]
+        entry[key] += by
+        # One less in all and, where an end is another, among fewer ids, or the manifest would be wrong in itself.
+        entry["traces"] -= key != "traces"
+        told["traces"] -= 1
+    else:
+        told[key] += by
+    (folder / "manifest.json").write_text(json.dumps(told))
+    answer = mine(Asked(folder, max_states=NO_GRAPH))
+    assert answer.verdict is Verdict.UNKNOWN
+    assert [each.where for each in answer.problems] == [str(folder / path)]
+    assert said in answer.problems[0].what
+
+
+def test_a_model_too_large_to_be_grounded_is_unknown_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout = CorpusLayout.of(CorpusHeader("fencing", "kip-320", dict.fromkeys(CONSTANTS, 63)))
+    event = TraceEvent(1, next(iter(layout.actions)), dict.fromkeys(layout.param_names[0], 0))
+    written = write_events(
+        tmp_path / "part-00000.parquet", layout, [events_of(layout, [(7, Trace(layout.header.of_trace(), (event,)))])]
+    )
+    write_manifest(tmp_path, [written])
+    start = time.monotonic()
+    assert main(["mine", str(tmp_path), "--master", "serial"]) == 3
+    assert time.monotonic() - start < 60
+    said = capsys.readouterr().out
+    assert "verdict  unknown" in said
+    assert "unknown  1 trace, the first 7: grounding 270,207 instances of actions over 8,386 cells takes" in said
 
 
 def test_the_changes_that_explain_an_outcome_are_those_of_the_reference(tmp_path: Path) -> None:
