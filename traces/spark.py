@@ -1,7 +1,7 @@
 """A Spark session for work on many traces: on this machine or a cluster, quiet, and on the one JVM of ``jvm.py``.
 
-PySpark is large and optional (``pip install 'fencepost[spark]'``): it is imported by the call that needs it, and by
-nothing else in the package. So nothing that does not ask for a session starts a JVM.
+PySpark takes a second to import: it is imported by the call that needs it, and by nothing else in the package. So
+nothing that does not ask for a session starts a JVM.
 """
 
 from __future__ import annotations

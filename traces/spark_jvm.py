@@ -140,7 +140,7 @@ def pyspark_module(name: str) -> Any:
         return importlib.import_module(name)
     except ModuleNotFoundError as missing:
         if missing.name is not None and missing.name.partition(".")[0] in ("pyspark", "py4j"):
-            raise BadInput("PySpark is not installed", "Spark", "pip install 'fencepost[spark]'") from missing
+            raise BadInput("PySpark is not installed", "Spark", "install Fencepost anew, which brings it") from missing
         raise
 
 

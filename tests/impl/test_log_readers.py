@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,7 @@ def kafka() -> Iterator[Any]:
         pytest.skip(
             f"no release of Kafka in {default_cache()}: fetch_kafka() of fencepost.traces.kafka.maven fetches one"
         )
-    gateways = pytest.importorskip("py4j.java_gateway", reason="py4j is not installed: pip install 'fencepost[spark]'")
+    gateways = importlib.import_module("py4j.java_gateway")
     try:
         jars, java = fetch_kafka(cached[-1].name.partition("-layout")[0]), java_binary()
     except BadInput as missing:
@@ -110,6 +111,7 @@ def java_class(gateway: Any, *names: str) -> Any:
     raise AssertionError(f"this release of Kafka has none of {names}")
 
 
+@pytest.mark.kafka
 def test_apache_kafkas_own_classes(tmp_path: Path, kafka: Any) -> None:
     """What DumpLogSegments does, by the classes that it does it with.
 

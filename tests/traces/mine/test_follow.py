@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import signal
 import subprocess
@@ -20,9 +19,6 @@ from fencepost.traces.corpus.simulate import simulate, simulation, walker
 from fencepost.traces.corpus.spread import SERIAL
 from fencepost.traces.mine.answer import TIMES
 from fencepost.traces.mine.job import Asked, mine
-
-has_spark = importlib.util.find_spec("pyspark") is not None
-needs_spark = pytest.mark.skipif(not has_spark, reason="PySpark is not installed (the extra 'spark' brings it)")
 
 FAULTS = ("follower_fetch.epoch_not_fenced dropped", "kip-101")
 SECONDS = 240.0
@@ -109,7 +105,7 @@ def batches(said: list[str]) -> Iterator[int]:
             yield int(line.split()[1].rstrip(":"))
 
 
-@needs_spark
+@pytest.mark.spark
 def test_killed_twice_and_interrupted_it_comes_to_the_batch_jobs_answer(folder: Path, tmp_path: Path) -> None:
     expected = untimed(json.loads(json.dumps(mine(Asked(folder), SERIAL).to_json())))
     assert expected["groups"], "a corpus with no bug would show little"

@@ -1,8 +1,7 @@
-"""The same answer on Spark as in one process; it runs where PySpark is installed (``tox -e spark``)."""
+"""The same answer on Spark as in one process."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from typing import Any
 
@@ -12,8 +11,7 @@ from fencepost.traces.mine.answer import TIMES, Answer
 from fencepost.traces.mine.job import Asked, mine
 from fencepost.traces.mine.workers import Progress
 
-has_spark = importlib.util.find_spec("pyspark") is not None
-pytestmark = pytest.mark.skipif(not has_spark, reason="PySpark is not installed (the extra 'spark' brings it)")
+pytestmark = pytest.mark.spark
 
 
 def text(answer: Answer) -> str:
