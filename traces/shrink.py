@@ -7,10 +7,10 @@ be left out. The method is Zeller's and Hildebrandt's ddmin, over complements, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Hashable)
 
 Failing = Callable[[Sequence[T]], Sequence[T] | None]
 """Whether a sequence fails: the part of it that was needed for that (often all), or None where it does not."""
@@ -34,7 +34,7 @@ def minimize(
     still fails. ``rewritten`` gives shorter sequences in which what is left has changed too: an election gone, and the
     epochs of all later ones one less. ``budget``: after so many calls of ``failing`` the best so far is returned,
     minimal or not. Raises ValueError where the sequence itself does not fail. ``failing`` must answer alike whenever
-    it is asked alike.
+    it is asked alike: it is asked of no sequence twice.
     """
     search = _Search(failing, budget)
     best = search.ask(items)
@@ -50,11 +50,12 @@ def minimize(
 
 
 class _Search(Generic[T]):
-    """Asks, and counts how often."""
+    """Asks, and counts how often. Half of what it wants to know it has asked before, for another reason."""
 
     def __init__(self, failing: Failing[T], budget: int) -> None:
         self._failing = failing
         self._left = budget
+        self._known: dict[tuple[T, ...], list[T] | None] = {}
 
     @property
     def spent(self) -> bool:
@@ -63,11 +64,14 @@ class _Search(Generic[T]):
 
     def ask(self, items: Sequence[T]) -> list[T] | None:
         """What is needed of a sequence to fail; None where it does not, or where the budget is spent."""
-        if self.spent:
-            return None
-        self._left -= 1
-        found = self._failing(items)
-        return None if found is None else list(found)
+        key = tuple(items)
+        if key not in self._known:
+            if self.spent:
+                return None
+            self._left -= 1
+            found = self._failing(items)
+            self._known[key] = None if found is None else list(found)
+        return self._known[key]
 
 
 def _shorten(search: _Search[T], best: list[T]) -> list[T]:

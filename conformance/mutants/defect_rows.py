@@ -63,7 +63,7 @@ class Judge:
 
     def _driven(self, adapter: Adapter, goals: Goals, seed: int) -> Conformance:
         try:
-            plan = Plan(examples=self._examples, steps=STEPS, seed=seed)
+            plan = Plan(examples=self._examples, steps=STEPS, seed=seed, shrink=False)
             return conform(adapter, goals.space.system, goals.space.binding, plan, goals=goals)
         finally:
             adapter.close()
