@@ -21,6 +21,7 @@ from ...model.core.errors import BadInput
 from ..story import Json
 from .checks import first_fault
 from .layout import FORMAT, METADATA_KEY, SCHEMA_VERSION, CorpusHeader, CorpusLayout, Events
+from .output import hidden
 from .place import Place, shown_path
 
 ROW_GROUP: Final = 1 << 17
@@ -70,7 +71,7 @@ def write_events(
     """
     schema = layout.schema_without_nulls if observed else layout.schema
     path = Path(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = hidden(path)
     counted = _Counted()
     try:
         with pq.ParquetWriter(part, schema, **_FORMAT) as out:

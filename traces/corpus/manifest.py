@@ -13,6 +13,7 @@ from ...model.core.errors import BadInput
 from ..story import Json
 from .files import EventsFile, Written, open_events, refuse_version
 from .layout import FORMAT, SCHEMA_VERSION, CorpusHeader
+from .output import hidden
 from .place import Place, shown_path
 
 MANIFEST: Final = "manifest.json"
@@ -97,7 +98,7 @@ def _distinct(values: list[Json]) -> list[Json]:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a text file whole or not at all, and flush it to disk. Raises BadInput where it cannot be written."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = hidden(path)
     try:
         with part.open("w", encoding="utf-8") as file:
             file.write(text)

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 
 from ...model.core.errors import BadInput
 from .place import shown_path
@@ -39,9 +40,13 @@ def new_folder(out: Path) -> Iterator[Path]:
     """
     refuse_taken(out)
     out = out.absolute()
-    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    part = hidden(out)
     try:
         part.mkdir()
+    except OSError as error:
+        # Whatever is there already is somebody else's.
+        raise BadInput(f"cannot be written: {error.strerror}", shown_path(out), _MEND) from error
+    try:
         yield part
         # What a task that was killed has left; another has done its work.
         for left in part.glob(".*.part"):
@@ -54,6 +59,14 @@ def new_folder(out: Path) -> Iterator[Path]:
         raise BadInput(f"cannot be written: {why}", shown_path(error.filename or out), _MEND) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def hidden(path: Path) -> Path:
+    """A name beside ``path`` that nobody else has: process ids repeat from machine to machine, and from run to run.
+
+    What is made under it has the permissions that the umask gives, as other users' workers may write into it.
+    """
+    return path.with_name(f".{path.name}.{token_hex(8)}.part")
 
 
 def _sync(folder: Path) -> None:

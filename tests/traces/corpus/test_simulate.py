@@ -114,6 +114,39 @@ def test_the_folder_appears_only_when_it_is_whole(tmp_path: Path, monkeypatch: p
     assert list(tmp_path.iterdir()) == []
 
 
+def test_two_writers_of_one_folder_leave_each_other_s_work_alone(tmp_path: Path) -> None:
+    # As another host's process of this very number would have left it.
+    other = tmp_path / f".a.{os.getpid()}.part"
+    other.mkdir()
+    (other / "x").touch()
+
+    def given_up() -> None:
+        with new_folder(tmp_path / "a") as part:
+            (part / "x").write_text("second")
+            raise ZeroDivisionError
+
+    with new_folder(tmp_path / "a") as one:
+        (one / "x").write_text("first")
+        with pytest.raises(ZeroDivisionError):
+            given_up()
+    assert (tmp_path / "a" / "x").read_text() == "first"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "a"]
+    assert (other / "x").exists()
+
+
+def test_the_slower_of_two_writers_is_refused_and_removes_its_own_alone(tmp_path: Path) -> None:
+    def slower() -> None:
+        with new_folder(tmp_path / "a") as slow:
+            (slow / "x").write_text("slow")
+            with new_folder(tmp_path / "a") as fast:
+                (fast / "x").write_text("fast")
+
+    with pytest.raises(BadInput, match="cannot be written"):
+        slower()
+    assert (tmp_path / "a" / "x").read_text() == "fast"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
 def test_what_a_killed_task_left_is_cleared_away(tmp_path: Path) -> None:
     with new_folder(tmp_path / "a") as part:
         (part / ".part-00000.parquet.77.part").touch()

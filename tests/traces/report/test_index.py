@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -188,6 +191,62 @@ def test_a_folder_that_holds_something_else_is_not_touched(tmp_path: Path, resul
     with pytest.raises(BadInput, match="cannot write the report"):
         write_report(home / "thesis.txt" / "report", results)
     assert tree(home) == before
+
+
+PUT: dict[str, Callable[[Path], object]] = {
+    "'notes.txt'": lambda report: (report / "notes.txt").write_text("mine"),
+    "'stories/notes.txt'": lambda report: (report / "stories" / "notes.txt").write_text("mine"),
+    "'thesis'": lambda report: (report / "thesis").mkdir(),
+    "'thesis/chapter.txt'": lambda report: [(report / "thesis").mkdir(), (report / "thesis/chapter.txt").touch()],
+    "'away'": lambda report: (report / "away").symlink_to(report.parent),
+    "'index.html' of the report there was changed": lambda report: (report / "index.html").write_text("mine"),
+    "not a report": lambda report: [(report / "report.json").unlink(), os.mkfifo(report / "report.json")],
+    "does not say which files": lambda report: (report / "report.json").write_text('{"format": "fencepost-report"}'),
+}
+
+
+@pytest.mark.parametrize("what", PUT)
+def test_a_report_with_anything_else_in_it_is_not_touched(tmp_path: Path, results: list[Obligation], what: str) -> None:
+    folder = tmp_path / "report"
+    write_report(folder, results)
+    PUT[what](folder)
+    before = sorted(path.relative_to(folder) for path in folder.rglob("*"))
+    with pytest.raises(BadInput, match=re.escape(what)) as refused:
+        write_report(folder, results[:1])
+    assert str(refused.value).startswith(f"{folder}: ")
+    assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == before
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_what_is_put_into_a_report_while_its_successor_is_written_is_kept(
+    tmp_path: Path, results: list[Obligation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "report"
+    write_report(folder, results)
+    fill = index._fill
+
+    def slowly(building: Path, results: Sequence[Obligation]) -> None:
+        fill(building, results)
+        (folder / "notes.txt").write_text("mine")
+
+    monkeypatch.setattr(index, "_fill", slowly)
+    with pytest.raises(BadInput, match=r"beside a report the folder holds 'notes\.txt'"):
+        write_report(folder, results[:1])
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_report_that_lacks_files_or_has_caches_of_its_tests_is_replaced(
+    tmp_path: Path, results: list[Obligation]
+) -> None:
+    folder = tmp_path / "report"
+    write_report(folder, results)
+    (folder / "junit.xml").unlink()
+    for cache in (folder / "__pycache__", folder / "stories" / ".pytest_cache" / "v"):
+        cache.mkdir(parents=True)
+        (cache / "x").touch()
+    write_report(folder, results[:1])
+    assert sorted(tree(folder)) == ["index.html", "junit.xml", "report.json"]
 
 
 def test_an_empty_folder_and_a_folder_yet_to_make_are_fine(tmp_path: Path, results: list[Obligation]) -> None:
