@@ -37,7 +37,7 @@ _DELETED = re.compile(r".*-delete")
 _MENDS = {
     HIGH_WATERMARKS: "delete the file: the high watermarks are learnt from the leaders",
     RECOVERY_POINTS: "delete the file: the logs are then recovered as a whole",
-    LOG_STARTS: "delete the file: logs then start at their first segment",
+    LOG_STARTS: "put the file back from a copy, or write it anew with a line for each log that does not start at 0",
     LEADER_EPOCHS: "delete the file after the controller has elected leaders in newer epochs",
 }
 

@@ -95,7 +95,13 @@ class LeaderEpochCache:
         return entries[higher - 1].epoch if higher else UNDEFINED_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Drop the entries that begin at ``end_offset`` or later: the log ends there."""
+        """Drop the entries that begin at ``end_offset`` or later: the log ends there.
+
+        A negative offset is no end of a log (``UNDEFINED_OFFSET`` says that none is known) and changes nothing, as in
+        Kafka.
+        """
+        if end_offset < 0:
+            return
         kept = [entry for entry in self._entries if entry.start_offset < end_offset]
         if len(kept) < len(self._entries):
             self._entries = kept

@@ -11,6 +11,8 @@ first batch of an epoch is written.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from ..files.interface import Files
@@ -74,6 +76,9 @@ class _Recovery:
         # Kafka deletes segments that end at or below the log start; a crash may have come between.
         while len(bases) > 1 and bases[1] <= result.log_start:
             self._remove(bases.pop(0))
+        if bases and bases[0] > result.log_start:
+            self._check_beginning(bases)
+            self._remove(bases.pop())
         first_unsynced = max([index for index, base in enumerate(bases) if base <= self.recovery_point], default=0)
         for index, base in enumerate(bases):
             if index < first_unsynced:
@@ -115,6 +120,22 @@ class _Recovery:
             if self.files.exists(path):
                 self.files.remove(path)
                 self.result.removed.append(path)
+
+    def _check_beginning(self, bases: Sequence[int]) -> None:
+        """Raises ``CorruptLog`` where records at and above the log start are missing from the front.
+
+        The log start is on disk before a segment is removed from the front, and a segment is synced before the next is
+        begun. So nothing explains a first segment above the log start but a crash while the log was begun anew below
+        it: that has left one segment with nothing in it, no epochs, and no recovery point above the log start.
+        """
+        first, start = bases[0], self.result.log_start
+        path = f"{self.folder}/{segment_name(first)}{LOG_SUFFIX}"
+        if len(bases) == 1 and self.recovery_point <= start and not self.epochs.entries:
+            with closing(self.files.open(path)) as file:
+                if not file.size:
+                    return
+        what = f"the first segment begins at offset {first}, the log starts at {start}: what is between is missing"
+        raise CorruptLog(what, path, None, f"put the missing segment back, or {REPLACE}")
 
     def _gone(self, base: int) -> bool:
         """Whether the segment was refused as a whole, and not cut."""

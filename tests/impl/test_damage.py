@@ -8,12 +8,21 @@ from typing import Any
 
 import pytest
 from fencepost.impl.files import SimulatedFiles, read_file
-from fencepost.impl.log import CorruptCheckpoint, CorruptLog, LogConfig, Record, StoredRecord, read_batches
+from fencepost.impl.log import (
+    CorruptCheckpoint,
+    CorruptLog,
+    DataDirectory,
+    Log,
+    LogConfig,
+    Record,
+    StoredRecord,
+    read_batches,
+)
 from fencepost.impl.replica import Broker
 
 from .brokers import contents
 from .cluster_crashes import PARTITIONS, Story
-from .rack import Rack
+from .rack import CHANGES, PowerLoss, Rack
 from .twin import open_directory
 
 NODE = 1
@@ -115,6 +124,92 @@ def test_a_checkpoint_that_does_not_parse_is_named_with_its_line(closed: Closed,
     with pytest.raises(CorruptCheckpoint) as caught:
         closed.start(disk)
     assert (caught.value.path, caught.value.line) == (name, text.count(b"\n"))
+
+
+def logs(disk: SimulatedFiles) -> dict[str, bytes]:
+    return {path: data for path, data in contents(disk).items() if path.endswith(".log")}
+
+
+def written(count: int = 30) -> tuple[SimulatedFiles, DataDirectory, Log]:
+    """A log of several segments, all of it synced."""
+    disk = SimulatedFiles(5)
+    directory = open_directory(disk, LogConfig(segment_bytes=300))
+    log = directory.log(*KEY)
+    for n in range(count):
+        log.append_as_leader([Record(b"%d" % n)], n // 10)
+    log.flush()
+    return disk, directory, log
+
+
+@pytest.mark.parametrize("missing", [1, 2, -1])
+@pytest.mark.parametrize("checkpoints", ["all", "no recovery point", "no epochs", "neither"])
+def test_segments_that_are_missing_from_the_front_are_said_so(missing: int, checkpoints: str) -> None:
+    disk, directory, log = written()
+    directory.close()
+    bases = log.segment_bases
+    for path in sorted(logs(disk))[:missing]:
+        disk.remove(path)
+    if checkpoints in ("no recovery point", "neither"):
+        disk.remove("recovery-point-offset-checkpoint")
+    if checkpoints in ("no epochs", "neither"):
+        disk.remove("orders-0/leader-epoch-checkpoint")
+    first = bases[missing]
+    before = logs(disk)
+    with pytest.raises(CorruptLog, match=f"first segment begins at offset {first}, the log starts at 0") as caught:
+        open_directory(disk).log(*KEY)
+    assert caught.value.path == f"orders-0/{first:020d}.log" and caught.value.byte is None
+    assert logs(disk) == before, "nothing is touched"
+
+
+def test_the_first_segment_is_missing_and_the_last_one_is_empty() -> None:
+    disk, directory, log = written(1)
+    log._roll(log.end)
+    directory.close()
+    assert log.segment_bases == (0, 1)
+    disk.remove(min(logs(disk)))
+    for lost in ("", "recovery-point-offset-checkpoint"):
+        if lost:
+            disk.remove(lost)
+        with pytest.raises(CorruptLog, match="first segment begins at offset 1, the log starts at 0"):
+            open_directory(disk).log(*KEY)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_segments_that_were_deleted_from_the_front_are_not_missed(seed: int) -> None:
+    """Each crash of ``delete_before``, and of a truncation below the first segment, opens; the latter begins anew."""
+    disk, directory, log = written()
+    directory.close()
+    whole, opened = disk, 0
+    for operations in range(1, 100):
+        disk = whole.crashed_copy(1)
+        left = operations
+
+        def hook(operation: str, path: str) -> None:
+            nonlocal left
+            if operation in CHANGES:
+                left -= 1
+                if left < 0:
+                    raise PowerLoss([NODE])
+
+        log = open_directory(disk, LogConfig(segment_bytes=300)).log(*KEY)
+        disk.hook = hook
+        try:
+            log.delete_before(22)
+            first = log.segment_bases[0]
+            assert first > 10
+            log.truncate_to(10)
+        except PowerLoss:
+            pass
+        disk.hook = None
+        disk.crash(seed)
+        log = open_directory(disk, LogConfig(segment_bytes=300)).log(*KEY)
+        opened += 1
+        begun_anew = (log.log_start, log.end) == (10, 10)
+        assert begun_anew or (log.log_start in (0, 22) and 22 <= log.end <= 30)
+        if left > 0:
+            assert (log.log_start, log.end, log.segment_bases) == (10, 10, (10,))
+            break
+    assert opened > 15
 
 
 def test_a_damaged_index_is_named_or_made_anew_and_the_log_is_not_blamed() -> None:

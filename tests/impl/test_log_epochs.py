@@ -120,3 +120,13 @@ def test_the_file_is_written_by_every_change_and_only_then() -> None:
     epochs.clear()
     epochs.clear()
     assert written[2:] == [[(1, 4), (3, 8)], [(1, 4)], []]
+
+
+def test_cutting_at_no_offset_leaves_everything() -> None:
+    """``UNDEFINED_OFFSET`` is no end of a log (``LeaderEpochFileCache.truncateFromEnd``)."""
+    written: list[tuple[tuple[int, int], ...]] = []
+    epochs = LeaderEpochCache([EpochEntry(2, 0), EpochEntry(4, 20)], lambda found: written.append(tuple(found)))
+    epochs.truncate_from_end(UNDEFINED_OFFSET)
+    assert epochs.entries == ((2, 0), (4, 20)) and not written
+    epochs.truncate_from_end(0)
+    assert epochs.entries == () and written == [()]
