@@ -34,8 +34,14 @@ if TYPE_CHECKING:
 
 
 def answer_vote(node: QuorumNode, body: VoteRequest) -> VoteResponse:
-    """Grant the vote if it is free in that epoch and the candidate's log is as far as this replica's."""
+    """Grant the vote if it is free in that epoch and the candidate's log is as far as this replica's.
+
+    INVALID_REQUEST, whatever epoch this replica is in, for a position that no candidate of that epoch can have: a last
+    record of that epoch or a later one, and an epoch without an offset or the reverse.
+    """
     error = _election_error(node, body.candidate, body.epoch)
+    if body.last_epoch >= body.epoch or (body.last_epoch < 0) != (body.last_offset < 0):
+        error = ErrorCode.INVALID_REQUEST
     granted = False
     if error is ErrorCode.NONE:
         node.learn(body.epoch, -1)

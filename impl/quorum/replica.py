@@ -152,18 +152,23 @@ class Replica:
         return True
 
     def _apply(self) -> None:
-        """Apply what is committed; while the snapshot before it is missing, nothing."""
+        """Apply what is committed, in whole batches; while the snapshot before it is missing, nothing.
+
+        A batch that the high watermark lies inside of waits until all of it is committed, as in Kafka: a snapshot that
+        ends within a batch leaves no offset to fetch from behind it (KAFKA-14619).
+        """
         if self.fetching is not None:
             return
-        run = []
-        for record in self.log.records(self.applied, self.high_watermark):
-            run.append(record)
-            if len(run) == _APPLY_RECORDS:
-                self.machine.apply(run)
-                run = []
-        if run:
-            self.machine.apply(run)
-        self.applied = self.high_watermark
+        while self.applied < self.high_watermark:
+            batches = self.log.read(self.applied, up_to=self.high_watermark)
+            if not batches:
+                return
+            for batch in batches:
+                if not batch.is_control:
+                    records = [record for record in batch.records() if record.offset >= self.applied]
+                    for first in range(0, len(records), _APPLY_RECORDS):
+                        self.machine.apply(records[first : first + _APPLY_RECORDS])
+                self.applied = batch.next_offset
 
     # -- snapshots --------------------------------------------------------------------------------------------------
 

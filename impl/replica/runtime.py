@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..log.directory import DataDirectory
-from ..log.errors import CorruptCheckpoint, CorruptLog, LogOffline
+from ..log.errors import CorruptBatch, CorruptCheckpoint, CorruptLog, LogOffline
 from ..net.interface import Clock, Transport
 from ..wire.messages import BROKER_PRINCIPAL, Envelope
 from .config import BrokerConfig
@@ -15,8 +15,11 @@ from .timers import Timers
 Handler = Callable[[Any], None]
 """Takes the body of an answer; the node has looked at whether it is well formed."""
 
-STORAGE_FAILURES = (LogOffline, CorruptLog, CorruptCheckpoint, OSError)
-"""What a disk that fails, or holds what nobody wrote, raises."""
+STORAGE_FAILURES = (LogOffline, CorruptLog, CorruptBatch, CorruptCheckpoint, OSError)
+"""What a disk that fails, or holds what nobody wrote, raises.
+
+``CorruptBatch``: a follower copies batches by their CRC, and finds only later that the records inside do not parse.
+"""
 
 
 class Requests:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from fencepost.impl.files.interface import read_file
 from fencepost.impl.log import CorruptCheckpoint, Record
 from fencepost.impl.net import SimulatedClock
 from fencepost.impl.quorum import CLUSTER_METADATA, KeyValueMachine, NotLeader, QuorumConfig, QuorumNode, SnapshotId
+from fencepost.impl.quorum.candidate import Unattached
 from fencepost.impl.quorum.timers import ELECTION
 from fencepost.impl.wire.errors import ErrorCode
 from fencepost.impl.wire.messages import Envelope
@@ -22,7 +24,7 @@ from fencepost.impl.wire.quorum import (
     VoteResponse,
 )
 
-from .quorum_rack import Rack, Violation
+from .quorum_rack import SMALL, Rack, Violation
 
 VOTERS = (0, 1, 2)
 
@@ -116,7 +118,24 @@ def test_only_a_candidate_that_is_as_far_gets_a_vote(last_epoch: int, last_offse
     alone.lead(epoch=5)
     alone.node.append([Record(b"a")])
     assert (alone.node.epoch, alone.node.replica.end) == (5, 2), "its LeaderChange record, and one more"
-    assert alone.ask(vote(6, 1, last_epoch, last_offset)).granted is granted
+    assert alone.ask(vote(7, 1, last_epoch, last_offset)).granted is granted
+
+
+@pytest.mark.parametrize(
+    ("epoch", "last_epoch", "last_offset"),
+    [(3, 3, 0), (3, 4, 0), (9, 9, 7), (1, 1, 0), (0, 0, 0), (3, -1, 0), (3, 0, -1), (3, 2, -1)],
+)
+def test_a_position_that_no_candidate_of_the_epoch_can_have_is_refused_and_changes_nothing(
+    epoch: int, last_epoch: int, last_offset: int
+) -> None:
+    """Kafka too refuses it before it looks at the epoch (``KafkaRaftClient.handleVoteRequest``)."""
+    alone = Alone()
+    alone.ask(vote(2, candidate=2), source=2)
+    before = alone.node.state()
+    refused = alone.ask(vote(epoch, 1, last_epoch, last_offset))
+    assert refused == VoteResponse(ErrorCode.INVALID_REQUEST, 2, -1, granted=False)
+    assert alone.node.state() == before and stored(alone.files) == (2, 2)
+    assert alone.ask(vote(3, 1, 2, 0)).granted, "a record of the epoch before"
 
 
 def test_whose_snapshot_is_incomplete_votes_and_stands_as_with_an_empty_log() -> None:
@@ -232,7 +251,7 @@ def test_a_lost_state_file_gives_no_vote_in_an_epoch_of_the_log() -> None:
     alone.files.remove("__cluster_metadata-0/quorum-state")
     again = Alone(files=alone.files)
     assert again.node.epoch == 1
-    assert again.ask(vote(0, last_epoch=9)).error is ErrorCode.FENCED_REPLICA
+    assert again.ask(vote(0)).error is ErrorCode.FENCED_REPLICA
 
 
 @pytest.mark.parametrize(
@@ -261,6 +280,25 @@ def test_leaders_follow_one_another_and_an_observer_finds_each() -> None:
         leader.resign()
         rack.run(50)
     assert sorted(set(epochs)) == epochs
+
+
+def learns_with_voter_0_down(voters: int) -> bool:
+    """Whether an observer learns who leads, and what is committed, though voter 0 never comes back."""
+    rack = Rack(voters + 1, config=replace(SMALL, voters=tuple(range(voters))))
+    rack.stop(0)
+    leader = rack.elect()
+    rack.put(leader, 3)
+    rack.run(3_000)
+    observer = rack.nodes[voters]
+    return observer.leader_id == leader.address and observer.replica.high_watermark == leader.replica.end
+
+
+@pytest.mark.parametrize("voters", [3, 5])
+def test_an_observer_asks_one_voter_after_another(voters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert learns_with_voter_0_down(voters)
+    same = property(lambda _: 0, lambda _, __: None)  # whoever was asked first is asked again and again
+    monkeypatch.setattr(Unattached, "_asked", same, raising=False)
+    assert not learns_with_voter_0_down(voters)
 
 
 def test_no_majority_no_leader() -> None:

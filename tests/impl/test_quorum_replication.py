@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import struct
 from dataclasses import replace
 from typing import Any
 
+import google_crc32c
 import pytest
 from fencepost.impl.files import SimulatedFiles
-from fencepost.impl.log import InvalidAppend, LogOffline, Record
-from fencepost.impl.quorum import CLUSTER_METADATA, NotLeader, QuorumConfig
+from fencepost.impl.log import InvalidAppend, LogOffline, Record, encode_batch
+from fencepost.impl.quorum import CLUSTER_METADATA, KeyValueMachine, NotLeader, QuorumConfig, SnapshotId
 from fencepost.impl.quorum.timers import FETCH
 from fencepost.impl.wire.errors import ErrorCode
 from fencepost.impl.wire.messages import Envelope, TopicPartition
@@ -115,6 +117,83 @@ def test_a_majority_commits_and_less_does_not() -> None:
     assert three.node.replica.high_watermark == 2
     fetch(three, 1, 0)
     assert three.node.replica.high_watermark == 2, "it never falls"
+
+
+def values(alone: Alone) -> dict[bytes, bytes]:
+    machine = alone.node.replica.machine
+    assert isinstance(machine, KeyValueMachine)
+    return machine.values
+
+
+THREE = [Record(b"%d" % n, b"k%d" % n) for n in range(3)]
+
+
+@pytest.mark.parametrize("inside", [[], [2], [3], [2, 3]])
+def test_a_high_watermark_inside_a_batch_skips_no_committed_record(inside: list[int]) -> None:
+    """Of a leader: a follower that is another implementation has part of the batch. Offset 0 is its LeaderChange."""
+    alone = led_with_a_batch()
+    for end in (1, *inside):
+        fetch(alone, end, 0)
+        assert (alone.node.replica.high_watermark, alone.node.replica.applied) == (end, 1)
+        assert values(alone) == {}
+    fetch(alone, 4, 0)
+    assert (alone.node.replica.high_watermark, alone.node.replica.applied) == (4, 4)
+    assert values(alone) == {record.key: record.value for record in THREE}
+
+
+def led_with_a_batch() -> Alone:
+    alone = Alone()
+    alone.lead(0)
+    assert alone.node.append(THREE) == 1
+    return alone
+
+
+@pytest.mark.parametrize("inside", [[], [1], [2, 4], [1, 2, 3, 4]])
+def test_a_followers_high_watermark_inside_a_batch_skips_none_either(inside: list[int]) -> None:
+    records = encode_batch(THREE, leader_epoch=5) + encode_batch(THREE[:2], base_offset=3, leader_epoch=5)
+    alone = following(5)
+    for high_watermark in (*inside, 5):
+        answer_fetch(alone, records if alone.node.replica.end == 0 else b"", high_watermark)
+        replica = alone.node.replica
+        assert replica.high_watermark == high_watermark
+        assert replica.applied == (5 if high_watermark == 5 else 3 if high_watermark >= 3 else 0)
+        assert set(values(alone)) == {record.key for record in THREE[: replica.applied]}
+        if replica.applied:
+            replica.generate_snapshot()
+            assert replica.snapshots.latest == SnapshotId(replica.applied, 5), (
+                "it ends where a batch does (KAFKA-14619)"
+            )
+    assert values(alone) == {record.key: record.value for record in THREE}
+
+
+def test_committed_bytes_that_are_no_records_take_the_node_offline() -> None:
+    """A batch is copied by its CRC; what is inside is looked at when it is applied."""
+    batch = bytearray(encode_batch([Record(b"value", b"key")], leader_epoch=5))
+    batch[61:63] = b"\xff\xff"
+    batch[17:21] = struct.pack(">I", google_crc32c.value(bytes(batch[21:])))
+    alone = following(5)
+    answer_fetch(alone, bytes(batch), 0)
+    assert alone.node.failure is None and alone.node.replica.end == 1
+    answer_fetch(alone, b"", 1)
+    assert alone.node.failure is not None and "the batch at offset 0" in alone.node.failure
+    assert values(alone) == {}
+
+
+def following(epoch: int) -> Alone:
+    """A follower of node 1."""
+    alone = Alone()
+    alone.ask(BeginQuorumEpochRequest(CLUSTER_METADATA, epoch, 1))
+    return alone
+
+
+def answer_fetch(alone: Alone, records: bytes, high_watermark: int) -> None:
+    """Let it fetch, and have node 1 answer."""
+    alone.node.fire(FETCH)
+    sent = alone.post.sent[-1]
+    asked = sent.body
+    assert isinstance(asked, QuorumFetchRequest)
+    place = asked.fetch_offset, asked.last_fetched_epoch
+    alone.answer(sent, QuorumFetchResponse(ErrorCode.NONE, alone.node.epoch, 1, *place, high_watermark, 0, records))
 
 
 def test_an_observer_counts_for_nothing() -> None:
