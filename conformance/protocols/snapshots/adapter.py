@@ -22,6 +22,7 @@ from ....impl.log.records import Record
 from ....impl.quorum.node import NodeState
 from ....impl.quorum.timers import ADVANCE_BEGIN, CLEAN, ELECTION, FETCH, FETCH_SNAPSHOT, GENERATE
 from ....impl.wire.errors import ErrorCode
+from ....impl.wire.messages import NO_EPOCH
 from ....impl.wire.quorum import (
     DeleteRecordsRequest,
     FetchSnapshotRequest,
@@ -43,7 +44,7 @@ from .quorum import PARTITION, Quorum, SnapshotSeen
 _REDISCOVER: Final = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
 _NO_SNAPSHOT: Final = SnapshotSeen(0, -1, -1)
 _FURTHEST: Final = 1 << 20
-"""A rival's last epoch and offset: nobody's log is further."""
+"""A rival's last offset in the epoch before: no candidate's log is further."""
 
 
 class SnapshotsAdapter(StoredAdapter):
@@ -221,7 +222,8 @@ class SnapshotsAdapter(StoredAdapter):
         rival = next((each for each in reached if each not in (voter, candidate)), None)
         if rival is None or not 0 <= epoch == quorum.newest_epoch:
             return Outcome()
-        body = VoteRequest(PARTITION, epoch, rival, _FURTHEST, _FURTHEST)
+        position = (epoch - 1, _FURTHEST) if epoch else (NO_EPOCH, -1)
+        body = VoteRequest(PARTITION, epoch, rival, *position)
         answer = quorum.carry(quorum.ask(rival, voter, body))
         granted = answer is not None and _is_granted(answer)
         return Outcome((("grant_vote", {"voter": voter}),) if granted else (), error_name(answer))
