@@ -20,6 +20,7 @@ from .ingest import ingest
 from .mine import mine
 from .mutants import mutants
 from .output import note
+from .protocols import protocols
 from .prove import prove
 from .replay import replay
 from .simulate import simulate
@@ -51,6 +52,7 @@ app.command(mutants)
 app.command(simulate)
 app.command(ingest)
 app.command(mine)
+app.command(protocols)
 
 
 def main(arguments: list[str] | None = None) -> int:

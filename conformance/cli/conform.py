@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
 from ...model.core.ground import System, ground
+from ...model.core.loading import is_place
 from ...model.explore.result import Verdict
 from ...traces.report.page import render_page
 from ...traces.write import write_trace
@@ -22,7 +23,7 @@ from ..lockstep.answer import Run, actions_table, reachable, summary, to_json
 from ..lockstep.binding import Binding
 from ..lockstep.faults import Kind, kinds_named
 from ..lockstep.play import Played, repeat
-from ..lockstep.registry import DEFAULT, make_adapter
+from ..lockstep.registry import adapter_names, make_adapter
 from ..lockstep.runner import Conformance, Plan
 from ..lockstep.runner import conform as drive
 from ..lockstep.space import Space
@@ -76,15 +77,14 @@ def conform(
 ) -> int:
     """Drive an implementation in lockstep with the model, and make the first disagreement small.
 
-    The protocol's constants are options too: --replicas, --log-size and --max-leader-epoch; of fencing and truncation
-    --max-records; of snapshots --observers, --max-chunks and --minimum-records.
+    The protocol's constants are options too, as in --replicas 3: fencepost protocols PROTOCOL lists them.
 
     Parameters
     ----------
     impl
         The adapter: a built-in one by its name, module:attribute, or file.py:attribute.
     protocol
-        The protocol; by default the adapter's own.
+        One that is installed, by its name, or yours: file.py:name or module:name; by default the adapter's own.
     variant
         The variant to hold it against; by default the adapter's own.
     examples
@@ -117,9 +117,12 @@ def conform(
         refuse_unwritable(path)
     wanted = frozenset(Kind) if not fault else kinds_named(list(fault), "--fault")
     values = {name.replace("-", "_"): value for name, value in constants.items()}
+    place = protocol if protocol is not None and is_place(protocol) else None
+    if protocol is not None:
+        protocol = protocol_named(protocol, "--protocol").name
     if replay is not None:
         return _replay(replay, impl, protocol, variant, values, invariant, trace_out, html, json)
-    target = _target(impl or DEFAULT, protocol, variant, values)
+    target = _target(impl or adapter_names(protocol)[0], protocol, variant, values)
     plan = Plan(
         examples,
         steps,
@@ -142,6 +145,7 @@ def conform(
             write_trace(trace, tape_of(target.system, found.failure, target.impl, {"found with seed": seed}))
             written(trace)
             words = ["fencepost", "conform", "--impl", target.impl, "--replay", str(trace)]
+            words += [] if place is None else ["--protocol", place]
             command = shlex.join([*words, *(word for name in invariant for word in ("--invariant", name))])
             _page(html, target, found.failure)
         elif html is not None:
@@ -157,8 +161,6 @@ def conform(
 
 
 def _target(impl: str, protocol: str | None, variant: str | None, constants: Mapping[str, int]) -> _Target:
-    if protocol is not None:
-        protocol_named(protocol)
     adapter = make_adapter(impl, protocol, variant)
     binding = binding_of(adapter.protocol, f"--impl {impl}")
     traced = protocol_named(adapter.protocol).traced(variant or adapter.variant)
@@ -226,7 +228,7 @@ def _replay(
     """
     tape: Tape = read_tape(file)
     target = _target(
-        impl or tape.adapter or DEFAULT,
+        impl or tape.adapter or adapter_names(protocol or tape.protocol)[0],
         protocol or tape.protocol,
         variant or (tape.variant if tape.adapter else None),
         {**tape.constants, **constants},

@@ -28,9 +28,9 @@ from .options import Natural, Positive, Whole
 from .output import exploring, note, print_json, refuse_unwritable, stdout, write_text, written
 
 
-def protocol_named(name: str) -> Protocol:
-    """The protocol of that name. Raises BadInput for an unknown one."""
-    return REGISTRY.named(name).protocol
+def protocol_named(name: str, where: str = "PROTOCOL") -> Protocol:
+    """The protocol of that name, or at that place. Raises BadInput for an unknown one."""
+    return REGISTRY.named(name, where).protocol
 
 
 def explore(
@@ -55,20 +55,14 @@ def explore(
 ) -> int:
     """Visit every reachable state, or find a shortest counterexample.
 
-    The protocol's constants are options too: --replicas, --log-size and --max-leader-epoch; of fencing and truncation
-    --max-records; of snapshots --observers, --max-chunks, --minimum-records, --late-responses and --lag-expires.
+    The protocol's constants are options too, as in --replicas 3: fencepost protocols PROTOCOL lists them.
 
     Parameters
     ----------
     protocol
-        The protocol: fencing (replicas), truncation (consumers) or snapshots (the quorum log, KIP-630).
+        One that is installed, by its name (fencepost protocols), or yours: file.py:name or module:name.
     variant
-        A named version of it; the safe one by default. fencing: truncate-to-hw, kip-101, kip-279,
-        kip-320-first-try, kip-320; with crashes kip-320-restarts, kip-320-resumes, kip-320-forgets; and with leaders
-        that go by what fetches told them kip-320-brokers, kip-320-stale-acks. truncation: no-epoch, epoch-ignored,
-        reset-earliest, reset-latest, kip-320, kip-320-mended. snapshots: kip-630, lbo-past-snapshot, lbo-misread,
-        snapshot-past-hw, delete-at-lbo, vote-half-fetched, acknowledge-half-fetched, fetch-at-lbo, boot-by-hw,
-        mixed-chunks, stale-responses, kip-630-nodes, kip-630-safe.
+        A named version of it; the safe one by default (fencepost protocols PROTOCOL lists them).
     engine
         batch (NumPy, whole frontiers), reference (plain Python, one state at a time) or symbolic (z3, whole runs at
         once: finds a shortest counterexample without visiting states, and never that all is well).

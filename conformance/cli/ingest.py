@@ -55,6 +55,7 @@ def ingest(
         The corpus' folder, which is not there yet; with a cluster, on storage that all workers share.
     protocol
         Of Parquet files that do not say what they hold: the protocol. Its constants are options too, as for explore.
+        Of traces of a protocol that is not installed: where it is, file.py:name or module:name.
     variant
         Of such files, the variant; of brokers' logs, that of the protocol whose states they are. The safe one by
         default.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final
@@ -23,6 +23,7 @@ from ...traces.mine.workers import OnProgress, Progress
 from ...traces.replay import Budget
 from ...traces.report.mining import refuse_out, write_mining
 from ...traces.words import counted
+from .explore import protocol_named
 from .options import Natural, Positive, Seconds
 from .output import note, print_json, progress_bar, stdout, written
 
@@ -33,6 +34,7 @@ _EVERY_SECONDS: Final = 5.0
 def mine(
     corpus: Path,
     *,
+    protocol: Annotated[Sequence[str], Parameter(negative=())] = (),
     variant: str | None = None,
     master: str = "local[*]",
     out: Path | None = None,
@@ -53,6 +55,9 @@ def mine(
     ----------
     corpus
         The folder of a corpus, as fencepost simulate and fencepost ingest write it: its path, or its URI (s3:, ...).
+    protocol
+        Where a protocol of the corpus is, if it is not installed: file.py:name or module:name (repeatable). Its text
+        goes to Spark's workers with the tasks.
     variant
         Hold the traces against this variant, whichever made them; by default the protocol's safe one.
     master
@@ -77,6 +82,8 @@ def mine(
     json
         Print one JSON object on standard output.
     """
+    for each in protocol:
+        protocol_named(each, "--protocol")
     if out is not None:
         refuse_out(out)
     asked = Asked(corpus, variant, max_groups, Budget(max_skipped, max_frontier), max_states)

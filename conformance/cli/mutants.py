@@ -49,7 +49,8 @@ def mutants(
     Parameters
     ----------
     protocol
-        fencing, truncation or snapshots; all by default, which takes a quarter of an hour.
+        One that is installed, by its name, or yours: file.py:name or module:name. By default all that have constants
+        to try mutants at, which takes a quarter of an hour.
     variant
         The variant that is mutated; the safe one by default.
     model

@@ -46,7 +46,7 @@ def prove(
     Parameters
     ----------
     protocol
-        The protocol; by default each that has a proof.
+        One that is installed, by its name, or yours: file.py:name or module:name; by default each that has a proof.
     variant
         Try the proof on this variant; by default on the one that it is for.
     action

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from ...model.core.errors import BadInput
 from ...traces.build_story import story_of_replay
 from ...traces.format import Trace
 from ...traces.read import Scan, scan_trace
@@ -25,6 +26,7 @@ from .output import note, print_json, progress_bar, refuse_unwritable, stdout, w
 def replay(
     trace: Path,
     *,
+    protocol: str | None = None,
     variant: str | None = None,
     invariant: Annotated[Sequence[str], Parameter(negative=())] = (),
     drop: Annotated[Sequence[str], Parameter(negative=())] = (),
@@ -43,6 +45,8 @@ def replay(
     ----------
     trace
         A trace file (JSON Lines, see the trace schema).
+    protocol
+        Where the trace's protocol is, if it is not installed: file.py:name or module:name.
     variant
         Hold it against this variant; by default against its own.
     invariant
@@ -64,6 +68,8 @@ def replay(
         Print one JSON object on standard output.
     """
     refuse_unwritable(html)
+    if protocol is not None:
+        protocol = protocol_named(protocol, "--protocol").name
     scan = scan_trace(trace)
     for problem in scan.problems:
         note(f"fencepost: {problem}")
@@ -73,6 +79,8 @@ def replay(
         if json:
             print_json({"trace": str(trace), "verdict": None, **_damage(scan)})
         return _BAD_INPUT
+    if protocol not in (None, read.header.protocol):
+        raise BadInput(f"{trace} is of {read.header.protocol}, not of {protocol}", "--protocol", "leave it out")
     own = traced_of(read)
     traced = (protocol_named(read.header.protocol).traced(variant) if variant else own).drop(*drop)
     stepper = stepper_for(traced, read.header.constants, often=max_skipped > 0 or len(read) > 300)

@@ -51,7 +51,7 @@ def simulate(
     Parameters
     ----------
     protocol
-        The protocol: fencing, truncation or snapshots.
+        One that is installed, by its name (fencepost protocols), or yours: file.py:name or module:name.
     out
         The corpus' folder, which is not there yet; with a cluster, on storage that all workers share.
     variant
@@ -83,7 +83,7 @@ def simulate(
     if impl is not None:
         if faults:
             raise BadInput("faults are planted in walks of the model alone", "--faults", "leave --impl out")
-        protocol_named(protocol)
+        protocol = protocol_named(protocol).name
         variant = adapter_variant(impl, protocol, variant)
     asked = simulation(protocol, variant, values, traces, events, seed, files)
     asked = replace(asked, walked=impl or asked.walked)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final, cast
 
 from ...model.core.errors import BadInput
+from ...model.core.loading import module_named, module_of_file
 from ...model.core.registry import REGISTRY
 from ..harness import find_harness
 from .adapter import Adapter, MakeAdapter
 from .model_adapter import ModelAdapter
-
-DEFAULT: Final = "memory"
 
 _MODEL: Final = "model"
 """The model itself, for every protocol that has a binding."""
@@ -57,7 +52,10 @@ def _named(name: str, protocol: str | None) -> MakeAdapter | None:
 
 
 def adapter_names(protocol: str | None) -> tuple[str, ...]:
-    """The adapters of a protocol that have a name of their own; of that of brokers' logs where none is named."""
+    """The adapters of a protocol that have a name of their own, the default first.
+
+    Where no protocol is named they are those of that of brokers' logs.
+    """
     harness = find_harness(protocol or REGISTRY.of_brokers_logs.name)
     return (*(() if harness is None else harness.adapter_names), _MODEL)
 
@@ -71,40 +69,10 @@ def _found(spec: str, protocol: str | None) -> MakeAdapter:
     mend = _mend(protocol)
     if not place:
         raise BadInput(f"there is no adapter {spec!r}", "--impl", mend)
-    module = _file(Path(place), spec, mend) if place.endswith(".py") else _module(place, spec, mend)
+    module = module_of_file(Path(place), "--impl") if place.endswith(".py") else module_named(place, "--impl")
     value: Any = module
     for part in attribute.split("."):
         value = getattr(value, part, None)
     if not callable(value):
         raise BadInput(f"{place} has nothing to call named {attribute!r}", f"--impl {spec}", mend)
     return cast("MakeAdapter", value)
-
-
-def _module(name: str, spec: str, mend: str) -> ModuleType:
-    if "" not in sys.path:
-        # A console script does not look in the folder that it is started in; whoever names a module there means it.
-        sys.path.append("")
-    try:
-        return importlib.import_module(name)
-    except Exception as error:
-        raise _refused(error, spec, mend) from error
-
-
-def _file(path: Path, spec: str, mend: str) -> ModuleType:
-    name = f"fencepost_adapter_{path.stem}"
-    found = importlib.util.spec_from_file_location(name, path)
-    if found is None or found.loader is None or not path.is_file():
-        raise BadInput(f"there is no file {path}", f"--impl {spec}", mend)
-    module = importlib.util.module_from_spec(found)
-    # Dataclasses look their own module up by name.
-    sys.modules[name] = module
-    try:
-        found.loader.exec_module(module)
-    except Exception as error:
-        raise _refused(error, spec, mend) from error
-    return module
-
-
-def _refused(error: Exception, spec: str, mend: str) -> BadInput:
-    what = " ".join(str(error).split())
-    return BadInput(f"importing it raised {type(error).__name__}: {what}", f"--impl {spec}", mend)

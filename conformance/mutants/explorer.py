@@ -22,7 +22,7 @@ from ...model.explore.liveness import check_liveness
 from ...model.explore.result import OnProgress, Step
 from ...model.interpret.reference import Reference
 from ..harness import plan_of
-from ..plan import constants_of
+from ..plan import constants_of, written
 from .beyond import Beyond
 from .matrix import Cell, Outcome
 
@@ -68,7 +68,7 @@ class Explorer:
         self.traced = traced
         plan = plan_of(traced.protocol)
         self.beyond: Mapping[str, Beyond] = {} if rungs else plan.beyond
-        self.rungs = tuple(rungs) or plan.rungs or ("",)
+        self.rungs = tuple(rungs) or plan.rungs or (written(constants_of(traced.protocol, "")),)
         self.limits = limits or Limits()
         self.symmetry = plan.symmetric
         self._bases: dict[str, Base | None] = {}

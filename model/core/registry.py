@@ -12,6 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
 from .errors import BadInput, FencepostError, ProtocolError
+from .loading import FORMS, is_place, load
 from .protocol import Protocol
 from .registration import Registration
 
@@ -28,6 +29,7 @@ class Registry(Mapping[str, Registration]):
     def __init__(self, group: str = GROUP) -> None:
         self._group = group
         self._loaded: dict[str, Registration] = {}
+        self._places: dict[str, tuple[str, str]] = {}
 
     @cached_property
     def _entries(self) -> dict[str, EntryPoint]:
@@ -84,10 +86,22 @@ class Registry(Mapping[str, Registration]):
         self._loaded[name] = registration
 
     def named(self, name: str, where: str = "PROTOCOL") -> Registration:
-        """The registration of that name. Raises BadInput for an unknown one; ``where`` is what named it."""
+        """The registration of a protocol by its name, or by its place (``loading``), which is then taken in.
+
+        Raises BadInput for an unknown one; ``where`` is what named it.
+        """
+        if is_place(name):
+            found = load(name, where)
+            self.add(found.registration)
+            self._places[found.registration.name] = (found.module, found.name)
+            return found.registration
         if name not in self:
-            raise BadInput(f"there is no protocol {name!r}", where, f"choose one of {', '.join(self)}")
+            raise BadInput(f"there is no protocol {name!r}", where, f"choose one of {', '.join(self)}, or give {FORMS}")
         return self[name]
+
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """The module and the name in it of every protocol that was named by its place."""
+        return tuple(self._places[name] for name in sorted(self._places))
 
     @property
     def of_brokers_logs(self) -> Registration:

@@ -106,7 +106,7 @@ def simulation(
         raise BadInput(f"{seed} is out of range", "--seed", f"give a number from 0 to {MAX_SEED}")
     if files is not None and not 1 <= files <= traces:
         raise BadInput(f"{traces} traces do not fill {files} files", "--files", f"give a number from 1 to {traces}")
-    return Simulation(protocol, name, tuple(values.items()), traces, events, seed, files)
+    return Simulation(spec.name, name, tuple(values.items()), traces, events, seed, files)
 
 
 @lru_cache(maxsize=2)

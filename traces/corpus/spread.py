@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from ...model.core.errors import BadInput
+from ..shipping import carried
 from ..spark import collected, spark_session
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ def _on_spark(pieces: Sequence[T], work: Callable[[T], R], master: str, told: On
 
     # A task that is run twice is counted twice.
     results: list[R | BadInput] = collected(
-        context.parallelize(pieces, max(len(pieces), 1)).map(task),
+        context.parallelize(pieces, max(len(pieces), 1)).map(carried(task)),
         lambda: told(min(done.value, len(pieces)), len(pieces)),
     )
     told(len(pieces), len(pieces))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from ..corpus.spread import SERIAL
+from ..shipping import carried
 from ..spark import collected, spark_session
 from ..words import counted
 from .part import Part
@@ -79,7 +80,7 @@ class Workers:
         """The result for each item, in their order, by so many tasks (None: one for each item)."""
         if self._session is None or not items:
             return [work(item) for item in items]
-        rdd = self._session.sparkContext.parallelize(items, tasks or len(items)).map(work)
+        rdd = self._session.sparkContext.parallelize(items, tasks or len(items)).map(carried(work))
         results: list[R] = collected(rdd, lambda: None)
         return results
 
@@ -113,7 +114,7 @@ class Workers:
                 whole.merge(part)
             yield whole
 
-        rdd = context.parallelize(units, self.tasks_for(units)).mapPartitions(task)
+        rdd = context.parallelize(units, self.tasks_for(units)).mapPartitions(carried(task))
         parts: list[Part] = collected(rdd, lambda: watch.tell(tally.value))
         watch.tell(tally.value)
         yield from parts

@@ -1,0 +1,100 @@
+"""What there is of a protocol, as data: what ``fencepost protocols`` tells, and what help texts are drawn from."""
+
+from __future__ import annotations
+
+from ..model.core.domains import Index, Variable
+from ..model.core.protocol import Protocol
+from ..model.core.registration import Registration
+from ..model.core.show import show
+from ..traces.story import Json
+from .harness import Harness, find_harness
+from .lockstep.faults import Kind
+from .lockstep.registry import adapter_names
+
+
+def described(registration: Registration) -> dict[str, Json]:
+    """One protocol with everything that has a name: variants, constants, cells, actions, promises, what it lacks."""
+    protocol = registration.protocol
+    defaults = protocol.check_constants({})
+    proof = registration.find_proof()
+    harness = find_harness(registration.name)
+    return {
+        "protocol": protocol.name,
+        "source": protocol.source,
+        "variants": [
+            {"name": each.name, "says": each.doc, "safe": each.name == protocol.default_variant}
+            for each in protocol.variants.values()
+        ],
+        "constants": [
+            {"name": each.name, "default": each.default, "minimum": each.minimum, "says": each.doc}
+            for each in protocol.constants.values()
+        ],
+        "variables": [_variable(each, defaults) for each in protocol.variables.values()],
+        "actions": _actions(protocol),
+        "invariants": [{"name": each.name, "says": each.doc} for each in protocol.invariants.values()],
+        "witnesses": [{"name": each.name, "says": each.doc} for each in protocol.witnesses.values()],
+        "liveness": [
+            {"name": each.name, "form": each.form.value, "says": each.doc} for each in protocol.liveness.values()
+        ],
+        "fairness": [{"name": each.name, "says": each.doc} for each in protocol.fairness.values()],
+        "proof": None if proof is None else {"variant": proof.variant, "lemmas": len(proof.lemmas)},
+        "binding": harness is not None and harness.binding is not None,
+        "adapters": list(adapter_names(protocol.name)) if harness is not None and harness.binding is not None else [],
+        "faults": [kind.value for kind in _faults(harness)],
+        "defects": 0 if harness is None else len(harness.find_defects()),
+    }
+
+
+def _variable(variable: Variable, defaults: dict[str, int]) -> dict[str, Json]:
+    values = variable.values
+    return {
+        "name": variable.name,
+        "per": [index.name for index in variable.per],
+        "holds": values.sort.value,
+        "cells": _cells(variable, defaults),
+        "says": variable.doc,
+    }
+
+
+def _cells(variable: Variable, defaults: dict[str, int]) -> int:
+    """How many cells it has at the default constants."""
+    cells = 1
+    for size in variable.shape(defaults):
+        cells *= size
+    return cells
+
+
+def _actions(protocol: Protocol) -> list[Json]:
+    """Every action of any variant, with the guards that it has in the last variant that has it."""
+    found: dict[str, dict[str, Json]] = {}
+    for variant in protocol.variants:
+        for action in protocol.traced(variant).actions:
+            spec = protocol.actions[action.name]
+            variants = [name for name, each in protocol.variants.items() if spec.present(each.rules)]
+            found[action.name] = {
+                "name": action.name,
+                "tla": spec.tla_name,
+                "parameters": {name: _index(index) for name, index in action.params.items()},
+                "guards": {name: show(guard) for name, guard in action.guards},
+                "variants": "all" if len(variants) == len(protocol.variants) else list[Json](variants),
+                "says": spec.doc,
+            }
+    return [found[name] for name in protocol.actions if name in found]
+
+
+def _index(index: Index) -> str:
+    return index.name
+
+
+def _faults(harness: Harness | None) -> list[Kind]:
+    """The kinds of fault that the system of ``impl/`` can have; without one, those that the model's adapter draws."""
+    if harness is None or harness.binding is None:
+        return []
+    over = harness.find_over_impl()
+    if over is None:
+        return list(Kind)
+    adapter = over()
+    try:
+        return [kind for kind in Kind if kind in adapter.faults]
+    finally:
+        adapter.close()
