@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
-from rich.table import Table
 
+from ...model.core.budget import MAX_WORK
 from ...model.core.errors import BadInput
 from ...model.core.ground import System, ground
 from ...model.core.protocol import Protocol
@@ -19,13 +19,14 @@ from ...model.explore.graph import GRAPH_LIMITS, BudgetExceeded, build_graph, wr
 from ...model.explore.liveness import Liveness, check_liveness
 from ...model.explore.result import Step
 from ...traces.record import record, run_of
+from ...traces.report.junit import write_junit
 from ...traces.report.page import render_page
-from ...traces.report.text import render_text
-from ...traces.story import Json, Story
+from ...traces.story import Json
 from ...traces.write import write_trace
 from ..check.stories import counterexample
-from .options import Natural, Positive, Whole
-from .output import exploring, note, print_json, refuse_unwritable, stdout, write_text, written
+from .explore_answer import Untouched, annotate_failures, beyond_budget, obligations, overall, print_answer
+from .options import Natural, Positive, Whole, refuse_idle, refuse_twice
+from .output import exploring, note, print_json, refuse_same, refuse_unwritable, write_text, written
 
 
 def protocol_named(name: str, where: str = "PROTOCOL") -> Protocol:
@@ -43,13 +44,15 @@ def explore(
     liveness: Annotated[bool, Parameter(negative=())] = False,
     fairness: Annotated[Sequence[str], Parameter(negative=())] = (),
     drop: Annotated[Sequence[str], Parameter(negative=())] = (),
-    max_states: Positive = Limits.max_states,
+    max_states: Positive | None = None,
     max_memory: Positive = Limits.max_memory >> 20,
     max_depth: Natural | None = None,
-    max_effort: Positive = Limits.max_effort,
+    max_terms: Positive = MAX_WORK,
+    max_effort: Positive | None = None,
     trace_out: Path | None = None,
     html: Path | None = None,
     graph: Path | None = None,
+    junitxml: Path | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
     **constants: Whole,
 ) -> int:
@@ -77,32 +80,54 @@ def explore(
     drop
         Explore with this guard gone, written ACTION.GUARD (repeatable).
     max_states
-        Give up, with verdict unknown, after so many distinct states.
+        Give up, with verdict unknown, after so many distinct states; by default 50,000,000.
     max_memory
         Give up, with verdict unknown, at so many MiB of memory.
     max_depth
         Look at runs of at most so many steps; by default all, of the symbolic engine 20.
+    max_terms
+        Give up, with verdict unknown, before the first step where the constants make the protocol's text so large: its
+        instances and cells take so many terms, at two or three microseconds each.
     max_effort
         Give up, with verdict unknown, where z3 spends more than so many of its resource units on runs of one length
-        (the symbolic engine alone; some millions a second, and the same in each run).
+        (the symbolic engine alone; some millions a second, and the same in each run; by default 1,000,000,000).
     trace_out
         Write the counterexample, if there is one, as a trace (JSON Lines).
     html
         Write the counterexample, if there is one, as one HTML page.
     graph
         Write the state graph (.graphml, .dot or .gv): for small constants.
+    junitxml
+        Write a JUnit XML file with a test case for each invariant, witness and liveness property.
     json
         Print one JSON object on standard output.
     """
-    for target in (trace_out, html, graph):
+    refuse_same(trace_out=trace_out, html=html, graph=graph, junitxml=junitxml)
+    for target in (trace_out, html, graph, junitxml):
         refuse_unwritable(target)
-    spec = protocol_named(protocol)
-    # An option of a constant comes as it was typed: --log-size.
-    values = {name.replace("-", "_"): value for name, value in constants.items()}
-    system = ground(spec.traced(variant).drop(*drop), values)
-    limits = Limits(max_states, max_memory << 20, max_depth, max_effort)
+    refuse_twice(invariant=invariant, drop=drop, fairness=fairness)
     if engine == "symbolic" and liveness:
         raise BadInput("a run without end is no run of so many steps", "--liveness", "leave it out, or take batch")
+    if engine == "symbolic":
+        mend = "leave it out, or take batch"
+        refuse_idle("the symbolic engine visits no states", mend, max_states=max_states, symmetry=symmetry, graph=graph)
+    else:
+        refuse_idle(f"the {engine} engine does not ask z3", "add --engine symbolic", max_effort=max_effort)
+    spec = protocol_named(protocol)
+    _refuse_vacuous_liveness(spec, liveness, fairness)
+    # An option of a constant comes as it was typed: --log-size.
+    values = {name.replace("-", "_"): value for name, value in constants.items()}
+    traced = spec.traced(variant).drop(*drop)
+    limits = Limits(
+        Limits.max_states if max_states is None else max_states,
+        max_memory << 20,
+        max_depth,
+        Limits.max_effort if max_effort is None else max_effort,
+    )
+    reason = beyond_budget(traced, values, max_terms, limits)
+    if reason is not None:
+        return _given_up(Untouched(traced, spec.check_constants(values), engine, reason), junitxml, json)
+    system = ground(traced, values)
     query = Query.of(system, tuple(invariant), symmetry, limits)
     with exploring(f"{system.name} {system.traced.variant.name}") as told:
         found = search(query, engine, told)
@@ -110,7 +135,7 @@ def explore(
     if liveness and found.verdict is Verdict.HOLDS:
         with exploring("liveness") as told:
             live = check_liveness(system, tuple(fairness), limits=limits, on_progress=told)
-    verdict = _overall([found.verdict, *(each.verdict for each in live)])
+    verdict = overall([found.verdict, *(each.verdict for each in live)])
     story = counterexample(system, found, live)
     if graph is not None and not _drawn(system, graph, limits) and verdict is Verdict.HOLDS:
         verdict = Verdict.UNKNOWN
@@ -125,6 +150,11 @@ def explore(
     if html is not None and story is not None:
         write_text(html, render_page(story))
         written(html)
+    results = obligations(found, live, story)
+    if junitxml is not None:
+        write_junit(junitxml, results, "fencepost explore")
+        written(junitxml)
+    annotate_failures(spec, results)
     if json:
         answer = found.to_json() | {"verdict": verdict.value, "violated": violated, "dropped": list(drop)}
         if steps is not None:
@@ -133,8 +163,35 @@ def explore(
             answer["liveness"] = [each.to_json() for each in live]
         print_json(answer)
     else:
-        _print(found, live, story)
+        print_answer(found, live, story)
     return verdict.exit_code
+
+
+def _refuse_vacuous_liveness(spec: Protocol, liveness: bool, fairness: Sequence[str]) -> None:
+    """Raise BadInput where liveness is asked for and nothing would be checked, or fairness and nothing assumed."""
+    if not liveness:
+        refuse_idle("fairness is assumed for liveness alone", "add --liveness, or leave it out", fairness=fairness)
+        return
+    if not spec.liveness or not spec.fairness:
+        what = "liveness property" if not spec.liveness else "set of fairness conditions"
+        raise BadInput(f"{spec.name} states no {what}, so nothing would be checked", "--liveness", "leave it out")
+    for name in fairness:
+        if name not in spec.fairness:
+            mend = f"choose of {', '.join(spec.fairness)}"
+            raise BadInput(f"{spec.name} has no set of fairness conditions {name!r}", "--fairness", mend)
+
+
+def _given_up(answer: Untouched, junitxml: Path | None, json: bool) -> int:
+    """Say that a budget ran out before anything was explored."""
+    if junitxml is not None:
+        write_junit(junitxml, answer.obligations, "fencepost explore")
+        written(junitxml)
+    annotate_failures(answer.traced.protocol, answer.obligations)
+    if json:
+        print_json(answer.to_json())
+    else:
+        answer.print()
+    return Verdict.UNKNOWN.exit_code
 
 
 def _drawn(system: System, graph: Path, limits: Limits) -> bool:
@@ -150,47 +207,9 @@ def _drawn(system: System, graph: Path, limits: Limits) -> bool:
     return True
 
 
-def _overall(verdicts: Sequence[Verdict]) -> Verdict:
-    for verdict in (Verdict.VIOLATED, Verdict.UNKNOWN):
-        if verdict in verdicts:
-            return verdict
-    return Verdict.HOLDS
-
-
 def _counterexample(found: Exploration, live: Sequence[Liveness]) -> tuple[Sequence[Step] | None, str | None]:
     """The steps of the counterexample that is told, and the property that it breaks; a lasso once around its loop."""
     for each in live:
         if each.lasso is not None:
             return each.lasso.path, each.spec.name
     return found.path, found.violated
-
-
-def _print(found: Exploration, live: Sequence[Liveness], story: Story | None) -> None:
-    out = stdout()
-    if story is not None:
-        out.print(render_text(story, width=out.story_width), end="", markup=False)
-        out.print()
-    system = found.query.system
-    constants = ", ".join(f"{name} {value}" for name, value in system.constants.items())
-    what = "orbits" if found.query.symmetry else "states"
-    verdict = found.verdict.value if found.violated is None else f"{found.verdict.value}: {found.violated}"
-    out.print(f"{system.name} {system.traced.variant.name} ({constants}): [bold]{verdict}[/bold]")
-    if found.reason:
-        out.print(found.reason, markup=False)
-    if found.engine == "symbolic":
-        out.print(f"runs of up to {found.depth - 1} steps, {found.engine} engine, {found.seconds:.2f} s")
-        return
-    out.print(
-        f"{found.distinct:,} distinct {what}, depth {found.depth}, {found.engine} engine, {found.seconds:.2f} s "
-        f"({found.states_per_second:,.0f} a second), {found.memory / (1 << 20):,.0f} MiB"
-    )
-    table = Table("action", "enabled", "led to a new state", box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for name, seen in found.coverage.items():
-        table.add_row(name, f"{seen.transitions:,}", f"{seen.discoveries:,}")
-    out.print(table)
-    for name, count in found.witnesses.items():
-        out.print(f"sometimes {name}: {count:,} {what}", markup=False)
-    for each in live:
-        out.print(f"{each.spec.name} under {each.fairness}: {each.verdict.value}", markup=False)

@@ -8,6 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter, Token
 
+from ...model.core.errors import BadInput
+
 _DIGITS = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -25,6 +27,25 @@ def _at_least(minimum: int) -> Parameter:
             raise ValueError(f"must be at least {minimum}, and is {value}")
 
     return Parameter(validator=validate)
+
+
+def refuse_idle(why: str, mend: str, **options: object) -> None:
+    """Raise BadInput for the first of these options that is given though it changes nothing.
+
+    Whoever gives an option believes that something is asked by it, and an answer that holds would seem to say so.
+    ``options``: by the names of the command's parameters; None, False and what is empty count as not given.
+    """
+    for name, value in options.items():
+        if value is not None and value is not False and value != ():
+            raise BadInput(why, f"--{name.replace('_', '-')}", mend)
+
+
+def refuse_twice(**options: Sequence[object]) -> None:
+    """Raise BadInput where a repeatable option names the same thing twice: one of the two was to be another."""
+    for name, values in options.items():
+        for value in values:
+            if list(values).count(value) > 1:
+                raise BadInput(f"{value} is named twice", f"--{name.replace('_', '-')}", "name each once")
 
 
 Whole = Annotated[int, Parameter(converter=_whole)]

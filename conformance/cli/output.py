@@ -29,6 +29,11 @@ def stdout() -> Terminal:
     return Terminal()
 
 
+def print_verdict(out: Terminal, of: str, verdict: str) -> None:
+    """``fencing kip-320 (replicas 3, ...): holds``, on one line; ``of`` may hold names from outside."""
+    out.print(Text.assemble(f"{printable(of)}: ", (printable(verdict), "bold")), soft_wrap=True)
+
+
 def note(text: str) -> None:
     """A line for the person at the terminal, on standard error."""
     Terminal(stderr=True, soft_wrap=True, markup=False).print(printable(text))
@@ -109,6 +114,18 @@ def write_text(path: Path, text: str) -> None:
         raise BadInput(
             f"cannot write: {error.strerror}", str(path), "name a file in a folder that is there and writable"
         ) from error
+
+
+def refuse_same(**targets: Path | None) -> None:
+    """Raise BadInput where two options name one file: the second would overwrite the first. By parameters' names."""
+    seen: dict[Path, str] = {}
+    for name, path in targets.items():
+        if path is None:
+            continue
+        option = f"--{name.replace('_', '-')}"
+        other = seen.setdefault(path.absolute(), option)
+        if other != option:
+            raise BadInput(f"{path} is the file of {other} too", option, "name another one")
 
 
 def refuse_unwritable(path: Path | None) -> None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from ..core.ground import State
+from ..core.ground import State, System
 from ..core.terms import TRUE
 from ..interpret.batch import Batch, Block, Candidates
 from ..interpret.packing import Words
@@ -37,6 +37,7 @@ class Search:
         self.batch = Batch(self.system)
         self.symmetry = Symmetry(self.system) if query.symmetry else None
         self.canonical = self.symmetry.representatives(self.batch.packing) if self.symmetry else None
+        self.rows = block_rows(self.system, self.batch.packing.words, query.limits.max_memory)
         self.table = StateTable(self.batch.packing.words)
         self.parents: list[npt.NDArray[np.int32]] = []
         self.answer = Exploration(query, "batch", Verdict.HOLDS, 0, 0, 0.0)
@@ -73,9 +74,9 @@ class Search:
         discoveries: Counter[int] = Counter()
         escape: tuple[int, int] | None = None
         broken: tuple[int, str] | None = None
-        for at in range(start, end, BLOCK):
+        for at in range(start, end, self.rows):
             self.watch.report(answer.depth, self.table.count, end - at)
-            keys = self.table.keys[:, at : min(at + BLOCK, end)].copy()
+            keys = self.table.keys[:, at : min(at + self.rows, end)].copy()
             block = self.batch.block(keys)
             broken = self._broken(block, keys.shape[1], at)
             if broken:
@@ -177,6 +178,16 @@ class Search:
                 return packing.state(keys[:, np.lexsort(keys[::-1])[0]])
 
         return rebuild(self.system, stage(self.system), states, representative)
+
+
+def block_rows(system: System, words: int, max_memory: int) -> int:
+    """How many states are expanded at once: their successors by every instance take at most a quarter of the budget.
+
+    A successor is its key and the row that it comes from; a state is a column a cell. With few replicas it is
+    ``BLOCK``.
+    """
+    each = len(system.instances) * (8 * words + 16) + 8 * len(system.layout.cells)
+    return max(1, min(BLOCK, max_memory // 4 // each))
 
 
 def explore_batch(query: Query, on_progress: OnProgress | None = None) -> Exploration:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from .trie import Trie, by_guards
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
+
+TABLE: Final = 1 << 12
+"""A computed cell's bits are looked up where its domain has at most so many values, and computed where it has more."""
 
 
 def _member(replica: Array, replicas: Array) -> Array:
@@ -114,14 +117,21 @@ def literal_cell(term: Term) -> int:
 class _Computed:
     """A field of a key that an instance computes.
 
-    ``bits[value]`` are the field's bits in its word; a value of -1 counts from the end, as Python's indices do.
-    ``certain`` says that the term cannot leave the cell's domain, so that nothing has to be looked at.
+    ``bits[value]`` are the field's bits in its word; a value of -1 counts from the end, as Python's indices do. None
+    where the domain is too large for a table. ``certain`` says that the term cannot leave the cell's domain, so that
+    nothing has to be looked at.
     """
 
     term: Term
     field: Field
-    bits: npt.NDArray[np.uint64]
+    bits: npt.NDArray[np.uint64] | None
     certain: bool
+
+    def placed(self, value: Array) -> Words:
+        """The field's bits in its word for each of these values, all of the domain."""
+        if self.bits is not None:
+            return self.bits.take(value)
+        return (value.astype(np.int64) - self.field.low).astype(np.uint64) << np.uint64(self.field.shift)
 
 
 @dataclass(frozen=True)
@@ -154,6 +164,7 @@ class Batch:
     def __init__(self, system: System) -> None:
         self.system = system
         self.packing = Packing(system.layout)
+        self._tables: dict[int, npt.NDArray[np.uint64]] = {}
         self._edits = [self._edit(instance) for instance in system.instances]
         self._trie = by_guards(system)
 
@@ -168,10 +179,19 @@ class Batch:
                 fixed[field.word] |= (literal(term) - field.low) << field.shift
             else:
                 low, high = self._bounds(term)
-                values = [*range(max(0, field.low), field.high + 1), *range(field.low, 0)]
-                bits = np.array([(value - field.low) << field.shift for value in values], dtype=np.uint64)
+                bits = self._table(number, field)
                 computed.append(_Computed(term, field, bits, field.low <= low and high <= field.high))
         return _Edit(tuple(clear), tuple(fixed), tuple(computed))
+
+    def _table(self, number: int, field: Field) -> npt.NDArray[np.uint64] | None:
+        """The bits of each value of a cell, made once a cell. A set of replicas has two to their number of values."""
+        if field.high - field.low >= TABLE:
+            return None
+        if number not in self._tables:
+            values = [*range(max(0, field.low), field.high + 1), *range(field.low, 0)]
+            bits = [(value - field.low) << field.shift for value in values]
+            self._tables[number] = np.array(bits, dtype=np.uint64)
+        return self._tables[number]
 
     def _bounds(self, term: Term) -> tuple[int, int]:
         """Bounds of a term's value over all states, from the domains of the cells that it reads."""
@@ -256,6 +276,6 @@ class Batch:
                 outside = (value < field.low) | (value > field.high)
                 bad = outside if bad is None else bad | outside
                 value = np.where(outside, field.low, value)
-            after[field.word] |= computed.bits.take(value)
+            after[field.word] |= computed.placed(value)
         escaped = np.flatnonzero(bad) if bad is not None else np.empty(0, dtype=np.intp)
         return Candidates(number, rows, after, escaped)

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
 from markupsafe import Markup
 
 from ..story import to_json
 from ..words import printable
 from .folder import REPORT, new_folder
+from .junit import junit_of
 from .obligation import Obligation, grouped, overall, summary
 from .page import asset, environment, policy, render_page
 
@@ -73,7 +73,7 @@ def _fill(building: Path, results: Sequence[Obligation]) -> None:
     report = json.dumps(report_json(results), indent=2, allow_nan=False)
     (building / REPORT).write_text(report + "\n", encoding="utf-8")
     (building / "index.html").write_text(_index(results), encoding="utf-8")
-    _junit(results).write(str(building / "junit.xml"), pretty=True)
+    junit_of(results).write(str(building / "junit.xml"), pretty=True)
 
 
 def _names(results: Sequence[Obligation]) -> list[str]:
@@ -121,20 +121,3 @@ def _index(results: Sequence[Obligation]) -> str:
             groups=groups,
         )
     )
-
-
-def _junit(results: Sequence[Obligation]) -> JUnitXml:
-    """One suite per group, one case per obligation: a wrong verdict is a failure, a spent budget an error."""
-    xml = JUnitXml("fencepost")
-    for group, members in grouped(results).items():
-        suite = TestSuite(printable(group))
-        for each in members:
-            case = TestCase(printable(each.name), classname=f"fencepost.{printable(group)}", time=each.seconds)
-            if not each.met:
-                said = f"{each.outcome}: {each.detail}" if each.detail else each.outcome
-                kind = Error if each.verdict == "unknown" else Failure
-                case.result = [kind(printable(said), each.verdict)]
-            case.system_out = f"{each.outcome}; {each.count} {printable(each.unit)}"
-            suite.add_testcase(case)
-        xml.add_testsuite(suite)
-    return xml

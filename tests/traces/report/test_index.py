@@ -120,7 +120,7 @@ def test_the_same_results_give_the_same_bytes(tmp_path: Path, results: list[Obli
     assert tree(tmp_path / "a") == tree(tmp_path / "b")
 
 
-@pytest.mark.parametrize("step", ["render_page", "_index", "_junit"])
+@pytest.mark.parametrize("step", ["render_page", "_index", "junit_of"])
 def test_a_failure_while_writing_leaves_the_older_report_and_nothing_else(
     tmp_path: Path, results: list[Obligation], monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -148,7 +148,7 @@ def test_an_interrupt_leaves_nothing_behind(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(index, "_junit", interrupted)
+    monkeypatch.setattr(index, "junit_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_report(tmp_path / "report", results)
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,181 @@
+"""What ``fencepost explore`` answers: as text, as obligations for CI servers, and where a budget is spent at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import psutil
+from rich.table import Table
+
+from ...model.core.budget import ground_size, too_large
+from ...model.core.protocol import Protocol, TracedProtocol
+from ...model.explore import Exploration, Limits, Verdict
+from ...model.explore.liveness import Liveness
+from ...traces.report.obligation import Obligation
+from ...traces.report.text import render_text
+from ...traces.story import Story
+from ..check.task import word
+from .annotations import annotate, place_of
+from .output import print_verdict, stdout
+
+TERM_BYTES = 3
+"""Memory of a term that grounding visits; most are shared. Measured: 12 MB for 13 million."""
+
+
+def beyond_budget(traced: TracedProtocol, constants: Mapping[str, int], max_terms: int, limits: Limits) -> str | None:
+    """Which budget the variant at these constants spends before the first state is seen; None where none.
+
+    Raises BadInput for constants that the protocol does not have.
+    """
+    reason = too_large(traced, constants, max_terms)
+    if reason is not None:
+        return f"{reason} (--max-terms)"
+    needed = psutil.Process().memory_info().rss + TERM_BYTES * ground_size(traced, constants).work
+    if needed > limits.max_memory:
+        return f"more than {limits.max_memory / (1 << 20):,.0f} MiB of memory (--max-memory)"
+    return None
+
+
+@dataclass(frozen=True)
+class Untouched:
+    """The answer where a budget is spent before there is anything to explore: ``unknown``, and why."""
+
+    traced: TracedProtocol
+    constants: Mapping[str, int]
+    engine: str
+    reason: str
+
+    def to_json(self) -> dict[str, object]:
+        """The object of any exploration, with nothing in it."""
+        return {
+            "protocol": self.traced.protocol.name,
+            "variant": self.traced.variant.name,
+            "engine": self.engine,
+            "verdict": Verdict.UNKNOWN.value,
+            "distinct": 0,
+            "depth": 0,
+            "violated": None,
+            "trace": None,
+            "reason": self.reason,
+            "constants": dict(self.constants),
+        }
+
+    @property
+    def obligations(self) -> list[Obligation]:
+        """Every invariant, undecided."""
+        group = f"{self.traced.protocol.name} {self.traced.variant.name}"
+        return [
+            Obligation(name, group, "unknown", "holds", self.reason, 0, "states", 0.0)
+            for name in self.traced.invariants
+        ]
+
+    def print(self) -> None:
+        """The verdict and the reason."""
+        constants = ", ".join(f"{name} {value}" for name, value in self.constants.items())
+        name = f"{self.traced.protocol.name} {self.traced.variant.name} ({constants})"
+        out = stdout()
+        print_verdict(out, name, Verdict.UNKNOWN.value)
+        out.print(self.reason, markup=False)
+
+
+def overall(verdicts: Sequence[Verdict]) -> Verdict:
+    """The worst of them."""
+    for verdict in (Verdict.VIOLATED, Verdict.UNKNOWN):
+        if verdict in verdicts:
+            return verdict
+    return Verdict.HOLDS
+
+
+def obligations(found: Exploration, live: Sequence[Liveness], story: Story | None) -> list[Obligation]:
+    """One for each invariant and witness that was looked at, and for each liveness property and set of fairness.
+
+    Where one is violated the search ends: of the others it is said which break in the same state, and nothing else.
+    """
+    system = found.query.system
+    group = f"{system.name} {system.traced.variant.name}"
+    broken = {found.violated} if found.violated is not None else set()
+    if story is not None and found.violated is not None:
+        broken |= {breach.invariant for breach in story.moments[-1].broken}
+    undecided = found.reason or f"the search ended where {found.violated} broke"
+
+    def one(name: str, verdict: Verdict) -> Obligation:
+        told = story if name == found.violated else None
+        detail = ""
+        if verdict is Verdict.UNKNOWN:
+            detail = undecided
+        elif verdict is Verdict.VIOLATED:
+            detail = found.reason or f"breaks after {len(found.path or ())} steps"
+        return Obligation(name, group, word(verdict), "holds", detail, found.distinct, "states", found.seconds, told)
+
+    def verdict_on(name: str, decided: bool) -> Verdict:
+        if name in broken:
+            return Verdict.VIOLATED
+        return Verdict.HOLDS if decided else Verdict.UNKNOWN
+
+    whole = found.verdict is Verdict.HOLDS
+    results = [one(name, verdict_on(name, whole)) for name in found.query.invariants]
+    results += [one(name, verdict_on(name, count > 0)) for name, count in found.witnesses.items()]
+    told = story
+    for each in live:
+        mine = told if each.lasso is not None and found.violated is None else None
+        if mine is not None:
+            told = None  # the story is that of the first lasso
+        results.append(
+            Obligation(
+                f"{each.spec.name} under {each.fairness}",
+                group,
+                word(each.verdict),
+                "holds",
+                each.reason or ("" if each.lasso is None else each.spec.doc),
+                each.distinct,
+                "states",
+                each.seconds,
+                mine,
+            )
+        )
+    return results
+
+
+def annotate_failures(protocol: Protocol, results: Sequence[Obligation]) -> None:
+    """Annotations for CI. What is violated points at the promise; what is undecided is one warning for all of it."""
+    unknown = [each for each in results if each.verdict == "unknown"]
+    for each in results:
+        if each.verdict == "violated":
+            name = each.name.partition(" ")[0]
+            story = "" if each.story is None else "\n\n" + render_text(each.story)
+            annotate(f"{each.group}: {each.name} is violated", f"{each.detail}{story}", place_of(protocol, name))
+    if unknown and not any(each.verdict == "violated" for each in results):
+        annotate(f"{unknown[0].group}: unknown", unknown[0].detail, failed=False)
+
+
+def print_answer(found: Exploration, live: Sequence[Liveness], story: Story | None) -> None:
+    """The text: the story, the verdict, how much was seen, and what each action did."""
+    out = stdout()
+    if story is not None:
+        out.print(render_text(story, width=out.story_width), end="", markup=False)
+        out.print()
+    system = found.query.system
+    constants = ", ".join(f"{name} {value}" for name, value in system.constants.items())
+    what = "orbits" if found.query.symmetry else "states"
+    verdict = found.verdict.value if found.violated is None else f"{found.verdict.value}: {found.violated}"
+    print_verdict(out, f"{system.name} {system.traced.variant.name} ({constants})", verdict)
+    if found.reason:
+        out.print(found.reason, markup=False)
+    if found.engine == "symbolic":
+        out.print(f"runs of up to {found.depth - 1} steps, {found.engine} engine, {found.seconds:.2f} s")
+        return
+    out.print(
+        f"{found.distinct:,} distinct {what}, depth {found.depth}, {found.engine} engine, {found.seconds:.2f} s "
+        f"({found.states_per_second:,.0f} a second), {found.memory / (1 << 20):,.0f} MiB"
+    )
+    table = Table("action", "enabled", "led to a new state", box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, seen in found.coverage.items():
+        table.add_row(name, f"{seen.transitions:,}", f"{seen.discoveries:,}")
+    out.print(table)
+    for name, count in found.witnesses.items():
+        out.print(f"sometimes {name}: {count:,} {what}", markup=False)
+    for each in live:
+        out.print(f"{each.spec.name} under {each.fairness}: {each.verdict.value}", markup=False)

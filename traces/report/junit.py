@@ -1,0 +1,46 @@
+"""JUnit XML, as CI servers read it: a suite for each group, a case for each obligation, a failure with its story."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
+
+from ...model.core.errors import BadInput
+from ..words import printable, printable_lines
+from .obligation import Obligation, grouped
+from .text import render_text
+
+
+def junit_of(results: Sequence[Obligation], name: str = "fencepost") -> JUnitXml:
+    """A wrong verdict is a failure, a spent budget an error; either has the story as its text, where there is one."""
+    xml = JUnitXml(name)
+    for group, members in grouped(results).items():
+        suite = TestSuite(printable(group))
+        for each in members:
+            case = TestCase(printable(each.name), classname=f"fencepost.{printable(group)}", time=each.seconds)
+            if not each.met:
+                said = f"{each.outcome}: {each.detail}" if each.detail else each.outcome
+                kind = Error if each.verdict == "unknown" else Failure
+                result = kind(printable(said), each.verdict)
+                if each.story is not None:
+                    result.text = printable_lines(render_text(each.story))
+                case.result = [result]
+            case.system_out = f"{each.outcome}; {each.count} {printable(each.unit)}"
+            suite.add_testcase(case)
+        xml.add_testsuite(suite)
+    return xml
+
+
+def write_junit(path: Path, results: Sequence[Obligation], name: str) -> None:
+    """Write the file whole or not at all. Raises BadInput where it cannot."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        junit_of(results, name).write(str(part), pretty=True)
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise BadInput(
+            f"cannot write: {error.strerror}", str(path), "name a file in a folder that is there and writable"
+        ) from error
