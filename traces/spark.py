@@ -6,9 +6,11 @@ nothing that does not ask for a session starts a JVM.
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -23,6 +25,7 @@ from .spark_cluster import (
     worker_python,
 )
 from .spark_jvm import environment, pyspark_module, spark_home, start_files
+from .spark_processes import end_processes, mark
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -91,7 +94,8 @@ def spark_session(
         builder = sql.SparkSession.builder.appName(app_name).master(master)
         for name, value in chosen.items():
             builder = builder.config(name, value)
-        with environment(_variables(files.java_home, address, sys.executable if local else worker_python())):
+        variables = _variables(files.java_home, address, sys.executable if local else worker_python())
+        with environment(variables), _interrupts_kept():
             try:
                 session: SparkSession = builder.getOrCreate()
             except pyspark_module("pyspark.errors").PySparkRuntimeError as failed:
@@ -104,6 +108,10 @@ def spark_session(
                 raise BadInput(
                     "Spark's driver started and gave up", master, "see what it wrote above, and what the master says"
                 ) from failed
+            except (KeyboardInterrupt, SystemExit):
+                # The files that it would go on with are gone in a moment.
+                end_processes()
+                raise
     if not local:
         try:
             wait_for_executors(session.sparkContext, master)
@@ -112,6 +120,19 @@ def spark_session(
             session.stop()
             raise
     return session
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Keep who handles SIGINT: PySpark puts itself there, and asks the JVM to cancel jobs, which waits for the JVM."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def collected(rdd: RDD[T], on_poll: Callable[[], None]) -> list[T]:
@@ -167,4 +188,5 @@ def _variables(home: Path, address: str, python: str) -> dict[str, str | None]:
         "SPARK_CONF_DIR": None,
         "PYSPARK_GATEWAY_PORT": None,
         "SPARK_REMOTE": None,
+        **mark(),
     }

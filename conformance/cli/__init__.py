@@ -42,6 +42,8 @@ app = App(
         f"3 unknown (a budget ran out), 4 a fault of Fencepost's own ({DEBUG}=1 shows its traceback)."
     ),
     help_format="plaintext",
+    # Else it would end the process by an exception of its own.
+    suppress_keyboard_interrupt=False,
 )
 app.command(explore)
 app.command(replay)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -18,6 +17,7 @@ from typing import Final
 
 from ...model.core.errors import BadInput
 from ...model.core.registry import PROTOCOLS
+from ..background import Background
 from ..corpus.files import ROW_GROUP
 from ..corpus.layout import CorpusHeader
 from ..corpus.manifest import ANEW, Corpus, CorpusFile, read_corpus
@@ -64,16 +64,15 @@ def mine(asked: Asked, master: str = SERIAL, on_progress: OnProgress | None = No
     corpus = read_corpus(Place.of(asked.corpus).absolute().where)
     files, problems = _usable(corpus, asked.variant)
     models = sorted({model_for(file.header, asked.variant) for file in files})
-    with ThreadPoolExecutor(1) as pool:
-        # The graphs are explored while Spark starts.
-        graphs = {model: pool.submit(known_graph, model, asked.max_states) for model in models}
-        with Workers(master, on_progress) as workers:
-            start = time.perf_counter()
-            known = {model: graph.result() for model, graph in graphs.items()}
-            whole = frozenset(model for model, graph in known.items() if graph.whole is not None)
-            part = mine_files(files, Question(asked.variant, asked.budget, whole), workers)
-            part.problems[:0] = problems
-            return conclude(part, known, asked, workers, start)
+    # The graphs are explored while Spark starts.
+    graphs = Background(lambda: {model: known_graph(model, asked.max_states) for model in models})
+    with Workers(master, on_progress) as workers:
+        start = time.perf_counter()
+        known = graphs.result()
+        whole = frozenset(model for model, graph in known.items() if graph.whole is not None)
+        part = mine_files(files, Question(asked.variant, asked.budget, whole), workers)
+        part.problems[:0] = problems
+        return conclude(part, known, asked, workers, start)
 
 
 def _usable(corpus: Corpus, variant: str | None) -> tuple[list[CorpusFile], list[Problem]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from ..corpus.spread import SERIAL
 from ..shipping import carried
 from ..spark import collected, spark_session
+from ..spark_processes import end_processes
 from ..words import counted
 from .part import Part
 from .unit import Question, Unit, mine_unit
@@ -67,9 +68,13 @@ class Workers:
             self._session = spark_session("fencepost mine", self._master)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._session is not None and self._own:
-            self._session.stop()
+            if kind is not None and not issubclass(kind, Exception):
+                # Interrupted: to stop in order would wait for tasks.
+                end_processes()
+            else:
+                self._session.stop()
 
     @property
     def tasks(self) -> int:

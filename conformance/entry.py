@@ -1,0 +1,90 @@
+"""The console script's way in: from its first moment on, Ctrl-C is one line and exit code 130, and nothing goes on.
+
+The command line takes a second to import. This module imports nothing that is not there already, so that what comes in
+that second is met here too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from types import FrameType
+
+INTERRUPTED = 130
+"""128 and the number of SIGINT, as shells have it."""
+
+GRACE_SECONDS = 5.0
+"""How long a command may take to put away what it has begun."""
+
+
+def run() -> None:
+    """Run the command line, and end the process."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Whoever started this in the background wants no part in the terminal's Ctrl-C.
+        _command()
+        return
+    signal.signal(signal.SIGINT, _at_once)
+    # Both are imported before the handler that uses them is there.
+    from ..traces import spark_processes
+    from . import cli
+
+    assert spark_processes and cli
+    signal.signal(signal.SIGINT, _orderly)
+    try:
+        _command()
+    except SystemExit as end:
+        if end.code != INTERRUPTED:
+            raise
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _leave()
+
+
+def _command() -> None:
+    from .cli import run as command
+
+    command()
+
+
+def _orderly(_number: int, _frame: FrameType | None) -> None:
+    """The first Ctrl-C: the command ends as by an exception. Spark's processes end first, or they would tell of it."""
+    from ..traces.spark_processes import end_processes
+
+    signal.signal(signal.SIGINT, _at_once)
+    sys.unraisablehook = _raise_again
+    timer = threading.Timer(GRACE_SECONDS, _tell_and_leave)
+    timer.daemon = True
+    timer.start()
+    end_processes()
+    raise KeyboardInterrupt
+
+
+def _raise_again(swallowed: sys.UnraisableHookArgs) -> None:
+    """An interrupt that came while Python was in a destructor is lost there, so it comes again."""
+    if swallowed.exc_type is KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.raise_signal(signal.SIGINT)
+
+
+def _at_once(_number: int, _frame: FrameType | None) -> None:
+    _tell_and_leave()
+
+
+def _tell_and_leave() -> None:
+    with suppress(OSError):
+        os.write(2, b"fencepost: interrupted\n")
+    _leave()
+
+
+def _leave() -> None:
+    """End the process without waiting for its threads: a search, or a proof, goes on for minutes."""
+    known = sys.modules.get(f"{__package__.rpartition('.')[0]}.traces.spark_processes")
+    if known is not None:
+        with suppress(Exception):
+            known.end_processes()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(INTERRUPTED)

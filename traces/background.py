@@ -1,0 +1,33 @@
+"""A call that goes on beside the rest, in a thread that nobody waits for when the process is to end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Background(Generic[T]):
+    """A call that has begun. The pools of ``concurrent.futures`` would hold up an interrupt until it is over."""
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call = call
+        self._result: T
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._result = self._call()
+        except BaseException as error:
+            self._error = error
+
+    def result(self) -> T:
+        """What the call returns, once it has; raises what it raises."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._result

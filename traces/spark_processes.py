@@ -1,0 +1,45 @@
+"""The processes that a session of Spark brings along: how they are told from others, and ended at once.
+
+Spark's launcher is a script that starts a JVM that says what to start, and then becomes that. Who is interrupted while
+this goes on has no handle of any of them, so that they go by a mark in their environment, which they all inherit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+import psutil
+
+_MARK: Final = "FENCEPOST_SPARK_OF"
+"""The variable that has the id of the process that a session belongs to."""
+
+
+def mark() -> Mapping[str, str]:
+    """The variables to start a session's processes with."""
+    return {_MARK: str(os.getpid())}
+
+
+def end_processes() -> int:
+    """Kill what this process has started for Spark, workers too, and give their number. Nothing is waited for.
+
+    A session that is there does not work any more. Whoever stands on it is to end.
+    """
+    mine, ended = str(os.getpid()), 0
+    # One that was started while the others were looked at is found in the next round.
+    while found := [each for each in psutil.Process().children(recursive=True) if _is_marked(each, mine)]:
+        for process in found:
+            with suppress(psutil.Error):
+                process.kill()
+                process.wait(1)
+        ended += len(found)
+    return ended
+
+
+def _is_marked(process: psutil.Process, owner: str) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE and process.environ().get(_MARK) == owner
+    except (psutil.Error, OSError):
+        return False
