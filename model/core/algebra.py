@@ -1,6 +1,6 @@
 """The algebra ``k`` and the state ``s`` that the text of a protocol is written against.
 
-``Algebra`` and ``View`` are the interface. This module's ``Tracer`` and ``TracedState`` record terms;
+``Algebra`` and ``View`` are the interface. ``tracing.py`` has the pair that records terms, and refuses what is no text;
 ``interpret/reference.py`` has the pair that computes with plain ints.
 """
 
@@ -9,13 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, Final, TypeAlias
 
-from . import terms
-from .domains import Index, Variable
-from .errors import ProtocolError
-from .terms import NONE, Sort, Term
+from .domains import Index
 
 Value: TypeAlias = Any
 """A term while tracing; an int or a bool (a replica set: a bit mask) in the reference interpreter."""
@@ -51,8 +47,7 @@ class View(ABC):
     @abstractmethod
     def __getattr__(self, name: str) -> Value: ...
 
-    @staticmethod
-    def update(**writes: Value) -> Update:
+    def update(self, **writes: Value) -> Update:
         """The state with these variables changed: ``s.update(quorum_isr=x, leo={replica: y})``.
 
         A scalar takes its value; an indexed variable takes a mapping from index (or tuple of indices) to value.
@@ -83,6 +78,8 @@ class Algebra(ABC):
 
     NONE: Value
     """No replica."""
+    EMPTY: Value
+    """The empty set of replicas."""
 
     def __init__(self, rules: object, constant: Callable[[str], Value]) -> None:
         self.rules: Any = rules
@@ -152,123 +149,3 @@ class Algebra(ABC):
     @abstractmethod
     def last(self, index: Index, body: Callable[[Value], Value], default: Value) -> Value:
         """The largest value of an INT index for which the body holds, else ``default``."""
-
-
-class Tracer(Algebra):
-    """The algebra of terms: what it computes is the text itself."""
-
-    NONE = terms.const(NONE, Sort.REPLICA)
-
-    def __init__(self, rules: object) -> None:
-        super().__init__(rules, lambda name: terms.node("constant", (), Sort.INT, name))
-        self._fresh = count()
-
-    def all(self, *conditions: Value) -> Value:
-        return terms.conjunction(*conditions)
-
-    def any(self, *conditions: Value) -> Value:
-        return terms.disjunction(*conditions)
-
-    def negate(self, condition: Value) -> Value:
-        return terms.negate(condition)
-
-    def ite(self, condition: Value, then: Value, otherwise: Value) -> Value:
-        return terms.choose(condition, then, otherwise)
-
-    def min(self, left: Value, right: Value) -> Value:
-        return terms.minimum(left, right)
-
-    def max(self, left: Value, right: Value) -> Value:
-        return terms.maximum(left, right)
-
-    def member(self, replica: Value, replicas: Value) -> Value:
-        return terms.member(replica, replicas)
-
-    def with_member(self, replicas: Value, replica: Value) -> Value:
-        return terms.with_member(replicas, replica)
-
-    def without_member(self, replicas: Value, replica: Value) -> Value:
-        return terms.without_member(replicas, replica)
-
-    def only(self, replica: Value) -> Value:
-        return terms.with_member(terms.const(0, Sort.SET), replica)
-
-    def majority(self, replicas: Value, of: Value) -> Value:
-        return terms.majority(replicas, of)
-
-    def _bind(self, op: str, index: Index, body: Callable[[Value], Value], *rest: Term) -> Term:
-        variable = terms.node("bound", (), index.sort, f"{index.name}#{next(self._fresh)}")
-        inner = terms.lift(body(variable))
-        if inner.sort is not Sort.BOOL:
-            raise ProtocolError(f"the body {inner} of {op} over {index.name} is not a condition")
-        sort = Sort.INT if rest else Sort.BOOL
-        return terms.node(op, (variable, inner, *rest), sort, index.name)
-
-    def forall(self, index: Index, body: Callable[[Value], Value]) -> Value:
-        return self._bind("forall", index, body)
-
-    def exists(self, index: Index, body: Callable[[Value], Value]) -> Value:
-        return self._bind("exists", index, body)
-
-    def first(self, index: Index, body: Callable[[Value], Value], default: Value) -> Value:
-        return self._bind("first", index, body, terms.lift(default))
-
-    def last(self, index: Index, body: Callable[[Value], Value], default: Value) -> Value:
-        return self._bind("last", index, body, terms.lift(default))
-
-
-class _TracedVariable:
-    """``s.leo`` while tracing: indexing it gives a ``var`` term."""
-
-    def __init__(self, variable: Variable) -> None:
-        self._variable = variable
-
-    def __getitem__(self, index: Value) -> Term:
-        indices = index if isinstance(index, tuple) else (index,)
-        return read_term(self._variable, tuple(terms.lift(i) for i in indices))
-
-
-def read_term(variable: Variable, indices: tuple[Term, ...]) -> Term:
-    """The term that reads one cell of a variable.
-
-    Raises ProtocolError where the number or the sorts of the indices are not the variable's.
-    """
-    _check_number(variable, indices)
-    for index, term in zip(variable.per, indices, strict=True):
-        if term.sort is not index.sort:
-            raise ProtocolError(f"{variable.name} is indexed by {index.name}, not by the {term.sort.value} {term}")
-    return terms.node("var", indices, variable.values.sort, variable.name)
-
-
-def written_term(variable: Variable, indices: tuple[Value, ...]) -> Term:
-    """The term that names the cells that an update writes: one cell, or all along an index that is ``EVERY``.
-
-    Raises ProtocolError as ``read_term`` does.
-    """
-    _check_number(variable, indices)
-    return read_term(
-        variable,
-        tuple(
-            terms.every(index.sort) if i is EVERY else terms.lift(i)
-            for i, index in zip(indices, variable.per, strict=True)
-        ),
-    )
-
-
-def _check_number(variable: Variable, indices: tuple[Value, ...]) -> None:
-    if len(indices) != len(variable.per):
-        raise ProtocolError(f"{variable.name} takes {len(variable.per)} indices, not {len(indices)}")
-
-
-class TracedState(View):
-    """The state of terms."""
-
-    def __init__(self, variables: Mapping[str, Variable]) -> None:
-        object.__setattr__(self, "_variables", variables)
-
-    def __getattr__(self, name: str) -> Value:
-        variables: Mapping[str, Variable] = object.__getattribute__(self, "_variables")
-        if name not in variables:
-            raise ProtocolError(f"the state has no variable {name!r}; it has {', '.join(variables)}")
-        variable = variables[name]
-        return _TracedVariable(variable) if variable.per else read_term(variable, ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -17,11 +17,19 @@ Size: TypeAlias = Callable[[Constants], int]
 
 @dataclass(frozen=True)
 class Index:
-    """Something that variables and parameters range over: ``0 .. size(constants) - 1``."""
+    """Something that variables and parameters range over: ``0 .. size(constants) - 1``.
+
+    ``names`` are those of its values, where it is an enumeration (see ``enumeration.py``).
+    """
 
     name: str
     sort: Sort
     size: Size
+    names: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def values(self, constants: Constants) -> Sequence[int]:
+        """Its values in order; those of an enumeration are written by their names."""
+        return range(self.size(constants))
 
 
 REPLICA = Index("replica", Sort.REPLICA, lambda c: c["replicas"])
@@ -33,11 +41,13 @@ class Values:
     """What a cell may hold: the integers ``low .. high`` (both included), a replica, or a set of replicas.
 
     A replica is an int from 0, or ``NONE`` (-1) where ``low`` is -1; a set is a bit mask, replica 0 being bit 0.
+    ``names`` are those of an enumeration's values, which are ints from 0; they are empty for all else.
     """
 
     sort: Sort
     low: Size
     high: Size
+    names: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 def integers(low: int, high: Size) -> Values:
@@ -63,6 +73,7 @@ class Variable:
     states a cell is live; a dead cell always holds ``dead``, so that equal states are equal tuples. ``dead`` is also
     what a read at an index out of range gives. ``unset`` says that a live cell of integers may hold ``dead`` too, for a
     value that is not known yet; sets and replicas always may. ``present(rules)`` says which variants have the variable.
+    ``where`` is the file and line of its declaration.
     """
 
     name: str
@@ -74,6 +85,7 @@ class Variable:
     dead: int = -1
     unset: bool = False
     present: Callable[[Any], bool] = field(default=lambda _: True)
+    where: str = "the protocol"
 
     def shape(self, constants: Constants) -> tuple[int, ...]:
         """The number of cells along each index."""

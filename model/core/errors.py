@@ -22,8 +22,30 @@ class BadInput(FencepostError):
 
     def __reduce__(self) -> tuple[type[BadInput], tuple[str, str, str]]:
         # An exception is pickled by its message alone, and this one is made of three parts.
-        return BadInput, (self.what, self.where, self.mend)
+        return type(self), (self.what, self.where, self.mend)
 
 
 class ProtocolError(FencepostError):
-    """A protocol's text is wrong: an unknown variable, a guard that is not a condition, a cell written twice."""
+    """A protocol's text is wrong: an unknown variable, a guard that is not a condition, a cell written twice.
+
+    Whoever finds it says ``what`` and, if he can, how to ``mend`` it; the line is known to those who run the text
+    (``places.Reading``), and they make it a ``BadText``.
+    """
+
+    def __init__(self, what: str, mend: str = "") -> None:
+        super().__init__(f"{what}; {mend}" if mend else what)
+        self.what = what
+        self.mend = mend
+
+    def __reduce__(self) -> tuple[type[ProtocolError], tuple[str, ...]]:
+        return type(self), (self.what, self.mend)
+
+
+class BadText(BadInput, ProtocolError):
+    """A mistake in the text of a protocol, with the file and the line where it stands."""
+
+    def __init__(self, what: str, where: str, mend: str) -> None:
+        BadInput.__init__(self, what, where, mend)
+
+    def __reduce__(self) -> tuple[type[BadText], tuple[str, str, str]]:
+        return type(self), (self.what, self.where, self.mend)

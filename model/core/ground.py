@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from . import terms
 from .domains import Constants, Variable
-from .errors import ProtocolError
+from .errors import BadText
 from .protocol import TracedAction, TracedProtocol
 from .terms import FALSE, TRUE, Sort, Term
 
@@ -174,9 +174,7 @@ class Grounder:
 
     def _expand(self, t: Term, binding: Mapping[Term, Term], otherwise: tuple[Term, ...]) -> Term:
         index = self.indices[str(t.value)]
-        values = [
-            terms.const(i, None if index.sort is Sort.INT else index.sort) for i in range(index.size(self.constants))
-        ]
+        values = [terms.of_sort(i, index.sort) for i in range(index.size(self.constants))]
         bodies = [self.ground(t.args[1], {**binding, t.args[0]: value}) for value in values]
         if t.op == "forall":
             return terms.conjunction(*bodies)
@@ -194,7 +192,7 @@ class Grounder:
         variable = self.traced.variables[name]
         numbers = self.layout.by_variable[name]
         sort = variable.values.sort
-        default = terms.const(variable.dead, None if sort is Sort.INT else sort)
+        default = terms.of_sort(variable.dead, sort)
         if all(term.op == "const" for term in indices):
             # The usual case, once parameters are bound.
             number = numbers.get(tuple([terms.literal(term) for term in indices]))
@@ -243,11 +241,9 @@ class Grounder:
         for name, (bound, live) in self.traced.live.items():
             variable = self.traced.variables[name]
             sort = variable.values.sort
-            dead = terms.const(variable.dead, None if sort is Sort.INT else sort)
+            dead = terms.of_sort(variable.dead, sort)
             for index, number in self.layout.by_variable[name].items():
-                values = (
-                    terms.const(i, None if b.sort is Sort.INT else b.sort) for i, b in zip(index, bound, strict=True)
-                )
+                values = (terms.of_sort(i, b.sort) for i, b in zip(index, bound, strict=True))
                 when = self.ground(live, dict(zip(bound, values, strict=True)))
                 found.append((number, when, frozenset(terms.leaves(when)), dead))
         return found
@@ -263,12 +259,12 @@ def substitute(term: Term, replacement: Mapping[Term, Term]) -> Term:
 
 def bindings(action: TracedAction, constants: Constants) -> Iterator[tuple[Params, dict[Term, Term]]]:
     """Every choice of an action's parameters, with the terms that they bind."""
-    ranges = [range(index.size(constants)) for index in action.params.values()]
+    ranges = [index.values(constants) for index in action.params.values()]
     for values in product(*ranges):
         binding = {}
         for (name, index), value in zip(action.params.items(), values, strict=True):
             param = terms.node("param", (), index.sort, name)
-            binding[param] = terms.const(value, None if index.sort is Sort.INT else index.sort)
+            binding[param] = terms.of_sort(int(value), index.sort)
         yield tuple(zip(action.params, values, strict=True)), binding
 
 
@@ -283,29 +279,48 @@ def _type_ok(grounder: Grounder) -> Term:
         if variable.live is None:
             continue
         bound, live = grounder.traced.live[variable.name]
-        values = (
-            terms.const(i, None if b.sort is Sort.INT else b.sort) for i, b in zip(cell.index, bound, strict=True)
-        )
+        values = (terms.of_sort(i, b.sort) for i, b in zip(cell.index, bound, strict=True))
         is_live = grounder.ground(live, dict(zip(bound, values, strict=True)))
+        dead = terms.of_sort(variable.dead, variable.values.sort)
         if variable.values.sort is Sort.INT and not variable.unset:
-            parts.append(terms.equal(is_live, term != variable.dead))
+            parts.append(terms.equal(is_live, terms.negate(terms.equal(term, dead))))
         else:
-            parts.append(terms.disjunction(is_live, term == variable.dead))
+            parts.append(terms.disjunction(is_live, terms.equal(term, dead)))
     return terms.conjunction(*parts)
 
 
+def _begins(protocol: str, layout: Layout) -> None:
+    """Refuse a variable that begins outside of its domain: there is no initial state."""
+    for cell in layout.cells:
+        if not cell.low <= cell.initial <= cell.high:
+            domain = f"its values are {cell.low} to {cell.high}" if cell.low <= cell.high else "it has no values at all"
+            raise BadText(
+                f"{cell.variable.name} of {protocol} begins as {cell.initial}, and {domain}: there is no initial state",
+                cell.variable.where,
+                "give another initially= or other values",
+            )
+
+
 def ground(traced: TracedProtocol, constants: Constants) -> System:
-    """One variant at these constants. Raises BadInput for constants that the protocol does not have."""
+    """One variant at these constants.
+
+    Raises BadInput for constants that the protocol does not have, BadText where there is no initial state or no action
+    that can happen.
+    """
     protocol = traced.protocol
     values = protocol.check_constants(constants)
     layout = Layout(traced.variables, values)
+    _begins(protocol.name, layout)
     grounder = Grounder(traced, values, layout)
     by_step: dict[tuple[str, Params], Instance] = {}
     for action in traced.actions:
         by_step |= _instances(grounder, action)
     instances = _possible(by_step)
     if not instances:
-        raise ProtocolError(f"no action of {protocol.name} can ever happen at {values}")
+        told = ", ".join(f"{name}={value}" for name, value in values.items())
+        raise BadText(
+            f"no action of {protocol.name} can ever happen at {told}", protocol.where, "mend a guard, or a constant"
+        )
     invariants = {"type_ok": _type_ok(grounder)}
     invariants |= {name: grounder.ground(term, {}) for name, term in traced.invariants.items()}
     witnesses = {

@@ -18,11 +18,14 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, TypeVar
 
-from . import terms
-from .algebra import Step, TracedState, Tracer, Update, Value, written_term
+from . import declare
+from .algebra import Step, Value
 from .domains import REPLICA, Constants, Index, Size, Values, Variable
-from .errors import BadInput, ProtocolError
+from .enumeration import Enumeration
+from .errors import BadInput, BadText
+from .places import Reading, declared_here, near
 from .terms import Sort, Term
+from .trace import Text, declared
 
 ActionText = Callable[..., Step]
 ConditionText = Callable[..., Value]
@@ -96,6 +99,11 @@ class Form(Enum):
     LEADS_TO = "P ~> Q: whenever P holds, Q holds then or later"
     RECURS = "[]<>P: P holds again and again"
     SETTLES = "<>[]P: from some step on, P holds for ever"
+
+    @property
+    def conditions(self) -> int:
+        """How many conditions the text of such a property gives."""
+        return 2 if self is Form.LEADS_TO else 1
 
 
 @dataclass(frozen=True)
@@ -204,7 +212,12 @@ class Protocol:
     def __init__(self, name: str, source: str, *, constants: tuple[ConstantSpec, ...]) -> None:
         self.name = name
         self.source = source
-        self.constants: dict[str, ConstantSpec] = {c.name: c for c in constants}
+        self.where = declared_here()
+        """The file and line of its declaration."""
+        self.constants: dict[str, ConstantSpec] = {}
+        for constant in constants:
+            declare.new_name("constant", constant.name, self.constants)
+            self.constants[constant.name] = constant
         self.variables: dict[str, Variable] = {}
         self.indices: dict[str, Index] = {REPLICA.name: REPLICA}
         self.actions: dict[str, ActionSpec] = {}
@@ -232,12 +245,24 @@ class Protocol:
 
         ``dead`` is -1 where not given, and the empty set for a variable of replica sets.
         """
+        declare.variable_name(self.name, name, self.variables)
+        declare.domain(values, name)
+        declare.indices(self.indices, per)
+        if isinstance(values, Enumeration):
+            values = declare.enumerated(name, values, live, dead, unset)
+        if live is not None:
+            declare.takes(live, len(per), f"live of {name}")
         if dead is None:
             dead = 0 if values.sort is Sort.SET else -1
         start: Size = initially if callable(initially) else lambda _, value=initially: value  # type: ignore[misc]
-        self.variables[name] = Variable(name, per, values, start, doc, live, dead, unset, present)
-        for index in per:
-            self.indices[index.name] = index
+        where = declared_here()
+        variable = Variable(name, per, values, start, doc, live, dead, unset, present, where)
+        declare.known_sizes(where, name, self._defaults, declare.sizes_of(variable))
+        self.variables[name] = variable
+
+    @property
+    def _defaults(self) -> dict[str, int]:
+        return {constant.name: constant.default for constant in self.constants.values()}
 
     def variables_of(self, variant: str) -> dict[str, Variable]:
         """The variables that a variant has, in the order declared. KeyError for an unknown variant."""
@@ -246,11 +271,15 @@ class Protocol:
 
     def variant(self, name: str, rules: object, doc: str, *, restarts: bool = False) -> None:
         """Declare a variant; the last one declared is safe, and the default."""
+        declare.new_variant(name, self.variants)
         self.variants[name] = Variant(name, rules, doc, restarts)
 
     @property
     def default_variant(self) -> str:
-        """The safe variant."""
+        """The safe variant. Raises BadText where there is none."""
+        if not self.variants:
+            mend = f'declare one: {self.name}.variant("basic", None, "what it is")'
+            raise BadText(f"{self.name} has no variant", self.where, mend)
         return next(reversed(self.variants))
 
     def action(
@@ -263,15 +292,19 @@ class Protocol:
 
         def register(text: ActionText) -> ActionText:
             name = text.__name__
+            declare.new_name("action", name, self.actions)
+            declare.takes(text, params, name)
+            declare.indices(self.indices, params.values())
+            sizes = [index.size for index in params.values()]
+            declare.known_sizes(declared_here(), name, self._defaults, sizes)
             self.actions[name] = ActionSpec(name, params, text, present)
-            for index in params.values():
-                self.indices[index.name] = index
             return text
 
         return register
 
     def always(self, text: _Text) -> _Text:
         """Register an invariant: it holds in every reachable state."""
+        self._new_promise("invariant", text, {})
         self.invariants[text.__name__] = PropertySpec(text.__name__, text)
         return text
 
@@ -279,6 +312,8 @@ class Protocol:
         """Register a witness: a run over constants at which it is relevant must meet it, or the model is vacuous."""
 
         def register(text: _Text) -> _Text:
+            self._new_promise("witness", text, {})
+            declare.known_sizes(declared_here(), text.__name__, self._defaults, [relevant])
             self.witnesses[text.__name__] = PropertySpec(text.__name__, text, relevant)
             return text
 
@@ -288,22 +323,32 @@ class Protocol:
         """Register a liveness property; what holds in the end depends on the fairness that is assumed."""
 
         def register(text: _Text) -> _Text:
+            self._new_promise("liveness property", text, params)
+            declare.indices(self.indices, params.values())
             self.liveness[text.__name__] = LivenessSpec(text.__name__, form, params, text)
             return text
 
         return register
 
+    def _new_promise(self, kind: str, text: Callable[..., Any], params: Mapping[str, Index]) -> None:
+        declare.new_name(kind, text.__name__, (*self.invariant_names, *self.witnesses, *self.liveness))
+        declare.takes(text, params, text.__name__)
+
     def assume_fair(self, name: str, conditions: tuple[Fair, ...], doc: str) -> None:
-        """Declare a named set of fairness conditions. Raises ProtocolError for an unknown action or parameter."""
+        """Declare a named set of fairness conditions. Raises BadText for an unknown action or parameter."""
+        if name in self.fairness:
+            raise BadText(f"there are two sets of fairness named {name!r}", declared_here(), "rename one")
         for fair in conditions:
             if fair.action not in self.actions:
-                raise ProtocolError(f"the fairness {name} names {fair.action!r}, which is no action of {self.name}")
+                what = f"the fairness {name} names {fair.action!r}, which is no action of {self.name}"
+                raise BadText(what, declared_here(), near(fair.action, list(self.actions)))
             for param in fair.per:
                 if param not in self.actions[fair.action].params:
-                    raise ProtocolError(f"the fairness {name} is per {param!r}, which {fair.action} does not have")
+                    what = f"the fairness {name} is per {param!r}, which {fair.action} does not have"
+                    raise BadText(what, declared_here(), near(param, list(self.actions[fair.action].params)))
         self.fairness[name] = FairnessSpec(name, conditions, doc)
 
-    @cached_property
+    @property
     def invariant_names(self) -> tuple[str, ...]:
         """Every invariant: ``type_ok``, which the declared domains give, and the registered ones."""
         return ("type_ok", *self.invariants)
@@ -321,7 +366,7 @@ class Protocol:
         return {name: constants.get(name, spec.default) for name, spec in self.constants.items()}
 
     def traced(self, variant: str | None = None) -> TracedProtocol:
-        """One variant as terms (traced once). Raises BadInput for an unknown variant, ProtocolError for a bad text."""
+        """One variant as terms (traced once). Raises BadInput for an unknown variant, BadText for a bad text."""
         name = variant or self.default_variant
         if name not in self.variants:
             known = ", ".join(self.variants)
@@ -331,70 +376,20 @@ class Protocol:
         return self._traced[name]
 
     def _trace(self, variant: Variant) -> TracedProtocol:
-        k = Tracer(variant.rules)
-        variables = self.variables_of(variant.name)
-        s = TracedState(variables)
-        live = {}
-        for variable in variables.values():
-            if variable.live is not None:
-                bound = tuple(
-                    terms.node("bound", (), index.sort, f"{variable.name}.{i}") for i, index in enumerate(variable.per)
-                )
-                live[variable.name] = (bound, _lifted(variable.live(k, s, *bound)))
-        return TracedProtocol(
-            self,
-            variant,
-            tuple(self._trace_action(k, variables, a) for a in self.actions.values() if a.present(variant.rules)),
-            {p.name: _condition(p, k, s) for p in self.invariants.values()},
-            {p.name: _condition(p, k, s) for p in self.witnesses.values()},
-            live,
-        )
-
-    def _trace_action(self, k: Tracer, variables: Mapping[str, Variable], action: ActionSpec) -> TracedAction:
-        params = {name: terms.node("param", (), index.sort, name) for name, index in action.params.items()}
-        guards: dict[str, Term] = {}
-        writes: dict[Term, Term] | None = None
-        for step in action.text(k, TracedState(variables), **params):
-            if writes is not None:
-                raise ProtocolError(f"{action.name} yields after its update")
-            if isinstance(step, Update):
-                writes = {}
-                for name, indices, value in step.writes:
-                    target, term = self._write(variables, action.name, name, indices, value)
-                    if target in writes:
-                        raise ProtocolError(f"{action.name} writes {target} twice")
-                    writes[target] = term
-                continue
-            name, condition = step
-            if name in guards:
-                raise ProtocolError(f"{action.name} has two guards named {name}")
-            guards[name] = terms.lift(condition)
-            if guards[name].sort is not Sort.BOOL:
-                raise ProtocolError(f"the guard {name} of {action.name} is not a condition: {guards[name]}")
-        if writes is None:
-            raise ProtocolError(f"{action.name} yields no update")
-        return TracedAction(action.name, action.params, tuple(guards.items()), tuple(writes.items()))
-
-    def _write(
-        self, variables: Mapping[str, Variable], action: str, name: str, indices: tuple[Value, ...], value: Value
-    ) -> tuple[Term, Term]:
-        if name not in variables:
-            raise ProtocolError(f"{action} updates {name!r}, which is no variable of {self.name}")
-        variable = variables[name]
-        target = written_term(variable, indices)
-        sort = variable.values.sort
-        term = value if isinstance(value, Term) else terms.const(value, None if sort is Sort.INT else sort)
-        if term.sort is not sort:
-            raise ProtocolError(f"{action} writes the {term.sort.value} {term} to {name}, a {sort.value}")
-        return target, term
-
-
-def _condition(prop: PropertySpec, k: Tracer, s: TracedState) -> Term:
-    term = _lifted(prop.text(k, s))
-    if term.sort is not Sort.BOOL:
-        raise ProtocolError(f"{prop.name} is not a condition: {term}")
-    return term
-
-
-def _lifted(value: Value) -> Term:
-    return terms.lift(value)
+        asked = [variable.present for variable in self.variables.values()]
+        for present in asked + [action.present for action in self.actions.values()]:
+            with Reading(present):
+                present(variant.rules)
+        text = Text(self, variant)
+        live = text.live()
+        actions = []
+        for spec in self.actions.values():
+            if spec.present(variant.rules):
+                guards, writes = text.action(spec)
+                actions.append(TracedAction(spec.name, spec.params, guards, writes))
+        invariants = {p.name: text.promise(p.name, "invariant", p.text) for p in self.invariants.values()}
+        witnesses = {p.name: text.promise(p.name, "witness", p.text) for p in self.witnesses.values()}
+        for promise in self.liveness.values():
+            text.liveness(promise)
+        declared(self, variant.name)
+        return TracedProtocol(self, variant, tuple(actions), invariants, witnesses, live)

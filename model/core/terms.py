@@ -10,10 +10,12 @@ Four sorts exist. ``REPLICA`` allows only equality and indexing: that is what ma
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 from weakref import WeakValueDictionary
 
 from .errors import ProtocolError
+from .members import Member
+from .refusals import NoTerm, refuse_operators
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,8 +61,14 @@ class Term:
     def __add__(self, other: Operand) -> Term:
         return _arith("add", self, lift(other))
 
+    def __radd__(self, other: Operand) -> Term:
+        return _arith("add", lift(other), self)
+
     def __sub__(self, other: Operand) -> Term:
         return _arith("sub", self, lift(other))
+
+    def __rsub__(self, other: Operand) -> Term:
+        return _arith("sub", lift(other), self)
 
     def __eq__(self, other: object) -> Term:  # type: ignore[override]
         return equal(self, _operand(other, self.sort))
@@ -84,8 +92,21 @@ class Term:
 
     def __bool__(self) -> NoReturn:
         raise ProtocolError(
-            f"the condition {self} was used as a Python truth value; write k.all, k.any, k.negate, k.ite instead"
+            f"the {'condition' if self.sort is Sort.BOOL else 'term'} {self} was used as a Python truth value",
+            "write k.all, k.any, k.negate, k.ite instead of and, or, not, if and a < b < c, and k.min, k.max instead "
+            "of min, max",
         )
+
+    def __getitem__(self, index: object) -> NoReturn:
+        if self.op == "var" and not self.args:
+            raise ProtocolError(f"{self.value} is one value and takes no index", f"write s.{self.value}")
+        if self.op == "var":
+            place = "index" if len(self.args) == 1 else "indices"
+            raise ProtocolError(
+                f"{self.value} has its {place} already, in {self}",
+                f"write all indices in one pair of brackets: s.{self.value}[i, j]",
+            )
+        raise ProtocolError(f"{self} takes no index", "index a variable of the state")
 
     def __repr__(self) -> str:
         from .show import show
@@ -93,12 +114,17 @@ class Term:
         return show(self)
 
 
+refuse_operators(Term)
+
+
 _interned: WeakValueDictionary[tuple[object, ...], Term] = WeakValueDictionary()
 
 
 def node(op: str, args: tuple[Term, ...], sort: Sort, value: bool | int | str | None = None) -> Term:
     """The interned node of these parts, without any simplification."""
-    key = (op, tuple(map(id, args)), sort, type(value), value)
+    # 1, True and the members of enumerations are equal to Python, and are not the same to a person.
+    kind = value.kind if type(value) is Member else type(value)
+    key = (op, tuple(map(id, args)), sort, kind, value)
     found = _interned.get(key)
     if found is None:
         found = Term.__new__(Term)
@@ -115,6 +141,11 @@ def const(value: Literal, sort: Sort | None = None) -> Term:
     return node("const", (), sort, value)
 
 
+def of_sort(value: Operand, sort: Sort) -> Term:
+    """A term as it is; an int as a literal of this sort, as an engine has it: a replica's number, a set's bit mask."""
+    return value if isinstance(value, Term) else const(value, None if sort is Sort.INT else sort)
+
+
 TRUE = const(True)
 FALSE = const(False)
 
@@ -123,24 +154,53 @@ def lift(value: Operand) -> Term:
     """A term as it is; a Python literal as a constant. Raises ProtocolError for anything else."""
     if isinstance(value, Term):
         return value
+    if isinstance(value, NoTerm):
+        value.refuse()
+    if isinstance(value, Member):
+        raise ProtocolError(
+            f"{value.label} is a value of the enumeration {value.of}, and no number",
+            f"use it only where a {value.of} is wanted",
+        )
     if not isinstance(value, int):
-        raise ProtocolError(f"{value!r} is neither a term nor a literal")
+        raise ProtocolError(f"{_told(value)} is neither a term nor a literal", _how_to_lift(value))
     return const(value)
 
 
+def _told(value: object) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"a {type(value).__name__}"
+
+
+def _how_to_lift(value: object) -> str:
+    if value is None:
+        return "give a value; a function without return gives None"
+    if isinstance(value, list | tuple | set | dict) or hasattr(value, "gi_frame"):
+        return "give the parts one by one, as in k.all(*conditions)"
+    return "give a variable of the state, a parameter, a constant of k.c, a number or a truth value"
+
+
 def _operand(value: object, sort: Sort) -> Term:
-    if isinstance(value, Term):
-        return value
-    if isinstance(value, bool):
-        return const(value)
-    if isinstance(value, int):
-        return const(value, sort if sort in (Sort.REPLICA, Sort.SET) else Sort.INT)
-    raise ProtocolError(f"{value!r} is neither a term nor a literal")
+    """The other side of a comparison or a choice. A replica has no number and a set no bit mask in a text."""
+    term = lift(value)  # type: ignore[arg-type]
+    if term is not value and term.sort is Sort.INT and sort in (Sort.REPLICA, Sort.SET):
+        raise ProtocolError(f"the number {value} stands where a {sort.value} is wanted", HOW_TO_WRITE[sort])
+    return term
+
+
+HOW_TO_WRITE: Final = {
+    Sort.BOOL: "give a condition",
+    Sort.INT: "give an integer",
+    Sort.REPLICA: "replicas are alike and have no numbers: give one of an index or a variable, or k.NONE",
+    Sort.SET: "give a variable, k.only(replica), k.with_member(set, replica), or k.EMPTY",
+}
+"""What a person may write where a value of a sort is wanted."""
 
 
 def _want(term: Term, *sorts: Sort) -> None:
     if term.sort not in sorts:
-        raise ProtocolError(f"{term} is a {term.sort.value}, wanted {' or '.join(s.value for s in sorts)}")
+        raise ProtocolError(
+            f"{term} is a {term.sort.value}, wanted {' or '.join(s.value for s in sorts)}", HOW_TO_WRITE[sorts[0]]
+        )
 
 
 def is_const(term: Term) -> bool:
@@ -196,7 +256,9 @@ def _compare(op: str, left: Term, right: Term) -> Term:
 def equal(left: Term, right: Term) -> Term:
     """Equality of two terms of one sort."""
     if left.sort is not right.sort:
-        raise ProtocolError(f"{left} ({left.sort.value}) is compared with {right} ({right.sort.value})")
+        raise ProtocolError(
+            f"{left} ({left.sort.value}) is compared with {right} ({right.sort.value})", HOW_TO_WRITE[left.sort]
+        )
     if left is right:
         return TRUE
     if is_const(left) and is_const(right):
@@ -217,7 +279,7 @@ def every(sort: Sort) -> Term:
 
 def covers(written: Term, index: Operand) -> Term:
     """Whether the place of an index, where cells are written, covers this one."""
-    return TRUE if written.op == "every" else equal(written, _operand(index, written.sort))
+    return TRUE if written.op == "every" else equal(written, of_sort(index, written.sort))
 
 
 def negate(condition: Operand) -> Term:
@@ -266,10 +328,9 @@ def choose(condition: Operand, then: Operand, otherwise: Operand) -> Term:
     _want(test, Sort.BOOL)
     yes = lift(then)
     no = _operand(otherwise, yes.sort)
-    if not isinstance(then, Term):
-        yes = _operand(then, no.sort)
+    yes = _operand(then, no.sort)
     if yes.sort is not no.sort:
-        raise ProtocolError(f"the branches {yes} and {no} have different sorts")
+        raise ProtocolError(f"the branches {yes} and {no} have different sorts", HOW_TO_WRITE[yes.sort])
     if is_const(test):
         return yes if test.value else no
     if yes is no:

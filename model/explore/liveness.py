@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..core import terms
-from ..core.algebra import TracedState, Tracer
-from ..core.errors import BadInput, ProtocolError
+from ..core.errors import BadInput
 from ..core.ground import Grounder, Params, System, bindings
 from ..core.protocol import Fair, Form, LivenessSpec, TracedAction
 from ..core.terms import Term
+from ..core.trace import Text
 from ..interpret.staged import stage
 from .fairness import FairGraph, Group, Mask
 from .graph import GRAPH_LIMITS, BudgetExceeded, StateGraph, build_graph
@@ -141,14 +140,10 @@ def _believe(spec: LivenessSpec, judgement: Judgement) -> None:
 def _obligations(system: System, spec: LivenessSpec) -> Iterator[tuple[Params, tuple[Term, ...]]]:
     """For each value of the property's parameters: its conditions as ground terms."""
     traced = system.traced
-    params = {name: terms.node("param", (), index.sort, name) for name, index in spec.params.items()}
-    text = spec.text(Tracer(traced.variant.rules), TracedState(traced.variables), **params)
-    conditions = text if isinstance(text, tuple) else (text,)
-    if len(conditions) != (2 if spec.form is Form.LEADS_TO else 1):
-        raise ProtocolError(f"{spec.name} gives {len(conditions)} conditions; its form is {spec.form.value}")
+    conditions = Text(traced.protocol, traced.variant).liveness(spec)
     grounder = Grounder(traced, system.constants, system.layout)
     for values, binding in bindings(TracedAction(spec.name, spec.params, (), ()), system.constants):
-        yield values, tuple(grounder.ground(terms.lift(condition), binding) for condition in conditions)
+        yield values, tuple(grounder.ground(condition, binding) for condition in conditions)
 
 
 def _masks(graph: StateGraph, conditions: tuple[Term, ...]) -> list[Mask]:

@@ -26,6 +26,7 @@ class Ints(Algebra):
     """The algebra of Python ints and bools; a replica set is a bit mask."""
 
     NONE = NONE
+    EMPTY = 0
 
     def __init__(self, rules: object, constants: Mapping[str, int]) -> None:
         super().__init__(rules, constants.__getitem__)
@@ -131,7 +132,7 @@ class Reference:
         """Every step that is enabled, in the order of the actions and of their parameters."""
         found = []
         for name, spec in self._specs.items():
-            for values in product(*(range(i.size(self.system.constants)) for i in spec.params.values())):
+            for values in product(*(i.values(self.system.constants) for i in spec.params.values())):
                 params = tuple(zip(spec.params, values, strict=True))
                 after = self.step(state, name, params)
                 if after is not None:

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..core import terms
-from ..core.algebra import TracedState, Tracer
 from ..core.domains import REPLICA, Index
 from ..core.errors import ProtocolError
+from ..core.places import Reading
 from ..core.protocol import PropertySpec, Protocol, TracedProtocol
 from ..core.show import show
 from ..core.terms import Sort, Term
+from ..core.trace import Text
+from ..core.tracing import Named, bound, param, term_of, value_term
 from .proof import HintSpec, Lemma, Proof
 
 TYPE_OK = "type_ok"
@@ -75,19 +77,19 @@ def attach(proof: Proof, traced: TracedProtocol) -> AttachedProof:
         raise ProtocolError(f"this is a proof of {proof.protocol.name}, not of {base.name}")
     extended = _extended(base, proof)
     extended_traced = replace(traced, protocol=extended)
-    k, s = Tracer(traced.variant.rules), TracedState(extended_traced.variables)
+    text = Text(extended, traced.variant, extended_traced.variables)
     conjuncts = {TYPE_OK: Conjunct(TYPE_OK, "Every cell holds a value of its declared domain.", True, ())}
     for name, term in traced.invariants.items():
         clauses = prenex(term, extended.indices)
         conjuncts[name] = Conjunct(name, base.invariants[name].doc, True, tuple(clauses))
     for lemma in proof.lemmas.values():
-        conjuncts[lemma.name] = Conjunct(lemma.name, lemma.doc, lemma.promise, _clauses(lemma, k, s, extended))
+        conjuncts[lemma.name] = Conjunct(lemma.name, lemma.doc, lemma.promise, _clauses(lemma, text))
     updates, hints = {}, {}
     for action in traced.actions:
         if action.name in proof.update_texts:
-            updates[action.name] = _updates(proof, action.name, action.params, k, s)
+            updates[action.name] = _updates(proof, action.name, action.params, text)
         specs = proof.hint_texts.get(action.name, [])
-        hints[action.name] = tuple(_hint(spec, action.params, k, s) for spec in specs)
+        hints[action.name] = tuple(_hint(spec, action.params, text) for spec in specs)
     return AttachedProof(proof, traced, extended_traced, conjuncts, updates, hints)
 
 
@@ -109,40 +111,46 @@ def _extended(base: Protocol, proof: Proof) -> Protocol:
 
 def params_of(params: Mapping[str, Index]) -> dict[str, Term]:
     """The terms that stand for an action's parameters."""
-    return {name: terms.node("param", (), index.sort, name) for name, index in params.items()}
+    return {name: term_of(param(name, index)) for name, index in params.items()}
 
 
-def _bound(scope: str, indices: Mapping[str, Index]) -> dict[str, Term]:
-    return {name: terms.node("bound", (), index.sort, f"{scope}.{name}") for name, index in indices.items()}
+def _said(params: Mapping[str, Index]) -> dict[str, Term | Named]:
+    """The same, as a text sees them."""
+    return {name: param(name, index) for name, index in params.items()}
 
 
-def _clauses(lemma: Lemma, k: Tracer, s: TracedState, protocol: Protocol) -> tuple[Clause, ...]:
-    bound = _bound(lemma.name, lemma.params)
-    body = terms.lift(lemma.text(k, s, **bound))
-    outer = tuple((bound[name], index) for name, index in lemma.params.items())
-    return tuple(Clause(outer + inner.bound, inner.body) for inner in prenex(body, protocol.indices))
+def _bound(scope: str, indices: Mapping[str, Index]) -> dict[str, Term | Named]:
+    return {name: bound(f"{scope}.{name}", index) for name, index in indices.items()}
 
 
-def _updates(
-    proof: Proof, action: str, params: Mapping[str, Index], k: Tracer, s: TracedState
-) -> tuple[GhostUpdate, ...]:
+def _clauses(lemma: Lemma, text: Text) -> tuple[Clause, ...]:
+    given = _bound(lemma.name, lemma.params)
+    with Reading(lemma.text):
+        body = terms.lift(lemma.text(text.k, text.s, **given))
+        if body.sort is not Sort.BOOL:
+            raise ProtocolError(f"{lemma.name} is not a condition: {body}", "compare it, as in s.x == y or s.x < y")
+    outer = tuple((term_of(given[name]), index) for name, index in lemma.params.items())
+    return tuple(Clause(outer + inner.bound, inner.body) for inner in prenex(body, text.protocol.indices))
+
+
+def _updates(proof: Proof, action: str, params: Mapping[str, Index], text: Text) -> tuple[GhostUpdate, ...]:
     found = []
-    for name, value_at in proof.update_texts[action](k, s, **params_of(params)).items():
-        if name not in proof.ghosts:
-            raise ProtocolError(f"the updates of {action} write {name!r}, which is no ghost")
-        variable = proof.ghosts[name]
-        bound = tuple(_bound(name, {str(i): index for i, index in enumerate(variable.per)}).values())
-        value, sort = terms.lift(value_at(*bound)), variable.values.sort
-        if value.sort is not sort:
-            raise ProtocolError(f"the updates of {action} write a {value.sort.value} to {name}, a {sort.value}")
-        found.append(GhostUpdate(name, bound, value))
+    with Reading(proof.update_texts[action]):
+        for name, value_at in proof.update_texts[action](text.k, text.s, **_said(params)).items():
+            if name not in proof.ghosts:
+                raise ProtocolError(f"the updates of {action} write {name!r}, which is no ghost")
+            variable = proof.ghosts[name]
+            given = _bound(name, {str(i): index for i, index in enumerate(variable.per)}).values()
+            value = value_term(variable, value_at(*given), f"the update of {action}")
+            found.append(GhostUpdate(name, tuple(map(term_of, given)), value))
     return tuple(found)
 
 
-def _hint(spec: HintSpec, params: Mapping[str, Index], k: Tracer, s: TracedState) -> Hint:
+def _hint(spec: HintSpec, params: Mapping[str, Index], text: Text) -> Hint:
     goal = _bound("goal", spec.goal)
-    found = spec.text(k, s, **params_of(params), **goal)
-    return Hint(tuple((goal[name], index) for name, index in spec.goal.items()), tuple(map(terms.lift, found)))
+    with Reading(spec.text):
+        found = tuple(map(term_of, spec.text(text.k, text.s, **_said(params), **goal)))
+    return Hint(tuple((term_of(goal[name]), index) for name, index in spec.goal.items()), found)
 
 
 def prenex(term: Term, indices: Mapping[str, Index]) -> list[Clause]:

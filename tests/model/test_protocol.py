@@ -141,7 +141,11 @@ def quantifier_over_a_number(k: Any, s: View) -> Any:
         (no_update, {}, "no_update yields no update"),
         (one_cell_twice, {}, r"one_cell_twice writes item\[0\] twice"),
         (unknown_variable_read, {}, "the state has no variable 'counter'; it has count, item, held, owner, group"),
-        (unknown_variable_written, {}, "updates 'counter', which is no variable of cells"),
+        (
+            unknown_variable_written,
+            {},
+            "the update writes 'counter', which is no variable; it has count",
+        ),
         (too_few_indices, {}, "held takes 2 indices, not 1"),
         (too_many_indices, {}, "item takes 1 indices, not 2"),
         (index_of_the_wrong_sort, {"replica": REPLICA}, "item is indexed by slot, not by the replica replica"),

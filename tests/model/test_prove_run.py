@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pytest
 import z3
-from fencepost.model.core.algebra import Algebra, Step, TracedState, Tracer, Value, View
+from fencepost.model.core.algebra import Algebra, Step, Value, View
 from fencepost.model.core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, Index, integers
 from fencepost.model.core.errors import BadInput, ProtocolError
 from fencepost.model.core.protocol import ConstantSpec, Protocol
 from fencepost.model.core.terms import Sort
+from fencepost.model.core.tracing import TracedState, Tracer
 from fencepost.model.explore import Verdict
 from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.proof import kip_320
@@ -240,7 +241,7 @@ def another_protocol(proof: Proof) -> None:
     ("wrong", "says"),
     [
         (no_such_ghost, "the updates of pass_on write 'turn', which is no ghost"),
-        (wrong_sort, "the updates of pass_on write a replica to last, a int"),
+        (wrong_sort, "the update of pass_on writes the replica to to last, a int"),
         (no_such_action, "token has no action steal"),
         (a_ghost_twice, "token has a variable turn already"),
         (a_lemma_twice, "there are two conjuncts had_no_holder"),

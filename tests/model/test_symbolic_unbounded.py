@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import pytest
 import z3
-from fencepost.model.core.algebra import Algebra, TracedState, Tracer, Value, View
+from fencepost.model.core.algebra import Algebra, Value, View
 from fencepost.model.core.domains import REPLICA, Variable
 from fencepost.model.core.errors import ProtocolError
 from fencepost.model.core.ground import State, System, ground
 from fencepost.model.core.protocol import TracedProtocol
 from fencepost.model.core.terms import TRUE, Sort, Term
+from fencepost.model.core.tracing import TracedState, Tracer
 from fencepost.model.interpret.reference import IntState, Reference
 from fencepost.model.interpret.symbolic_terms import Function, Step, SymbolicState
 from fencepost.model.interpret.symbolic_unbounded import Unbounded

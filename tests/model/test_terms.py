@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from fencepost.model.core import terms
-from fencepost.model.core.algebra import Algebra, Tracer
+from fencepost.model.core.algebra import Algebra
 from fencepost.model.core.errors import ProtocolError
 from fencepost.model.core.ground import substitute
 from fencepost.model.core.show import show
 from fencepost.model.core.terms import FALSE, NONE, TRUE, Sort, Term, const, node
+from fencepost.model.core.tracing import Tracer
 from fencepost.model.interpret import batch
 from fencepost.model.interpret.reference import Ints
 from fencepost.model.interpret.staged import expression
@@ -302,14 +303,14 @@ def test_leaves_are_the_cells_read_each_once_in_reading_order() -> None:
         (terms.negate(N == 3), "cell 0 != 3"),
         (terms.negate(N < 3), "cell 0 >= 3"),
         (terms.negate(N <= 3), "cell 0 > 3"),
-        (R == NONE, "cell 2 == NONE"),
-        (S == 5, "cell 4 == {0, 2}"),
+        (R == const(NONE, Sort.REPLICA), "cell 2 == NONE"),
+        (S == const(5, Sort.SET), "cell 4 == {0, 2}"),
         (terms.member(R, S), "cell 2 in cell 4"),
         (terms.with_member(S, R), "cell 4 with cell 2"),
         (terms.negate(terms.member(R, S)), "not (cell 2 in cell 4)"),
         (terms.choose(N < 3, N, 0), "if (cell 0 < 3) then cell 0 else 0"),
         (terms.minimum(N, 2), "min(cell 0, 2)"),
-        (terms.conjunction(N < 3, R == 1), "(cell 0 < 3) and (cell 2 == 1)"),
+        (terms.conjunction(N < 3, R == const(1, Sort.REPLICA)), "(cell 0 < 3) and (cell 2 == 1)"),
     ],
 )
 def test_a_term_reads_like_the_text(term: Term, text: str) -> None:

@@ -296,7 +296,7 @@ def restart(k: Algebra, s: View, replica: Value, stored: Value) -> Step:
     """
     yield "stored_high_watermark", stored <= s.hw[replica]
     yield "something_lost", k.any(s.leader[replica] != k.NONE, stored < s.hw[replica])
-    lost: dict[str, dict[Value, Value]] = {"leader": {replica: k.NONE}, "isr": {replica: 0}}
+    lost: dict[str, dict[Value, Value]] = {"leader": {replica: k.NONE}, "isr": {replica: k.EMPTY}}
     if k.rules.restart is Restart.FORGETS:
         lost["leader_epoch"] = {replica: -1}
     yield s.update(hw={replica: stored}, **lost)
