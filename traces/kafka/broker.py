@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...model.core.errors import BadInput
 from .batches import Batch, Limits
+from .boot import boot_snapshot, emptied
 from .image import ImageBuilder, MetadataImage, State
 from .partition import METADATA_TOPIC, SEGMENT_NAME, SNAPSHOT_NAME, PartitionFiles, SnapshotId, read_partition
 from .problems import Problem, ProblemLog
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 _PARTITION_FOLDER = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 _MOVED_FOLDER = re.compile(r".*-(delete|future|stray)")
+
+METADATA = METADATA_TOPIC, 0
+"""The controllers' own log."""
 
 NOT_KAFKA = "not a Kafka data directory"
 NOT_KAFKA_MEND = "name a broker's log.dirs folder: it holds meta.properties and folders such as topic-0"
@@ -51,6 +55,17 @@ class BrokerFiles:
     """Those of the metadata log, by their ids."""
     replayed: dict[int, State] = field(default_factory=dict)
     """By a snapshot's end offset: the state that the log itself makes up to there, where the log tells it."""
+
+    boots_from: SnapshotFile | None = None
+    """The snapshot that Kafka starts from in place of the metadata log on disk, if it does (``boot.py``).
+
+    ``metadata`` is then that snapshot's.
+    """
+
+    def booted(self, key: tuple[str, int]) -> PartitionFiles:
+        """A partition's log as this node would have it once Kafka has started."""
+        files = self.partitions[key]
+        return emptied(files, self.boots_from) if key == METADATA and self.boots_from else files
 
     @property
     def node_id(self) -> int | None:
@@ -77,6 +92,7 @@ class BrokerFiles:
             "clean_shutdown": self.clean_shutdown,
             "quorum_state": self.quorum.to_json() if self.quorum else None,
             "metadata": self.metadata.to_json() if self.metadata else None,
+            "boots_from": str(self.boots_from.id) if self.boots_from else None,
             "partitions": [partition.to_json() for partition in self.partitions.values()],
             "problems": [problem.to_json() for problem in self.problems],
         }
@@ -153,11 +169,12 @@ def read_broker(
     quorum: QuorumState | None = None
     snapshots: tuple[SnapshotFile, ...] = ()
     replayed: ReplayedStates | None = None
+    boots_from: SnapshotFile | None = None
     for (topic, index), folder in sorted(folders.items()):
         key = topic, index
         builder = None
         replay: Callable[[Batch, ProblemLog], None] | None = None
-        if key == (METADATA_TOPIC, 0):
+        if key == METADATA:
             snapshots, builder = _read_snapshots(folder, problems, limits)
             replayed = ReplayedStates(builder, (each.id.end_offset for each in snapshots))
 
@@ -187,6 +204,10 @@ def read_broker(
             replayed.reach(files.log_end)
             image = builder.image
             image.complete = image.complete and not files.damaged
+            boots_from = boot_snapshot(files, snapshots)
+            if boots_from:
+                image = _image_of(boots_from, limits)
+                replayed.by_end.pop(boots_from.id.end_offset, None)
             state = folder / "quorum-state"
             if present(state):
                 state_log = ProblemLog(state)
@@ -194,7 +215,12 @@ def read_broker(
                 problems.extend(state_log.result())
     clean = (root / ".kafka_cleanshutdown").exists()
     states = replayed.by_end if replayed else {}
-    return BrokerFiles(root, meta, partitions, quorum, image, clean, tuple(problems), snapshots, states)
+    return BrokerFiles(root, meta, partitions, quorum, image, clean, tuple(problems), snapshots, states, boots_from)
+
+
+def _image_of(snapshot: SnapshotFile, limits: Limits) -> MetadataImage:
+    """What a snapshot alone makes; it was read before, so its problems are known."""
+    return read_snapshot(snapshot.path, snapshot.id, limits)[1].image
 
 
 def _partition_folders(root: Path) -> dict[tuple[str, int], Path]:

@@ -92,7 +92,7 @@ def check_brokers(brokers: Sequence[BrokerFiles]) -> FilesReport:
         holders = [broker for broker in ordered if key in broker.partitions]
         for broker in holders:
             checks.extend(_replica(broker, key, image))
-        replicas: list[Replica] = [(b.label, b.node_id, b.partitions[key]) for b in holders]
+        replicas: list[Replica] = [(b.label, b.node_id, b.booted(key)) for b in holders]
         state = image.partition(*key) if image else None
         ids = {files.topic_id for _, _, files in replicas if files.topic_id is not None}
         if len(replicas) > 1 and len(ids) <= 1:
@@ -102,7 +102,7 @@ def check_brokers(brokers: Sequence[BrokerFiles]) -> FilesReport:
         if key[0] != METADATA_TOPIC:
             checks.extend(_controller(replicas, state, image))
         else:
-            nodes = [(broker.label, broker.partitions[key], broker.snapshots) for broker in holders]
+            nodes = [(broker.label, broker.booted(key), broker.snapshots) for broker in holders]
             checks.extend(compare_snapshots(nodes, nodes[0][1].name))
     return FilesReport(tuple(ordered), tuple(checks), tuple(comparisons), controller.label if controller else None)
 
@@ -139,7 +139,7 @@ def _snapshots(broker: BrokerFiles, files: PartitionFiles, subject: str) -> list
     return [
         check_boot_rule_of_text(files, subject),
         check_boot_rule_of_kafka(files, subject),
-        check_snapshot_ids(files, subject),
+        check_snapshot_ids(files, broker.snapshots, subject),
         check_snapshot_files(files, broker.snapshots, subject),
         *([] if contents is None else [contents]),
     ]

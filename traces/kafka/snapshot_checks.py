@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .boot import boot_snapshot, emptied_for, foreign, last_epoch, newest
 from .partition import UNFINISHED_SNAPSHOT, SnapshotId
 from .verdicts import CheckResult
 
@@ -61,20 +62,18 @@ def check_boot_rule_of_kafka(files: PartitionFiles, subject: str) -> CheckResult
     start, end = files.log_start, files.log_end
     ids = [each for each, _ in files.snapshots]
     if start > 0 and not any(each.end_offset >= start for each in ids):
-        newest = f"the newest is {max(ids)}" if ids else "there is none"
-        message = f"no snapshot reaches the log start {start}, {newest}: Kafka does not start{_unfinished(files)}"
+        said = f"the newest is {max(ids)}" if ids else "there is none"
+        message = f"no snapshot reaches the log start {start}, {said}: Kafka does not start{_unfinished(files)}"
         return CheckResult(name, "violated", subject, message, _log_start(files))
-    # Kafka orders its snapshots by epoch first (OffsetAndEpoch.compareTo).
-    newest_id = max(ids, key=lambda each: (each.epoch, each.end_offset), default=None)
-    last_epoch = files.epoch_starts()[-1].epoch if files.epoch_starts() else 0
-    if newest_id is not None and end < newest_id.end_offset and newest_id.epoch < last_epoch:
+    newest_id, epoch = newest(ids), last_epoch(files)
+    if newest_id is not None and end < newest_id.end_offset and newest_id.epoch < epoch:
         path = dict(files.snapshots)[newest_id]
         message = (
-            f"the log ends at {end}, in epoch {last_epoch}, below the end of snapshot {newest_id}: Kafka keeps that "
+            f"the log ends at {end}, in epoch {epoch}, below the end of snapshot {newest_id}: Kafka keeps that "
             f"log, and offsets {end} to {newest_id.end_offset - 1} are nowhere"
         )
         return CheckResult(name, "violated", subject, message, f"{path}, byte 0")
-    if newest_id is not None and (newest_id.epoch, newest_id.end_offset) > (last_epoch, end):
+    if emptied_for(files) is not None:
         message = f"Kafka empties this log, which ends at {end}, and begins at the end of snapshot {newest_id}"
         return CheckResult(name, "holds", subject, message)
     if start == 0:
@@ -93,16 +92,25 @@ def _unfinished(files: PartitionFiles) -> str:
     return f" ({parts[0]} was still being written and does not count)" if parts else ""
 
 
-def check_snapshot_ids(files: PartitionFiles, subject: str) -> CheckResult:
+def check_snapshot_ids(files: PartitionFiles, snapshots: Sequence[SnapshotFile], subject: str) -> CheckResult:
     """Each snapshot's name against the batches of the log.
 
     Its end is at most the LEO (the high watermark that bounds it is not written to disk) and no offset inside a batch
     (KAFKA-14619); its epoch is that of the record before its end or, where the log has lost that, not above the epoch
     of what comes next; ids rise in both parts.
+
+    A snapshot that the node boots from in place of this log (``boot.py``) was downloaded because the log is behind it
+    or diverges before its end: it is held against nothing in the log.
     """
     name = "snapshot_ids_within_log"
     end = files.log_end
+    boot, doubt = boot_snapshot(files, snapshots), foreign(files, snapshots)
     for snapshot, path in files.snapshots:
+        if doubt and snapshot == emptied_for(files):
+            message = f"snapshot {snapshot} ends above the LEO {end}, and {doubt}"
+            return CheckResult(name, "unknown", subject, message, f"{path}, byte 0")
+        if boot is not None and snapshot == boot.id:
+            continue
         if snapshot.end_offset > end:
             message = f"snapshot {snapshot} ends above the LEO {end}"
             return CheckResult(name, "violated", subject, message, f"{path}, byte 0")
@@ -116,6 +124,8 @@ def check_snapshot_ids(files: PartitionFiles, subject: str) -> CheckResult:
     if files.damaged:
         return CheckResult(name, "unknown", subject, "part of the log could not be read")
     message = f"{len(files.snapshots)} snapshots, log from {files.log_start} to {end}"
+    if boot is not None:
+        message += f", which Kafka empties at its next start and goes on from snapshot {boot.id}"
     return CheckResult(name, "holds", subject, message)
 
 
@@ -172,7 +182,8 @@ def _file_fault(files: PartitionFiles, snapshot: SnapshotFile) -> tuple[str, int
         expected = batch.last_offset + 1
     if not snapshot.has_footer:
         return f"it ends without a footer, after {snapshot.valid_bytes} bytes: written in part", snapshot.valid_bytes
-    written = _append_time(files, snapshot.id.end_offset)
+    # A log that Kafka empties for the snapshot's sake may hold another leader's batches where that ends.
+    written = None if snapshot.id == emptied_for(files) else _append_time(files, snapshot.id.end_offset)
     if written is not None and written != snapshot.header and snapshot.id != BOOTSTRAP:
         return f"its header says append time {snapshot.header}, the log's batch before its end {written}", 0
     return None

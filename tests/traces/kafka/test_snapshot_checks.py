@@ -74,7 +74,7 @@ class TestIds:
     @pytest.mark.parametrize(
         ("named", "message"),
         [
-            ((6, 2), "ends above the LEO 5"),
+            ((6, 1), "ends above the LEO 5"),
             ((3, 2), "the record before its end has epoch 1 ("),
             ((5, 1), "the record before its end has epoch 2 ("),
         ],
@@ -83,6 +83,35 @@ class TestIds:
         found = only(read(tmp_path, plain(named)), IDS)
         assert found.verdict == "violated" and message in found.message
         assert found.where.endswith(f"{named[0]:020d}-{named[1]:010d}.checkpoint, byte 0")
+
+    @pytest.mark.parametrize("named", [(6, 2), (6, 3), (5, 3), (4, 3)])
+    def test_a_download_that_the_log_is_behind_or_parts_from(self, tmp_path: Path, named: tuple[int, int]) -> None:
+        """``KafkaMetadataLogTest.testTruncateFullyToLatestSnapshot``: Kafka empties the log and boots from it."""
+        report = read(tmp_path, plain((3, 1), named))
+        assert [only(report, each).verdict for each in (IDS, FILES, KAFKA)] == ["holds"] * 3
+        assert report.verdict == "holds"
+        assert f"goes on from snapshot {named[0]:020d}" in only(report, IDS).message
+        # Beside a node that has records where that log parted from the quorum's: it is gone, and says nothing.
+        other = plain(epochs=(1, 1, 1, 3, 3, 3))
+        assert read(tmp_path, plain((3, 1), named), other).verdict == "holds"
+
+    def test_half_a_download_is_none(self, tmp_path: Path) -> None:
+        files = plain((6, 2))
+        for content in (b"", snapshot_file([], epoch=2, footer=False), snapshot_file([], epoch=1)):
+            found = only(read(tmp_path, replace(files, snapshots={(6, 2): content})), IDS)
+            assert found.verdict == "violated" and "ends above the LEO 5" in found.message
+
+    def test_the_image_is_the_downloads(self, tmp_path: Path) -> None:
+        """The log ends at 3, in which leader epoch 7 of the partition is not known; what it was elected with is."""
+        tail = {"t-0": Partition({0: batch(0, [b"x"], epoch=9)}, [(9, 0)], 1)}
+        later = [topic_record("t"), partition_record([1, 2], [1, 2], 2, 9)]
+        for content, verdict in ((snapshot_file(later), "holds"), (snapshot_file(CREATED), "violated")):
+            files = deciding(e20=content)
+            root = write_broker(tmp_path / verdict, 1, {NAME: files, **tail})
+            report = check_brokers([read_broker(root)])
+            assert only(report, IDS).verdict == "holds"
+            assert only(report, "leader_epochs_known_to_controller").verdict == verdict
+            assert [each for each in report.checks if each.check == CONTENTS] == [], "the log is no word against it"
 
     def test_the_log_is_named_with_its_byte_too(self, tmp_path: Path) -> None:
         found = only(read(tmp_path, plain((4, 1))), IDS)

@@ -115,7 +115,6 @@ def test_a_log_start_above_the_newest_snapshot(nodes: list[Path]) -> None:
         (64, 1, {"snapshot_ids_within_log"}, "ends inside the batch of offsets 63 to 64"),
         (77, 1, {"snapshot_files_match_names", "snapshot_contents_match_log"}, "append time"),
         (61, 2, {"snapshot_ids_within_log", "snapshot_files_match_names"}, "a batch of epoch 1"),
-        (200, 1, {"snapshot_ids_within_log"}, "ends above the LEO 106"),
     ],
 )
 def test_a_renamed_snapshot(nodes: list[Path], end: int, epoch: int, checks: set[str], message: str) -> None:
@@ -127,6 +126,41 @@ def test_a_renamed_snapshot(nodes: list[Path], end: int, epoch: int, checks: set
         assert found[name].subject == f"broker 2: {LOG}"
         byte = STATE if name == "snapshot_contents_match_log" else 0
         assert found[name].where == f"{named(nodes[1], end, epoch)}, byte {byte}"
+
+
+def test_a_snapshot_renamed_beyond_the_log(nodes: list[Path]) -> None:
+    """By its name it could be a download; by its header it is another one's file, unless a clock went back."""
+    named(nodes[1], 61).rename(named(nodes[1], 200))
+    report = check(nodes)
+    assert violated(report) == {} and report.verdict == "unknown"
+    (found,) = (each for each in report.checks if each.verdict == "unknown" and not each.informative)
+    assert (found.check, found.subject) == ("snapshot_ids_within_log", f"broker 2: {LOG}")
+    assert "ends above the LEO 106, and its header says append time 1795227636445, the log's last" in found.message
+    assert found.where == f"{named(nodes[1], 200)}, byte 0"
+    assert report.brokers[1].boots_from is None, "the image is the log's"
+
+
+def test_a_crash_between_download_and_truncation(nodes: list[Path]) -> None:
+    """The controller has fallen behind, downloads broker 2's snapshot and crashes before it empties its log.
+
+    What the log has lost, leader epoch 1 of payments among it, is in the snapshot, and the node starts from that.
+    """
+    folder = nodes[3] / LOG
+    log = folder / f"{0:020d}.log"
+    files = read_broker(nodes[3]).partitions["__cluster_metadata", 0]
+    log.write_bytes(log.read_bytes()[: int(files.batches.position[files.batches.base_offset.tolist().index(20)])])
+    for end in (60, 106):
+        named(nodes[3], end).unlink()
+    shutil.copyfile(named(nodes[1], 61), named(nodes[3], 61))
+    report = check([nodes[3]])
+    assert violated(report) == {} and report.verdict == "holds"
+    image = report.brokers[0].metadata
+    assert image is not None and image.end_offset == 61 and report.brokers[0].to_json()["boots_from"]
+    (rule,) = (each for each in report.checks if each.check == "snapshot_ids_within_log")
+    assert "which Kafka empties at its next start" in rule.message
+    named(nodes[3], 61).unlink()
+    alone = check([nodes[3]]).brokers[0]
+    assert alone.boots_from is None and alone.metadata is not None and alone.metadata.end_offset == 20
 
 
 def test_two_replicas_snapshots_of_one_name_that_differ(nodes: list[Path]) -> None:
