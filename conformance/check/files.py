@@ -13,9 +13,10 @@ from ...model.explore import Limits, Verdict
 from ...model.explore.result import OnProgress
 from ...traces.build_story import story_of_run
 from ...traces.kafka.abstraction import Abstraction, Block, abstract
-from ...traces.kafka.broker import BrokerFiles, read_broker, require_one_cluster
+from ...traces.kafka.broker import BrokerFiles, read_broker
 from ...traces.kafka.capture import bundled_corpus, load_manifest, node_directories
 from ...traces.kafka.checks import FilesReport, check_brokers
+from ...traces.kafka.directories import SecondCopy, require_one_cluster
 from ...traces.kafka.partition import METADATA_TOPIC, PartitionFiles
 from ...traces.kafka.reach import Reach, reach_any
 from ...traces.kafka.verdicts import CheckResult
@@ -71,7 +72,8 @@ class Cluster:
 def read_cluster(label: str, paths: Sequence[Path]) -> Cluster:
     """Read brokers' data directories as far as they can be read.
 
-    A path that is no such directory, or is of a node that came before or of another cluster, is ``refused``.
+    Directories of one node are one broker's. A path that is no such directory, is a second copy of one that came
+    before, or is of another cluster, is ``refused``.
     """
     brokers: list[BrokerFiles] = []
     refused: list[BadInput] = []
@@ -83,7 +85,8 @@ def read_cluster(label: str, paths: Sequence[Path]) -> Cluster:
             refused.append(fault)
         else:
             brokers.append(broker)
-    return Cluster(label, check_brokers(brokers), tuple(refused))
+    second = [str(fault) for fault in refused if isinstance(fault, SecondCopy)]
+    return Cluster(label, check_brokers(brokers, second), tuple(refused))
 
 
 def bundled_clusters() -> list[Cluster]:
@@ -194,6 +197,12 @@ def _summed(results: list[CheckResult], _told: OnProgress) -> Outcome:
 
 def not_searched(target: Abstraction, cluster: Cluster, key: tuple[str, int]) -> str | None:
     """Why the model is not searched for a partition's logs; None where it is."""
+    holders = [broker for broker in cluster.report.brokers if key in broker.partitions]
+    older = [broker.label for broker in holders if broker.label in cluster.report.older]
+    if older:
+        return f"the copies are not of one time: {older[0]}'s is older"
+    if len({broker.partitions[key].topic_id for broker in holders} - {None}) > 1:
+        return "the copies are of different topics of that name: their topic ids differ"
     damaged = [node for node, files in cluster.partition(*key).items() if files.damaged]
     if damaged:
         return f"broker {damaged[0]}'s log could not be read in full"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,13 +19,15 @@ from .statefiles import (
     MetaProperties,
     QuorumState,
     present,
+    read_integer,
     read_meta_properties,
     read_offset_checkpoint,
     read_quorum_state,
+    read_text,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 _PARTITION_FOLDER = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 _MOVED_FOLDER = re.compile(r".*-(delete|future|stray)")
@@ -37,8 +40,20 @@ NOT_KAFKA_MEND = "name a broker's log.dirs folder: it holds meta.properties and 
 
 
 @dataclass(frozen=True, slots=True)
+class DataDirectory:
+    """One of a broker's ``log.dirs``; ``directory_id`` is its own (KIP-858), where it has one."""
+
+    path: Path
+    directory_id: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Both fields."""
+        return {"path": str(self.path), "directory_id": self.directory_id}
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerFiles:
-    """Everything that was read from one data directory."""
+    """Everything that was read from one data directory, or from several of one broker (``directories.by_node``)."""
 
     path: Path
     meta: MetaProperties | None
@@ -61,6 +76,11 @@ class BrokerFiles:
 
     ``metadata`` is then that snapshot's.
     """
+
+    directories: tuple[DataDirectory, ...] = ()
+    """The directories that this was read from: one, or all that were given of the broker's ``log.dirs``."""
+    clean_epoch: int | None = None
+    """The broker epoch in the marker of a clean stop (KIP-966), where there is one."""
 
     def booted(self, key: tuple[str, int]) -> PartitionFiles:
         """A partition's log as this node would have it once Kafka has started."""
@@ -89,6 +109,7 @@ class BrokerFiles:
             "node_id": self.node_id,
             "cluster_id": self.cluster_id,
             "directory_id": self.meta.directory_id if self.meta else None,
+            "directories": [directory.to_json() for directory in self.directories],
             "clean_shutdown": self.clean_shutdown,
             "quorum_state": self.quorum.to_json() if self.quorum else None,
             "metadata": self.metadata.to_json() if self.metadata else None,
@@ -96,45 +117,6 @@ class BrokerFiles:
             "partitions": [partition.to_json() for partition in self.partitions.values()],
             "problems": [problem.to_json() for problem in self.problems],
         }
-
-
-def read_brokers(
-    paths: Iterable[str | Path],
-    *,
-    limits: Limits | None = None,
-    on_bytes: Callable[[int], None] | None = None,
-) -> list[BrokerFiles]:
-    """Read the data directories of brokers of one cluster, in the order given.
-
-    Raises ``BadInput`` as ``read_broker`` does, and for two directories of the same node or of different clusters.
-    """
-    brokers = [read_broker(path, limits=limits, on_bytes=on_bytes) for path in paths]
-    require_one_cluster(brokers)
-    return brokers
-
-
-def require_one_cluster(brokers: Iterable[BrokerFiles]) -> None:
-    """Raise ``BadInput`` for two brokers with the same node id or with different cluster ids."""
-    nodes: dict[int, BrokerFiles] = {}
-    first: BrokerFiles | None = None
-    for broker in brokers:
-        if broker.node_id is not None:
-            twin = nodes.setdefault(broker.node_id, broker)
-            if twin is not broker:
-                raise BadInput(
-                    f"node id {broker.node_id} is also that of {twin.path}",
-                    str(broker.path / "meta.properties"),
-                    "name one directory per broker",
-                )
-        if broker.cluster_id is None:
-            continue
-        first = first or broker
-        if broker.cluster_id != first.cluster_id:
-            raise BadInput(
-                f"cluster id {broker.cluster_id}, but {first.path} is of cluster {first.cluster_id}",
-                str(broker.path / "meta.properties"),
-                "name the directories of one cluster",
-            )
 
 
 def data_bytes(path: str | Path) -> int:
@@ -213,9 +195,33 @@ def read_broker(
                 state_log = ProblemLog(state)
                 quorum = read_quorum_state(state, state_log)
                 problems.extend(state_log.result())
-    clean = (root / ".kafka_cleanshutdown").exists()
+    clean, clean_epoch = _clean_shutdown(root / ".kafka_cleanshutdown")
     states = replayed.by_end if replayed else {}
-    return BrokerFiles(root, meta, partitions, quorum, image, clean, tuple(problems), snapshots, states, boots_from)
+    return BrokerFiles(
+        path=root,
+        meta=meta,
+        partitions=partitions,
+        quorum=quorum,
+        metadata=image,
+        clean_shutdown=clean,
+        problems=tuple(problems),
+        snapshots=snapshots,
+        replayed=states,
+        boots_from=boots_from,
+        directories=(DataDirectory(root, meta.directory_id if meta else None),),
+        clean_epoch=clean_epoch,
+    )
+
+
+def _clean_shutdown(marker: Path) -> tuple[bool, int | None]:
+    """Whether the marker is there, and the broker epoch in it: an older Kafka leaves an empty file."""
+    if not present(marker):
+        return False, None
+    try:
+        found = json.loads(read_text(marker, ProblemLog(marker)) or "")
+        return True, read_integer(found["brokerEpoch"])
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return True, None
 
 
 def _image_of(snapshot: SnapshotFile, limits: Limits) -> MetadataImage:

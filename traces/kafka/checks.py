@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .broker import BrokerFiles, require_one_cluster
 from .controller_checks import (
     check_assigned,
     check_isr_agrees,
@@ -14,6 +13,8 @@ from .controller_checks import (
     check_topic_ids,
 )
 from .cross_checks import PartitionComparison, Replica, compare_replicas
+from .directories import by_node
+from .one_time import Older, check_one_time, doubted, older_copies
 from .partition import METADATA_TOPIC
 from .replica_checks import (
     check_epoch_cache,
@@ -34,6 +35,7 @@ from .verdicts import CheckResult, Verdict, overall
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .broker import BrokerFiles
     from .image import MetadataImage, PartitionState
     from .partition import PartitionFiles
     from .problems import Problem
@@ -49,6 +51,8 @@ class FilesReport:
     """One per partition that at least two of the brokers hold."""
     controller: str | None
     """The broker (label) whose metadata log gave the controller's decisions; ``None`` if none has such a log."""
+    older: Older = field(default_factory=dict)
+    """The brokers (labels) whose copies are older than others', and how that shows."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -70,6 +74,7 @@ class FilesReport:
         return {
             "verdict": self.verdict,
             "controller": self.controller,
+            "older_copies": dict(self.older),
             "brokers": [broker.to_json() for broker in self.brokers],
             "problems": [problem.to_json() for problem in self.problems],
             "checks": [check.to_json() for check in self.checks],
@@ -77,16 +82,19 @@ class FilesReport:
         }
 
 
-def check_brokers(brokers: Sequence[BrokerFiles]) -> FilesReport:
+def check_brokers(brokers: Sequence[BrokerFiles], second: Sequence[str] = ()) -> FilesReport:
     """Run every check that the files of these brokers allow; results do not depend on the brokers' order.
 
-    Raises ``BadInput`` for two brokers with the same node id or with different cluster ids.
+    Directories of one node are put together (``directories.by_node``). ``second``: what was left out since it is a
+    second copy of one that is there, a line each.
+
+    Raises ``BadInput`` for two copies of one directory and for different cluster ids.
     """
-    require_one_cluster(brokers)
-    ordered = sorted(brokers, key=lambda b: (b.node_id is None, b.node_id or 0, str(b.path)))
+    ordered = by_node(brokers)
     controller = newest_metadata(ordered)
     image = controller.metadata if controller else None
-    checks: list[CheckResult] = []
+    older = older_copies(ordered, controller)
+    checks: list[CheckResult] = check_one_time(ordered, controller, older, second)
     comparisons: list[PartitionComparison] = []
     for key in sorted({key for broker in ordered for key in broker.partitions}):
         holders = [broker for broker in ordered if key in broker.partitions]
@@ -100,11 +108,13 @@ def check_brokers(brokers: Sequence[BrokerFiles]) -> FilesReport:
             comparisons.append(comparison)
             checks.extend(results)
         if key[0] != METADATA_TOPIC:
-            checks.extend(_controller(replicas, state, image))
+            labels = [label for label, _, _ in replicas]
+            checks.extend(doubted(each, labels, older) for each in _controller(replicas, state, image))
         else:
             nodes = [(broker.label, broker.booted(key), broker.snapshots) for broker in holders]
             checks.extend(compare_snapshots(nodes, nodes[0][1].name))
-    return FilesReport(tuple(ordered), tuple(checks), tuple(comparisons), controller.label if controller else None)
+    label = controller.label if controller else None
+    return FilesReport(tuple(ordered), tuple(checks), tuple(comparisons), label, older)
 
 
 def newest_metadata(brokers: Sequence[BrokerFiles]) -> BrokerFiles | None:

@@ -96,6 +96,10 @@ class MetadataImage:
     """Configurations of topics, by topic name, that were set on the topic itself."""
     quorum_leaders: list[tuple[int, int, int]] = field(default_factory=list)
     """``(offset, epoch, leader id)`` of each LeaderChange control record, in log order."""
+    loaded: int = 0
+    """The end of the snapshot that the image began with: what it decides has no offset of its own."""
+    unfenced: dict[int, int] = field(default_factory=dict)
+    """By broker id, the broker epoch in which it was last unfenced: it had then read the log up to that offset."""
     complete: bool = True
     """False where damage or a missing snapshot keeps some of the history out."""
 
@@ -164,6 +168,7 @@ class ImageBuilder:
         """Replay a batch of a snapshot: its records stand for the log up to ``end_offset``, exclusive."""
         self._replay(batch, problems, end_offset - 1)
         self.image.end_offset, self.image.epoch = end_offset, epoch
+        self.image.loaded = end_offset
 
     def replay(self, batch: Batch, problems: ProblemLog) -> None:
         """Replay a batch of the log. Batches at or below the image's offset are skipped."""
@@ -233,6 +238,8 @@ class ImageBuilder:
                 broker_id = fields["BrokerId"]
                 leaving = fields.get("InControlledShutdown", False)
                 image.brokers[broker_id] = BrokerState(broker_id, fields["BrokerEpoch"], fields["Fenced"], leaving)
+                if not fields["Fenced"] and not fields.get("IsMigratingZkBroker", False):
+                    image.unfenced[broker_id] = fields["BrokerEpoch"]
             case "UnregisterBrokerRecord":
                 image.brokers.pop(fields["BrokerId"], None)
             case "FenceBrokerRecord":
@@ -250,6 +257,8 @@ class ImageBuilder:
         broker = self.image.brokers.get(broker_id)
         if broker:
             self.image.brokers[broker_id] = replace(broker, fenced=fenced)
+            if not fenced:
+                self.image.unfenced[broker_id] = broker.epoch
 
     def _config(self, fields: dict[str, Any]) -> None:
         if fields["ResourceType"] != _TOPIC_RESOURCE:

@@ -230,12 +230,12 @@ def read_quorum_state(path: Path, problems: ProblemLog) -> QuorumState | None:
     try:
         voters = data.get("currentVoters")
         return QuorumState(
-            data_version=_integer(data["data_version"]),
-            leader_id=_integer(data["leaderId"]),
-            leader_epoch=_integer(data["leaderEpoch"]),
-            voted_id=_integer(data["votedId"]),
+            data_version=read_integer(data["data_version"]),
+            leader_id=read_integer(data["leaderId"]),
+            leader_epoch=read_integer(data["leaderEpoch"]),
+            voted_id=read_integer(data["votedId"]),
             voted_directory_id=None if data.get("votedDirectoryId") is None else str(data["votedDirectoryId"]),
-            voters=None if voters is None else tuple(_integer(voter["voterId"]) for voter in voters),
+            voters=None if voters is None else tuple(read_integer(voter["voterId"]) for voter in voters),
         )
     except (AttributeError, KeyError, TypeError) as error:
         what = f"a field is missing or of a wrong type: {error}"
@@ -243,7 +243,8 @@ def read_quorum_state(path: Path, problems: ProblemLog) -> QuorumState | None:
         return None
 
 
-def _integer(value: object) -> int:
+def read_integer(value: object) -> int:
+    """A JSON value that must be an integer. Raises ``TypeError``."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{value!r:.40} is no integer")
     return value

@@ -163,12 +163,15 @@ def write_broker(
     *,
     cluster: str = CLUSTER,
     clean: bool = False,
+    clean_epoch: int = 1,
+    directory: str | None = "BJHo9cEqK2w",
     quorum: dict[str, object] | None = None,
 ) -> Path:
     """Write a data directory; ``partitions`` by folder name. Gives the directory."""
     root.mkdir(parents=True)
     (root / "meta.properties").write_text(
-        f"#\n#Sat Nov 21 02:00:00 UTC 2026\nnode.id={node}\ndirectory.id=BJHo9cEqK2w\nversion=1\ncluster.id={cluster}\n"
+        f"#\n#Sat Nov 21 02:00:00 UTC 2026\nnode.id={node}\nversion=1\ncluster.id={cluster}\n"
+        + ("" if directory is None else f"directory.id={directory}\n")
     )
     marks: list[str] = []
     starts: list[str] = []
@@ -195,7 +198,7 @@ def write_broker(
     (root / "log-start-offset-checkpoint").write_text(checkpoint(starts))
     (root / "recovery-point-offset-checkpoint").write_text(checkpoint([]))
     if clean:
-        (root / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+        (root / ".kafka_cleanshutdown").write_text(f'{{"version":0,"brokerEpoch":{clean_epoch}}}')
     return root
 
 
@@ -254,6 +257,17 @@ def partition_change(
     if leader is not None:
         tagged[1] = struct.pack(">i", leader)
     return metadata_value(5, struct.pack(">i", partition_index) + topic_id.bytes, tagged)
+
+
+def register_broker(broker: int, epoch: int, *, fenced: bool = True) -> bytes:
+    """RegisterBrokerRecord, version 0, with no endpoint and no feature."""
+    body = struct.pack(">i", broker) + bytes(16) + struct.pack(">q", epoch) + compact_ints([]) + compact_ints([])
+    return metadata_value(0, body + b"\x00" + bytes([fenced]))
+
+
+def unfence_broker(broker: int, epoch: int, *, fence: bool = False) -> bytes:
+    """UnfenceBrokerRecord, or FenceBrokerRecord."""
+    return metadata_value(7 if fence else 8, struct.pack(">iq", broker, epoch))
 
 
 def config_record(topic: str, name: str, value: str | None) -> bytes:

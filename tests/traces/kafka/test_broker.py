@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from fencepost.model.core.errors import BadInput
-from fencepost.traces.kafka.broker import data_bytes, read_broker, read_brokers
+from fencepost.traces.kafka.broker import data_bytes, read_broker
 from fencepost.traces.kafka.partition import SnapshotId
 
 from .encoder import Partition, batch, cache_of, log, metadata_partition, partition, write_broker
@@ -81,22 +81,6 @@ def test_no_data_directory(tmp_path: Path, case: str) -> None:
     what = {"missing": "no such directory", "file": "not a directory"}.get(case, "not a Kafka data directory")
     assert caught.value.what == what
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_two_directories_of_one_node(tmp_path: Path) -> None:
-    paths = [write_broker(tmp_path / name, 1, {"t-0": partition(0)}) for name in "ab"]
-    with pytest.raises(BadInput, match="node id 1 is also that of"):
-        read_brokers(paths)
-    with pytest.raises(BadInput, match="node id 1"):
-        read_brokers([paths[0], paths[0]])
-
-
-def test_two_clusters(tmp_path: Path) -> None:
-    a = write_broker(tmp_path / "a", 1, {"t-0": partition(0)})
-    b = write_broker(tmp_path / "b", 2, {"t-0": partition(0)}, cluster="other")
-    with pytest.raises(BadInput, match="cluster id other, but"):
-        read_brokers([a, b])
-    assert [broker.node_id for broker in read_brokers([a])] == [1]
 
 
 def test_bad_files_stop_nothing_else(tmp_path: Path) -> None:

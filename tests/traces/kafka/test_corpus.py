@@ -11,8 +11,9 @@ from typing import Any
 import fencepost
 import pytest
 from fencepost.traces.kafka.batches import Limits, SegmentScan
-from fencepost.traces.kafka.broker import BrokerFiles, read_broker, read_brokers
+from fencepost.traces.kafka.broker import BrokerFiles, read_broker
 from fencepost.traces.kafka.checks import FilesReport, check_brokers
+from fencepost.traces.kafka.directories import read_brokers
 from fencepost.traces.kafka.problems import ProblemLog
 from fencepost.traces.kafka.records import Record
 from fencepost.traces.kafka.statefiles import encode_uuid

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import google_crc32c
 import pytest
-from fencepost.traces.kafka.broker import read_broker, read_brokers
+from fencepost.traces.kafka.broker import read_broker
 from fencepost.traces.kafka.capture import bundled_corpus, node_directories
 from fencepost.traces.kafka.checks import FilesReport, check_brokers
+from fencepost.traces.kafka.directories import read_brokers
 
 if TYPE_CHECKING:
     from pathlib import Path
