@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from .batches import Limits
 from .controller_checks import (
     check_assigned,
     check_isr_agrees,
@@ -14,6 +15,7 @@ from .controller_checks import (
 )
 from .cross_checks import PartitionComparison, Replica, compare_replicas
 from .directories import by_node
+from .losses import check_committed_kept
 from .one_time import Older, check_one_time, doubted, older_copies
 from .partition import METADATA_TOPIC
 from .replica_checks import (
@@ -82,7 +84,9 @@ class FilesReport:
         }
 
 
-def check_brokers(brokers: Sequence[BrokerFiles], second: Sequence[str] = ()) -> FilesReport:
+def check_brokers(
+    brokers: Sequence[BrokerFiles], second: Sequence[str] = (), limits: Limits | None = None
+) -> FilesReport:
     """Run every check that the files of these brokers allow; results do not depend on the brokers' order.
 
     Directories of one node are put together (``directories.by_node``). ``second``: what was left out since it is a
@@ -90,6 +94,7 @@ def check_brokers(brokers: Sequence[BrokerFiles], second: Sequence[str] = ()) ->
 
     Raises ``BadInput`` for two copies of one directory and for different cluster ids.
     """
+    limits = limits or Limits()
     ordered = by_node(brokers)
     controller = newest_metadata(ordered)
     image = controller.metadata if controller else None
@@ -110,6 +115,9 @@ def check_brokers(brokers: Sequence[BrokerFiles], second: Sequence[str] = ()) ->
         if key[0] != METADATA_TOPIC:
             labels = [label for label, _, _ in replicas]
             checks.extend(doubted(each, labels, older) for each in _controller(replicas, state, image))
+            if len(ids) <= 1:
+                told = frozenset(broker.label for broker in holders if broker.metadata is not None)
+                checks.extend(check_committed_kept(replicas, state, told, replicas[0][2].name, limits))
         else:
             nodes = [(broker.label, broker.booted(key), broker.snapshots) for broker in holders]
             checks.extend(compare_snapshots(nodes, nodes[0][1].name))

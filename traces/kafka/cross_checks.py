@@ -178,7 +178,6 @@ def _restoration(comparison: PartitionComparison, files: dict[str, PartitionFile
         message = "; ".join(_sentence(t) for t in elected)
         results.append(CheckResult(name, "holds", subject, message))
     results.append(_committed_kept(comparison, subject))
-    results.extend(_follower_watermark(comparison, files, subject))
     return results
 
 
@@ -202,22 +201,3 @@ def _committed_kept(comparison: PartitionComparison, subject: str) -> CheckResul
             message = f"{_sentence(truncation)}, below the smallest high watermark {bound}"
             return CheckResult(name, "violated", subject, message, data=truncation.to_json())
     return CheckResult(name, "holds", subject, f"no truncation goes below {bound}")
-
-
-def _follower_watermark(
-    comparison: PartitionComparison, files: dict[str, PartitionFiles], subject: str
-) -> list[CheckResult]:
-    """Records that a follower loses below its own high watermark: what an unclean election costs."""
-    results: list[CheckResult] = []
-    for truncation in comparison.truncations:
-        if not truncation.by_controller:
-            continue
-        watermark = files[truncation.follower].high_watermark
-        if watermark is not None and truncation.offset < watermark and truncation.records_lost:
-            message = (
-                f"{_sentence(truncation)}, of which {watermark - truncation.offset} offsets were below its own "
-                f"high watermark {watermark}: an unclean election lost them"
-            )
-            name = "truncation_keeps_follower_high_watermark"
-            results.append(CheckResult(name, "violated", subject, message, informative=True))
-    return results

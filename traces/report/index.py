@@ -17,27 +17,29 @@ from ..story import to_json
 from ..words import printable
 from .folder import REPORT, new_folder
 from .junit import junit_of
-from .obligation import Obligation, grouped, overall, summary
+from .obligation import Note, Obligation, grouped, overall, summary
 from .page import asset, environment, policy, render_page
 
 FORMAT: Final = "fencepost-report"
 VERSION: Final = 1
 
-__all__ = ["Obligation", "overall", "report_json", "summary", "write_report"]
+__all__ = ["Note", "Obligation", "overall", "report_json", "summary", "write_report"]
 
 
-def write_report(folder: Path, results: Sequence[Obligation]) -> Path:
+def write_report(folder: Path, results: Sequence[Obligation], notes: Sequence[Note] = ()) -> Path:
     """Write the report and return the path of its ``index.html``. An older report in ``folder`` is replaced.
+
+    ``notes`` are on the page, in ``report.json`` and, as the output of the last suite, in ``junit.xml``.
 
     Raises ``BadInput`` when ``folder`` holds something that is not a report, or cannot be written: nothing is
     touched then, and no temporary folder is left behind.
     """
     with new_folder(folder, FORMAT) as building:
-        _fill(building, results)
+        _fill(building, results, notes)
     return Path(folder).absolute() / "index.html"
 
 
-def report_json(results: Sequence[Obligation]) -> dict[str, object]:
+def report_json(results: Sequence[Obligation], notes: Sequence[Note] = ()) -> dict[str, object]:
     """The report as one JSON object; ``story`` is the page of the counterexample, relative to the folder."""
     return {
         "format": FORMAT,
@@ -60,20 +62,21 @@ def report_json(results: Sequence[Obligation]) -> dict[str, object]:
             }
             for each, name in zip(results, _names(results), strict=True)
         ],
+        "notes": [{"kind": note.kind, "text": note.text} for note in notes],
     }
 
 
-def _fill(building: Path, results: Sequence[Obligation]) -> None:
+def _fill(building: Path, results: Sequence[Obligation], notes: Sequence[Note]) -> None:
     (building / "stories").mkdir()
     for each, name in zip(results, _names(results), strict=True):
         if each.story is not None:
             page = building / "stories" / f"{name}.html"
             page.write_text(render_page(each.story), encoding="utf-8")
             page.with_suffix(".json").write_text(to_json(each.story) + "\n", encoding="utf-8")
-    report = json.dumps(report_json(results), indent=2, allow_nan=False)
+    report = json.dumps(report_json(results, notes), indent=2, allow_nan=False)
     (building / REPORT).write_text(report + "\n", encoding="utf-8")
-    (building / "index.html").write_text(_index(results), encoding="utf-8")
-    junit_of(results).write(str(building / "junit.xml"), pretty=True)
+    (building / "index.html").write_text(_index(results, notes), encoding="utf-8")
+    junit_of(results, notes=notes).write(str(building / "junit.xml"), pretty=True)
 
 
 def _names(results: Sequence[Obligation]) -> list[str]:
@@ -84,7 +87,7 @@ def _names(results: Sequence[Obligation]) -> list[str]:
     ]
 
 
-def _index(results: Sequence[Obligation]) -> str:
+def _index(results: Sequence[Obligation], notes: Sequence[Note]) -> str:
     style = asset("index.css")
     # By identity: two obligations may be equal, and each still has a page of its own.
     names = {id(each): name for each, name in zip(results, _names(results), strict=True)}
@@ -119,5 +122,6 @@ def _index(results: Sequence[Obligation]) -> str:
             summary=summary(results),
             seconds=f"{sum(each.seconds for each in results):.1f}",
             groups=groups,
+            notes=[{"kind": note.kind, "text": printable(note.text)} for note in notes],
         )
     )

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
+from junitparser import Error, Failure, JUnitXml, SystemOut, TestCase, TestSuite
 
 from ...model.core.errors import BadInput
 from ..words import printable, printable_lines
-from .obligation import Obligation, grouped
+from .obligation import Note, Obligation, grouped
 from .text import render_text
 
 
-def junit_of(results: Sequence[Obligation], name: str = "fencepost") -> JUnitXml:
-    """A wrong verdict is a failure, a spent budget an error; either has the story as its text, where there is one."""
+def junit_of(results: Sequence[Obligation], name: str = "fencepost", notes: Sequence[Note] = ()) -> JUnitXml:
+    """A wrong verdict is a failure, a spent budget an error; either has the story as its text, where there is one.
+
+    ``notes`` are the output of the last suite.
+    """
     xml = JUnitXml(name)
+    suite = None
     for group, members in grouped(results).items():
         suite = TestSuite(printable(group))
         for each in members:
@@ -30,6 +34,9 @@ def junit_of(results: Sequence[Obligation], name: str = "fencepost") -> JUnitXml
             case.system_out = f"{each.outcome}; {each.count} {printable(each.unit)}"
             suite.add_testcase(case)
         xml.add_testsuite(suite)
+    if notes and suite is not None:
+        lines = "\n".join(f"{note.kind}: {printable(note.text)}" for note in notes)
+        suite.append(SystemOut(lines))  # type: ignore[no-untyped-call]
     return xml
 
 

@@ -49,6 +49,14 @@ class Obligation:
         return f"{self.verdict} (expected)" if self.met else f"{self.verdict}, not {self.expected}"
 
 
+@dataclass(frozen=True)
+class Note:
+    """A line beside the verdicts. ``kind``: ``left out``, ``problem``, ``truncation``, ``loss`` or ``note``."""
+
+    kind: str
+    text: str
+
+
 def grouped(results: Sequence[Obligation]) -> dict[str, list[Obligation]]:
     """The obligations by group, groups in the order in which they first come up."""
     groups: dict[str, list[Obligation]] = {}

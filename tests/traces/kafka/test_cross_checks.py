@@ -212,17 +212,6 @@ def test_isr_members_that_differ_below_the_larger_watermark(tmp_path: Path) -> N
     assert only(found, check).verdict == "violated"
 
 
-def test_unclean_election_is_told_and_breaks_no_promise(tmp_path: Path) -> None:
-    metadata = decided(partition_change(isr=[1]), partition_change(leader=2, isr=[2]))
-    found = report(tmp_path, partition(0, 0, hw=2), partition(0, 1, hw=1), metadata=metadata)
-    result = only(found, "truncation_keeps_follower_high_watermark")
-    assert result.informative and result.verdict == "violated"
-    assert "broker 1 under broker 2 truncates to 1 by epochs, losing 1 records" in result.message
-    assert found.verdict == "holds"
-    elected = [t for t in found.comparisons[0].truncations if t.by_controller]
-    assert [(t.leader, t.follower, t.offset) for t in elected] == [("broker 2", "broker 1", 1)]
-
-
 def test_stray_folder_is_informative(tmp_path: Path) -> None:
     found = report(tmp_path, partition(0), partition(0), partition(0), metadata=decided())
     result = only(found, "replicas_assigned")
