@@ -90,6 +90,7 @@ class Story:
 
     ``headline`` explains the outcome in a sentence; ``violated`` names the property that broke, if any;
     ``promises`` says each property in words; ``source`` says where the run came from (engine, seed, file).
+    ``noun`` is what a replica is called: ``broker`` in a story about brokers' files, where ``replicas`` are node ids.
     With ``loop_start`` the run is a lasso: the state of the last moment is that of ``moments[loop_start]``, and
     the steps after ``loop_start`` repeat for ever; when it is the last index, the run stutters there for ever.
 
@@ -109,6 +110,7 @@ class Story:
     moments: tuple[Moment, ...]
     promises: Mapping[str, str] = field(default_factory=dict)
     loop_start: int | None = None
+    noun: str = "replica"
 
     def __post_init__(self) -> None:
         if not self.moments:
@@ -273,4 +275,5 @@ class _Reader:
             moments=self.each(node, "", "moments", self.moment),
             promises=self.text_map(node, "", "promises"),
             loop_start=self.get(node, "", "loop_start", int, none=True),
+            noun=self.get({"noun": "replica", **node}, "", "noun", str),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count, islice
 from pathlib import Path
 
 from ...model.core.errors import BadInput
@@ -13,13 +14,16 @@ from ...model.explore import Limits, Verdict
 from ...model.explore.result import OnProgress
 from ...traces.build_story import story_of_run
 from ...traces.kafka.abstraction import Abstraction, Block, abstract
+from ...traces.kafka.batches import Limits as ReadLimits
 from ...traces.kafka.broker import BrokerFiles, read_broker
 from ...traces.kafka.capture import bundled_corpus, load_manifest, node_directories
 from ...traces.kafka.checks import FilesReport, check_brokers
 from ...traces.kafka.directories import SecondCopy, require_one_cluster
+from ...traces.kafka.losses import NAME as LOSSES
 from ...traces.kafka.partition import METADATA_TOPIC, PartitionFiles
 from ...traces.kafka.reach import Reach, reach_any
 from ...traces.kafka.verdicts import CheckResult
+from ...traces.renamed import with_replicas
 from ...traces.stepper import DirectStepper
 from ...traces.story import Story
 from .task import Outcome, Task
@@ -59,6 +63,17 @@ class Cluster:
         keys = {key for broker in self.report.brokers for key in broker.partitions if key[0] != METADATA_TOPIC}
         return sorted(key for key in keys if len(self.partition(*key)) > 1)
 
+    def ids(self, topic: str, number: int, target: Abstraction) -> tuple[int, ...]:
+        """The node id of each replica of the model: the brokers at hand, then others that the controller assigned.
+
+        A replica that nobody has named gets a number that no broker here has.
+        """
+        states = [b.metadata.partition(topic, number) for b in self.report.brokers if b.metadata is not None]
+        assigned = {node for state in states if state is not None for node in state.replicas}
+        others = sorted(assigned - set(target.nodes))[: target.unseen]
+        spare = count(1 + max((*target.nodes, *assigned), default=-1))
+        return (*target.nodes, *others, *islice(spare, target.unseen - len(others)))
+
     def replication(self, topic: str, number: int) -> int:
         """The replication factor, as the controller has it; else the number of logs given."""
         logs = self.partition(topic, number)
@@ -69,8 +84,10 @@ class Cluster:
         return len(logs)
 
 
-def read_cluster(label: str, paths: Sequence[Path]) -> Cluster:
-    """Read brokers' data directories as far as they can be read.
+def read_cluster(
+    label: str, paths: Sequence[Path], *, topics: Iterable[str] | None = None, limits: ReadLimits | None = None
+) -> Cluster:
+    """Read brokers' data directories as far as they can be read; of the partitions, those of ``topics`` where given.
 
     Directories of one node are one broker's. A path that is no such directory, is a second copy of one that came
     before, or is of another cluster, is ``refused``.
@@ -79,14 +96,14 @@ def read_cluster(label: str, paths: Sequence[Path]) -> Cluster:
     refused: list[BadInput] = []
     for path in paths:
         try:
-            broker = read_broker(path)
+            broker = read_broker(path, topics=topics, limits=limits)
             require_one_cluster([*brokers, broker])
         except BadInput as fault:
             refused.append(fault)
         else:
             brokers.append(broker)
     second = [str(fault) for fault in refused if isinstance(fault, SecondCopy)]
-    return Cluster(label, check_brokers(brokers, second), tuple(refused))
+    return Cluster(label, check_brokers(brokers, second, limits), tuple(refused))
 
 
 def bundled_clusters() -> list[Cluster]:
@@ -106,31 +123,35 @@ class Searches:
     def __init__(self, protocol: Protocol, variant: str | None = None) -> None:
         self.protocol = protocol
         self.variant = variant or protocol.default_variant
-        self._answers: dict[tuple[object, ...], Outcome] = {}
+        self._found: dict[tuple[object, ...], list[Reach]] = {}
 
     def reached(self, cluster: Cluster, key: tuple[str, int], target: Abstraction) -> Outcome:
         """Whether a run ends in the logs of one partition."""
         reason = not_searched(target, cluster, key)
         if reason is not None:
             return Outcome(Verdict.UNKNOWN, reason, 0, "states")
-        if target.shape in self._answers:
-            return self._answers[target.shape]
+        searches = self._searches(target)
+        first, last = searches[0], searches[-1]
+        states = sum(each.search.distinct for each in searches)
+        if first.verdict is Verdict.UNKNOWN:
+            return Outcome(Verdict.UNKNOWN, f"{first.variant}: {first.search.reason}", states, "states")
+        detail = reach_sentence(first, last)
+        # Where no variant at all reaches the logs, the bounds of the search may be what is wrong.
+        verdict = first.verdict if last.verdict is Verdict.HOLDS else Verdict.UNKNOWN
+        story = reach_story(first, last, target, cluster.ids(*key, target), detail)
+        return Outcome(verdict, detail, states, "states", story)
+
+    def _searches(self, target: Abstraction) -> list[Reach]:
+        """One for each variant up to the first that reaches the logs; remembered by what the model sees of them."""
+        if target.shape in self._found:
+            return self._found[target.shape]
         # What safe crashes leave, idle replicas leave too: those variants would only take longer.
         others = [
             each.name for each in self.protocol.variants.values() if each.name != self.variant and not each.restarts
         ]
-        searches = reach_any(self.protocol, (self.variant, *others), target, limits=LIMITS)
-        first, last = searches[0], searches[-1]
-        states = sum(each.search.distinct for each in searches)
-        if first.verdict is Verdict.UNKNOWN:
-            outcome = Outcome(Verdict.UNKNOWN, f"{first.variant}: {first.search.reason}", states, "states")
-        else:
-            detail = reach_sentence(first, last)
-            # Where no variant at all reaches the logs, the bounds of the search may be what is wrong.
-            verdict = first.verdict if last.verdict is Verdict.HOLDS else Verdict.UNKNOWN
-            outcome = Outcome(verdict, detail, states, "states", reach_story(first, last, target, detail))
-        self._answers[target.shape] = outcome
-        return outcome
+        found = reach_any(self.protocol, (self.variant, *others), target, limits=LIMITS)
+        self._found[target.shape] = found
+        return found
 
     def all_reached(
         self, cluster: Cluster, targets: Mapping[tuple[str, int], Abstraction], _told: OnProgress
@@ -159,12 +180,15 @@ def file_tasks(
     ``lost`` are partitions that no run of the variant is expected to reach (in the bundled corpus, after an unclean
     election). ``condensed`` makes one obligation of all kinds of check.
     """
+    missing = set(lost)
     by_check: dict[str, list[CheckResult]] = {}
     for result in cluster.report.checks:
         if not result.informative:
-            by_check.setdefault("files by themselves" if condensed else result.check, []).append(result)
-    tasks = [Task(cluster.label + name, group, partial(_summed, by_check[name])) for name in sorted(by_check)]
-    missing = set(lost)
+            by_check.setdefault(_obligation(result, missing, condensed=condensed), []).append(result)
+    tasks = []
+    for name in sorted(by_check):
+        expected = Verdict.VIOLATED if name in {_lost_name(key) for key in missing} else Verdict.HOLDS
+        tasks.append(Task(cluster.label + name, group, partial(_summed, by_check[name]), expected))
     targets = {key: abstract(cluster.partition(*key), cluster.replication(*key)) for key in cluster.partitions}
     agreed = {key: target for key, target in targets.items() if target.agreed}
     if agreed:
@@ -176,6 +200,18 @@ def file_tasks(
             expected = Verdict.VIOLATED if key in missing else Verdict.HOLDS
             tasks.append(Task(f"{cluster.label}{_named(key)}: reachable", group, run, expected))
     return tasks
+
+
+def _obligation(result: CheckResult, missing: set[tuple[str, int]], *, condensed: bool) -> str:
+    """The obligation that a result belongs to. A loss that is expected has one of its own."""
+    for key in missing:
+        if result.check == LOSSES and result.subject == _named(key):
+            return _lost_name(key)
+    return "files by themselves" if condensed else result.check
+
+
+def _lost_name(key: tuple[str, int]) -> str:
+    return f"{_named(key)}: {LOSSES}"
 
 
 def _named(key: tuple[str, int]) -> str:
@@ -227,23 +263,25 @@ def reach_sentence(first: Reach, last: Reach) -> str:
     return f"{sentence}, nor does one of any other variant: it may take more records or leader epochs than that"
 
 
-def reach_story(first: Reach, last: Reach, target: Abstraction, headline: str) -> Story | None:
-    """The run that ends in the logs, where a variant has one."""
+def reach_story(first: Reach, last: Reach, target: Abstraction, ids: Sequence[int], headline: str) -> Story | None:
+    """The run that ends in the logs, where a variant has one; replicas have the brokers' ``ids``."""
     if last.verdict is not Verdict.HOLDS or last.search.path is None:
         return None
     system = last.system
-    return story_of_run(
+    story = story_of_run(
         DirectStepper(system.traced, system.constants),
         last.search.path,
         verdict=first.verdict,
         headline=headline[0].upper() + headline[1:] + ".",
         source={
             "replicas agree": target.agreed,
-            "brokers": {str(r): f"broker {node}" for r, node in enumerate(target.nodes)},
+            "brokers": list(target.nodes),
+            "not among the directories": list(ids[len(target.nodes) :]),
             "offsets": {str(o): _span(block) for o, block in enumerate(target.blocks)},
             "leader epochs": {str(model): real for real, model in target.epochs.items()},
         },
     )
+    return with_replicas(story, system, ids, "broker")
 
 
 def _span(block: Block) -> str:

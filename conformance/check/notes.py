@@ -1,4 +1,4 @@
-"""What is worth knowing of brokers' files beside the verdicts: the same lines in the terminal, the page and the object."""
+"""What is worth knowing of brokers' files beside the verdicts: the same lines in the terminal, the page and JSON."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _losses(results: Iterable[CheckResult]) -> Iterable[str]:
         if result.check != LOSSES or result.verdict == "holds" or result.informative:
             continue
         what = "lost" if result.verdict == "violated" else "missing, whether lost is unknown"
-        for told in result.data["told"] if "told" in result.data else ():
+        for told in result.data.get("told", ()):
             yield f"{result.subject}: {what}, though committed by {result.data['follower']}: {told}"
         more = result.data.get("records_lost", 0) - len(result.data.get("told", ()))
         if more > 0:

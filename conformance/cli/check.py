@@ -9,16 +9,18 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
+from ...model.core.errors import BadInput
 from ...model.core.registry import REGISTRY
 from ...model.explore.result import OnProgress
 from ...model.explore.result import Progress as Explored
-from ...traces.kafka.checks import FilesReport
 from ...traces.report.folder import refuse_foreign
-from ...traces.report.index import FORMAT, report_json, write_report
+from ...traces.report.index import FORMAT, Note, report_json, write_report
 from ...traces.report.obligation import Obligation, overall
 from ...traces.report.table import print_table
+from ...traces.story import Story
 from ..check.builtin import builtin_tasks
 from ..check.files import Cluster, Searches, bundled_clusters, file_tasks, read_cluster
+from ..check.notes import cluster_notes
 from ..check.task import Task, carry_out
 from . import output
 
@@ -31,6 +33,7 @@ _BAD_INPUT = 2
 
 def check(
     *path: Path,
+    topic: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     variant: str | None = None,
     report: Path = Path("report"),
     json: Annotated[bool, Parameter(negative=())] = False,
@@ -42,7 +45,9 @@ def check(
     Parameters
     ----------
     path
-        The data directory (log.dirs) of one broker each, of one cluster.
+        Data directories (log.dirs) of brokers of one cluster. Several of one broker are put together by its node id.
+    topic
+        Check this topic alone, and the metadata log; more than one may be named.
     variant
         Hold the logs against this variant of the protocol that brokers' logs are states of; the safe one by default.
     report
@@ -55,30 +60,46 @@ def check(
         of_logs.traced(variant)
     refuse_foreign(report, FORMAT)
     cluster: Cluster | None = None
+    notes: list[Note] = []
+    if topic and not path:
+        raise BadInput("there are no directories to choose a topic of", "--topic", "name brokers' data directories")
     if path:
-        cluster = read_cluster("", path)
-        for fault in cluster.refused:
-            output.note(f"fencepost: {fault}")
+        cluster = read_cluster("", path, topics=topic or None)
+        notes = cluster_notes(cluster)
         if not cluster.report.brokers:
+            for fault in cluster.refused:
+                output.note(f"fencepost: {fault}")
             return _BAD_INPUT
+        _require_topics(cluster, topic)
         tasks = file_tasks(cluster, "brokers' files", Searches(of_logs, variant))
     else:
         tasks = [*builtin_tasks(), *_corpus_tasks(variant)]
     results = _carry_out(tasks)
-    folder = write_report(report, results)
+    folder = write_report(report, results, notes)
     code = _EXIT[overall(results)]
     if cluster is not None and (cluster.refused or cluster.report.bad_input):
         code = _BAD_INPUT
     if json:
-        answer: dict[str, object] = dict(report_json(results))
+        answer: dict[str, object] = dict(report_json(results, notes))
         if cluster is not None:
             answer["files"] = cluster.report.to_json()
             answer["refused"] = [{"what": f.what, "where": f.where, "mend": f.mend} for f in cluster.refused]
+            for note in notes:
+                if note.kind == "left out":
+                    output.note(f"fencepost: {note.text}")
         output.print_json(answer)
     else:
-        _print(results, None if cluster is None else cluster.report)
+        _print(results, notes)
     output.written(folder)
     return code
+
+
+def _require_topics(cluster: Cluster, topics: Sequence[str]) -> None:
+    """Raise BadInput for a topic that no directory has: nothing would be checked of it."""
+    known = {key[0] for broker in cluster.report.brokers for key in broker.partitions}
+    for topic in topics:
+        if topic not in known:
+            raise BadInput(f"no directory has the topic {topic!r}", "--topic", "name one as its folders are called")
 
 
 def _corpus_tasks(variant: str | None) -> list[Task]:
@@ -108,52 +129,31 @@ def _carry_out(tasks: Sequence[Task]) -> list[Obligation]:
         return carry_out(tasks, on_task)
 
 
-def _print(results: Sequence[Obligation], files: FilesReport | None) -> None:
+def _print(results: Sequence[Obligation], notes: Sequence[Note]) -> None:
     console = output.stdout()
-    if files is not None:
-        _print_files(files, console)
-        _print_runs(results, console)
+    for note in notes:
+        match note.kind:
+            case "left out" | "problem":
+                output.note(f"fencepost: {note.text}")
+            case "truncation" | "loss":
+                console.print(note.text, markup=False)
+            case _:
+                console.print(f"note: {note.text}", markup=False)
+    for result in results:
+        if result.story is not None and not result.met and result.story.noun != "replica":
+            _print_run(result, result.story, console)
     print_table(results, console)
 
 
-def _print_files(files: FilesReport, console: Console) -> None:
-    """What the closing table has no room for: problems of the input, divergences, what is merely worth knowing."""
-    for problem in files.problems:
-        (output.note if problem.severity == "error" else lambda text: console.print(text, markup=False))(
-            f"fencepost: {problem}"
-        )
-    for comparison in files.comparisons:
-        name = f"{comparison.topic}-{comparison.partition}"
-        for truncation in comparison.truncations:
-            if not truncation.by_controller and any(t.by_controller for t in comparison.truncations):
-                continue
-            kept = "" if truncation.agrees_after is not False else ", and the logs still differ after it"
-            console.print(
-                f"{name}: {truncation.follower} as follower of {truncation.leader} truncates to offset "
-                f"{truncation.offset} and loses {_counted(truncation.records_lost, 'record')}{kept}",
-                markup=False,
-            )
-    for result in files.checks:
-        if result.informative and result.verdict != "holds":
-            console.print(f"note: {result}", markup=False)
-
-
-def _print_runs(results: Sequence[Obligation], console: Console) -> None:
-    """The runs that end in the logs of partitions whose replicas differ, step by step."""
-    for result in results:
-        story = result.story
-        if story is None or "brokers" not in story.source or story.source["replicas agree"]:
-            continue
-        console.print(f"\n{result.name}: {result.detail}", markup=False)
-        brokers = story.source["brokers"]
-        assert isinstance(brokers, dict)
-        console.print("  " + ", ".join(f"replica {r} is {broker}" for r, broker in brokers.items()), markup=False)
-        for moment in story.moments[1:]:
-            params = ", ".join(f"{name}={value}" for name, value in moment.params.items())
-            broken = "".join(f"   breaks {breach.invariant}" for breach in moment.broken)
-            console.print(f"  {moment.step:3}  {moment.action}({params}){broken}", markup=False)
-
-
-def _counted(number: int, noun: str) -> str:
-    """``1 record``, ``2 records``."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+def _print_run(result: Obligation, story: Story, console: Console) -> None:
+    """The run that ends in logs that no run of the variant ends in, step by step."""
+    console.print(f"\n{result.name}: {result.detail}", markup=False)
+    console.print(f"  replicas are brokers {', '.join(map(str, story.replicas))}", markup=False)
+    broken: set[str] = set()
+    for moment in story.moments[1:]:
+        params = ", ".join(f"{name}={value}" for name, value in moment.params.items())
+        now = {breach.invariant for breach in moment.broken}
+        said = "".join(f"   breaks {name}" for name in sorted(now - broken))
+        said += "".join(f"   {name} holds again" for name in sorted(broken - now))
+        broken = now
+        console.print(f"  {moment.step:3}  {moment.action}({params}){said}", markup=False)

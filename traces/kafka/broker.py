@@ -27,7 +27,7 @@ from .statefiles import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _PARTITION_FOLDER = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 _MOVED_FOLDER = re.compile(r".*-(delete|future|stray)")
@@ -127,10 +127,11 @@ def data_bytes(path: str | Path) -> int:
 def read_broker(
     path: str | Path,
     *,
+    topics: Iterable[str] | None = None,
     limits: Limits | None = None,
     on_bytes: Callable[[int], None] | None = None,
 ) -> BrokerFiles:
-    """Read one broker's data directory (one of its ``log.dirs``), whole.
+    """Read one broker's data directory (one of its ``log.dirs``), whole; or of ``topics`` and the metadata log alone.
 
     What cannot be read in one file becomes a ``Problem`` and the rest is still read. ``on_bytes`` is called
     with the size of each segment after it was read.
@@ -140,6 +141,9 @@ def read_broker(
     root = Path(path)
     limits = limits or Limits()
     folders = _partition_folders(root)
+    if topics is not None:
+        chosen = {*topics, METADATA_TOPIC}
+        folders = {key: folder for key, folder in folders.items() if key[0] in chosen}
     problems: list[Problem] = []
     meta = _meta(root, problems)
     watermarks = _checkpoint(root / "replication-offset-checkpoint", problems)

@@ -26,6 +26,7 @@ function html(name, attributes = {}, ...children) {
 }
 const short = (text, letters) => (text.length > letters ? text.slice(0, letters - 1) + "\u2026" : text);
 const title = (m) => (m.action === null ? "initial state" : `${m.action}(${m.params})`);
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const sentence = (text) => (/[.!?]$/.test(text) ? text : `${text}.`);
 
 /* A button that turns the page dark or light, whatever the system prefers. */
@@ -85,7 +86,7 @@ function spaceTime(story, at) {
     const width = moments.length * COLUMN + MARGIN, height = bottom + FOOT;
     const root = svg("svg", {
       id: at.id, class: "diagram", width, height, viewBox: `0 0 ${width} ${height}`, role: "listbox", tabindex: 0,
-      "aria-label": "Space-time diagram: one column per step, one lane per replica",
+      "aria-label": "Space-time diagram: one column per step, one lane per " + story.noun,
     });
     moments.forEach((m, index) => {
       const column = svg("g", {
@@ -117,7 +118,7 @@ function spaceTime(story, at) {
     at.box.append(root);
     at.gutter.style.height = `${height}px`;
     for (const each of lanes) {
-      const name = html("div", {}, each === CONTROLLER ? "controller" : `replica ${each}`);
+      const name = html("div", {}, each === CONTROLLER ? "controller" : `${story.noun} ${each}`);
       name.style.top = `${laneY.get(each)}px`;
       at.gutter.append(name);
       /* On paper the gutter would not shrink with the diagram: there the names stand in the diagram itself. */

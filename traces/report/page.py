@@ -110,6 +110,7 @@ def page_data(story: Story) -> dict[str, Json]:
         "headline": printable(story.headline),
         "promise": printable(story.promises.get(story.violated or "", "")),
         "replicas": list(story.replicas),
+        "noun": printable(story.noun),
         "hasLogs": story.view.end is not None,
         "hasController": bool(story.view.controller),
         "loopStart": story.loop_start,

@@ -1,7 +1,7 @@
 /* One step of a story in full: the state after it, what it changed, and what does not hold. */
 
 /* One replica's log, large: offsets above, high watermark and LEO below, records cut off in this step as ghosts. */
-function bigStrip(now, old, suspects, changed) {
+function bigStrip(noun, now, old, suspects, changed) {
   const W = 54, H = 42, TOP = 18, LEFT = 20;
   const ghosts = old ? old.records.filter((r) => r.offset >= (now.end || 0) || r.offset < now.start) : [];
   const offsets = [...now.records, ...ghosts].map((r) => r.offset);
@@ -11,7 +11,7 @@ function bigStrip(now, old, suspects, changed) {
   const marks = now.hw === null ? "" : `, high watermark ${now.hw}`;
   const root = svg("svg", {
     width: at(beyond) + 58, height: 96, role: "img",
-    "aria-label": `log of replica ${now.replica}: ${names}${marks}, LEO ${now.end}`,
+    "aria-label": `log of ${noun} ${now.replica}: ${names}${marks}, LEO ${now.end}`,
   });
   for (const record of ghosts) {
     svg("text", { class: "offset", x: at(record.offset) + W / 2, y: 12 }, root, String(record.offset));
@@ -98,8 +98,8 @@ function stepCards(story, box, index) {
     if (now.epoch !== null) [role.style.background, role.style.color] = colour(now.epoch);
     const touched = before && JSON.stringify(before) !== JSON.stringify(now);
     const card = html("section", { class: "card" + (touched ? " touched" : ""), "data-replica": now.replica },
-      html("h3", {}, `Replica ${now.replica}`, now.role ? role : null));
-    if (now.end !== null) card.append(bigStrip(now, before, suspects, changed));
+      html("h3", {}, capital(`${story.noun} ${now.replica}`), now.role ? role : null));
+    if (now.end !== null) card.append(bigStrip(story.noun, now, before, suspects, changed));
     card.append(values(now.values, before && before.values, changed, suspects));
     all.push(card);
   }

@@ -127,7 +127,7 @@ def _head(story: Story) -> Text:
     if story.source:
         text.append(f"\nfrom {pairs_words(story.source)}", style="dim")
     if story.view.end is not None:
-        text.append("\nlogs read replica: [id@epoch ...], | is the high watermark\n", style="dim")
+        text.append(f"\nlogs read {printable(story.noun)}: [id@epoch ...], | is the high watermark\n", style="dim")
     return text
 
 
@@ -171,7 +171,7 @@ def _initial(story: Story, moment: Moment) -> list[Text]:
         if values:
             alike.setdefault(_values(values), []).append(replica)
     for told, replicas in alike.items():
-        lines.append(Text(f"replica {', '.join(map(str, replicas))}: {told}"))
+        lines.append(Text(f"{printable(story.noun)} {', '.join(map(str, replicas))}: {told}"))
     others = other_values(story, moment)
     if others:
         lines.append(Text(_values(others)))
