@@ -67,8 +67,7 @@ class _Renaming:
     def _value(self, name: str, value: Json) -> Json:
         sort = self._cells[name].variable.values.sort
         if sort is Sort.SET and isinstance(value, list):
-            members: list[Json] = sorted(self._ids[r] for r in value if isinstance(r, int))
-            return members
+            return list(sorted(self._ids[r] for r in value if isinstance(r, int)))  # noqa: C413 - a list of Json
         return self._replica(value) if sort is Sort.REPLICA else value
 
     def _replica(self, value: Json) -> Json:

@@ -123,6 +123,8 @@ class Searches:
     def __init__(self, protocol: Protocol, variant: str | None = None) -> None:
         self.protocol = protocol
         self.variant = variant or protocol.default_variant
+        self.promised = self.variant == protocol.default_variant
+        """Whether the variant promises that no committed record is lost."""
         self._found: dict[tuple[object, ...], list[Reach]] = {}
 
     def reached(self, cluster: Cluster, key: tuple[str, int], target: Abstraction) -> Outcome:
@@ -177,13 +179,14 @@ def file_tasks(
 ) -> list[Task]:
     """One obligation for each kind of check, one for each partition whose replicas differ, one for all the others.
 
+    Held against another variant than the one that keeps its promises, a loss is what that may bring about: a note.
     ``lost`` are partitions that no run of the variant is expected to reach (in the bundled corpus, after an unclean
     election). ``condensed`` makes one obligation of all kinds of check.
     """
     missing = set(lost)
     by_check: dict[str, list[CheckResult]] = {}
     for result in cluster.report.checks:
-        if not result.informative:
+        if not result.informative and not (result.check == LOSSES and not searches.promised):
             by_check.setdefault(_obligation(result, missing, condensed=condensed), []).append(result)
     tasks = []
     for name in sorted(by_check):
@@ -220,6 +223,7 @@ def _named(key: tuple[str, int]) -> str:
 
 def _summed(results: list[CheckResult], _told: OnProgress) -> Outcome:
     """Several results as one: the worst verdict, and what the first result with it says."""
+    unit = "log" if len(results) == 1 else "logs"
     for wanted in ("violated", "unknown"):
         worst = [result for result in results if result.verdict == wanted]
         if worst:
@@ -227,8 +231,9 @@ def _summed(results: list[CheckResult], _told: OnProgress) -> Outcome:
             place = f" ({worst[0].where})" if worst[0].where else ""
             kind = f"{worst[0].check}: " if len({result.check for result in results}) > 1 else ""
             detail = f"{kind}{worst[0].subject}: {worst[0].message}{place}{more}"
-            return Outcome(_SEVERITY[wanted], detail, len(results), "logs")
-    return Outcome(Verdict.HOLDS, f"in all {len(results)}", len(results), "logs")
+            return Outcome(_SEVERITY[wanted], detail, len(results), unit)
+    detail = f"in all {len(results)}" if len(results) > 1 else f"{results[0].subject}: {results[0].message}"
+    return Outcome(Verdict.HOLDS, detail, len(results), unit)
 
 
 def not_searched(target: Abstraction, cluster: Cluster, key: tuple[str, int]) -> str | None:

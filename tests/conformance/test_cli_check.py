@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -47,19 +49,95 @@ def test_an_unclean_election_is_no_run_of_kip_320(process: Fencepost, brokers: B
     said = process("check", *brokers("6-unclean-election"), "--report", report, "--json")
     assert said.code == 1
     assert said.err == f"wrote {report / 'index.html'}\n"
-    (unmet,) = [each for each in said.json["obligations"] if not each["met"]]
+    lost, unmet = [each for each in said.json["obligations"] if not each["met"]]
+    assert lost["name"] == "committed_records_kept" and lost["verdict"] == "violated"
     assert unmet["name"] == "payments-0: reachable"
     assert unmet["detail"].startswith("no run of kip-320 reaches this (3 replicas, 2 offsets, ")
     assert unmet["detail"].endswith("), but truncate-to-hw does, by 19 steps")
 
     assert sorted(path.name for path in report.iterdir()) == ["index.html", "junit.xml", "report.json", "stories"]
     written = json.loads((report / "report.json").read_text())
+    del written["files"]  # the list of the report's own files
     assert {key: said.json[key] for key in written} == written
     assert "but truncate-to-hw does" in (report / unmet["story"]).read_text(encoding="utf-8")
     assert unmet["story"] in (report / "index.html").read_text(encoding="utf-8")
     xml = JUnitXml.fromfile(str(report / "junit.xml"))
     failures = [case.name for suite in xml for case in suite if case.result]
-    assert failures == ["payments-0: reachable"]
+    assert failures == ["committed_records_kept", "payments-0: reachable"]
+    # The truncation, the lost record and the notes are in all of them.
+    kinds = [note["kind"] for note in said.json["notes"]]
+    assert kinds == ["truncation", "loss", "note", "note"]
+    page, suites = ((report / name).read_text(encoding="utf-8") for name in ("index.html", "junit.xml"))
+    for note in said.json["notes"]:
+        assert note["text"] in html.unescape(page) and note["text"] in html.unescape(suites)
+    where = brokers("6-unclean-election")[1] / "payments-0" / f"{0:020d}.log"
+    assert said.json["notes"][1]["text"] == (
+        "payments-0: lost, though committed by broker 2: offset 1, key 'payments-201', timestamp 1750036000215 "
+        f"(2025-06-16T01:06:40.215Z), {where}, byte 96"
+    )
+    story = json.loads((report / unmet["story"]).with_suffix(".json").read_text(encoding="utf-8"))
+    assert (story["replicas"], story["noun"]) == ([1, 2, 3], "broker"), "lanes are the brokers'"
+    assert story["moments"][1]["params"] == {"new_leader": 2} and "leo[3]" in story["moments"][0]["state"]
+
+
+def test_a_failure_is_told_in_the_brokers_own_ids(check: Callable[..., Said], brokers: Brokers) -> None:
+    said = check(*brokers("6-unclean-election"))
+    assert said.code == 1
+    assert "  replicas are brokers 1, 2, 3\n    1  controller_elect_leader(new_leader=2)\n" in said.out
+    assert "follower_fetch(leader=2, follower=3)" in said.out and "=0, " not in said.out.partition(" obligation")[0]
+    notes = [line for line in said.out.splitlines() if line.startswith("note: ")]
+    assert notes[1] == (
+        "note: isr_agrees_below_high_watermark: unknown: the ISR is empty, of 3: "
+        "__transaction_state-0, mixed-compression-0, orders-0"
+    )
+    assert len(notes) == 2
+    # Without a terminal nothing is wrapped, whatever it is.
+    assert "leader_epochs_known_to_controller " in said.out
+    (told,) = [line for line in said.out.splitlines() if line.startswith("! committed_records_kept")]
+    assert told.endswith("byte 96)")
+
+
+def test_runs_of_what_holds_are_not_told(check: Callable[..., Said], brokers: Brokers) -> None:
+    """In the third stage two logs differ, and a run ends in them: that is on its page, and not on the terminal."""
+    said = check(*brokers("3-clean-failover"))
+    assert said.code == 0 and "controller_elect_leader" not in said.out
+
+
+def test_topics_are_chosen(check: Callable[..., Said], brokers: Brokers) -> None:
+    said = check(*brokers("6-unclean-election"), "--topic", "orders", "--topic", "__transaction_state", "--json")
+    assert said.code == 0 and said.json["verdict"] == "holds"
+    names = {p["topic"] for broker in said.json["files"]["brokers"] for p in broker["partitions"]}
+    assert names == {"orders", "__transaction_state", "__cluster_metadata"}
+    one = check(*brokers("6-unclean-election"), "--topic", "payments", "--json")
+    assert one.code == 1
+    told = check(*brokers("6-unclean-election"), "--topic", "payment").complaint
+    assert told.startswith("--topic: no directory has the topic 'payment'; ")
+    assert check("--topic", "orders").complaint.startswith("--topic: there are no directories to choose a topic of; ")
+
+
+def test_two_log_dirs_of_one_broker_are_put_together(
+    check: Callable[..., Said], brokers: Brokers, tmp_path: Path
+) -> None:
+    """Broker 2 keeps payments on another disk: what it lost there is seen."""
+    first, second, third = (
+        shutil.copytree(path, tmp_path / "data" / path.name) for path in brokers("6-unclean-election")
+    )
+    disk = tmp_path / "data" / "disk-2"
+    disk.mkdir()
+    (second / "payments-0").rename(disk / "payments-0")
+    for name in ("replication-offset-checkpoint", "log-start-offset-checkpoint", "recovery-point-offset-checkpoint"):
+        if (second / name).exists():
+            shutil.copyfile(second / name, disk / name)
+    meta = (second / "meta.properties").read_text().splitlines()
+    other = [line if not line.startswith("directory.id=") else "directory.id=AAAAAAAAAAAAAAAAAAAAAQ" for line in meta]
+    (disk / "meta.properties").write_text("\n".join(other) + "\n")
+    said = check(first, second, disk, third, "--json")
+    assert said.code == 1 and said.json["refused"] == []
+    assert [len(broker["directories"]) for broker in said.json["files"]["brokers"]] == [1, 2, 1]
+    assert [each["name"] for each in said.json["obligations"] if not each["met"]] == [
+        "committed_records_kept",
+        "payments-0: reachable",
+    ]
 
 
 def test_the_text_shows_the_truncation_and_the_closing_table(check: Callable[..., Said], brokers: Brokers) -> None:
@@ -69,13 +147,14 @@ def test_the_text_shows_the_truncation_and_the_closing_table(check: Callable[...
     assert "orders-0: broker 1 as follower of broker 2 truncates to offset 1 and loses 1 record" in told
     for heading in ("obligation", "verdict", "counted", "seconds"):
         assert heading in told
-    assert told.endswith("holds: 17 obligations: 17 met")
+    assert told.endswith("holds: 19 obligations: 19 met")
 
 
 def test_another_variant_may_be_held_against_the_files(check: Callable[..., Said], brokers: Brokers) -> None:
     said = check(*brokers("6-unclean-election"), "--variant", "truncate-to-hw", "--json")
     assert said.code == 0
     assert "reachable by 19 steps of truncate-to-hw" in [each["detail"] for each in said.json["obligations"]]
+    assert "loss" in [note["kind"] for note in said.json["notes"]], "which that variant may bring about"
 
 
 def test_one_broker_alone_is_checked_by_itself(check: Callable[..., Said], brokers: Brokers) -> None:
@@ -157,17 +236,58 @@ def test_a_directory_that_is_none_is_refused_and_the_others_are_checked(
     assert [broker["node_id"] for broker in said.json["files"]["brokers"]] == [1, 2]
 
 
-def test_two_brokers_of_one_node_id_are_refused(check: Callable[..., Said], copies: list[Path]) -> None:
+def test_a_second_copy_of_one_broker_is_refused(check: Callable[..., Said], copies: list[Path]) -> None:
+    """Which of the two is of the others' time nobody can say."""
     for path in (copies[2] / "meta.properties", copies[0] / "meta.properties"):
         assert path.is_file()
     (copies[2] / "meta.properties").write_text((copies[0] / "meta.properties").read_text())
     said = check(*copies)
     assert said.code == 2
-    assert said.lines[0] == (
-        f"fencepost: {copies[2] / 'meta.properties'}: node id 1 is also that of {copies[0]}; "
-        "name one directory per broker"
+    line = f"{copies[2] / 'meta.properties'}: node id 1 and directory id "
+    assert said.lines[0].startswith(f"fencepost: {line}")
+    assert f"are also those of {copies[0]}; name each directory of a broker once, all of one moment" in said.lines[0]
+    assert "! copies_of_one_time: unknown. two copies of one broker: " in said.out
+    assert "unknown: 16 obligations: 15 met, 1 not met" in said.out, "the other two brokers"
+    assert check(*copies, "--json").json["notes"][0]["kind"] == "left out"
+
+
+def test_a_copy_of_another_time_is_named(check: Callable[..., Said], brokers: Brokers) -> None:
+    mixed = [*brokers("7-all-back")[:1], *brokers("1-steady")[1:2], *brokers("7-all-back")[2:]]
+    said = check(*mixed, "--json")
+    assert said.code == 3
+    unmet = {each["name"]: each for each in said.json["obligations"] if not each["met"]}
+    assert {each["verdict"] for each in unmet.values()} == {"unknown"}
+    assert (
+        "broker 2: its metadata log ends at 55, before its registration at 86" in unmet["copies_of_one_time"]["detail"]
     )
-    assert "holds: 14 obligations: 14 met" in said.out, "the other two brokers"
+    reachable = [each["detail"] for name, each in unmet.items() if name.endswith(": reachable")]
+    assert reachable and all("the copies are not of one time: broker 2's is older" in each for each in reachable)
+
+
+def test_what_a_file_says_does_not_steer_the_terminal(check: Callable[..., Said], copies: list[Path]) -> None:
+    meta = copies[2] / "meta.properties"
+    lines = meta.read_text().splitlines()
+    wrong = ["cluster.id=\x1b]0;owned\x07:fire:[bold]" if line.startswith("cluster.id") else line for line in lines]
+    meta.write_text("\n".join(wrong) + "\n")
+    strange = copies[2].rename(copies[2].with_name("broker\x1b[31m-3"))
+    said = check(*copies[:2], strange)
+    assert said.code == 2
+    for text in (said.out, said.err):
+        assert "\x1b" not in text and "\x07" not in text
+    assert r"cluster id \x1b]0;owned\x07:fire:[bold], but " in said.lines[0]
+
+
+def test_a_pipe_among_the_files_is_not_waited_for(process: Fencepost, copies: list[Path], tmp_path: Path) -> None:
+    for name in ("orders-0/00000000000000000000.log", "orders-0/leader-epoch-checkpoint", "meta.properties"):
+        (copies[1] / name).unlink()
+        os.mkfifo(copies[1] / name)
+    for name in (".kafka_cleanshutdown", "__cluster_metadata-0/quorum-state"):
+        (copies[0] / name).unlink(missing_ok=True)
+        os.mkfifo(copies[0] / name)
+    os.mkfifo(copies[0] / "__cluster_metadata-0" / f"{9:020d}-{1:010d}.checkpoint")
+    said = process("check", *copies, "--report", tmp_path / "report")
+    assert said.code == 2
+    assert sum("not a regular file" in line for line in said.lines) == 5
 
 
 def test_no_directory_at_all_is_bad_input_and_writes_nothing(check: Callable[..., Said], tmp_path: Path) -> None:

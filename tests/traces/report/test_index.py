@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from fencepost.model.core.errors import BadInput
 from fencepost.traces.report import index
-from fencepost.traces.report.index import Obligation, overall, summary, write_report
+from fencepost.traces.report.index import Note, Obligation, overall, summary, write_report
 from fencepost.traces.story import Story, Verdict, from_json
 from junitparser import Error, Failure, JUnitXml
 
@@ -95,6 +95,19 @@ def test_junit(tmp_path: Path, results: list[Obligation]) -> None:
     assert isinstance(cases["kip-279"].result[0], Failure)
     assert cases["kip-279"].result[0].message == "holds, not violated: no counterexample"
     assert isinstance(cases["3/3/3/2"].result[0], Error)
+
+
+def test_notes_are_in_all_of_them(tmp_path: Path, results: list[Obligation]) -> None:
+    notes = [Note("loss", "orders-0: lost: offset 3, key '<k>'"), Note("note", "a\x1b[31m")]
+    page = write_report(tmp_path / "report", results, notes).read_text(encoding="utf-8")
+    assert '<li class="loss"><b>loss</b> orders-0: lost: offset 3, key &#39;&lt;k&gt;&#39;</li>' in page
+    assert "<b>note</b> a\\x1b[31m</li>" in page
+    report = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))
+    assert report["notes"] == [{"kind": each.kind, "text": each.text} for each in notes]
+    xml = (tmp_path / "report" / "junit.xml").read_text(encoding="utf-8")
+    assert "<system-out>loss: orders-0: lost: offset 3, key '&lt;k&gt;'\nnote: a\\x1b[31m</system-out>" in xml
+    page = write_report(tmp_path / "report", results).read_text(encoding="utf-8")
+    assert "Notes" not in page, "nothing to say"
 
 
 def test_hostile_strings(tmp_path: Path, lost_record: Story) -> None:

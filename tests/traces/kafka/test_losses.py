@@ -1,0 +1,160 @@
+"""Committed records that an elected leader lacks: what is lost, what may be, and what was deleted or compacted."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from fencepost.traces.kafka.checks import FilesReport, check_brokers
+from fencepost.traces.kafka.directories import read_brokers
+from fencepost.traces.kafka.losses import NAME, key_words, time_words
+
+from .encoder import (
+    Partition,
+    batch,
+    log,
+    metadata_partition,
+    partition,
+    partition_change,
+    partition_record,
+    topic_record,
+    write_broker,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fencepost.traces.kafka.verdicts import CheckResult
+
+METADATA = "__cluster_metadata-0"
+UNCLEAN = [
+    topic_record("t"),
+    partition_record([1, 2], [1, 2], 1),
+    partition_change(isr=[1]),
+    partition_change(leader=2, isr=[2]),
+]
+"""Broker 1 leads alone at epoch 0; broker 2, which is not in the ISR, leads at epoch 1."""
+
+
+def report(
+    tmp_path: Path, *replicas: Partition, decided: Sequence[bytes] = UNCLEAN, told: Sequence[int] = (1, 2)
+) -> FilesReport:
+    """Brokers 1, 2, …, each with one replica of t-0, and those in ``told`` with a metadata log."""
+    place = tmp_path / f"case{len(list(tmp_path.iterdir()))}"
+    roots = []
+    for node, files in enumerate(replicas, start=1):
+        held = {"t-0": files}
+        if node in told:
+            held[METADATA] = metadata_partition(decided)
+        roots.append(write_broker(place / f"b{node}", node, held))
+    found = check_brokers(read_brokers(roots))
+    json.dumps(found.to_json(), allow_nan=False)
+    return found
+
+
+def kept(found: FilesReport) -> CheckResult:
+    (result,) = (each for each in found.checks if each.check == NAME)
+    return result
+
+
+def test_an_unclean_election_loses_what_was_committed(tmp_path: Path) -> None:
+    found = report(tmp_path, partition(0, 0, 0, 0, hw=3), partition(0, 1, hw=1))
+    result = kept(found)
+    assert (result.verdict, result.informative, found.verdict) == ("violated", False, "violated")
+    assert "broker 2, leader of epoch 1, lacks 2 records below broker 1's own high watermark 3" in result.message
+    assert result.data["records_lost"] == 2
+    segment = tmp_path / "case0" / "b1" / "t-0" / f"{0:020d}.log"
+    assert result.where == f"{segment}, byte {len(log(0))}"
+    assert [each["offset"] for each in result.data["records"]] == [1, 2]
+    assert result.data["records"][1]["where"] == f"{segment}, byte {len(log(0, 0))}"
+
+
+def test_a_lost_record_is_told_by_key_timestamp_and_byte(tmp_path: Path) -> None:
+    keys = [b"order-7", None, b"\xff\x00"]
+    ours = Partition({0: batch(0, [b"a", b"b", b"c"], keys=keys, codec=4)}, [(0, 0)], 3)
+    result = kept(report(tmp_path, ours, Partition({0: batch(0, [b"x"], epoch=1)}, [(1, 0)], 1)))
+    assert [each["key"] for each in result.data["records"]] == ["order-7", None, "\ufffd\x00"]
+    assert result.data["records"][2]["key_hex"] == "ff00"
+    assert [each["timestamp"] for each in result.data["records"]] == [1_700_000_000_000 + n for n in range(3)]
+    told = result.data["told"]
+    assert told[0].startswith("offset 0, key 'order-7', timestamp 1700000000000 (2023-11-14T22:13:20.000Z), /")
+    assert ", key null, " in told[1] and ", key 0xff00, " in told[2] and told[2].endswith(".log, byte 0")
+    assert "the first: offset 0, key 'order-7', timestamp 1700000000000" in result.message
+
+
+def test_a_leader_that_has_not_written_yet(tmp_path: Path) -> None:
+    """Its epoch cache has its epoch at its LEO: what it lacked then it lacks for ever."""
+    leader = Partition({0: log(0)}, [(0, 0), (1, 1)], 1)
+    assert kept(report(tmp_path, partition(0, 0, 0, hw=2), leader)).verdict == "violated"
+    # With no sign of its epoch, it may have fetched the rest between the copy and the election.
+    result = kept(report(tmp_path, partition(0, 0, 0, hw=2), partition(0)))
+    assert result.verdict == "unknown" and "do not show that its epoch 1 has begun" in result.message
+
+
+def test_clean_elections_lose_nothing(tmp_path: Path) -> None:
+    for replicas in (
+        (partition(0, 0, hw=1), partition(0, 1, hw=1)),
+        (partition(0, 0, hw=2), partition(0, 0, 1, hw=3)),
+        (partition(0, 0, 1, hw=2), partition(0, 0, 1, 1, hw=4)),
+    ):
+        result = kept(report(tmp_path, *replicas))
+        assert (result.verdict, result.informative) == ("holds", False)
+
+
+def test_what_the_leader_itself_wrote_is_no_loss_that_can_be_told(tmp_path: Path) -> None:
+    """Files copied one broker after the other: the follower's copy is newer than the leader's."""
+    result = kept(report(tmp_path, partition(0, 1, 1, hw=3), partition(0, 1, hw=2)))
+    assert result.verdict == "unknown" and "the leader itself wrote them: its copy is older" in result.message
+
+
+def test_a_later_leader_may_have_committed_what_a_broker_without_a_metadata_log_has(tmp_path: Path) -> None:
+    replicas = partition(0, 0, hw=2), partition(0, 1, hw=1)
+    result = kept(report(tmp_path, *replicas, told=(2,)))
+    assert result.verdict == "unknown" and "broker 1 has no metadata log here" in result.message
+
+
+def test_what_was_deleted_or_compacted_is_not_lost(tmp_path: Path) -> None:
+    started = Partition({3: log(1, start=3)}, [(1, 3)], 4)
+    assert kept(report(tmp_path, partition(0, 0, 0, hw=3), started)).verdict == "holds"
+    ours = Partition({0: batch(0, [b"a", b"b", b"c"])}, [(0, 0)], 3)
+    compacted = Partition({0: batch(0, [b"c"], deltas=[2]) + batch(3, [b"d"], epoch=1)}, [(0, 0), (1, 3)], 4)
+    assert kept(report(tmp_path, ours, compacted)).verdict == "holds"
+    wrong = Partition({0: batch(0, [b"X"], deltas=[2]) + batch(3, [b"d"], epoch=1)}, [(0, 0), (1, 3)], 4)
+    assert kept(report(tmp_path, ours, wrong)).verdict == "violated"
+
+
+def test_damage_makes_it_unknown(tmp_path: Path) -> None:
+    data = bytearray(log(0, 1, 1))
+    data[len(log(0)) + 40] ^= 1
+    damaged = Partition({0: bytes(data)}, [(0, 0), (1, 1)], 1)
+    for ours in (partition(0, 0, hw=2), partition(0, hw=1)):
+        result = kept(report(tmp_path, ours, damaged))
+        assert (result.verdict, result.informative) == ("unknown", False)
+        assert "could not be read" in result.message
+
+
+def test_nothing_is_said_where_nobody_can_know(tmp_path: Path) -> None:
+    nobody = [*UNCLEAN, partition_change(leader=-1)]
+    assert [c for c in report(tmp_path, partition(0, 0), partition(0), decided=nobody).checks if c.check == NAME] == []
+    absent = [topic_record("t"), partition_record([1, 2, 3], [3], 3)]
+    result = kept(report(tmp_path, partition(0, 0), partition(0), decided=absent))
+    assert (result.verdict, result.informative) == ("unknown", True) and "broker 3, which leads" in result.message
+    ours = partition(0, 0)
+    ours.high_watermark = None
+    result = kept(report(tmp_path, ours, partition(0, 1, hw=1)))
+    assert (result.verdict, result.informative) == ("unknown", True)
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [(None, "null"), (b"", "''"), (b"a b", "'a b'"), (b"\x1b[31m", "0x1b5b33316d"), (b"x" * 99, "'" + "x" * 59 + "…")],
+)
+def test_keys_in_words(key: bytes | None, words: str) -> None:
+    assert key_words(key) == words
+
+
+def test_times_in_words() -> None:
+    assert time_words(0) == "0 (1970-01-01T00:00:00.000Z)" and time_words(-1).startswith("-1 (1969-12-31T23:59:59.999Z")
+    assert time_words(1 << 62) == str(1 << 62) and time_words(None) == "unknown"
