@@ -76,7 +76,7 @@ def _fill(building: Path, results: Sequence[Obligation], notes: Sequence[Note]) 
     report = json.dumps(report_json(results, notes), indent=2, allow_nan=False)
     (building / REPORT).write_text(report + "\n", encoding="utf-8")
     (building / "index.html").write_text(_index(results, notes), encoding="utf-8")
-    junit_of(results, notes=notes).write(str(building / "junit.xml"), pretty=True)
+    junit_of(results, "fencepost", notes).write(str(building / "junit.xml"), pretty=True)
 
 
 def _names(results: Sequence[Obligation]) -> list[str]:
