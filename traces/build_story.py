@@ -10,7 +10,7 @@ from ..model.core.ground import Grounder, State, System
 from ..model.core.protocol import Protocol
 from ..model.core.registry import REGISTRY
 from ..model.core.terms import Term
-from ..model.core.view import LogView
+from ..model.core.view import LogView, derived_view
 from ..model.explore.result import Step, Verdict
 from ..model.interpret.staged import expression
 from .diagnose import value_words
@@ -121,10 +121,11 @@ def _story(
 
 
 def _view(protocol: Protocol, variant: str) -> LogView:
-    """The layout that the protocol is registered with; an empty one for a protocol that is not."""
+    """The layout that the protocol is registered with; one that its declarations give for a protocol that is not."""
     registration = REGISTRY.get(protocol.name)
-    registered = registration is not None and registration.protocol is protocol
-    return registration.view_of(variant) if registration is not None and registered else LogView()
+    if registration is None or registration.protocol is not protocol:
+        return derived_view(protocol, variant)
+    return registration.view_of(variant)
 
 
 def _moments(stepper: Stepper, run: Sequence[Happened], notes: Sequence[str] = ()) -> list[Moment]:

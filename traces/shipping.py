@@ -1,8 +1,8 @@
-"""Protocols that no package registers, taken along to Spark's workers: their text travels with the tasks.
+"""Protocols that do not come with Fencepost, taken along to Spark's workers: their text travels with the tasks.
 
-A worker has Fencepost installed, and not the file that a command line named. So the sources of that module, and of the
-modules beside it that it imports, are sent as text; a worker imports them from memory, once a process, and registers
-the protocol. What is installed as a package is expected to be installed there too.
+A worker has Fencepost, installed or sent, and not the file that a command line named, nor another package that
+registers a protocol. So the sources of that module, and of the modules beside it that are imported, are sent as text; a
+worker imports them from memory, once a process, and registers the protocol.
 """
 
 from __future__ import annotations
@@ -40,41 +40,41 @@ class Source:
 class Text:
     """A protocol's text: ``place`` is ``module:name``, ``sources`` are that module and those that it needs."""
 
+    protocol: str
     place: str
     sources: tuple[Source, ...]
 
 
 def texts() -> tuple[Text, ...]:
-    """What this process has of protocols that were named by their place and are not installed."""
+    """What this process has of protocols that do not come with Fencepost."""
     return tuple(
-        Text(f"{module}:{name}", _sources(module))
-        for module, name in REGISTRY.places()
-        if _root(sys.modules[module]) is not None
+        Text(protocol, f"{module}:{name}", _sources(module)) for protocol, (module, name) in REGISTRY.places().items()
     )
 
 
-def _root(module: ModuleType) -> Path | None:
-    """The folder from which a module is imported; None where it is installed, or has no file."""
-    file = getattr(module, "__file__", None)
-    if file is None:
-        return None
-    depth = module.__name__.count(".") + (1 if hasattr(module, "__path__") else 0)
-    root = Path(file).absolute().parents[depth]
-    installed = {Path(sysconfig.get_path(kind)).absolute() for kind in ("purelib", "platlib", "stdlib", "platstdlib")}
-    return None if root in installed else root
+def _root(name: str, file: str, package: bool) -> Path:
+    """The folder from which a module is imported."""
+    return Path(file).absolute().parents[name.count(".") + package]
 
 
 def _sources(name: str) -> tuple[Source, ...]:
-    """The module and every imported one from the same folder, in the order of their names."""
-    root = _root(sys.modules[name])
-    found = []
+    """The module and every imported one from the same folder, in the order of their names.
+
+    Where other people's packages lie too, those of its own package alone.
+    """
+    installed = {Path(sysconfig.get_path(kind)).absolute() for kind in ("purelib", "platlib")}
+    candidates: dict[str, tuple[str, bool]] = {}
     for other, module in sorted(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if file is None or not file.endswith(".py") or getattr(module, "__name__", None) != other:
-            continue
-        if _root(module) == root:
-            found.append(Source(other, file, Path(file).read_text(encoding="utf-8"), hasattr(module, "__path__")))
-    return tuple(found)
+        if file is not None and file.endswith(".py") and getattr(module, "__name__", None) == other:
+            candidates[other] = (file, hasattr(module, "__path__"))
+    root = _root(name, *candidates[name])
+    top = name.partition(".")[0]
+    return tuple(
+        Source(other, file, Path(file).read_text(encoding="utf-8"), package)
+        for other, (file, package) in candidates.items()
+        if (other.partition(".")[0] == top or root not in installed) and _root(other, file, package) == root
+    )
 
 
 class _Memory(MetaPathFinder, Loader):
@@ -109,7 +109,8 @@ def install(shipped: Sequence[Text]) -> None:
             sys.meta_path.insert(0, _memory)
         _memory.sources.update((source.module, source) for source in text.sources)
         importlib.invalidate_caches()
-        REGISTRY.add(load(text.place, "a task's protocol").registration)
+        if text.protocol not in REGISTRY:
+            REGISTRY.add(load(text.place, "a task's protocol").registration)
         _installed.add(text)
 
 

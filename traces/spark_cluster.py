@@ -13,6 +13,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator, Mapping
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -128,14 +129,25 @@ def root_package() -> RootPackage:
 
 
 def write_package(path: Path) -> None:
-    """Write the installed package as a zip to import from, package data and all; alike files give alike bytes."""
+    """Write the installed package as a zip to import from, package data and all; alike files give alike bytes.
+
+    What registers its protocols, the entry points, is in the zip too.
+    """
     package = root_package()
+    metadata = distribution(package.name)
+    texts = {name: metadata.read_text(name) or "" for name in ("METADATA", "entry_points.txt")}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
         for name in package.files():
-            entry = zipfile.ZipInfo(f"{package.name}/{name.as_posix()}")
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
-            out.writestr(entry, (package.folder / name).read_bytes())
+            out.writestr(_entry(f"{package.name}/{name.as_posix()}"), (package.folder / name).read_bytes())
+        for each, text in texts.items():
+            out.writestr(_entry(f"{package.name}-{metadata.version}.dist-info/{each}"), text)
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    return entry
 
 
 def wait_for_executors(context: SparkContext, master: str) -> None:

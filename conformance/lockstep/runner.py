@@ -253,9 +253,11 @@ class _Runner:
 
         A run without which nothing can be left out may still be a roundabout way.
         """
-        last = tries[-1]
-        if last.call is None:
+        if not tries or tries[-1].call is None:
+            # A system that parts from the model at the start needs no step at all.
             return
+        last = tries[-1]
+        assert last.call is not None
         action, crashes = last.call[0], self.space.crashes
         places = [place for kind in self.goals.steps.get(action, {}).values() for place in kind]
         places += [place for pair, kept in self.goals.refusals.items() if pair[0] == action for place in kept]

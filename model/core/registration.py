@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .errors import BadInput, ProtocolError
 from .protocol import Protocol
-from .view import LogView
+from .view import LogView, derived_view
 
 if TYPE_CHECKING:
     from ..prove.proof import Proof
@@ -73,10 +73,10 @@ class Registration:
         return found
 
     def view_of(self, variant: str) -> LogView:
-        """The layout of a variant's pages; an empty one, which shows plain variables, where there is none."""
+        """The layout of a variant's pages; where none is given, what the declarations say (``derived_view``)."""
         found = looked_up(self.view, self.package)
         if found is None:
-            return LogView()
+            return derived_view(self.protocol, variant)
         layout: LogView = found if isinstance(found, LogView) else found(variant)
         return layout
 

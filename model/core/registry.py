@@ -99,9 +99,12 @@ class Registry(Mapping[str, Registration]):
             raise BadInput(f"there is no protocol {name!r}", where, f"choose one of {', '.join(self)}, or give {FORMS}")
         return self[name]
 
-    def places(self) -> tuple[tuple[str, str], ...]:
-        """The module and the name in it of every protocol that was named by its place."""
-        return tuple(self._places[name] for name in sorted(self._places))
+    def places(self) -> dict[str, tuple[str, str]]:
+        """By protocol, the module and the name in it, of every one that this process has imported from elsewhere."""
+        ours = __name__.partition(".")[0]
+        entries = {name: self._entries[name] for name in self._loaded if name in self._entries}
+        found = {name: (each.module, each.attr) for name, each in entries.items()} | self._places
+        return {name: found[name] for name in sorted(found) if found[name][0].partition(".")[0] != ours}
 
     @property
     def of_brokers_logs(self) -> Registration:

@@ -1,6 +1,6 @@
 """How a protocol's state is laid out where a person reads it: which variables make up a log, who talks to whom.
 
-A view is data beside the text. A protocol without one is shown all the same, cell by cell.
+A view is data beside the text. A protocol without one is shown by what its declarations say (``derived_view``).
 """
 
 from __future__ import annotations
@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
+
+from .domains import REPLICA
+from .protocol import Protocol
 
 CONTROLLER: Final = "@controller"
 """Where a ``Route`` names the controller instead of a parameter that holds a replica."""
@@ -60,3 +63,18 @@ class LogView:
     def label(self, variable: str) -> str:
         """What to call ``variable`` where a person reads it."""
         return self.labels.get(variable, variable)
+
+
+def derived_view(protocol: Protocol, variant: str) -> LogView:
+    """The layout of a protocol that has none of its own.
+
+    A lane has what is indexed by a replica alone. An action is drawn from its first parameter that is a replica to its
+    second one, as a dot where it has no second one, and not in a lane where it has none.
+    """
+    per_replica = [name for name, each in protocol.variables_of(variant).items() if each.per == (REPLICA,)]
+    routes = {}
+    for action in protocol.actions.values():
+        who = [name for name, index in action.params.items() if index is REPLICA]
+        if who:
+            routes[action.name] = Route(who[0], who[1] if len(who) > 1 else None)
+    return LogView(fields=tuple(per_replica), routes=routes)

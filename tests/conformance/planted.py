@@ -31,6 +31,13 @@ class Lying(ModelAdapter):
         return seen | {"leo[1]": 1} if seen["leo[1]"] == 2 else seen
 
 
+class StartsElsewhere(ModelAdapter):
+    """The first look at it shows a state that is not the initial one."""
+
+    def observe(self) -> Mapping[str, Value]:
+        return {**super().observe(), "leo[0]": 1}
+
+
 class WrongCode(ModelAdapter):
     """Says NOT_LEADER_OR_FOLLOWER where it should fence."""
 

@@ -27,6 +27,7 @@ VARIANTS = [
 
 DEFECTS = [
     (planted.Lying, "kip-320", Sort.CELLS, "leo[1] is 2 in the model, 1 in the implementation"),
+    (planted.StartsElsewhere, "kip-320", Sort.CELLS, "leo[0] is 0 in the model, 1 in the implementation"),
     (planted.WrongCode, "kip-320", Sort.ERROR, "answered NOT_LEADER_OR_FOLLOWER; by the model it does not happen"),
     (planted.ChangesOnRefusal, "kip-320", Sort.CHANGED, "isr["),
     (planted.ActsLate, "kip-320", Sort.CHANGED, "deliver-late() changes no state"),
