@@ -11,6 +11,7 @@ import traceback
 from pathlib import Path
 
 from cyclopts import App, CycloptsError
+from hypothesis.configuration import set_hypothesis_home_dir
 
 from ...model.core.errors import BadInput, FencepostError
 from .check import check
@@ -111,7 +112,17 @@ def _tell_internal(error: BaseException) -> None:
     note(f"fencepost: a fault of Fencepost's own, which says nothing of what was asked: {said}{place}; {mend}")
 
 
+def _keep_out_of_the_way() -> None:
+    """Have Hypothesis keep what it remembers of the sources in the cache, not in the folder that somebody works in."""
+    if os.environ.get("HYPOTHESIS_STORAGE_DIRECTORY"):
+        return
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    home = Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache"
+    set_hypothesis_home_dir(home / "fencepost" / "hypothesis")
+
+
 def run() -> None:
     """The console script."""
     fill_closed()
+    _keep_out_of_the_way()
     sys.exit(main())

@@ -57,5 +57,21 @@ Positive = Annotated[int, Parameter(converter=_whole), _at_least(1)]
 Natural = Annotated[int, Parameter(converter=_whole), _at_least(0)]
 """A whole number from 0 on."""
 
+_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)(s|m|h)?")
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def _duration(_type: object, tokens: Sequence[Token]) -> float:
+    """The one token as seconds: ``60``, ``60s``, ``1.5m``, ``2h``."""
+    text = tokens[0].value
+    found = _DURATION.fullmatch(text)
+    if found is None or not float(found[1]):
+        raise ValueError(f"{text!r} is no duration: write 60s, 5m or 1h")
+    return float(found[1]) * _UNITS[found[2] or ""]
+
+
+Duration = Annotated[float, Parameter(converter=_duration)]
+"""A time above zero with its unit, in seconds."""
+
 Seconds = Annotated[float, _at_least(0)]
 """A duration. Not a number is refused, too."""

@@ -19,12 +19,16 @@ REACHABLE_LIMIT = 1_000_000
 
 @dataclass(frozen=True)
 class Run:
-    """What was run, for the report: the adapter's ``--impl``, its name, the plan and the command that replays it."""
+    """What was run, for the report: the adapter's ``--impl``, its name, the plan and the command that replays it.
+
+    ``redraw``: the command that draws the same runs again without the clock, where a clock decided how many there are.
+    """
 
     impl: str
     name: str
     plan: Plan
     command: str | None = None
+    redraw: str | None = None
 
 
 def reachable(system: System, told: OnProgress | None = None) -> int | None:
@@ -63,6 +67,7 @@ def to_json(run: Run, found: Conformance, states: int | None) -> dict[str, Json]
         "tries": None if failure is None else [each.to_json() for each in failure.tries],
         "repeatable": found.repeatable if failure is not None else None,
         "replay": run.command,
+        "redraw": run.redraw,
     }
 
 

@@ -12,6 +12,7 @@ from ...traces.diagnose import value_words
 from ...traces.format import Value, value_json
 from ...traces.story import Json
 from .expect import Expectation, Try
+from .raised import Raised
 from .space import Call
 
 
@@ -26,6 +27,7 @@ class Sort(Enum):
     PROMISE = "a promise of the protocol is broken, in the model as in the implementation"
     UNKNOWN = "the adapter reported what the model has no word for"
     RAISED = "the implementation, or its adapter, raised an exception"
+    HUNG = "the implementation, or its adapter, did not come back"
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Disagreement:
 
     ``refusal``: the model's guard that refuses what was asked, or what the implementation did instead, with its
     operands. ``cells``: the cells that differ, in the model's order; the first is the first differing observable.
+    ``at``: where an exception was raised, or where the call hung. ``broken``: the promise that does not hold.
     """
 
     sort: Sort
@@ -65,6 +68,8 @@ class Disagreement:
     detail: str
     refusal: Refusal | None = None
     cells: tuple[CellDifference, ...] = ()
+    at: Raised | None = None
+    broken: str | None = None
 
     @property
     def headline(self) -> str:
@@ -75,7 +80,8 @@ class Disagreement:
     def lines(self) -> tuple[str, ...]:
         """What differs, a line each: the guard, then the cells."""
         guard = () if self.refusal is None else (f"the model's guard: {self.refusal}",)
-        return (*guard, *(str(each) for each in self.cells))
+        place = () if self.at is None else (f"at {self.at}",)
+        return (*place, *guard, *(str(each) for each in self.cells))
 
     def to_json(self) -> dict[str, Json]:
         """As a JSON object."""
@@ -94,6 +100,7 @@ class Disagreement:
             "detail": self.detail,
             "refusal": guard,
             "cells": [each.to_json() for each in self.cells],
+            "at": None if self.at is None else {"file": self.at.file, "line": self.at.line},
         }
 
 

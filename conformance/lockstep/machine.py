@@ -18,7 +18,9 @@ from .coverage import Coverage
 from .disagreement import CellDifference, Disagreement, Done, Sort, error_words, expected_words
 from .expect import Expectation, Standing, Try, event_run, expectation
 from .faults import Kind
+from .raised import raised_at
 from .space import Call, Node, Pair, Space
+from .watch import Hung
 
 MAX_CELLS: Final = 8
 """So many differing cells are told of one disagreement."""
@@ -36,11 +38,19 @@ class Machine:
         self.met: set[Pair] = set()
         """The guards that were the first to refuse what was asked for."""
         self.node: Node = space.node(space.system.initial)
-        adapter.reset(space.system.constants, seed)
+        self._seed = seed
 
     def start(self) -> Disagreement | None:
-        """Compare the initial states."""
-        return self._look(Try(None), changed=False)
+        """Put the system in its initial state, and compare."""
+        asked = Try(None)
+        try:
+            self.adapter.reset(self.space.system.constants, self._seed)
+        except BadInput:
+            raise
+        except BaseException as error:
+            self.history.append(Done(asked, (), None, None))
+            return _fell_over(asked, error, "resetting it")
+        return self._look(asked, changed=False)
 
     def skips(self, asked: Try) -> bool:
         """Whether a try makes no sense here: nothing is promised of it, or the fault does not fit what stands."""
@@ -76,10 +86,10 @@ class Machine:
             outcome = self._ask(asked)
         except BadInput:
             raise
-        except Exception as error:
+        except BaseException as error:
             # Whatever a system under test raises is what we are looking for.
             self.history.append(Done(asked, (), None, None))
-            return Disagreement(Sort.RAISED, asked, f"it raised {type(error).__name__}: {error}")
+            return _fell_over(asked, error, "it")
         if asked.fault is not None:
             self.standing.after(asked.fault)
         run: list[tuple[Call, State]] = []
@@ -170,9 +180,9 @@ class Machine:
             observed = self.adapter.observe()
         except BadInput:
             raise
-        except Exception as error:
+        except BaseException as error:
             self.history.append(Done(asked, tuple(run), done.error, None))
-            return Disagreement(Sort.RAISED, asked, f"observing it raised {type(error).__name__}: {error}")
+            return _fell_over(asked, error, "observing it")
         self.history.append(Done(asked, tuple(run), done.error, observed))
         if self.coverage is not None:
             self.coverage.reached(self.node.state, observed)
@@ -186,17 +196,27 @@ class Machine:
                 return Disagreement(sort, asked, str(apart[0]), None, apart[:MAX_CELLS])
         if self.node.broken:
             name = self.node.broken[0]
-            return Disagreement(Sort.PROMISE, asked, f"{name} does not hold after it")
+            return Disagreement(Sort.PROMISE, asked, f"{name} does not hold after it", broken=name)
         return None
 
     def _note(self, asked: Try, outcome: Outcome, run: list[tuple[Call, State]], refused: Call | None = None) -> None:
         """Remember a try that the model could not follow to its end, with what can be seen of it."""
         try:
             observed: Mapping[str, Value] | None = self.adapter.observe()
-        except Exception:
+        except (Exception, SystemExit, Hung):
             # There is a disagreement already.
             observed = None
         self.history.append(Done(asked, tuple(run), outcome.error, observed, refused))
+
+
+def _fell_over(asked: Try, error: BaseException, what: str) -> Disagreement:
+    """What the system raised, as a disagreement; a system that ends the process, and one that hangs, are such too."""
+    if isinstance(error, Hung):
+        return Disagreement(Sort.HUNG, asked, str(error), at=raised_at(error))
+    if not isinstance(error, Exception | SystemExit):
+        raise error
+    detail = f"{what} raised {type(error).__name__}: {error}".removesuffix(": ")
+    return Disagreement(Sort.RAISED, asked, detail, at=raised_at(error))
 
 
 def _apart(expected: Mapping[str, Value], observed: Mapping[str, Value]) -> tuple[CellDifference, ...]:

@@ -23,6 +23,7 @@ from ...traces.shrink import minimize
 from .adapter import Adapter
 from .binding import Binding
 from .coverage import Coverage
+from .disagreement import Sort
 from .draw import BITS, Chooser, DrawnSource, SeededSource
 from .expect import Try
 from .faults import Kind
@@ -54,6 +55,9 @@ class Plan:
 
     ``shrink``: whether Hypothesis makes a failing example smaller before delta debugging does. Without it what is left
     is 1-minimal too, but may have a step more; it is there in a third of the time.
+
+    ``seconds``: go on for so long, instead of for so many examples. The clock says when to stop and nothing else: the
+    runs are those of a plan with more examples and no clock.
     """
 
     examples: int = 100
@@ -64,6 +68,7 @@ class Plan:
     invariants: frozenset[str] | None = None
     max_seconds: float | None = None
     shrink: bool = True
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -137,8 +142,8 @@ class _Runner:
         """Round after round."""
         number = 0
         try:
-            while self.examples < self.plan.examples and self.best is None:
-                size = min(ROUND, self.plan.examples - self.examples)
+            while self._wants_more() and self.best is None:
+                size = ROUND if self.plan.seconds is not None else min(ROUND, self.plan.examples - self.examples)
                 seed = (self.plan.seed * 1_000_003 + number) & 0xFFFFFFFF
                 chooser = Chooser(self.space, self.coverage, self.faults, self.goals)
                 if self.plan.draw == "hypothesis":
@@ -152,6 +157,9 @@ class _Runner:
                 raise stopped.error from None
             self.coverage.end_round()
         return self._answer()
+
+    def _wants_more(self) -> bool:
+        return self.plan.seconds is not None or self.examples < self.plan.examples
 
     def _play(self, chooser: Chooser, source: DrawnSource | SeededSource, seed: int) -> Played:
         if self.best is not None:
@@ -172,6 +180,13 @@ class _Runner:
             if self.best is None or len(played.history) < len(self.best.history):
                 self.best = played
                 self.on_progress(self.examples, self.plan.examples, f"shrinking, {len(played.tries)} steps")
+            if played.disagreement.sort is Sort.HUNG:
+                # Each time that it is repeated takes the whole time limit again.
+                raise _Stop
+        time_over = self.plan.seconds is not None and time.perf_counter() - self.start > self.plan.seconds
+        if time_over and self.best is None:
+            # What is found is shrunk to its end, so that it does not depend on the clock.
+            raise _Stop
         limit = self.plan.max_seconds
         if limit is not None and time.perf_counter() - self.start > limit:
             # Not before an example: Hypothesis knows how many numbers each one took.
@@ -229,7 +244,9 @@ class _Runner:
         reason, verdict = None, Verdict.HOLDS
         if self.best is not None:
             verdict = Verdict.VIOLATED
-        elif self.examples < self.plan.examples:
+        elif self.plan.seconds is not None and not self.coverage.steps:
+            verdict, reason = Verdict.UNKNOWN, f"no step was over within {self.plan.seconds:g} s"
+        elif self._wants_more() and self.plan.seconds is None:
             verdict = Verdict.UNKNOWN
             reason = f"{self.plan.max_seconds:g} s ran out after {self.examples} of {self.plan.examples} examples"
         elif not self.coverage.cells:
@@ -274,11 +291,14 @@ class _Runner:
 
         def failing(tries: Sequence[Try]) -> Sequence[Try] | None:
             played = repeat(self.space, self.adapter, best.seed, tries)
-            if played.disagreement is None:
+            if played.disagreement is None or played.disagreement.sort is Sort.HUNG:
                 return None
             latest[:] = [played]
             return played.tries
 
+        if best.disagreement is not None and best.disagreement.sort is Sort.HUNG:
+            again = repeat(self.space, self.adapter, best.seed, best.tries)
+            return best, again.disagreement is not None and again.tries == best.tries
         try:
             least = minimize(best.tries, failing, simpler=without_fault, rewritten=partial(renumbered, self.space))
         except ValueError:

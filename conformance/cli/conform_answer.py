@@ -1,0 +1,104 @@
+"""What ``fencepost conform`` answers: as text, as obligations for CI servers, as annotations."""
+
+from __future__ import annotations
+
+from ...model.core.ground import System
+from ...model.explore.result import Verdict
+from ...traces.report.obligation import Obligation
+from ...traces.report.text import render_text
+from ...traces.words import counted
+from ..check.task import word
+from ..lockstep.answer import Run, actions_table, summary
+from ..lockstep.disagreement import Sort
+from ..lockstep.play import Played
+from ..lockstep.runner import Conformance
+from ..lockstep.tell import CONFORMS, script, story_of_failure
+from .annotations import Place, annotate, place_of
+from .output import print_verdict, stdout
+
+
+def print_answer(run: Run, found: Conformance, states: int | None) -> None:
+    """The text: the run that fails, the command that repeats it, the verdict, what was tried and what was not."""
+    out = stdout()
+    system = found.space.system
+    if found.failure is not None:
+        print_failure(found.failure)
+        if not found.repeatable:
+            out.print("It did not end alike when it was repeated: the system answers otherwise from run to run.")
+        out.print(f"{found.found} steps when it was found, {len(found.failure.tries)} now. Again:", markup=False)
+        out.print(f"  {run.command}", markup=False, soft_wrap=True)
+        if run.redraw is not None:
+            out.print("Found again without the clock by:", markup=False)
+            out.print(f"  {run.redraw}", markup=False, soft_wrap=True)
+        out.print()
+    constants = ", ".join(f"{name} {value}" for name, value in system.constants.items())
+    verdict = found.verdict.value
+    if found.verdict is Verdict.HOLDS:
+        verdict += f", no disagreement in {counted(found.coverage.steps, 'step')}"
+    print_verdict(out, f"{run.name} against {system.name} {system.traced.variant.name} ({constants})", verdict)
+    if found.reason:
+        out.print(found.reason, markup=False)
+    out.print(actions_table(found))
+    for line in summary(run, found, states):
+        out.print(line, markup=False)
+
+
+def print_failure(failure: Played) -> None:
+    """The run as numbered lines, and what the two differ in."""
+    out = stdout()
+    found = failure.disagreement
+    assert found is not None
+    for line in script(failure):
+        out.print(line, markup=False, soft_wrap=True)
+    out.print(f"\n{found.sort.value[0].upper()}{found.sort.value[1:]}.", markup=False)
+    for line in (found.headline, *found.lines):
+        out.print(f"  {line}", markup=False, soft_wrap=True)
+
+
+def obligations(adapter: str, found: Conformance) -> list[Obligation]:
+    """One for doing what the model does, and one for each promise: what was not come to is undecided."""
+    system = found.space.system
+    group = f"{adapter} against {system.name} {system.traced.variant.name}"
+    failure = found.failure
+    disagreement = None if failure is None else failure.disagreement
+    story = None if failure is None else story_of_failure(system, failure, adapter)
+    broken = disagreement is not None and disagreement.sort is Sort.PROMISE
+
+    def one(name: str, verdict: Verdict, detail: str, *, told: bool = False) -> Obligation:
+        steps, seconds = found.coverage.steps, found.seconds
+        return Obligation(name, group, word(verdict), "holds", detail, steps, "steps", seconds, story if told else None)
+
+    detail = found.reason or ("" if disagreement is None else disagreement.headline)
+    results = [one(CONFORMS, Verdict.HOLDS if broken else found.verdict, detail, told=not broken)]
+    for name in found.space.invariants:
+        if broken and disagreement is not None and disagreement.broken == name:
+            results.append(one(name, Verdict.VIOLATED, detail, told=True))
+        elif found.verdict is Verdict.HOLDS:
+            results.append(one(name, Verdict.HOLDS, ""))
+        else:
+            results.append(one(name, Verdict.UNKNOWN, found.reason or "the runs ended at a disagreement"))
+    return results
+
+
+def replayed(system: System, adapter: str, file: str, played: Played) -> Obligation:
+    """The obligation of a file's tries."""
+    found = played.disagreement
+    group = f"{adapter} against {system.name} {system.traced.variant.name}"
+    verdict = Verdict.HOLDS if found is None else Verdict.VIOLATED
+    story = None if found is None else story_of_failure(system, played, adapter)
+    detail = "" if found is None else found.headline
+    return Obligation(file, group, word(verdict), "holds", detail, len(played.tries), "steps", 0.0, story)
+
+
+def annotate_disagreement(system: System, adapter: str, failure: Played | None) -> None:
+    """An annotation for CI: at the line that raised or hung, else where the model's text says what should come."""
+    found = None if failure is None else failure.disagreement
+    if failure is None or found is None:
+        return
+    action = None if found.asked.call is None else found.asked.call[0]
+    refused = None if found.refusal is None else found.refusal.action
+    place = place_of(system.traced.protocol, found.broken, refused, action)
+    if found.at is not None:
+        place = Place(found.at.file, found.at.line)
+    story = render_text(story_of_failure(system, failure, adapter))
+    annotate(f"{adapter} does not conform to {system.name}", f"{found.headline}\n\n{story}", place)

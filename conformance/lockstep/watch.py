@@ -1,0 +1,150 @@
+"""A time limit for each call of an adapter: a system that hangs is a finding, not the end of the harness.
+
+A timer's signal interrupts Python code, sleeping and waiting. What cannot be interrupted (a lock taken in a C library,
+code that swallows every exception) is met by a thread that says so and ends the process.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
+
+from ...traces.format import Value
+from .adapter import Adapter, Outcome
+from .faults import Fault, Kind
+
+STEP_TIMEOUT: Final = 60.0
+"""Seconds that one call may take unless somebody says otherwise: far more than any healthy step."""
+
+GRACE: Final = 10.0
+"""So many seconds after the limit, a call that could not be interrupted ends the process."""
+
+VIOLATED: Final = 1
+
+
+class Hung(BaseException):
+    """A call did not come back in time. No ``Exception``, so that a system that catches those does not catch this one.
+
+    ``call`` says which: ``apply(follower_fetch(leader=0, follower=1))``.
+    """
+
+    def __init__(self, call: str, seconds: float) -> None:
+        super().__init__(f"{call} did not come back within {seconds:g} s")
+        self.call = call
+        self.seconds = seconds
+
+
+class Watched:
+    """An adapter whose calls raise ``Hung`` after so many seconds. Used from the main thread, as ``with``.
+
+    Elsewhere than in the main thread there is no signal, and only the thread that ends the process.
+    """
+
+    def __init__(self, adapter: Adapter, seconds: float = STEP_TIMEOUT, grace: float = GRACE) -> None:
+        self.adapter = adapter
+        self.seconds = seconds
+        self.grace = grace
+        self._call: str | None = None
+        self._due = 0.0
+        self._over = threading.Event()
+        self._signals = threading.current_thread() is threading.main_thread()
+
+    def __enter__(self) -> Watched:
+        if self._signals:
+            self._before = signal.signal(signal.SIGALRM, self._alarm)
+        self._guard = threading.Thread(target=self._wait, daemon=True, name="step-timeout")
+        self._guard.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._guard.join()
+        if self._signals:
+            signal.signal(signal.SIGALRM, self._before)
+
+    @property
+    def name(self) -> str:
+        """The adapter's."""
+        return self.adapter.name
+
+    @property
+    def protocol(self) -> str:
+        """The adapter's."""
+        return self.adapter.protocol
+
+    @property
+    def variant(self) -> str:
+        """The adapter's."""
+        return self.adapter.variant
+
+    @property
+    def faults(self) -> Collection[Kind]:
+        """The adapter's."""
+        return self.adapter.faults
+
+    def reset(self, constants: Mapping[str, int], seed: int) -> None:
+        """As the adapter's."""
+        with self._within(lambda: "reset"):
+            self.adapter.reset(constants, seed)
+
+    def apply(self, action: str, params: Mapping[str, int], fault: Fault | None = None) -> Outcome:
+        """As the adapter's."""
+
+        def told() -> str:
+            fits = ", ".join(f"{name}={value}" for name, value in params.items())
+            return f"apply({action}({fits}){'' if fault is None else f' with {fault}'})"
+
+        with self._within(told):
+            return self.adapter.apply(action, params, fault)
+
+    def observe(self) -> Mapping[str, Value]:
+        """As the adapter's."""
+        with self._within(lambda: "observe"):
+            return self.adapter.observe()
+
+    def inject(self, fault: Fault) -> Outcome:
+        """As the adapter's."""
+        with self._within(lambda: f"inject({fault})"):
+            return self.adapter.inject(fault)
+
+    def close(self) -> None:
+        """As the adapter's."""
+        self.adapter.close()
+
+    @contextmanager
+    def _within(self, told: Callable[[], str]) -> Iterator[None]:
+        self._told = told
+        self._due = time.monotonic() + self.seconds
+        self._call = ""
+        if self._signals:
+            # Again and again: a system that swallows the first exception gets another.
+            signal.setitimer(signal.ITIMER_REAL, self.seconds, 1.0)
+        try:
+            yield
+        finally:
+            self._call = None
+            if self._signals:
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+    def _alarm(self, _number: int, _frame: FrameType | None) -> None:
+        if self._call is not None:
+            raise Hung(self._told(), self.seconds)
+
+    def _wait(self) -> None:
+        """Look now and then whether a call is long overdue, and end the process if one is."""
+        while not self._over.wait(min(1.0, self.grace / 2)):
+            if self._call is not None and time.monotonic() > self._due + self.grace:
+                told = (
+                    f"fencepost: {self._told()} did not come back within {self.seconds:g} s and cannot be interrupted"
+                )
+                print(f"{told}; the verdict is violated, and there is no trace", file=sys.stderr, flush=True)
+                faulthandler.dump_traceback(file=sys.__stderr__ or 2)
+                os._exit(VIOLATED)
