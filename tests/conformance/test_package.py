@@ -57,10 +57,8 @@ def recent_setuptools() -> bool:
         return False
 
 
-def test_every_package_is_listed(setuptools_table: dict[str, Any]) -> None:
+def test_no_module_is_left_out() -> None:
     folders = {path.parent for path in tracked() if path.name == "__init__.py"}
-    found = ["fencepost", *(".".join(("fencepost", *folder.parts)) for folder in folders)]
-    assert sorted(setuptools_table["packages"]) == sorted(found)
     modules = {path.parent for path in tracked() if path.suffix == ".py"}
     assert modules == folders, "a folder with modules and no __init__.py would not be installed"
 
@@ -85,7 +83,7 @@ def test_the_installed_package_holds_what_its_commands_read(name: str) -> None:
 def test_a_wheel_of_this_checkout_holds_every_file(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", "__init__.py", "py.typed"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "__init__.py", "py.typed"):
         shutil.copy(ROOT / name, source / name)
     for path in tracked():
         (source / path).parent.mkdir(parents=True, exist_ok=True)
