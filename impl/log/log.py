@@ -219,6 +219,17 @@ class Log:
         ]
         return self._append(placed, None)
 
+    def straddled_by(self, data: bytes) -> int | None:
+        """The base offset of the first batch in ``data`` where this log is empty and its end lies inside of that batch.
+
+        So it is where the leader's log start does, after records were deleted up to there: a batch is copied whole, and
+        this log has to begin with it (KAFKA-6975). Else ``None``. Raises ``InvalidAppend`` for what is no batch.
+        """
+        if not 0 < self._log_start == self.end:
+            return None
+        first = next(iter(self._parsed(data)), None)
+        return first.base_offset if first is not None and first.base_offset < self.end <= first.last_offset else None
+
     def _append(self, batches: Sequence[tuple[int, int, int, bytes]], max_bytes: int | None) -> AppendInfo:
         """Write ``(first, last, epoch, bytes)`` batches; an epoch of -2 is of a format that has none."""
         if not batches:

@@ -127,6 +127,9 @@ class Follower:
         partition, log = self._partition, self._log
         if body.records:
             try:
+                base = log.straddled_by(body.records)
+                if base is not None:  # in Kafka ``Partition.appendRecordsToFollowerOrFutureReplica``
+                    partition.start_at(base)
                 log.append_as_follower(body.records)
             except InvalidAppend:  # damaged on its way: nothing was written
                 self._back_off()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from fencepost.impl.files import read_file
+from fencepost.impl.log import Codec, InvalidAppend, Record, encode_batch
 from fencepost.impl.net import Flight
 from fencepost.impl.replica import Role
 from fencepost.impl.wire.errors import ErrorCode
@@ -15,6 +16,7 @@ from fencepost.impl.wire.messages import (
     FetchResponse,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
+    ProduceRequest,
 )
 
 from .brokers import TP, Cluster
@@ -260,6 +262,48 @@ def test_a_follower_behind_the_leaders_log_start_begins_there() -> None:
     cluster.fetch_all(1)
     assert cluster.rows(1) == cluster.rows(0) == [(3, 0, b"d")]
     assert cluster.crash(1).state(TP).log_start == 3
+
+
+@pytest.mark.parametrize("start", [3, 4, 5, 6])
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+def test_a_follower_begins_with_the_batch_that_straddles_the_leaders_log_start(start: int, codec: Codec) -> None:
+    """Records were deleted up to an offset inside of a batch (KAFKA-6975)."""
+    cluster = Cluster(2)
+    cluster.elect(0, 0, [0])
+    for values in (b"abc", b"def", b"gh"):
+        batch = encode_batch([Record(bytes([value])) for value in values], codec=codec)
+        assert cluster.ask(0, ProduceRequest(TP, 1, batch)).error is ErrorCode.NONE
+    cluster.brokers[0].partitions[TP].log.delete_before(start)
+    cluster.exchange(1)
+    assert (cluster.state(1).log_start, cluster.state(1).end) == (start, start)
+    cluster.fetch_all(1)
+    leader, follower = cluster.state(0), cluster.state(1)
+    assert (follower.log_start, follower.end, follower.high_watermark) == (start, 8, 8) and leader.log_start == start
+    assert cluster.rows(1) == cluster.rows(0) and cluster.values(1) == b"abcdefgh"[start:]
+    assert follower.epochs == ((0, start),)
+    first = cluster.brokers[1].partitions[TP].log.read(start)[0]
+    assert first.base_offset == start - start % 3
+    state = cluster.crash(1).state(TP)
+    assert (state.log_start, state.end, state.epochs) == (start, 8, ((0, start),))
+
+
+def test_a_log_with_records_does_not_begin_anew_with_a_batch_that_begins_below_its_end() -> None:
+    cluster = Cluster(2)
+    fill(cluster, 0, (0, b"abc"))
+    cluster.elect(0, 1, [0])
+    cluster.fetch_all(1)
+    log = cluster.brokers[1].partitions[TP].log
+    log.delete_before(1)
+    before = cluster.snapshot(1)
+    within = encode_batch([Record(b"x"), Record(b"y"), Record(b"z")], base_offset=2, leader_epoch=1)
+    assert log.straddled_by(within) is None
+    with pytest.raises(InvalidAppend, match="where 3 follows"):
+        log.append_as_follower(within)
+    assert cluster.snapshot(1) == before
+    log.truncate_fully_and_start_at(3)
+    for base, straddled in ((0, None), (1, 1), (2, 2), (3, None), (4, None)):
+        batch = encode_batch([Record(b"x"), Record(b"y"), Record(b"z")], base_offset=base, leader_epoch=1)
+        assert log.straddled_by(batch) == straddled
 
 
 def test_a_follower_beyond_the_leaders_end_asks_again_where_to_cut() -> None:
