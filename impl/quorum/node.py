@@ -109,7 +109,7 @@ class QuorumNode:
         self._chance = random.Random(f"{seed} {node_id}")  # noqa: S311 - repeatable on purpose
         self.directory = DataDirectory(files, node_id=node_id, cluster_id=config.cluster_id, config=config.log)
         log = self.directory.log(*config.partition)
-        self._state = QuorumStateFile(files, log.folder)
+        self._state = QuorumStateFile(files, log.folder, config.voters)
         self.replica = Replica(log, SnapshotStore(files, log.folder), machine, clock, self.metrics)
         known = max(self.replica.last_epoch, log.latest_epoch)
         if self.ballot.epoch < known:  # the state file was lost: no vote may be given in an epoch of the log
@@ -194,7 +194,7 @@ class QuorumNode:
 
     @property
     def ballot(self) -> Ballot:
-        """Epoch and vote, as they are on disk."""
+        """Epoch, vote and leader, as they are on disk."""
         return self._state.ballot
 
     @property
@@ -288,9 +288,11 @@ class QuorumNode:
         """
         leader = leader if leader in self.config.voters and leader != self.address else NO_LEADER
         if epoch > self.epoch:
-            self._enter(Ballot(epoch))
+            self._enter(Ballot(epoch, leader=leader))
         elif epoch < self.epoch or leader == NO_LEADER or isinstance(self.role, Leader | Follower):
             return False
+        else:
+            self._state.store(self.ballot._replace(leader=leader))
         self.role.close()
         self.role = Unattached(self) if leader == NO_LEADER else Follower(self, leader)
         return True
@@ -324,6 +326,7 @@ class QuorumNode:
 
     def become_leader(self, granted: frozenset[int]) -> None:
         """A majority has granted its votes."""
+        self._state.store(self.ballot._replace(leader=self.address))
         self.role.close()
         leader = self.role = Leader(self, granted)
         leader.begin()

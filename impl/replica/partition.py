@@ -225,7 +225,7 @@ class Partition:
         self.producers.truncated(end)
 
     def start_at(self, offset: int) -> None:
-        """Throw the log away; it begins anew at ``offset``: the leader's log start, or the batch that this is inside."""
+        """Throw the log away; it begins anew at ``offset``: the leader's log start, or its batch's base."""
         self.log.truncate_fully_and_start_at(offset)
         self.set_high_watermark(offset)
         self.producers.truncated(0)

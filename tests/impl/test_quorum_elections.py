@@ -254,17 +254,54 @@ def test_a_lost_state_file_gives_no_vote_in_an_epoch_of_the_log() -> None:
     assert again.ask(vote(0)).error is ErrorCode.FENCED_REPLICA
 
 
+GOOD_STATE = {
+    "clusterId": "",
+    "leaderId": -1,
+    "leaderEpoch": 1,
+    "votedId": 0,
+    "appliedOffset": 0,
+    "currentVoters": [{"voterId": 0}],
+    "data_version": 0,
+}
+BAD_STATE: dict[str, tuple[object, ...]] = {
+    "clusterId": (None, 1),
+    "leaderId": (None, "1", -2, 1 << 31, True),
+    "leaderEpoch": (None, "1", -2, 1 << 31, 1.0),
+    "votedId": (None, "1", -2, 1 << 31, []),
+    "appliedOffset": (None, -1, 1 << 63),
+    "currentVoters": (1, [0], [{}], [{"voterId": "0"}]),
+    "data_version": (None, 1, "0"),
+}
+
+
+def test_a_state_file_in_kafkas_form_is_read() -> None:
+    for voters in ([{"voterId": 0}], [], None):
+        text = json.dumps({**GOOD_STATE, "leaderId": 2, "currentVoters": voters})
+        assert Alone(files=with_state(text.encode())).node.ballot == (1, 0, 2)
+
+
 @pytest.mark.parametrize(
-    "text", [b"", b"[]", b'{"data_version": 1}', b'{"data_version": 0, "leaderEpoch": "1", "votedId": 0}']
+    "text",
+    [b"", b"[]", b"{", b"[" * 100_000]
+    + [json.dumps({**GOOD_STATE, name: bad}).encode() for name, values in BAD_STATE.items() for bad in values]
+    + [
+        json.dumps({each: GOOD_STATE[each] for each in GOOD_STATE if each != name}).encode()
+        for name in ("leaderId", "votedId")
+    ],
 )
 def test_a_damaged_state_file_is_named(text: bytes) -> None:
+    with pytest.raises(CorruptCheckpoint, match="quorum-state, line 1: "):
+        Alone(files=with_state(text))
+
+
+def with_state(text: bytes) -> SimulatedFiles:
+    """A node's disk with this state file."""
     alone = Alone()
     alone.ask(vote(1))
     file = alone.files.open("__cluster_metadata-0/quorum-state")
     file.truncate(0)
     file.append(text)
-    with pytest.raises(CorruptCheckpoint, match="quorum-state, line 1: "):
-        Alone(files=alone.files)
+    return alone.files
 
 
 def test_leaders_follow_one_another_and_an_observer_finds_each() -> None:
