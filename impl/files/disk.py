@@ -54,9 +54,9 @@ class DiskFile:
 
     def close(self) -> None:
         """Close the descriptor; closing twice is closing once."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)  # on failure too it is given back
 
 
 class DiskFiles:

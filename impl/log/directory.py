@@ -239,8 +239,14 @@ class DataDirectory:
         self.store_recovery_points()
 
     def close(self) -> None:
-        """Flush everything and close the files: a clean shutdown."""
-        self.flush()
+        """Flush everything and close the files: a clean shutdown. They are closed, too, where it raises."""
+        try:
+            self.flush()
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Close the files as they are: what is not synced stays so, as where the process is killed."""
         for log in self._logs.values():
-            log.close()
+            log.abandon()
         self._logs.clear()

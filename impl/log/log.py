@@ -28,7 +28,7 @@ from .epochs import UNDEFINED_EPOCH, LeaderEpochCache
 from .errors import CorruptBatch, InvalidAppend, LogOffline, OffsetOutOfRange
 from .records import Record, StoredRecord
 from .recovery import Recovered, recover
-from .segment import INDEX_SUFFIX, LOG_SUFFIX, Segment, segment_name
+from .segment import INDEX_SUFFIX, LOG_SUFFIX, Segment, close_all, segment_name
 
 
 class OffsetStore(Protocol):
@@ -277,7 +277,11 @@ class Log:
     def _roll(self, base_offset: int) -> None:
         self._segments[-1].seal()
         segment = self._new_segment(base_offset)
-        self._files.fsync_dir(self.folder)
+        try:
+            self._files.fsync_dir(self.folder)
+        except OSError:
+            segment.close()
+            raise
         self._segments.append(segment)
         self._recovery_point = base_offset
 
@@ -432,19 +436,21 @@ class Log:
         self._stored_recovery_point = recovery_point
 
     def close(self) -> None:
-        """Flush, and close the files; an offline log's files are closed as they are."""
-        try:
-            if self._offline is None:
-                self.flush()
-        finally:
-            for segment in self._segments:
-                segment.close()
-            self._offline = self._offline or "the log is closed"
+        """Flush, and close the files; those of an offline log are closed."""
+        if self._offline is None:
+            self.flush()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close the files as they are: what is not synced stays so."""
+        self._offline = self._offline or "the log is closed"
+        close_all(self._segments)
 
     # -- guards -----------------------------------------------------------------------------------------------------
 
     def _fail(self, error: OSError) -> None:
         self._offline = f"storage failed: {error.strerror or error} ({error.filename or self.folder})"
+        self.abandon()
         raise LogOffline(self._offline, self.folder, "mend the disk, then open the log again") from error
 
     def _require_online(self) -> None:

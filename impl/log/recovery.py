@@ -21,7 +21,7 @@ from .checkpoints import EPOCH_CHECKPOINT, TEMPORARY, read_epochs, write_epochs
 from .config import LogConfig
 from .epochs import LeaderEpochCache
 from .errors import CorruptBatch, CorruptLog
-from .segment import INDEX_SUFFIX, LOG_SUFFIX, REPLACE, Segment, segment_name
+from .segment import INDEX_SUFFIX, LOG_SUFFIX, REPLACE, Segment, close_all, segment_name
 
 LEFTOVERS = (TEMPORARY, ".deleted", ".cleaned")
 """Names that end so are of work that a crash ended."""
@@ -48,9 +48,15 @@ class Recovered:
 def recover(files: Files, folder: str, config: LogConfig, recovery_point: int, log_start: int) -> Recovered:
     """Open the log in ``folder``, which exists; offsets as the data directory's checkpoints have them (0 for none).
 
-    Raises ``CorruptLog`` for damage below the recovery point, ``CorruptCheckpoint`` for a damaged epoch checkpoint.
+    Raises ``CorruptLog`` for damage below the recovery point, ``CorruptCheckpoint`` for a damaged epoch checkpoint, and
+    ``OSError``; no file is left open then.
     """
-    return _Recovery(files, folder, config, recovery_point, log_start).run()
+    recovery = _Recovery(files, folder, config, recovery_point, log_start)
+    try:
+        return recovery.run()
+    except BaseException:
+        close_all(recovery.result.segments)
+        raise
 
 
 class _Recovery:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from ..files.interface import File, Files
@@ -66,7 +67,11 @@ class Segment:
     def __init__(self, files: Files, folder: str, base_offset: int, index_interval: int, *, create: bool) -> None:
         stem = f"{folder}/{segment_name(base_offset)}"
         self._file = files.open(stem + LOG_SUFFIX, create=create)
-        self.index = OffsetIndex(files.open(stem + INDEX_SUFFIX, create=True), base_offset)
+        try:
+            self.index = OffsetIndex(files.open(stem + INDEX_SUFFIX, create=True), base_offset)
+        except OSError:
+            self._file.close()
+            raise
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.path = stem + LOG_SUFFIX
@@ -282,5 +287,14 @@ class Segment:
 
     def close(self) -> None:
         """Close both files."""
-        self._file.close()
-        self.index.close()
+        try:
+            self._file.close()
+        finally:
+            self.index.close()
+
+
+def close_all(segments: Iterable[Segment]) -> None:
+    """Close segments that are given up: whatever closing one of them says, the others are closed too."""
+    for segment in segments:
+        with suppress(OSError):
+            segment.close()

@@ -189,8 +189,12 @@ class Replica:
         snapshot = SnapshotId(self.applied, self.epoch_at(self.applied - 1))
         # Nothing keeps a follower from applying what it has not synced; a snapshot may not reach past its log.
         self.flush()
-        writer = _Writer(self, self.snapshots.begin(snapshot))
-        self.machine.snapshot(writer)
+        partial = self.snapshots.begin(snapshot)
+        try:
+            self.machine.snapshot(_Writer(self, partial))
+        except BaseException:
+            partial.abandon()
+            raise
 
     def snapshot_finished(self, partial: PartialSnapshot, started: int) -> None:
         """The machine has finished a snapshot ("From the Kafka Controller to Kafka Raft")."""
@@ -215,6 +219,11 @@ class Replica:
         old = tuple(each for each in self.snapshots.ids if each.end_offset < self.begin)
         self.snapshots.delete(old)
         return old
+
+    def abandon(self) -> None:
+        """Close the snapshot that is being fetched, as it is; the log is the data directory's to close."""
+        if self.fetching is not None:
+            self.fetching.abandon()
 
     # -- starting over ----------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from ..files.interface import File, Files
@@ -74,12 +74,17 @@ class PartialSnapshot:
         self._folder = folder
         self._path = f"{folder}/{snapshot.file_name}{PART_SUFFIX}"
         self._file: File = files.open(self._path, create=True)
-        self._file.truncate(0)
+        self._closed_at: int | None = None
+        try:
+            self._file.truncate(0)
+        except OSError:
+            self._file.close()
+            raise
 
     @property
     def size(self) -> int:
         """Bytes so far: the position of the next."""
-        return self._file.size
+        return self._file.size if self._closed_at is None else self._closed_at
 
     def append(self, data: bytes) -> None:
         """Write at the end."""
@@ -103,8 +108,16 @@ class PartialSnapshot:
 
     def discard(self) -> None:
         """Remove it. A crash may bring it back; opening the folder removes it then."""
-        self._file.close()
+        self.abandon()
         self._files.remove(self._path)
+
+    def abandon(self) -> None:
+        """Close the file as it is; opening the folder removes it."""
+        if self._closed_at is None:
+            self._closed_at = 0
+            with suppress(OSError):
+                self._closed_at = self._file.size
+            self._file.close()
 
 
 class SnapshotStore:

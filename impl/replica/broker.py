@@ -63,7 +63,8 @@ class Broker:
 
     ``first_correlation`` must rise from one process of a node to the next by more than the requests that it sends, or
     a late answer to the former one may be taken for the answer to a request of this one.
-    Opening recovers every log in the data directory. Raises ``LogError`` that names file and byte, and ``OSError``.
+    Opening recovers every log in the data directory. Raises ``LogError`` that names file and byte, and ``OSError``; no
+    file is left open then.
     """
 
     def __init__(
@@ -90,9 +91,13 @@ class Broker:
         self.metadata: dict[TopicPartition, UpdateMetadataRequest] = {}
         """What the controller said last of each partition of the cluster."""
         self.partitions: dict[TopicPartition, Partition] = {}
-        for topic, number in self.directory.partitions():
-            key = TopicPartition(topic, number)
-            self.partitions[key] = Partition(self._runtime, key)
+        try:
+            for topic, number in self.directory.partitions():
+                key = TopicPartition(topic, number)
+                self.partitions[key] = Partition(self._runtime, key)
+        except BaseException:
+            self.directory.abandon()
+            raise
         now = clock.now()
         self._runtime.timers.set(HIGH_WATERMARKS, now + self.config.high_watermark_interval_ms)
         self._runtime.timers.set(RECOVERY_POINTS, now + self.config.recovery_point_interval_ms)
@@ -157,7 +162,7 @@ class Broker:
         self.partitions[partition].reopen()
 
     def close(self) -> None:
-        """A clean shutdown: sync and store everything. Raises ``OSError`` and ``LogOffline``."""
+        """A clean shutdown: sync and store everything. Raises ``OSError`` and ``LogOffline``, the files closed."""
         self._store_high_watermarks()
         self.directory.close()
 
