@@ -8,7 +8,7 @@ is 0: nobody goes by them. Nor is the leader gone by here: who starts knows no l
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..files.interface import Files, read_file
@@ -85,7 +85,7 @@ def _are_voters(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, dict) and _is_int32(each.get("voterId")) for each in value)
 
 
-_FIELDS = (
+_FIELDS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("clusterId", lambda value: isinstance(value, str), "text"),
     ("leaderId", _is_int32, "a number from -1 on"),
     ("leaderEpoch", _is_int32, "a number from -1 on"),
