@@ -105,7 +105,7 @@ def test_a_wheel_of_this_checkout_holds_every_file(tmp_path: Path) -> None:
     assert foreign == {PurePosixPath("fencepost/__init__.py"), PurePosixPath("fencepost/py.typed")}
     entry = next(name for name in held if name.name == "entry_points.txt")
     with zipfile.ZipFile(wheel) as archive:
-        assert "fencepost = fencepost.conformance.cli:run" in archive.read(str(entry)).decode()
+        assert "fencepost = fencepost.conformance.entry:run" in archive.read(str(entry)).decode()
 
 
 def test_the_readme_gives_the_two_commands() -> None:
