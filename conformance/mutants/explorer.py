@@ -1,8 +1,9 @@
 """The explorer's column: does a promise break, at the smallest constants at which one does?
 
 A mutant is tried at rising constants. Where its steps differ from the model's in no reachable state, or only by steps
-that change nothing, it reaches the same states, and nothing has to be searched again. What holds everywhere is held,
-at the constants whose state graph is small, against the liveness properties that the model itself keeps.
+that change nothing, it reaches the same states, and nothing has to be searched again; nor has it where the model's
+states, closed under the mutant's steps, hold every promise. What holds everywhere is held, at the constants whose state
+graph is small, against the liveness properties that the model itself keeps.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ...model.core.mutants import Mutant
 from ...model.core.protocol import TracedProtocol
 from ...model.explore import Exploration, Limits, Query, Verdict, explore
 from ...model.explore.batch import Search, search_batch
+from ...model.explore.closing import Closure, Model
 from ...model.explore.compare import Change, Difference, compare
 from ...model.explore.liveness import check_liveness
 from ...model.explore.result import OnProgress, Step
@@ -35,8 +37,13 @@ class Base:
     """The model itself at one rung: all its reachable states, and the liveness properties that it keeps."""
 
     constants: str
-    search: Search
+    model: Model
     live: frozenset[tuple[str, str]]
+
+    @property
+    def search(self) -> Search:
+        """The search that found the states."""
+        return self.model.search
 
 
 @dataclass(frozen=True)
@@ -72,11 +79,18 @@ class Explorer:
         self.limits = limits or Limits()
         self.symmetry = plan.symmetric
         self._bases: dict[str, Base | None] = {}
+        self._systems: dict[str, System] = {}
+
+    def system(self, at: str) -> System:
+        """The model at these constants. Kept, with what grounding its mutants comes to."""
+        if at not in self._systems:
+            self._systems[at] = ground(self.traced, constants_of(self.traced.protocol, at))
+        return self._systems[at]
 
     def base(self, rung: str, on_progress: OnProgress | None = None) -> Base | None:
         """The model at one rung; None where a budget ran out."""
         if rung not in self._bases:
-            system = ground(self.traced, constants_of(self.traced.protocol, rung))
+            system = self.system(rung)
             search = search_batch(self._query(system), on_progress)
             if search.answer.verdict is Verdict.VIOLATED:
                 variant = self.traced.variant.name
@@ -86,7 +100,7 @@ class Explorer:
                     "choose a variant that keeps its promises: of its mutants nothing would follow",
                 )
             holds = search.answer.verdict is Verdict.HOLDS
-            self._bases[rung] = Base(rung, search, _kept(system, search.answer)) if holds else None
+            self._bases[rung] = Base(rung, Model(search), _kept(system, search.answer)) if holds else None
         return self._bases[rung]
 
     def _query(self, system: System) -> Query:
@@ -103,10 +117,13 @@ class Explorer:
             if base is None:
                 return Finding(_unknown(f"{rung}: too large for the budget", start), _overall(differing))
             system = ground_mutant(base.search.system, mutant.traced, mutant.action)
-            difference = compare(base.search, system, mutant.action)
+            closure = Closure(base.model)
+            difference = compare(base.search, system, mutant.action, closure.add)
             if difference.change is not Change.NONE:
                 differing.append((base, system, difference))
             if difference.change in (Change.NONE, Change.STUTTERS):
+                continue
+            if closure.keeps_promises(system, mutant.action, difference):
                 continue
             found = explore(self._query(system), on_progress=on_progress)
             if found.verdict is Verdict.UNKNOWN:
@@ -132,7 +149,7 @@ class Explorer:
     def _beyond(self, mutant: Mutant, change: Change, start: float, on_progress: OnProgress | None) -> Finding:
         """Search for a run to a broken promise where it is said that there is one."""
         place = self.beyond[mutant.name]
-        model = ground(self.traced, constants_of(self.traced.protocol, place.constants))
+        model = self.system(place.constants)
         system = ground_mutant(model, mutant.traced, mutant.action)
         query = self._query(place.of(system))
         found = explore(query, on_progress=on_progress)

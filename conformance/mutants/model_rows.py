@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...model.core.ground import ground, ground_mutant
+from ...model.core.ground import ground_mutant
 from ...model.core.mutants import Mutant, mutants
 from ...model.core.protocol import TracedProtocol
 from ...model.explore import Limits, Query, Verdict
 from ...model.explore.batch import search_batch
 from ...model.explore.compare import Change, compare
-from ..plan import constants_of
 from . import trace_replay
 from .arguments import Argument, Arguments
 from .explorer import Explorer, OnMutant
@@ -62,15 +61,12 @@ def _not_beside(explorer: Explorer, mutant: Mutant, argument: Argument) -> list[
     guards = [f"{mutant.action}.{name}" for name in argument.beside]
     less, changed = (traced.drop(*guards) for traced in (explorer.traced, mutant.traced))
     for rung in explorer.rungs:
-        constants = constants_of(explorer.traced.protocol, rung)
-        limits = Limits(explorer.limits.max_states)
-        query = Query.of(ground(less, constants), ("type_ok",), explorer.symmetry, limits)
+        model = explorer.system(rung)
+        system, other = (ground_mutant(model, traced, mutant.action) for traced in (less, changed))
+        query = Query.of(system, ("type_ok",), explorer.symmetry, Limits(explorer.limits.max_states))
         search = search_batch(query)
         if search.answer.verdict is Verdict.UNKNOWN:
             break
-        if (
-            compare(search, ground_mutant(query.system, changed, mutant.action), mutant.action).change
-            is not Change.NONE
-        ):
+        if compare(search, other, mutant.action).change is not Change.NONE:
             return []
     return [f"without {', '.join(guards)} it has the same steps too, so those are not the reason"]

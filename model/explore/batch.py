@@ -14,7 +14,6 @@ from ..core.terms import TRUE
 from ..interpret.batch import Batch, Block, Candidates
 from ..interpret.packing import Words
 from ..interpret.reference import Reference
-from ..interpret.staged import stage
 from ..interpret.symmetry import Symmetry
 from ..interpret.table import Numbers, StateTable
 from .path import rebuild
@@ -167,17 +166,21 @@ class Search:
         chain = [number]
         while parents[chain[-1]] >= 0:
             chain.append(int(parents[chain[-1]]))
+        return rebuild(self.system, chain[::-1], self._taken)
+
+    def _taken(self, before: State, number: int) -> tuple[int, State] | None:
+        """A step from a state to the one of that number, or to a renamed one; of several the first, as instances come.
+
+        Nothing is compiled for a path: a block of one state is soon expanded.
+        """
         packing = self.batch.packing
-        states: list[State] = [packing.state(self.table.keys[:, n]) for n in reversed(chain)]
-        representative = None
-        if self.symmetry is not None:
-            symmetry = self.symmetry
-
-            def representative(state: State) -> State:
-                keys = np.stack([packing.key(s) for s in symmetry.renamed(state)], axis=1)
-                return packing.state(keys[:, np.lexsort(keys[::-1])[0]])
-
-        return rebuild(self.system, stage(self.system), states, representative)
+        key = packing.key(before)[:, None]
+        wanted = self.table.keys[:, number]
+        # A successor that no key can hold is on no chain.
+        found = [each for each in self.batch.successors(self.batch.block(key), key) if not each.escaped.size]
+        keys = np.concatenate([each.keys for each in found], axis=1)
+        same = np.flatnonzero(((self.canonical(keys) if self.canonical else keys) == wanted[:, None]).all(axis=0))
+        return (found[same[0]].instance, packing.state(keys[:, same[0]])) if same.size else None
 
 
 def block_rows(system: System, words: int, max_memory: int) -> int:

@@ -6,7 +6,7 @@ in none of these states differs nowhere, and the first one found is as near to t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -21,6 +21,9 @@ from .batch import BLOCK, Search
 from .result import Step
 
 Rows = npt.NDArray[np.intp]
+
+OnApart = Callable[[Words, bool], None]
+"""Told of states to which the mutant's differing steps lead: their keys, and whether one of them has no key."""
 
 
 class Change(Enum):
@@ -82,7 +85,8 @@ class Difference:
 class _Tally:
     """The differences found so far. Blocks come in the order of the states' numbers, so the first found is nearest."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_apart: OnApart | None) -> None:
+        self.on_apart = on_apart
         self.counts = {"more": 0, "fewer": 0, "other": 0, "still": 0}
         self.nearest: dict[bool, Apart] = {}
 
@@ -99,20 +103,27 @@ class _Tally:
             if known is None or state < known.state:
                 self.nearest[of_mutant] = Apart(state, instance.action, instance.params, of_mutant)
 
+    def led(self, candidates: Candidates, apart: npt.NDArray[np.bool_]) -> None:
+        """Tell where those steps of the mutant lead that are marked."""
+        if self.on_apart is not None and apart.any():
+            escaped = np.zeros_like(apart)
+            escaped[candidates.escaped] = True
+            self.on_apart(candidates.keys[:, apart & ~escaped], bool((apart & escaped).any()))
+
     def difference(self) -> Difference:
         """The whole."""
         return Difference(**self.counts, added=self.nearest.get(True), removed=self.nearest.get(False))
 
 
-def compare(search: Search, mutant: System, action: str) -> Difference:
+def compare(search: Search, mutant: System, action: str, on_apart: OnApart | None = None) -> Difference:
     """The differences of a mutant from the system of a search that found all reachable states.
 
     Both have the same cells; ``action`` is the one in which they differ. A step of the mutant to a state that no key
-    can hold counts as one that moves.
+    can hold counts as one that moves. ``on_apart`` is told where the steps lead that the mutant has more, or otherwise.
     """
     system = search.system
     ours, theirs = (_only(each, action) for each in (system, mutant))
-    tally = _Tally()
+    tally = _Tally(on_apart)
     somewhere = any(each.system.instances for each in (ours, theirs))
     for at in range(0, search.table.count if somewhere else 0, BLOCK):
         keys = search.table.keys[:, at : min(at + BLOCK, search.table.count)].copy()
@@ -154,6 +165,7 @@ def _tell(
             tally.count("other", np.ones(int(np.count_nonzero(differ)), dtype=np.bool_))
             apart = gained.copy()
             apart[both_theirs[differ]] = True
+        tally.led(theirs, apart)
         tally.see(their_rows[apart], at, instance, of_mutant=True)
 
 

@@ -37,7 +37,14 @@ def explore_reference(query: Query, on_progress: OnProgress | None = None) -> Ex
             # The first state of the level and, of its broken invariants, the first as listed.
             answer.verdict = Verdict.VIOLATED
             answer.violated, state = broken[0]
-            answer.path = rebuild(system, staged, _ancestry(parent, state), representative)
+
+            def taken(before: State, wanted: State) -> tuple[int, State] | None:
+                for number, after in staged.successors(before):
+                    if (representative(after) if representative else after) == wanted:
+                        return number, after
+                return None
+
+            answer.path = rebuild(system, _ancestry(parent, state), taken)
             break
         for name, happens in staged.witnesses.items():
             answer.witnesses[name] += sum(map(happens, level))

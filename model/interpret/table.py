@@ -36,6 +36,12 @@ class StateTable:
         """The memory held, in bytes."""
         return self._keys.nbytes + self._slots.nbytes
 
+    def copy(self) -> StateTable:
+        """A table of the same members, which can grow by itself."""
+        other = StateTable(len(self._keys))
+        other._keys, other._slots, other.count = self._keys.copy(), self._slots.copy(), self.count
+        return other
+
     def _home(self, keys: Words) -> npt.NDArray[np.int64]:
         """The slot at which the search for each key starts."""
         mixed = keys[0] * np.uint64(_ODD[0])
