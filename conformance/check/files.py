@@ -14,6 +14,7 @@ from ...model.explore import Limits, Verdict
 from ...model.explore.result import OnProgress
 from ...traces.build_story import story_of_run
 from ...traces.kafka.abstraction import Abstraction, Block, abstract
+from ...traces.kafka.batches import BudgetSpent
 from ...traces.kafka.batches import Limits as ReadLimits
 from ...traces.kafka.broker import BrokerFiles, read_broker
 from ...traces.kafka.capture import bundled_corpus, load_manifest, node_directories
@@ -90,7 +91,7 @@ def read_cluster(
     """Read brokers' data directories as far as they can be read; of the partitions, those of ``topics`` where given.
 
     Directories of one node are one broker's. A path that is no such directory, is a second copy of one that came
-    before, or is of another cluster, is ``refused``.
+    before, or is of another cluster, is ``refused``. Raises ``BudgetSpent`` where there is more than may be read.
     """
     brokers: list[BrokerFiles] = []
     refused: list[BadInput] = []
@@ -98,6 +99,8 @@ def read_cluster(
         try:
             broker = read_broker(path, topics=topics, limits=limits)
             require_one_cluster([*brokers, broker])
+        except BudgetSpent:
+            raise
         except BadInput as fault:
             refused.append(fault)
         else:

@@ -13,6 +13,7 @@ from ...model.core.errors import BadInput
 from ...model.core.registry import REGISTRY
 from ...model.explore.result import OnProgress
 from ...model.explore.result import Progress as Explored
+from ...traces.kafka.batches import Limits as ReadLimits
 from ...traces.report.folder import refuse_foreign
 from ...traces.report.index import FORMAT, Note, report_json, write_report
 from ...traces.report.obligation import Obligation, overall
@@ -22,7 +23,8 @@ from ..check.builtin import builtin_tasks
 from ..check.files import Cluster, Searches, bundled_clusters, file_tasks, read_cluster
 from ..check.notes import cluster_notes
 from ..check.task import Task, carry_out
-from . import output
+from . import options, output
+from .options import Positive
 
 _LOST = {"6-unclean-election: ": (("payments", 0),)}
 """In the bundled corpus, the logs that an unclean election left: no run of kip-320 reaches them."""
@@ -34,6 +36,7 @@ _BAD_INPUT = 2
 def check(
     *path: Path,
     topic: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    max_records: Positive | None = None,
     variant: str | None = None,
     report: Path = Path("report"),
     json: Annotated[bool, Parameter(negative=())] = False,
@@ -48,6 +51,8 @@ def check(
         Data directories (log.dirs) of brokers of one cluster. Several of one broker are put together by its node id.
     topic
         Check this topic alone, and the metadata log; more than one may be named.
+    max_records
+        Read at most so many records and headers of records in all (2^25), and end with exit code 2 beyond.
     variant
         Hold the logs against this variant of the protocol that brokers' logs are states of; the safe one by default.
     report
@@ -61,10 +66,13 @@ def check(
     refuse_foreign(report, FORMAT)
     cluster: Cluster | None = None
     notes: list[Note] = []
-    if topic and not path:
-        raise BadInput("there are no directories to choose a topic of", "--topic", "name brokers' data directories")
+    if not path:
+        mend = "name brokers' data directories"
+        options.refuse_idle("there are no directories to read", mend, topic=topic, max_records=max_records)
+    options.refuse_twice(topic=topic)
+    limits = ReadLimits() if max_records is None else ReadLimits(items=max_records)
     if path:
-        cluster = read_cluster("", path, topics=topic or None)
+        cluster = read_cluster("", path, topics=topic or None, limits=limits)
         notes = cluster_notes(cluster)
         if not cluster.report.brokers:
             for fault in cluster.refused:

@@ -112,7 +112,10 @@ def test_topics_are_chosen(check: Callable[..., Said], brokers: Brokers) -> None
     assert one.code == 1
     told = check(*brokers("6-unclean-election"), "--topic", "payment").complaint
     assert told.startswith("--topic: no directory has the topic 'payment'; ")
-    assert check("--topic", "orders").complaint.startswith("--topic: there are no directories to choose a topic of; ")
+    assert check("--topic", "orders").complaint.startswith("--topic: there are no directories to read; ")
+    assert check("--max-records", 9).complaint.startswith("--max-records: there are no directories to read; ")
+    twice = check(*brokers("1-steady"), "--topic", "orders", "--topic", "orders").complaint
+    assert twice.startswith("--topic: orders is named twice; ")
 
 
 def test_two_log_dirs_of_one_broker_are_put_together(

@@ -12,17 +12,20 @@ in the base offset, the length, the leader epoch or the magic is not caught by i
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import google_crc32c
 import numpy as np
 
+from ...model.core.errors import BadInput
 from .codecs import CODEC_NAMES, CodecError, decompress
 from .problems import RESTORE_MEND, ProblemLog
-from .records import Record, RecordError, hash_records, iter_records
+from .records import MAX_ITEMS, Record, RecordError, TooManyItems, hash_records, iter_records, scan_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,15 +59,49 @@ _SMALL_STEP = 1 << 12  # first look-ahead after damage: many small faults must n
 _RELATIVE_OFFSETS = 1 << 31  # offsets in a segment fit its base plus an int32 (LogSegment.toRelative)
 
 
+MAX_SEGMENT_BYTES = (1 << 31) - 1
+"""Kafka's positions in a segment, and in a snapshot, are int32; ``FileRecords.open`` refuses a larger file."""
+
+_FAIR_GROWTH = 100  # times that records may grow by decompression before it counts
+
+
+class BudgetSpent(BadInput):
+    """Reading has taken as much as it may: no directory is left out for it, it ends."""
+
+
+@dataclass(slots=True)
+class Spent:
+    """What has been read so far under some limits."""
+
+    items: int = 0
+    growth: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on what one batch may cost, against lying lengths and decompression bombs.
+    """Bounds on what reading may cost, against lying lengths and decompression bombs.
 
-    ``batch_bytes``: the longest batch that is read whole, before and after decompression (each).
-    Kafka's own default for ``message.max.bytes`` is 1 MiB.
+    The budget of all that is read with one object: 2^25 records and headers, and 16 GiB of records that decompression
+    makes of less than a hundredth of that. Of one batch: ``batch_items`` records and headers; ``batch_bytes`` before
+    and after decompression (each). Kafka's own default for ``message.max.bytes`` is 1 MiB.
     """
 
     batch_bytes: int = 256 << 20
+    batch_items: int = MAX_ITEMS
+    items: int = 1 << 25
+    growth: int = 16 << 30
+    spent: Spent = field(default_factory=Spent, compare=False)
+
+    def spend(self, items: int, compressed: int, uncompressed: int, where: str) -> None:
+        """Count what one batch took. Raises ``BudgetSpent``, which ends all reading, where a budget is spent."""
+        self.spent.items += items
+        self.spent.growth += max(0, uncompressed - _FAIR_GROWTH * compressed)
+        mend = "check fewer directories or one --topic, or raise --max-records if all of it is real"
+        if self.spent.items > self.items:
+            raise BudgetSpent(f"more than {self.items:,} records and headers so far", where, mend)
+        if self.spent.growth > self.growth:
+            what = f"more than {self.growth:,} bytes so far that decompression made of a hundredth of that"
+            raise BudgetSpent(what, where, "check fewer directories or one --topic: these batches look made up")
 
 
 class Batch(NamedTuple):
@@ -122,7 +159,8 @@ class Batch(NamedTuple):
 
     def records(self, limits: Limits) -> Iterator[Record]:
         """The records with all their fields. Raises ``RecordError`` or ``CodecError``."""
-        return iter_records(self.uncompressed(limits), self.record_count, self.base_offset, self.base_timestamp)
+        data = self.uncompressed(limits)
+        return iter_records(data, self.record_count, self.base_offset, self.base_timestamp, limits.batch_items)
 
     def uncompressed(self, limits: Limits) -> bytes:
         """The bytes of the records. Raises ``CodecError``."""
@@ -162,10 +200,25 @@ class FileWindow:
         self._file.seek(position)
         return self._file.read(length)
 
+    def next_data(self, position: int) -> int:
+        """The first byte at ``position`` or later that is not in a hole of the file; its size where all are."""
+        try:
+            descriptor = self._file.fileno()
+            here = os.lseek(descriptor, 0, os.SEEK_CUR)
+        except (OSError, ValueError):
+            return position
+        try:
+            return min(self.size, os.lseek(descriptor, position, os.SEEK_DATA))
+        except OSError as error:
+            return self.size if error.errno == errno.ENXIO else position
+        finally:
+            # The buffered file believes to know where its descriptor stands.
+            os.lseek(descriptor, here, os.SEEK_SET)
+
     def all_zero(self, position: int) -> bool:
         """Whether every byte from ``position`` to the end is zero (a preallocated tail)."""
         step = _SMALL_STEP
-        while position < self.size:
+        while (position := self.next_data(position)) < self.size:
             chunk = self.get(position, step)
             if not chunk or chunk.count(0) != len(chunk):
                 return False
@@ -384,6 +437,8 @@ class SegmentScan:
         pattern = re.compile(b"(?=" + re.escape(low[:shared]) + b".{%d}\x02)" % (16 - shared), re.DOTALL)
         step = _SMALL_STEP
         while position < stop:
+            # A batch may begin at the end of a hole: its magic is the first byte that is never zero.
+            position = max(position, self._window.next_data(position) - 16)
             chunk = self._window.get(position, min(step, stop + 16 - position))
             for match in pattern.finditer(chunk):
                 candidate = position + match.start()
@@ -408,14 +463,29 @@ class SegmentScan:
 
 
 def read_batch(batch: Batch, problems: ProblemLog, limits: Limits) -> tuple[list[int], list[bytes]] | None:
-    """Offset deltas and payload hashes of the batch; ``None``, with a problem, where its records do not parse."""
+    """Offset deltas and payload hashes of the batch; ``None``, with a problem, where its records do not parse.
+
+    Raises ``BudgetSpent`` where a budget of ``limits`` is spent.
+    """
+    where = f"{problems.path}, byte {batch.position}"
     try:
-        return batch.hashes(limits)
+        data = batch.uncompressed(limits)
     except CodecError as error:
+        # It may have taken as much as a batch that may be read.
+        limits.spend(0, len(batch.payload), limits.batch_bytes if batch.codec else 0, where)
         name = CODEC_NAMES.get(batch.codec, str(batch.codec))
         what = f"the batch at offset {batch.base_offset} ({name}) does not decompress: {error}"
         problems.add("bad-compression", what, "copy the file from another replica", byte=batch.position)
+        return None
+    try:
+        deltas, hashes, headers = scan_records(data, batch.record_count, batch.last_offset_delta, limits.batch_items)
     except RecordError as error:
+        # No item has less than two bytes.
+        limits.spend(min(limits.batch_items, len(data) // 2), len(batch.payload), len(data), where)
+        many = isinstance(error, TooManyItems)
         what = f"record {error.index} of {batch.record_count} in the batch at offset {batch.base_offset}: {error}"
-        problems.add("bad-records", what, "copy the file from another replica", byte=batch.position)
-    return None
+        mend = "look at the batch: no producer sends so many" if many else "copy the file from another replica"
+        problems.add("batch-too-large" if many else "bad-records", what, mend, byte=batch.position)
+        return None
+    limits.spend(len(deltas) + headers, len(batch.payload), len(data), where)
+    return deltas, hashes

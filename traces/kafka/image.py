@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 State = dict[str, object]
 """What an image decides, by what it is about (``orders-0``, ``broker 2``), to be held against another image's."""
 
+MAX_DECISIONS = 1 << 21
+"""Records of the controller that are kept of one log and its snapshot: ten times what 100 MB of a log hold."""
+
 _NO_LEADER_CHANGE = -2
 _TOPIC_RESOURCE = 2  # ConfigResource.Type.TOPIC
 
@@ -162,6 +165,7 @@ class ImageBuilder:
         self._limits = limits
         self._from_start = from_start
         self._names: dict[UUID, str] = {}
+        self._decisions = 0
         self._transaction: list[tuple[int, MetadataRecord]] | None = None
 
     def load_snapshot(self, batch: Batch, end_offset: int, epoch: int, problems: ProblemLog) -> None:
@@ -200,6 +204,9 @@ class ImageBuilder:
 
     def _apply(self, offset: int, record: MetadataRecord) -> None:
         """Apply a record, or hold it until the metadata transaction (KIP-868) around it ends."""
+        self._decisions += 1
+        if self._decisions > MAX_DECISIONS:
+            raise MetadataError(f"more than {MAX_DECISIONS:,} records of the controller: the rest is left out")
         if record.type == "BeginTransactionRecord":
             self._transaction = []
         elif record.type == "AbortTransactionRecord":

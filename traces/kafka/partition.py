@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from .batches import HEADER_DTYPE, LENGTH_END, Batch, Limits, SegmentScan, read_batch
+from .batches import HEADER_DTYPE, LENGTH_END, MAX_SEGMENT_BYTES, Batch, Limits, SegmentScan, read_batch
 from .problems import RESTORE_MEND, Problem, ProblemLog
 from .records import HASH_BYTES
 from .statefiles import EpochEntry, encode_uuid, present, read_epoch_checkpoint, read_topic_id, regular_size
@@ -284,6 +284,11 @@ def read_partition(
         size = valid = 0
         try:
             size = regular_size(file_path)
+            if size > MAX_SEGMENT_BYTES:
+                refuse_too_large(size, log)
+                segments.append(SegmentFile(file_path, base, size, 0))
+                problems.extend(log.result())
+                continue
             with file_path.open("rb") as file:
                 scan = SegmentScan(
                     file,
@@ -300,7 +305,7 @@ def read_partition(
                         on_batch(batch, log)
                 next_offset, valid = scan.next_offset, scan.end
         except OSError as error:
-            log.add("unreadable", error.strerror or str(error), "make the file readable")
+            log.add("unreadable", error.strerror or str(error), "make the file readable", byte=0)
         segments.append(SegmentFile(file_path, base, size, valid))
         problems.extend(log.result())
         if on_bytes:
@@ -321,6 +326,12 @@ def read_partition(
         tuple(snapshots),
         tuple(problems),
     )
+
+
+def refuse_too_large(size: int, problems: ProblemLog) -> None:
+    """Note that a segment or a snapshot is larger than one can be, and so is not read."""
+    what = f"{size:,} bytes, Kafka's own have at most {MAX_SEGMENT_BYTES:,}"
+    problems.add("file-too-large", what, "copy the file from the broker again", byte=MAX_SEGMENT_BYTES)
 
 
 def _optional(path: Path, read: Callable[[Path, ProblemLog], T], problems: list[Problem]) -> T | None:

@@ -26,6 +26,10 @@ take no part in it, so a recompressed copy of a record has the same hash.
 MIN_RECORD_BYTES = 7  # length, attributes, two deltas, null key, null value, no headers: one byte each
 
 
+MAX_ITEMS = 1 << 21
+"""Records and headers of one batch, together: more than any producer sends, and what takes 4 s and 200 MB to read."""
+
+
 class RecordError(Exception):
     """The records of a batch do not parse; ``index`` counts the records before the broken one."""
 
@@ -33,6 +37,13 @@ class RecordError(Exception):
         super().__init__(what)
         self.what = what
         self.index = index
+
+
+class TooManyItems(RecordError):
+    """A batch has more records and headers than may be read of one."""
+
+    def __init__(self, items: int, most: int, index: int) -> None:
+        super().__init__(f"{items:,} records and headers in one batch, at most {most:,} are read", index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +79,26 @@ def read_varint(data: bytes, pos: int, max_bytes: int = 5) -> tuple[int, int]:
 
 
 def hash_records(data: bytes, count: int, last_offset_delta: int) -> tuple[list[int], list[bytes]]:
-    """Offset deltas and payload hashes (``HASH_BYTES`` each) of all ``count`` records in ``data``.
+    """``scan_records``, without the number of headers."""
+    deltas, hashes, _ = scan_records(data, count, last_offset_delta)
+    return deltas, hashes
+
+
+def scan_records(
+    data: bytes, count: int, last_offset_delta: int, most: int = MAX_ITEMS
+) -> tuple[list[int], list[bytes], int]:
+    """Offset deltas and payload hashes (``HASH_BYTES`` each) of all ``count`` records in ``data``, and their headers.
 
     Every byte must belong to a record, deltas must rise strictly and stay within ``last_offset_delta``.
-    Raises ``RecordError`` otherwise. One pass, about two microseconds a record: the one hot loop of the
-    reader, which is why varints of one byte are decoded in line.
+    Raises ``RecordError`` otherwise, and ``TooManyItems`` for more than ``most`` records and headers. One pass, about
+    two microseconds a record: the one hot loop of the reader, which is why varints of one byte are decoded in line.
     """
     size = len(data)
     if count < 0 or count * MIN_RECORD_BYTES > size:
         raise RecordError(f"{count} records can not fit into {size} bytes", 0)
+    if count > most:
+        raise TooManyItems(count, most, 0)
+    items = count
     deltas: list[int] = []
     hashes: list[bytes] = []
     pos = 0
@@ -123,7 +145,8 @@ def hash_records(data: bytes, count: int, last_offset_delta: int) -> tuple[list[
             elif raw != 1:
                 raise RecordError("a negative length of a value", index)
             if data[pos]:
-                pos = _skip_headers(data, pos, end, index)
+                pos, headers = _skip_headers(data, pos, end, index, most - items)
+                items += headers
             else:
                 pos += 1
             if pos != end:
@@ -136,7 +159,7 @@ def hash_records(data: bytes, count: int, last_offset_delta: int) -> tuple[list[
         raise RecordError(str(error), index) from None
     if pos != size:
         raise RecordError(f"{size - pos} bytes are left after the last of {count} records", count)
-    return deltas, hashes
+    return deltas, hashes, items - count
 
 
 def _more(data: bytes, first: int, pos: int) -> tuple[int, int]:
@@ -157,10 +180,13 @@ def _skip_varlong(data: bytes, pos: int) -> int:
     return pos
 
 
-def _skip_headers(data: bytes, pos: int, end: int, index: int) -> int:
+def _skip_headers(data: bytes, pos: int, end: int, index: int, most: int) -> tuple[int, int]:
+    """The position after a record's headers, and how many there are."""
     count, pos = read_varint(data, pos)
     if count < 0 or count > end - pos:
         raise RecordError(f"{count} headers in {max(0, end - pos)} bytes", index)
+    if count > most:
+        raise TooManyItems(count, most, index)
     for _ in range(count):
         length, pos = read_varint(data, pos)
         if length < 0:
@@ -169,16 +195,21 @@ def _skip_headers(data: bytes, pos: int, end: int, index: int) -> int:
         if length < -1:
             raise RecordError("a negative length of a header's value", index)
         pos += max(length, 0)
-    return pos
+    return pos, count
 
 
-def iter_records(data: bytes, count: int, base_offset: int, base_timestamp: int) -> Iterator[Record]:
+def iter_records(
+    data: bytes, count: int, base_offset: int, base_timestamp: int, most: int = MAX_ITEMS
+) -> Iterator[Record]:
     """All fields of the records in ``data``: for the metadata log, where the values are read.
 
-    Raises ``RecordError`` at the first record that does not parse.
+    Raises ``RecordError`` at the first record that does not parse, ``TooManyItems`` as ``hash_records`` does.
     """
     if count < 0:
         raise RecordError(f"{count} records", 0)
+    if count > most:
+        raise TooManyItems(count, most, 0)
+    items = count
     pos = 0
     for index in range(count):
         try:
@@ -193,6 +224,9 @@ def iter_records(data: bytes, count: int, base_offset: int, base_timestamp: int)
             header_count, pos = read_varint(data, pos)
             if header_count < 0 or header_count > end - pos:
                 raise ValueError(f"{header_count} headers in {max(0, end - pos)} bytes")
+            items += header_count
+            if items > most:
+                raise TooManyItems(items, most, index)
             headers: list[tuple[bytes, bytes | None]] = []
             for _ in range(header_count):
                 name, pos = _nullable(data, pos, end)

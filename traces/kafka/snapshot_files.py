@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .batches import SegmentScan, read_batch
+from .batches import MAX_SEGMENT_BYTES, SegmentScan, read_batch
 from .codecs import CodecError
 from .image import ImageBuilder, State
 from .metadata import MetadataError, control_type, decode_snapshot_header
+from .partition import refuse_too_large
 from .problems import Problem, ProblemLog
 from .records import RecordError
 from .statefiles import regular_size
@@ -126,10 +127,13 @@ def read_snapshot(path: Path, snapshot: SnapshotId, limits: Limits) -> tuple[Sna
     size = valid = 0
     try:
         size = regular_size(path)
+        if size > MAX_SEGMENT_BYTES:
+            refuse_too_large(size, log)
+        readable = size if size <= MAX_SEGMENT_BYTES else 0
         with path.open("rb") as file:
-            for chunk in iter(lambda: file.read(_CHUNK), b""):
-                digest.update(chunk)
-            scan = SegmentScan(file, size, log, last=False, limits=limits)
+            for start in range(0, readable, _CHUNK):
+                digest.update(file.read(min(_CHUNK, readable - start)))
+            scan = SegmentScan(file, readable, log, last=False, limits=limits)
             for batch in scan:
                 rows = read_batch(batch, log, limits)
                 if rows is None:
