@@ -24,6 +24,7 @@ from .output import note
 from .protocols import protocols
 from .prove import prove
 from .replay import replay
+from .settings import Settings
 from .simulate import simulate
 from .streams import MEND, Lenient, fill_closed, lenient
 
@@ -35,6 +36,8 @@ INTERRUPTED = 130
 DEBUG = "FENCEPOST_DEBUG"
 """The environment variable with which an internal failure shows its traceback."""
 
+COMMANDS = (explore, replay, prove, check, conform, mutants, simulate, ingest, mine, protocols)
+
 app = App(
     name="fencepost",
     help="A formal model and a conformance harness for Kafka-style replicated logs.",
@@ -45,17 +48,11 @@ app = App(
     help_format="plaintext",
     # Else it would end the process by an exception of its own.
     suppress_keyboard_interrupt=False,
+    config=Settings(tuple(command.__name__ for command in COMMANDS)),
 )
-app.command(explore)
-app.command(replay)
-app.command(prove)
-app.command(check)
-app.command(conform)
-app.command(mutants)
-app.command(simulate)
-app.command(ingest)
-app.command(mine)
-app.command(protocols)
+for _command in COMMANDS:
+    app.command(_command)
+app.register_install_completion_command(help="Have the shell (bash, zsh or fish) complete commands and options.")
 
 
 def main(arguments: list[str] | None = None) -> int:
