@@ -25,9 +25,20 @@ class Background(Generic[T]):
         except BaseException as error:
             self._error = error
 
-    def result(self) -> T:
-        """What the call returns, once it has; raises what it raises."""
-        self._thread.join()
+    @property
+    def over(self) -> bool:
+        """Whether the call has ended, in whatever way."""
+        return not self._thread.is_alive()
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until it is over, for so many seconds at most."""
+        self._thread.join(seconds)
+
+    def result(self, seconds: float | None = None) -> T:
+        """What the call returns, once it has; raises what it raises, and TimeoutError after so many seconds."""
+        self.wait(seconds)
+        if not self.over:
+            raise TimeoutError(f"not over after {seconds} s")
         if self._error is not None:
             raise self._error
         return self._result

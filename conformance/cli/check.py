@@ -21,6 +21,7 @@ from ...traces.report.table import print_table
 from ...traces.story import Story
 from ..check.builtin import builtin_tasks
 from ..check.files import Cluster, Searches, bundled_clusters, file_tasks, read_cluster
+from ..check.mining import bundled_mining
 from ..check.notes import cluster_notes
 from ..check.task import Task, carry_out
 from . import options, output
@@ -41,7 +42,9 @@ def check(
     report: Path = Path("report"),
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Hold brokers' data directories against the protocol; with no path, check all models and the bundled corpus.
+    """Hold brokers' data directories against the protocol; with no path, check all models and what is bundled.
+
+    That is a recorded cluster, and a corpus of traces with two planted bugs, which is mined on Spark.
 
     Writes a report folder: index.html with a page for each counterexample, report.json, junit.xml.
 
@@ -79,10 +82,9 @@ def check(
                 output.note(f"fencepost: {fault}")
             return _BAD_INPUT
         _require_topics(cluster, topic)
-        tasks = file_tasks(cluster, "brokers' files", Searches(of_logs, variant))
+        results = _carry_out(file_tasks(cluster, "brokers' files", Searches(of_logs, variant)))
     else:
-        tasks = [*builtin_tasks(), *_corpus_tasks(variant)]
-    results = _carry_out(tasks)
+        results = _everything(variant)
     folder = write_report(report, results, notes)
     code = _EXIT[overall(results)]
     if cluster is not None and (cluster.refused or cluster.report.bad_input):
@@ -108,6 +110,11 @@ def _require_topics(cluster: Cluster, topics: Sequence[str]) -> None:
     for topic in topics:
         if topic not in known:
             raise BadInput(f"no directory has the topic {topic!r}", "--topic", "name one as its folders are called")
+
+
+def _everything(variant: str | None) -> list[Obligation]:
+    with bundled_mining() as mining:
+        return _carry_out([*builtin_tasks(), *_corpus_tasks(variant), *mining])
 
 
 def _corpus_tasks(variant: str | None) -> list[Task]:

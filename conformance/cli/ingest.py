@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from ...traces.kafka.abstraction import abstract
 from ...traces.words import counted
 from ..check.files import Cluster, read_cluster
 from .explore import protocol_named
+from .masters import READ, Work, master_for
 from .options import Whole
 from .output import files_done, laid_out, note, print_json, stdout, written
 
@@ -37,7 +39,7 @@ def ingest(
     protocol: str | None = None,
     variant: str | None = None,
     incomplete: Annotated[bool, Parameter(negative=())] = False,
-    master: str = "local[*]",
+    master: str | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
     **constants: Whole,
 ) -> int:
@@ -62,7 +64,8 @@ def ingest(
     incomplete
         Of such files: steps may be missing from the traces.
     master
-        Where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: in this process, without Spark.
+        Where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: in this process, without Spark. By
+        default serial or local[*], by the size: Spark takes ten seconds to start. Which one is said on standard error.
     json
         Print one JSON object on standard output.
     """
@@ -90,11 +93,13 @@ def _given(protocol: str, variant: str | None, constants: Mapping[str, int], com
     return CorpusHeader(spec.name, spec.traced(variant).variant.name, values, complete)
 
 
-def _ingested(src: Path, out: Path, variant: str | None, given: CorpusHeader | None, master: str) -> Ingested:
+def _ingested(src: Path, out: Path, variant: str | None, given: CorpusHeader | None, master: str | None) -> Ingested:
     if src.is_file() and src.suffix == ".parquet":
+        master = _master(master, [src])
         with files_done("laying out") as told:
             return relay([src], out, given, master, told)
     if src.is_file():
+        master = _master(master, [src])
         with files_done("ingesting") as told:
             return ingest_files(src.parent, [src], out, master, told)
     try:
@@ -107,14 +112,26 @@ def _ingested(src: Path, out: Path, variant: str | None, given: CorpusHeader | N
         return ingest_traces(*_looks(src, clusters, variant), out)
     parquet = files_below(src, "*.parquet")
     if parquet:
+        master = _master(master, parquet)
         with files_done("laying out") as told:
             return relay(parquet, out, given, master, told, src)
     paths = files_below(src, "*.jsonl")
     if not paths:
         what = "the folder is empty" if not names else "the folder holds neither traces nor brokers' data nor Parquet"
         raise BadInput(what, shown_path(src), "name a folder with traces (*.jsonl) or brokers' data directories")
+    master = _master(master, paths)
     with files_done("ingesting") as told:
         return ingest_files(src, paths, out, master, told)
+
+
+def _master(master: str | None, paths: Sequence[Path]) -> str:
+    """Who lays out these files."""
+    size = 0
+    for path in paths:
+        with suppress(OSError):
+            # It is named when it is read.
+            size += path.stat().st_size
+    return master_for(master, Work(size, "bytes", READ))
 
 
 def _clusters(src: Path) -> dict[Path, list[Path]]:

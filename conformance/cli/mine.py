@@ -12,6 +12,7 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
+from ...traces.corpus.manifest import read_corpus
 from ...traces.corpus.place import Place
 from ...traces.mine.answer import Answer, Coverage, Group, Problem
 from ...traces.mine.follow import Batch, Following
@@ -24,6 +25,7 @@ from ...traces.replay import Budget
 from ...traces.report.mining import refuse_out, write_mining
 from ...traces.words import counted
 from .explore import protocol_named
+from .masters import MINED, SPARK, Work, master_for
 from .options import Natural, Positive, Seconds
 from .output import note, print_json, progress_bar, stdout, written
 
@@ -36,7 +38,7 @@ def mine(
     *,
     protocol: Annotated[Sequence[str], Parameter(negative=())] = (),
     variant: str | None = None,
-    master: str = "local[*]",
+    master: str | None = None,
     out: Path | None = None,
     max_groups: Natural = MAX_GROUPS,
     max_skipped: Natural = Budget.max_skipped,
@@ -61,7 +63,9 @@ def mine(
     variant
         Hold the traces against this variant, whichever made them; by default the protocol's safe one.
     master
-        Where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: in this process, without Spark.
+        Where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: in this process, without Spark. By
+        default serial or local[*], by the size: Spark takes ten seconds to start. Which one is said on standard error.
+        With --follow always Spark.
     out
         Write a folder: the report, and for each bug its trace and a test that fails until the bug is fixed.
     max_groups
@@ -89,9 +93,11 @@ def mine(
     asked = Asked(corpus, variant, max_groups, Budget(max_skipped, max_frontier), max_states)
     said: set[Problem] = set()
     if follow:
-        answer = _follow(Following(asked, checkpoint or _beside(corpus), until_idle), master, out, said)
+        answer = _follow(Following(asked, checkpoint or _beside(corpus), until_idle), master or SPARK, out, said)
     else:
         _refuse_without_follow(checkpoint, until_idle)
+        if master is None:
+            master = master_for(None, Work(read_corpus(corpus).events, "events", MINED))
         with _mining() as told:
             answer = run(asked, master, told)
     failed: BadInput | None = None

@@ -23,6 +23,7 @@ from ...traces.story import Json
 from ...traces.words import counted
 from ..lockstep.corpus import adapter_variant, runs_of
 from .explore import protocol_named
+from .masters import WALKED, WALKED_IMPL, Work, master_for
 from .options import Positive, Whole
 from .output import exploring, files_done, laid_out, note, print_json, stdout, written
 
@@ -39,7 +40,7 @@ def simulate(
     faults: Annotated[Sequence[str], Parameter(negative=())] = (),
     rate: float = 0.01,
     impl: str | None = None,
-    master: str = "local[*]",
+    master: str | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
     **constants: Whole,
 ) -> int:
@@ -74,7 +75,8 @@ def simulate(
         Walk an implementation rather than the model: an adapter as in fencepost conform (memory, disk, module:attribute
         or file.py:attribute), held to its own variant by default; faults of network and disk come with it.
     master
-        Where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: in this process, without Spark.
+        Where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: in this process, without Spark. By
+        default serial or local[*], by the size: Spark takes ten seconds to start. Which one is said on standard error.
     json
         Print one JSON object on standard output.
     """
@@ -89,6 +91,8 @@ def simulate(
     asked = replace(asked, walked=impl or asked.walked)
     refuse_taken(out)
     plan = _plan(asked, tuple(faults), rate) if faults else None
+    rate_ = WALKED if impl is None else WALKED_IMPL
+    master = master_for(master, Work(asked.traces * asked.events, "steps at most", rate_))
     with files_done("simulating") as told:
         done = write(asked, out, plan, master, told, None if impl is None else runs_of(impl))
     for why, names in _skipped(plan).items():

@@ -31,7 +31,7 @@ def test_out_has_the_report_and_what_is_printed(fencepost: Fencepost, corpus: Pa
     (group,) = said.json["groups"]
     assert group["count"] == 6 and group["signature"]["guard"] == "epoch_not_fenced"
     report = json.loads((out / "report.json").read_text())
-    files = report.pop("files")
+    files = report.pop("contents")
     assert set(files) >= {"index.html", "junit.xml", group["file"], group["test"]}
     assert report == {"format": "fencepost-mining", "version": 1, **said.json}
     assert (out / "index.html").stat().st_size > 10_000 and (out / "junit.xml").is_file()

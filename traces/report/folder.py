@@ -1,7 +1,7 @@
 """A folder of results that appears under its name only when it is whole, and replaces only an older one of its kind.
 
 It is written under a temporary name beside its own and renamed at the end, so that nobody ever reads half a report. In
-it, ``report.json`` has the fields ``format``, by which an older one is known, and ``files``: what was written, each
+it, ``report.json`` has the fields ``format``, by which an older one is known, and ``contents``: what was written, each
 with a hash. An older one is deleted only where it is that and no more: a file that somebody has put there, or a test
 that somebody has gone on with, is not ours to take away.
 """
@@ -48,7 +48,7 @@ def new_folder(folder: Path, kind: str) -> Iterator[Path]:
         yield building
         report = building / REPORT
         told = json.loads(report.read_text(encoding="utf-8"))
-        told["files"] = _hashes(building)
+        told["contents"] = _hashes(building)
         report.write_text(json.dumps(told, indent=1, allow_nan=False) + "\n", encoding="ascii")
         _swap(building, target, kind)
     except OSError as error:
@@ -83,7 +83,7 @@ def _refuse_other(target: Path, kind: str) -> None:
             old = json.loads((target / REPORT).read_text(encoding="utf-8"))
     if not isinstance(old, dict) or old.get("format") != kind:
         raise BadInput("the folder holds something that is not a report", str(target), _MEND)
-    wrote = old.get("files")
+    wrote = old.get("contents")
     if not isinstance(wrote, dict):
         raise BadInput("the report there does not say which files it consists of", str(target), "delete it yourself")
     there = _hashes(target)
