@@ -22,7 +22,7 @@ from ...traces.kafka.abstraction import abstract
 from ...traces.words import counted
 from ..check.files import Cluster, read_cluster
 from .explore import protocol_named
-from .masters import READ, Work, master_for
+from .masters import READ, Work, master_for, refuse_master
 from .options import Whole
 from .output import files_done, laid_out, note, print_json, stdout, written
 
@@ -71,6 +71,7 @@ def ingest(
     """
     start = time.perf_counter()
     refuse_taken(out)
+    refuse_master(master)
     given = None if protocol is None else _given(protocol, variant, constants, not incomplete)
     try:
         # A cluster's workers are in other folders.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...traces.corpus.spread import SERIAL
+from ...traces.spark_cluster import is_local
 from .output import note
 
 SPARK: Final = "local[*]"
@@ -55,6 +56,12 @@ def cores() -> int:
 def faster(work: Work, cores: int) -> str:
     """The master that is likely to be done first."""
     return SPARK if START_SECONDS + work.seconds / (SHARE * cores) < work.seconds else SERIAL
+
+
+def refuse_master(master: str | None) -> None:
+    """Raise BadInput for what is no master, before any work is done for it."""
+    if master is not None and master != SERIAL:
+        is_local(master)
 
 
 def master_for(master: str | None, work: Work) -> str:

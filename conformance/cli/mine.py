@@ -25,7 +25,7 @@ from ...traces.replay import Budget
 from ...traces.report.mining import refuse_out, write_mining
 from ...traces.words import counted
 from .explore import protocol_named
-from .masters import MINED, SPARK, Work, master_for
+from .masters import MINED, SPARK, Work, master_for, refuse_master
 from .options import Natural, Positive, Seconds
 from .output import note, print_json, progress_bar, stdout, written
 
@@ -90,6 +90,7 @@ def mine(
         protocol_named(each, "--protocol")
     if out is not None:
         refuse_out(out)
+    refuse_master(master)
     asked = Asked(corpus, variant, max_groups, Budget(max_skipped, max_frontier), max_states)
     said: set[Problem] = set()
     if follow:

@@ -13,17 +13,17 @@ from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
 from ...model.core.registry import PROTOCOLS
-from ...traces.corpus.faults import faults_named
+from ...traces.corpus.faults import ALL, faults_named
 from ...traces.corpus.manifest import PLANTED
 from ...traces.corpus.output import refuse_taken
-from ...traces.corpus.plan import Plan, make_plan
+from ...traces.corpus.plan import Plan, make_plan, too_few
 from ...traces.corpus.simulate import Simulated, Simulation, simulation, walker
 from ...traces.corpus.simulate import simulate as write
 from ...traces.story import Json
 from ...traces.words import counted
 from ..lockstep.corpus import adapter_variant, runs_of
 from .explore import protocol_named
-from .masters import WALKED, WALKED_IMPL, Work, master_for
+from .masters import WALKED, WALKED_IMPL, Work, master_for, refuse_master
 from .options import Positive, Whole
 from .output import exploring, files_done, laid_out, note, print_json, stdout, written
 
@@ -90,9 +90,10 @@ def simulate(
     asked = simulation(protocol, variant, values, traces, events, seed, files)
     asked = replace(asked, walked=impl or asked.walked)
     refuse_taken(out)
+    refuse_master(master)
     plan = _plan(asked, tuple(faults), rate) if faults else None
-    rate_ = WALKED if impl is None else WALKED_IMPL
-    master = master_for(master, Work(asked.traces * asked.events, "steps at most", rate_))
+    walked = Work(asked.traces * asked.events, "steps at most", WALKED if impl is None else WALKED_IMPL)
+    master = master_for(master, walked)
     with files_done("simulating") as told:
         done = write(asked, out, plan, master, told, None if impl is None else runs_of(impl))
     for why, names in _skipped(plan).items():
@@ -109,6 +110,9 @@ def _plan(asked: Simulation, names: tuple[str, ...], rate: float) -> Plan:
     faults = faults_named(traced, names)
     # As it was written: 0.1 of a thousand is a hundred.
     planted = round(Fraction(str(rate)) * asked.traces)
+    named = {name for name in names if name != ALL}
+    if planted < len(named):
+        raise too_few(planted, asked.traces, len(named))
     with exploring("where faults show") as told:
         return make_plan(walker(asked, faults), faults, names, asked.traces, planted, asked.events, told)
 

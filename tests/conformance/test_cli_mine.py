@@ -49,6 +49,18 @@ def test_a_folder_of_something_else_is_refused_before_anything_is_mined(fencepos
     assert told.startswith(f"{tmp_path / 'mined'}: the folder holds something that is not a report")
 
 
+def test_a_report_that_cannot_be_written_is_refused_before_anything_is_mined(
+    fencepost: Fencepost, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    told = fencepost("mine", tmp_path / "no-corpus", "--out", tmp_path / "file" / "mined", *SERIAL).complaint
+    assert told == f"{tmp_path / 'file' / 'mined'}: cannot write the report: Not a directory; name another folder"
+    monkeypatch.setattr("os.access", lambda *_: False)
+    told = fencepost("mine", tmp_path / "no-corpus", "--out", tmp_path / "a" / "mined", *SERIAL).complaint
+    assert told == f"{tmp_path / 'a' / 'mined'}: cannot write the report: Permission denied; name another folder"
+    assert "no master that this runs on" in fencepost("mine", tmp_path / "no-corpus", "--master", "yarn").complaint
+
+
 def test_the_answer_is_told_where_the_report_cannot_be_written(
     fencepost: Fencepost, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

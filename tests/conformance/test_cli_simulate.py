@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -120,8 +121,13 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "not a number": ((*SMALL, "--faults", FAULT, "--rate", "nan"), "--rate: nan is no share of the traces"),
     "fault": ((*SMALL, "--faults", "x"), "--faults: fencing (kip-320) has no mutant and no other variant 'x'"),
     "same": (
-        (*SMALL, "--faults", "become_leader.request_sent dropped"),
+        (*SMALL, "--faults", "become_leader.request_sent dropped", "--rate", "0.1"),
         "--faults: become_leader.request_sent dropped",
+    ),
+    "master": (("fencing", "--faults", FAULT, "--master", "yarn"), "--master yarn: no master that this runs on"),
+    "too large": (
+        ("fencing", "--replicas", "63", "--log-size", "63"),
+        "fencing at 63/63/2/2: grounding ",
     ),
     "too few": ((*SMALL, "--faults", FAULT, "--rate", "0.001"), "--rate: 0 of 50 traces are too few for 1 fault;"),
 }
@@ -139,6 +145,20 @@ def test_a_folder_that_is_there_is_refused_before_any_work(fencepost: Run, tmp_p
     (tmp_path / "x").touch()
     said = fencepost("simulate", *SMALL, "--out", str(tmp_path))
     assert "the folder is there already, and not empty" in said.complaint
+
+
+@pytest.mark.parametrize("kind", ["rate", "not a number", "fault", "too few", "master"])
+def test_what_is_wrong_is_said_before_the_model_is_explored(
+    fencepost: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    def explored(*_: object) -> None:
+        raise AssertionError("the model is explored")
+
+    monkeypatch.setattr(sys.modules["fencepost.traces.corpus.plan"], "search_batch", explored)
+    arguments, told = WRONG[kind]
+    assert fencepost("simulate", *arguments, "--out", str(tmp_path / "c")).complaint.startswith(told)
+    taken = fencepost("simulate", *SMALL, "--faults", FAULT, "--rate", "0.1", "--out", str(tmp_path.parent))
+    assert "the folder is there already, and not empty" in taken.complaint
 
 
 def test_the_ground_truth_is_one_object_a_line(fencepost: Run, tmp_path: Path) -> None:

@@ -116,11 +116,16 @@ def make_plan(
     if not kept:
         raise BadInput("none of the faults can be planted", "--faults", "give larger constants, or longer traces")
     if planted < len(kept):
-        what = f"{planted} of {counted(traces, 'trace')} are too few for {counted(len(kept), 'fault')}"
-        raise BadInput(what, "--rate", "raise the rate or the number of traces")
+        raise too_few(planted, traces, len(kept))
     skipped = {faults[number - 1]: reason for number, reason in why.items()}
     rules = tuple(sorted(found))
     return Plan(tuple(faults), tuple(kept), rules, tuple(found[number] for number in rules), traces, planted, skipped)
+
+
+def too_few(planted: int, traces: int, faults: int) -> BadInput:
+    """The error of a plan in which some fault would be in no trace."""
+    what = f"{planted} of {counted(traces, 'trace')} are too few for {counted(faults, 'fault')}"
+    return BadInput(what, "--rate", "raise the rate or the number of traces")
 
 
 @dataclass

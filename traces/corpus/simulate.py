@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from ...model.core.budget import too_large
 from ...model.core.errors import BadInput
 from ...model.core.ground import ground
 from ...model.core.registry import PROTOCOLS, REGISTRY
@@ -106,6 +107,9 @@ def simulation(
         raise BadInput(f"{seed} is out of range", "--seed", f"give a number from 0 to {MAX_SEED}")
     if files is not None and not 1 <= files <= traces:
         raise BadInput(f"{traces} traces do not fill {files} files", "--files", f"give a number from 1 to {traces}")
+    reason = too_large(spec.traced(name), values)
+    if reason is not None:
+        raise BadInput(reason, f"{spec.name} at {'/'.join(map(str, values.values()))}", "give smaller constants")
     return Simulation(spec.name, name, tuple(values.items()), traces, events, seed, files)
 
 

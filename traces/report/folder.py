@@ -62,7 +62,11 @@ def _unwritable(folder: Path, error: OSError) -> BadInput:
 
 
 def refuse_foreign(target: Path, kind: str) -> None:
-    """Raise BadInput unless a report may be written there: nothing, an empty folder, or an older one of its kind."""
+    """Raise BadInput unless a report can be written there, and may: nothing, an empty folder, or an older one."""
+    above = next(parent for parent in target.absolute().parents if parent.exists())
+    for wrong, why in ((not above.is_dir(), "Not a directory"), (not os.access(above, os.W_OK), "Permission denied")):
+        if wrong:
+            raise BadInput(f"cannot write the report: {why}", str(target), "name another folder")
     if not target.exists() and not target.is_symlink():
         return
     if target.is_symlink() or not target.is_dir():
