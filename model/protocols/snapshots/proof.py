@@ -2,6 +2,6 @@
 
 from .proof_ghosts import kip_630
 
-from . import proof_lemmas, proof_late_lemmas, proof_hints  # isort: skip  # noqa: F401 - what they register belongs to the proof
+from . import proof_late_lemmas, proof_lemmas, proof_hints  # isort: skip  # noqa: F401 - what they register belongs to the proof
 
 __all__ = ["kip_630"]
