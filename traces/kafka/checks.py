@@ -36,6 +36,7 @@ from .verdicts import CheckResult, Verdict, overall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from uuid import UUID
 
     from .broker import BrokerFiles
     from .image import MetadataImage, PartitionState
@@ -107,22 +108,39 @@ def check_brokers(
             checks.extend(_replica(broker, key, image))
         replicas: list[Replica] = [(b.label, b.node_id, b.booted(key)) for b in holders]
         state = image.partition(*key) if image else None
-        ids = {files.topic_id for _, _, files in replicas if files.topic_id is not None}
-        if len(replicas) > 1 and len(ids) <= 1:
-            comparison, results = compare_replicas(replicas, state)
+        same = _of_one_topic(replicas, image)
+        if len(same) > 1:
+            comparison, results = compare_replicas(same, state)
             comparisons.append(comparison)
             checks.extend(results)
         if key[0] != METADATA_TOPIC:
             labels = [label for label, _, _ in replicas]
-            checks.extend(doubted(each, labels, older) for each in _controller(replicas, state, image))
-            if len(ids) <= 1:
-                told = frozenset(broker.label for broker in holders if broker.metadata is not None)
-                checks.extend(check_committed_kept(replicas, state, told, replicas[0][2].name, limits))
+            own = {broker.label: _topic_id(broker.metadata, key[0]) for broker in holders}
+            checks.append(doubted(check_topic_ids(replicas[0][2].name, replicas, image, own), labels, older))
+            checks.extend(doubted(each, labels, older) for each in _controller(same, state, image))
+            told = frozenset(broker.label for broker in holders if broker.metadata is not None)
+            checks.extend(check_committed_kept(same, state, told, replicas[0][2].name, limits))
         else:
             nodes = [(broker.label, broker.booted(key), broker.snapshots) for broker in holders]
             checks.extend(compare_snapshots(nodes, nodes[0][1].name))
     label = controller.label if controller else None
     return FilesReport(tuple(ordered), tuple(checks), tuple(comparisons), label, older)
+
+
+def _of_one_topic(replicas: list[Replica], image: MetadataImage | None) -> list[Replica]:
+    """The replicas that are of the topic which the controller has under that name.
+
+    Where no controller tells: all, or none where their topic ids differ.
+    """
+    ids = {files.topic_id for _, _, files in replicas if files.topic_id is not None}
+    known = _topic_id(image, replicas[0][2].topic)
+    if known is not None:
+        return [replica for replica in replicas if replica[2].topic_id in (None, known)]
+    return replicas if len(ids) <= 1 else []
+
+
+def _topic_id(image: MetadataImage | None, topic: str) -> UUID | None:
+    return image.topics[topic].topic_id if image is not None and topic in image.topics else None
 
 
 def newest_metadata(brokers: Sequence[BrokerFiles]) -> BrokerFiles | None:
@@ -166,11 +184,10 @@ def _snapshots(broker: BrokerFiles, files: PartitionFiles, subject: str) -> list
 def _controller(
     replicas: list[Replica], state: PartitionState | None, image: MetadataImage | None
 ) -> list[CheckResult]:
+    if image is None or not replicas:
+        return []
     subject = replicas[0][2].name
-    results = [check_topic_ids(subject, replicas, image)]
-    if image is None:
-        return results
-    results.extend(check_leader_epochs(replicas, state, image))
+    results = check_leader_epochs(replicas, state, image)
     if state is not None:
         results.append(check_leader_in_isr(subject, state, image))
         results.append(check_isr_agrees(subject, replicas, state, image))

@@ -11,6 +11,9 @@ from .statefiles import encode_uuid
 from .verdicts import CheckResult, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
     from .cross_checks import Replica
     from .image import MetadataImage, PartitionState
 
@@ -97,8 +100,15 @@ def check_isr_agrees(subject: str, replicas: list[Replica], state: PartitionStat
     return CheckResult(name, verdict, subject, f"{len(members)} members, no disagreement below {bound}{missing}")
 
 
-def check_topic_ids(subject: str, replicas: list[Replica], image: MetadataImage | None) -> CheckResult:
-    """``partition.metadata`` names the same topic id on every replica, and the controller's."""
+def check_topic_ids(
+    subject: str, replicas: list[Replica], image: MetadataImage | None, own: Mapping[str, UUID | None]
+) -> CheckResult:
+    """``partition.metadata`` names the same topic id on every replica, and the controller's.
+
+    ``own``: by a broker's label, the topic's id in that broker's own metadata log. A replica of an older topic of that
+    name, which its broker's metadata log has too, is no contradiction: that broker was stopped when the topic was made
+    anew, or its copy is older (``unknown``).
+    """
     name = "topic_ids_match"
     topic = replicas[0][2].topic
     expected = None
@@ -106,6 +116,7 @@ def check_topic_ids(subject: str, replicas: list[Replica], image: MetadataImage 
     if image is not None and topic in image.topics:
         expected, source = image.topics[topic].topic_id, "the metadata log"
     seen = 0
+    behind: CheckResult | None = None
     for label, _, files in replicas:
         if files.topic_id is None:
             continue
@@ -115,7 +126,12 @@ def check_topic_ids(subject: str, replicas: list[Replica], image: MetadataImage 
         elif files.topic_id != expected:
             message = f"{label} has topic id {encode_uuid(files.topic_id)}, {source} has {encode_uuid(expected)}"
             where = str(files.path / "partition.metadata")
-            return CheckResult(name, "violated", subject, message, where)
+            if own.get(label) != files.topic_id:
+                return CheckResult(name, "violated", subject, message, where)
+            message += ": as in its own metadata log, so it was stopped when the topic was made anew, or copied before"
+            behind = behind or CheckResult(name, "unknown", subject, message, where)
+    if behind is not None:
+        return behind
     if expected is None:
         return CheckResult(name, "unknown", subject, "no replica names its topic id")
     return CheckResult(name, "holds", subject, f"{encode_uuid(expected)} on {seen} replicas")

@@ -270,6 +270,11 @@ def unfence_broker(broker: int, epoch: int, *, fence: bool = False) -> bytes:
     return metadata_value(7 if fence else 8, struct.pack(">iq", broker, epoch))
 
 
+def remove_topic(topic_id: UUID) -> bytes:
+    """RemoveTopicRecord."""
+    return metadata_value(9, topic_id.bytes)
+
+
 def config_record(topic: str, name: str, value: str | None) -> bytes:
     """ConfigRecord of a topic."""
     body = b"\x02" + compact_string(topic) + compact_string(name)

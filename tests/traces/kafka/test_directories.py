@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -14,12 +15,14 @@ from fencepost.traces.kafka.checks import FilesReport, check_brokers
 from fencepost.traces.kafka.directories import SecondCopy, by_node, read_brokers
 
 from .encoder import (
+    TOPIC_ID,
     Partition,
     metadata_partition,
     partition,
     partition_change,
     partition_record,
     register_broker,
+    remove_topic,
     topic_record,
     unfence_broker,
     write_broker,
@@ -175,7 +178,14 @@ def test_a_directory_whose_metadata_log_is_older_than_its_logs(tmp_path: Path) -
 def test_topics_of_one_name_and_other_ids(tmp_path: Path) -> None:
     created = [topic_record("t", UUID(int=5)), partition_record([1, 2], [1, 2], 1, topic_id=UUID(int=5))]
     stale = [topic_record("t"), partition_record([1, 2], [1, 2], 1)]
-    found = cluster(tmp_path, created, stale, b2=partition(0))
+    anew = [*stale, remove_topic(TOPIC_ID), *created]
+    found = cluster(tmp_path / "a", anew, stale, b1=replace(partition(0), topic_id=UUID(int=5)), b2=partition(9, 9))
+    result = next(each for each in found.checks if each.check == "topic_ids_match")
+    assert result.verdict == "unknown" and "it was stopped when the topic was made anew, or copied" in result.message
+    assert result.where == str(tmp_path / "a" / "b2" / "t-0" / "partition.metadata")
+    assert "violated" not in {each.verdict for each in found.checks}, "the two topics are not held against each other"
+    # What neither metadata log knows is no topic of another time.
+    found = cluster(tmp_path / "b", anew, stale, b2=replace(partition(0), topic_id=UUID(int=6)))
     assert next(each for each in found.checks if each.check == "topic_ids_match").verdict == "violated"
 
 
