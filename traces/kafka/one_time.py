@@ -47,7 +47,7 @@ def check_one_time(
     """
     results = [CheckResult(NAME, "unknown", "two copies of one broker", each) for each in second]
     for broker in brokers:
-        reason = older.get(broker.label) or _own_metadata(broker)
+        reason = older.get(broker.label) or _own_metadata(broker) or _outrun(broker, brokers, newest)
         if reason:
             results.append(CheckResult(NAME, "unknown", broker.label, reason, str(broker.path)))
         elif lag := _lag(broker, newest):
@@ -132,6 +132,30 @@ def _led(broker: BrokerFiles, brokers: Sequence[BrokerFiles], newest: BrokerFile
                             f"elected at metadata offset {state.offset}; its own metadata log ends at "
                             f"{own.end_offset}: it is an older copy"
                         )
+    return ""
+
+
+def _outrun(broker: BrokerFiles, brokers: Sequence[BrokerFiles], newest: BrokerFiles | None) -> str:
+    """A leader has every record of its epoch before anybody else: nobody's log of that epoch goes on where its ends.
+
+    It may have lost them since, so what is ``violated`` by their absence stays so.
+    """
+    if newest is None or newest.metadata is None:
+        return ""
+    for (topic, number), files in broker.partitions.items():
+        state = newest.metadata.partition(topic, number)
+        if topic == METADATA_TOPIC or state is None or state.leader != broker.node_id or files.damaged:
+            continue
+        for other in brokers:
+            theirs = other.partitions.get((topic, number))
+            if theirs is None or other is broker or theirs.topic_id != files.topic_id:
+                continue
+            later = (theirs.batches.leader_epoch == state.leader_epoch) & (theirs.batches.base_offset >= files.log_end)
+            if bool(np.any(later)):
+                return (
+                    f"it leads {files.name} in epoch {state.leader_epoch} and its log ends at {files.log_end}, where "
+                    f"{other.label}'s goes on with records of that epoch: its copy is older, or it has lost them"
+                )
     return ""
 
 

@@ -175,6 +175,21 @@ def test_a_directory_whose_metadata_log_is_older_than_its_logs(tmp_path: Path) -
     assert "t-0 has leader epoch 1 and its own metadata log knows 0" in result.message
 
 
+def test_a_follower_that_is_ahead_of_its_leader(tmp_path: Path) -> None:
+    """Its files were copied later; or the leader has lost what it had not synced, so nothing else is doubted."""
+    created = [topic_record("t"), partition_record([1, 2], [1, 2], 1)]
+    found = cluster(tmp_path / "a", created, created, b1=partition(0, hw=1), b2=partition(0, 0, hw=1))
+    (result,) = told(found)
+    assert (result.verdict, result.subject, found.older) == ("unknown", "broker 1", {})
+    assert "its log ends at 1, where broker 2's goes on with records of that epoch" in result.message
+    ahead = cluster(tmp_path / "b", created, created, b1=partition(0, 0, hw=1), b2=partition(0, hw=1))
+    assert [each.verdict for each in told(ahead)] == ["holds"], "a follower may lag"
+    # What an earlier leader left is truncated, and is none of this leader's.
+    again = [*created, partition_change(leader=1)]
+    left = cluster(tmp_path / "c", again, again, b1=partition(0, hw=1), b2=partition(0, 0, hw=1))
+    assert [each.verdict for each in told(left)] == ["holds"]
+
+
 def test_topics_of_one_name_and_other_ids(tmp_path: Path) -> None:
     created = [topic_record("t", UUID(int=5)), partition_record([1, 2], [1, 2], 1, topic_id=UUID(int=5))]
     stale = [topic_record("t"), partition_record([1, 2], [1, 2], 1)]
