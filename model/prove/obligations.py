@@ -48,8 +48,9 @@ class Obligations:
         self.attached = attached
         self.unbounded = Unbounded(attached.traced)
         self._steps: dict[str, Step] = {}
-        self.hypotheses = [part for c in attached.conjuncts.values() for part in self._assumed(c)]
-        """Every conjunct in the state before, as small clauses."""
+        given = [c for name, c in attached.conjuncts.items() if name not in attached.proof.derived]
+        self.hypotheses = [part for conjunct in given for part in self._assumed(conjunct)]
+        """Every conjunct in the state before, but for derived promises, as small clauses."""
 
     def names(self) -> list[tuple[str, str]]:
         """Action and conjunct of every obligation, in the order of the report."""

@@ -81,16 +81,25 @@ class Proof:
     """The proof of one variant of a protocol, under construction and, once its module is imported, whole.
 
     ``sizes``: the constants at which finite models are looked for, smallest first. ``runs``: those at which a run is
-    looked for that breaks a promise, where they are others.
+    looked for that breaks a promise, where they are others. ``derived``: promises that nothing else rests on, as
+    lemmas say the same: z3 is not given them to prove other conjuncts from. To assume less is always sound.
     """
 
     def __init__(
-        self, protocol: Protocol, variant: str, sizes: Sequence[Constants], runs: Sequence[Constants] = ()
+        self,
+        protocol: Protocol,
+        variant: str,
+        sizes: Sequence[Constants],
+        runs: Sequence[Constants] = (),
+        derived: Sequence[str] = (),
     ) -> None:
         self.protocol = protocol
         self.variant = variant
         self.sizes = tuple(sizes)
         self.runs = tuple(runs) or self.sizes
+        self.derived = frozenset(derived)
+        if unknown := self.derived - set(protocol.invariants):
+            raise ProtocolError(f"{protocol.name} has no promise {', '.join(sorted(unknown))}")
         self.update_texts: dict[str, UpdateText] = {}
         self.lemmas: dict[str, Lemma] = {}
         self.hint_texts: dict[str, list[HintSpec]] = {}
