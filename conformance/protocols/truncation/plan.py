@@ -11,6 +11,8 @@ _MAIN: Final = "2/2/3/2"
 PLAN: Final = Plan(
     at=_MAIN,
     breaks=dict.fromkeys(("no-epoch", "kip-320", "epoch-ignored", "reset-earliest", "reset-latest"), _MAIN),
+    # One for each rule in which variants differ: the KIP's text, who checks, and where a truncation leads.
+    unproved=("kip-320", "epoch-ignored", "reset-earliest"),
     # At 2/3/4/1 two logs can part in the middle; at 3/2/2/1 and 3/1/2/2 a third replica can answer.
     rungs=("2/1/1/1", "2/1/1/2", "2/1/2/2", "2/2/2/1", "3/1/1/1", "2/3/4/1", "3/2/2/1", "2/2/3/2", "3/1/2/2"),
 )

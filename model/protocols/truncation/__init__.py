@@ -1,4 +1,4 @@
-"""KIP-320 for consumers, who notice that a log was truncated: state, partition, actions, promises, view."""
+"""KIP-320 for consumers, who notice that a log was truncated: state, partition, actions, promises, proof, view."""
 
 from ...core.registration import Registration
 from .state import truncation
@@ -10,6 +10,7 @@ __all__ = ["REGISTRATION", "truncation"]
 REGISTRATION = Registration(
     __name__,
     truncation,
+    proof=".proof:kip_320_mended",
     view=".view:TRUNCATION",
     harness="fencepost.conformance.protocols.truncation:HARNESS",
 )

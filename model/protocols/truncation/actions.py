@@ -21,11 +21,12 @@ from __future__ import annotations
 
 from ...core.algebra import Algebra, Step, Update, Value, View
 from ...core.domains import REPLICA
-from ..logs import EPOCH, OFFSET
 from .state import (
     DIVERGENCE_FOUND,
+    EPOCH,
     FETCHING,
     LOG_TRUNCATION,
+    OFFSET,
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_LEADER_EPOCH,
     Check,
@@ -36,7 +37,7 @@ from .state import (
 )
 
 
-def _larger_epoch_start(k: Algebra, s: View, leader: Value, epoch: Value) -> Value:
+def larger_epoch_start(k: Algebra, s: View, leader: Value, epoch: Value) -> Value:
     """Where the leader's cache has the next larger epoch begin; its own begins at its LEO while it wrote nothing."""
     return k.first(OFFSET, lambda o: s.record_epoch[leader, o] > epoch, s.leo[leader])
 
@@ -48,7 +49,7 @@ def _epoch_unknown(k: Algebra, s: View, leader: Value) -> Value:
 
 def _truncated(k: Algebra, s: View, leader: Value) -> Value:
     """The leader's check of fetch offset and last fetched epoch, by the variant's rule."""
-    start = _larger_epoch_start(k, s, leader, s.last_epoch)
+    start = larger_epoch_start(k, s, leader, s.last_epoch)
     named = s.last_epoch != -1
     larger = k.all(s.last_epoch < s.leader_epoch[leader], start < s.position)
     unknown = s.record_epoch[leader, start - 1] != s.last_epoch
@@ -163,7 +164,7 @@ def _nearest(k: Algebra, s: View, leader: Value, position: Value, epoch: Value) 
     ends: where the next larger one begins. The epoch is the one asked where the leader knows that: then the offset is
     exactly where the logs part. The epoch is -1 where the response does not belong to the offset.
     """
-    end = _larger_epoch_start(k, s, leader, epoch)
+    end = larger_epoch_start(k, s, leader, epoch)
     answer = s.record_epoch[leader, end - 1]
     return k.min(end, position), k.ite(k.any(end <= position, answer == epoch), answer, -1)
 
