@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
-from importlib import import_module
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import z3
+from fencepost.model.core.registry import REGISTRY
 from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.proof import kip_320
 from fencepost.model.protocols.snapshots import snapshots
+from fencepost.model.protocols.truncation import truncation
 from fencepost.model.prove.solve import RLIMIT
 
 from .conftest import Fencepost
@@ -28,10 +30,10 @@ def test_everything_is_proved_in_a_process_of_its_own(process: Fencepost) -> Non
     assert [(proof["protocol"], proof["variant"]) for proof in answer["proofs"]] == [
         ("fencing", "kip-320"),
         ("snapshots", "kip-630-safe"),
+        ("truncation", "kip-320-mended"),
     ]
-    for proof, protocol, promised in zip(
-        answer["proofs"], (fencing, snapshots), (PROMISES, snapshots.invariant_names), strict=True
-    ):
+    promises = (PROMISES, snapshots.invariant_names, truncation.invariant_names)
+    for proof, protocol, promised in zip(answer["proofs"], (fencing, snapshots, truncation), promises, strict=True):
         assert proof["verdict"] == "holds"
         assert [promise["name"] for promise in proof["promises"]] == list(promised)
         conjuncts = [each["name"] for each in proof["promises"] + proof["lemmas"]]
@@ -116,7 +118,7 @@ def test_what_z3_leaves_open_is_unknown_and_kept(
 ) -> None:
     bare = copy.copy(kip_320)
     bare.hint_texts = {}
-    monkeypatch.setattr(import_module("fencepost.conformance.cli.prove"), "proof_of", lambda _: bare)
+    monkeypatch.setitem(REGISTRY._loaded, "fencing", replace(REGISTRY["fencing"], proof=bare))
     monkeypatch.chdir(tmp_path)
     chosen = ("--action", "leader_inc_high_watermark", "--conjunct", "committed_never_lost")
     said = fencepost("prove", "fencing", *chosen)
@@ -134,7 +136,10 @@ def test_what_z3_leaves_open_is_unknown_and_kept(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("truncation",), "PROTOCOL: there is no proof of 'truncation'; choose one of fencing"),
+        (
+            ("truncations",),
+            "PROTOCOL: there is no protocol 'truncations'; choose one of fencing, snapshots, truncation",
+        ),
         (("fencing", "--variant", "kip-1"), "--variant: fencing has no variant 'kip-1'; choose one of truncate-to-hw"),
         (("fencing", "--drop", "a.b"), "--drop: 'a.b' names no guard of fencing (kip-320); write ACTION.GUARD"),
         (("fencing", "--action", "x"), "--action: the proof has no action 'x'; choose of initial, controller_elect"),
@@ -144,6 +149,12 @@ def test_what_z3_leaves_open_is_unknown_and_kept(
 )
 def test_a_wrong_command_line_is_one_line(fencepost: Fencepost, arguments: tuple[str, ...], complaint: str) -> None:
     assert fencepost("prove", *arguments).complaint.startswith(complaint)
+
+
+def test_a_protocol_without_a_proof_is_said_to_have_none(fencepost: Fencepost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(REGISTRY._loaded, "truncation", replace(REGISTRY["truncation"], proof=None))
+    complaint = fencepost("prove", "truncation").complaint
+    assert complaint.startswith("PROTOCOL: there is no proof of 'truncation'; name one that has a proof, or write it")
 
 
 def test_a_folder_that_cannot_be_made(fencepost: Fencepost, tmp_path: Path) -> None:

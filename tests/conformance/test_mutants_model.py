@@ -220,10 +220,6 @@ def test_a_proof_goes_through_or_is_lost(name: str, outcome: Outcome, detail: st
     assert (cell.outcome, cell.detail) == (outcome, detail)
 
 
-def test_there_is_no_proof_of_consumers() -> None:
-    assert Proofs().judge(mutants(PROTOCOLS["truncation"].traced())[0]).outcome is Outcome.NONE
-
-
 def test_the_column_is_empty_where_the_proof_is_of_another_variant(monkeypatch: pytest.MonkeyPatch) -> None:
     mutant = mutant_named(FENCING, "become_leader.request_sent dropped")
     assert Proofs().judge(mutant).outcome is Outcome.SURVIVED

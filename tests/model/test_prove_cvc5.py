@@ -1,10 +1,12 @@
 """A second opinion: cvc5 refutes the very SMT-LIB texts that z3 refuted. Skips where cvc5 is missing (tox -e cvc5).
 
-Of ``fencing`` all; of ``snapshots`` all but those of ``BEYOND``, for which cvc5's budget is not enough.
+Of ``fencing`` all; of ``snapshots`` all but those of ``BEYOND``, for which cvc5's budget is not enough. Of
+``truncation`` every fourth, and with ``FENCEPOST_SEEDS_ALL=1`` all, which take half a minute.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.proof import kip_320
 from fencepost.model.protocols.snapshots import snapshots
 from fencepost.model.protocols.snapshots.proof import kip_630
+from fencepost.model.protocols.truncation import truncation
+from fencepost.model.protocols.truncation.proof import kip_320_mended
 from fencepost.model.prove.attached import attach
 from fencepost.model.prove.obligations import Obligations
 
@@ -52,6 +56,28 @@ def test_cvc5_proves_snapshots_too() -> None:
     assert len(names) == len(obligations.names()) - len(BEYOND) > 1000
     answers = {name: answer(obligations.obligation(*name).smt) for name in names}
     assert {name: said for name, said in answers.items() if said != "unsat"} == {}
+
+
+def test_cvc5_proves_truncation_too() -> None:
+    obligations = Obligations(attach(kip_320_mended, truncation.traced()))
+    names = obligations.names()[:: 1 if os.environ.get("FENCEPOST_SEEDS_ALL") else 4]
+    answers = {name: answer(obligations.obligation(*name).smt) for name in names}
+    assert {name: said for name, said in answers.items() if said != "unsat"} == {}
+    assert len(answers) > 100
+
+
+@pytest.mark.parametrize(
+    ("variant", "obligation"),
+    [
+        ("kip-320", ("consumer_fetch", "no_silent_gap")),
+        ("epoch-ignored", ("answer_out_of_range", "out_of_range_only_unchecked")),
+        ("reset-latest", ("find_divergence", "reported_divergence")),
+    ],
+)
+def test_cvc5_does_not_prove_a_hole_of_truncation(variant: str, obligation: tuple[str, str]) -> None:
+    obligations = Obligations(attach(kip_320_mended, truncation.traced(variant)))
+    # Not only no "unsat": a text that cvc5 cannot read would be none either.
+    assert answer(obligations.obligation(*obligation).smt).startswith("unknown")
 
 
 def test_cvc5_does_not_prove_half_a_snapshot_s_vote() -> None:
