@@ -64,6 +64,17 @@ class Cluster:
         keys = {key for broker in self.report.brokers for key in broker.partitions if key[0] != METADATA_TOPIC}
         return sorted(key for key in keys if len(self.partition(*key)) > 1)
 
+    def no_state(self, topic: str, number: int) -> str | None:
+        """Why the logs of a partition are no state that the cluster was in; None where they may be one."""
+        holders = [broker for broker in self.report.brokers if (topic, number) in broker.partitions]
+        apart = [broker.label for broker in holders if broker.label in self.report.older]
+        if apart:
+            return f"the copies are not of one time: {apart[0]}: {self.report.older[apart[0]]}"
+        if len({broker.partitions[topic, number].topic_id for broker in holders} - {None}) > 1:
+            return "the copies are of different topics of that name: their topic ids differ"
+        damaged = [node for node, files in self.partition(topic, number).items() if files.damaged]
+        return f"broker {damaged[0]}'s log could not be read in full" if damaged else None
+
     def ids(self, topic: str, number: int, target: Abstraction) -> tuple[int, ...]:
         """The node id of each replica of the model: the brokers at hand, then others that the controller assigned.
 
@@ -105,7 +116,7 @@ def read_cluster(
             refused.append(fault)
         else:
             brokers.append(broker)
-    second = [str(fault) for fault in refused if isinstance(fault, SecondCopy)]
+    second = [fault for fault in refused if isinstance(fault, SecondCopy)]
     return Cluster(label, check_brokers(brokers, second, limits), tuple(refused))
 
 
@@ -241,15 +252,9 @@ def _summed(results: list[CheckResult], _told: OnProgress) -> Outcome:
 
 def not_searched(target: Abstraction, cluster: Cluster, key: tuple[str, int]) -> str | None:
     """Why the model is not searched for a partition's logs; None where it is."""
-    holders = [broker for broker in cluster.report.brokers if key in broker.partitions]
-    older = [broker.label for broker in holders if broker.label in cluster.report.older]
-    if older:
-        return f"the copies are not of one time: {older[0]}'s is older"
-    if len({broker.partitions[key].topic_id for broker in holders} - {None}) > 1:
-        return "the copies are of different topics of that name: their topic ids differ"
-    damaged = [node for node, files in cluster.partition(*key).items() if files.damaged]
-    if damaged:
-        return f"broker {damaged[0]}'s log could not be read in full"
+    reason = cluster.no_state(*key)
+    if reason is not None:
+        return reason
     if target.holes:
         return f"broker {target.holes[0]}'s log lacks offsets that another has (compaction leaves such holes)"
     if len(target.blocks) > MAX_OFFSETS:

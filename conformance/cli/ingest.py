@@ -166,9 +166,8 @@ def _partitions(cluster: Cluster, label: str, variant: str) -> Iterator[Named | 
     for topic, number in cluster.partitions:
         logs = cluster.partition(topic, number)
         name = f"{topic}-{number}" if label in ("", ".") else f"{label}/{topic}-{number}"
-        damaged = [node for node, files in logs.items() if files.damaged]
         target = abstract(logs, cluster.replication(topic, number))
-        reason = f"broker {damaged[0]}'s log could not be read in full" if damaged else not_laid_out(target)
+        reason = cluster.no_state(topic, number) or not_laid_out(target)
         if reason is not None:
             yield BadInput(f"left out: {reason}", name, "fencepost check tells what it can of such logs")
             continue

@@ -84,6 +84,17 @@ def test_a_damaged_log_is_named_and_left_out(fencepost: Run, tmp_path: Path) -> 
     assert said.out.startswith("3 traces with 3 events")
 
 
+def test_copies_of_different_times_are_no_look_at_a_cluster(fencepost: Run, tmp_path: Path) -> None:
+    stage = tmp_path / "stage"
+    shutil.copytree(bundled_corpus() / "7-all-back", stage)
+    shutil.rmtree(stage / "broker-2")
+    shutil.copytree(bundled_corpus() / "1-steady" / "broker-2", stage / "broker-2")
+    said = fencepost("ingest", stage, "--out", tmp_path / "c", *SERIAL)
+    assert said.code == 2
+    left = [line for line in said.lines if "left out: the copies are not of one time: broker 2: " in line]
+    assert len(left) == 4, "every partition that broker 2 has a log of"
+
+
 def test_parquet_of_another_layout_is_laid_out_anew(fencepost: Run, tmp_path: Path) -> None:
     fencepost("simulate", "fencing", "--replicas", 2, "--traces", 30, "--events", 9, "--out", tmp_path / "c", *SERIAL)
     table = pq.read_table(tmp_path / "c" / "part-00000.parquet").replace_schema_metadata(None)

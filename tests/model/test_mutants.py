@@ -21,7 +21,7 @@ from fencepost.model.explore.compare import Change, Difference, compare, run_to
 from fencepost.model.explore.result import Step
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.fencing import fencing
-from fencepost.model.protocols.fencing.state import OFFSET
+from fencepost.model.protocols.logs import OFFSET
 from fencepost.model.protocols.snapshots import snapshots
 from fencepost.model.protocols.truncation import truncation
 

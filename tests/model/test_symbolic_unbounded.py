@@ -19,7 +19,7 @@ from fencepost.model.interpret.symbolic_terms import Function, Step, SymbolicSta
 from fencepost.model.interpret.symbolic_unbounded import Unbounded
 from fencepost.model.interpret.symbolic_values import Replicas, Scalar, Truth, both, choose, either, equal
 from fencepost.model.protocols.fencing import fencing
-from fencepost.model.protocols.fencing.state import EPOCH
+from fencepost.model.protocols.logs import EPOCH
 from fencepost.model.prove.crosscheck import RefusedStep, Transition, disturbed, exhaustive, sampled
 
 SEED = 320

@@ -14,7 +14,7 @@ from .controller_checks import (
     check_topic_ids,
 )
 from .cross_checks import PartitionComparison, Replica, compare_replicas
-from .directories import by_node
+from .directories import SecondCopy, by_node
 from .losses import check_committed_kept
 from .one_time import Older, check_one_time, doubted, older_copies
 from .partition import METADATA_TOPIC
@@ -86,12 +86,12 @@ class FilesReport:
 
 
 def check_brokers(
-    brokers: Sequence[BrokerFiles], second: Sequence[str] = (), limits: Limits | None = None
+    brokers: Sequence[BrokerFiles], second: Sequence[SecondCopy] = (), limits: Limits | None = None
 ) -> FilesReport:
     """Run every check that the files of these brokers allow; results do not depend on the brokers' order.
 
     Directories of one node are put together (``directories.by_node``). ``second``: what was left out since it is a
-    second copy of one that is there, a line each.
+    second copy of one that is there; which of the two is of the others' time nobody can say.
 
     Raises ``BadInput`` for two copies of one directory and for different cluster ids.
     """
@@ -101,6 +101,7 @@ def check_brokers(
     image = controller.metadata if controller else None
     older = older_copies(ordered, controller)
     checks: list[CheckResult] = check_one_time(ordered, controller, older, second)
+    older = {**older, **{each.label: "there are two copies of it" for each in second}}
     comparisons: list[PartitionComparison] = []
     for key in sorted({key for broker in ordered for key in broker.partitions}):
         holders = [broker for broker in ordered if key in broker.partitions]

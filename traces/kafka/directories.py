@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 
 class SecondCopy(BadInput):
-    """A directory that cannot stand beside another one of the same node: a copy of it, or of another moment."""
+    """A directory that cannot stand beside another one of the same node: a copy of it, or of another moment.
+
+    ``label``: that node's.
+    """
+
+    def __init__(self, label: str, what: str, where: str, mend: str) -> None:
+        super().__init__(what, where, mend)
+        self.label = label
 
 
 def read_brokers(
@@ -64,12 +71,12 @@ def _require_two_directories(earlier: BrokerFiles, broker: BrokerFiles) -> None:
     mine, theirs = broker.meta, earlier.meta
     if mine and theirs and mine.directory_id is not None and mine.directory_id == theirs.directory_id:
         what = f"node id {broker.node_id} and directory id {mine.directory_id} are also those of {earlier.path}"
-        raise SecondCopy(what, str(broker.path / "meta.properties"), mend)
+        raise SecondCopy(broker.label, what, str(broker.path / "meta.properties"), mend)
     shared = min(broker.partitions.keys() & earlier.partitions.keys(), default=None)
     if shared is not None:
         path = broker.partitions[shared].path
         what = f"broker {broker.node_id} has {path.name} in {earlier.path} too"
-        raise SecondCopy(what, str(path), mend)
+        raise SecondCopy(broker.label, what, str(path), mend)
 
 
 def by_node(brokers: Sequence[BrokerFiles]) -> list[BrokerFiles]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .broker import BrokerFiles
+    from .directories import SecondCopy
 
 NAME = "copies_of_one_time"
 
@@ -39,13 +40,13 @@ def older_copies(brokers: Sequence[BrokerFiles], newest: BrokerFiles | None) -> 
 
 
 def check_one_time(
-    brokers: Sequence[BrokerFiles], newest: BrokerFiles | None, older: Older, second: Sequence[str]
+    brokers: Sequence[BrokerFiles], newest: BrokerFiles | None, older: Older, second: Sequence[SecondCopy]
 ) -> list[CheckResult]:
     """``unknown`` for each copy that cannot be of one time with the others; nothing is asked of a single broker.
 
-    ``second``: directories that were left out since another one of the same node was there, a line each.
+    ``second``: directories that were left out since another one of the same node was there.
     """
-    results = [CheckResult(NAME, "unknown", "two copies of one broker", each) for each in second]
+    results = [CheckResult(NAME, "unknown", f"two copies of {each.label}", str(each)) for each in second]
     for broker in brokers:
         reason = older.get(broker.label) or _own_metadata(broker) or _outrun(broker, brokers, newest)
         if reason:

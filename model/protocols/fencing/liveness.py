@@ -36,7 +36,8 @@ from __future__ import annotations
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA
 from ...core.protocol import Fair, Form
-from .state import OFFSET, fencing, is_true_leader
+from ..logs import OFFSET
+from .state import fencing, is_true_leader
 
 # ``Spec`` of Kip320.tla and its four siblings; the TLA+ names differ by variant, the actions do not. Kip320FirstTry.tla
 # says SF of the old LeaderExpandIsr, which is no action of its ``Next``: here it is the variant's own.

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA
-from .state import (
-    OFFSET,
-    fencing,
-    is_true_leader,
-    presumes_leadership,
-    same_record,
-)
+from ..logs import OFFSET
+from .state import fencing, is_true_leader, presumes_leadership, same_record
 
 
 def _committed_on(k: Algebra, s: View, leader: Value, replicas: Value) -> Value:

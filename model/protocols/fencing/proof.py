@@ -18,7 +18,8 @@ from collections.abc import Callable
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, integers
 from ...prove.proof import Ghosts, Proof
-from .state import EPOCH, OFFSET, fencing
+from ..logs import EPOCH, OFFSET
+from .state import fencing
 
 _SIZES = (
     {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1},

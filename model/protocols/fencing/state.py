@@ -9,23 +9,14 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ...core.algebra import Algebra, Value, View
-from ...core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, Index, all_replicas, integers
-from ...core.protocol import ConstantSpec, Protocol
-from ...core.terms import Sort
-
-OFFSET = Index("offset", Sort.INT, lambda c: c["log_size"])
-END_OFFSET = Index("end_offset", Sort.INT, lambda c: c["log_size"] + 1)
-EPOCH = Index("epoch", Sort.INT, lambda c: c["max_leader_epoch"] + 1)
+from ...core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, all_replicas, integers
+from ...core.protocol import Protocol
+from ..logs import EPOCH, OFFSET, partition_constants
 
 fencing = Protocol(
     "fencing",
     "KIP-320, replicas",
-    constants=(
-        ConstantSpec("replicas", 3, 1, "the number of replicas"),
-        ConstantSpec("log_size", 2, 1, "the number of offsets in each log"),
-        ConstantSpec("max_records", 2, 1, "the number of records that producers write"),
-        ConstantSpec("max_leader_epoch", 2, 0, "the largest leader epoch"),
-    ),
+    constants=partition_constants(replicas=3, max_records=2),
 )
 
 

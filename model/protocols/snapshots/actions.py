@@ -18,18 +18,9 @@ from __future__ import annotations
 
 from ...core.algebra import Algebra, Step, Value, View
 from ...core.domains import REPLICA
+from ..logs import END_OFFSET, OFFSET
 from .fetch import Writes, reset_to_empty
-from .state import (
-    CHUNK,
-    END_OFFSET,
-    OFFSET,
-    Boot,
-    has_snapshot,
-    is_fetching,
-    latest_snapshot,
-    presumes_leadership,
-    snapshots,
-)
+from .state import CHUNK, Boot, has_snapshot, is_fetching, latest_snapshot, presumes_leadership, snapshots
 
 
 @snapshots.action(replica=REPLICA, offset=OFFSET, more=CHUNK)

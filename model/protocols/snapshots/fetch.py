@@ -12,16 +12,8 @@ from dataclasses import dataclass
 
 from ...core.algebra import Algebra, Step, Value, View
 from ...core.domains import REPLICA
-from .state import (
-    OFFSET,
-    epoch_at,
-    has_snapshot,
-    is_fetching,
-    last_epoch,
-    latest_snapshot,
-    presumes_leadership,
-    snapshots,
-)
+from ..logs import OFFSET
+from .state import epoch_at, has_snapshot, is_fetching, last_epoch, latest_snapshot, presumes_leadership, snapshots
 
 Writes = dict[str, Value]
 """What an update writes: a mapping from index to value for each variable."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...core.algebra import Algebra, Step, Value, View
 from ...core.domains import REPLICA
-from .state import EPOCH, OFFSET, enter_epoch, presumes_leadership, snapshots, vote_log
+from ..logs import EPOCH, OFFSET
+from .state import enter_epoch, presumes_leadership, snapshots, vote_log
 
 
 def _counted(k: Algebra, s: View, candidate: Value, votes: Value, epoch: Value) -> dict[str, Value]:

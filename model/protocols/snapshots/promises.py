@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA, Constants
-from .state import (
-    OFFSET,
-    SLOT,
-    has_snapshot,
-    in_log,
-    is_fetching,
-    latest_snapshot,
-    presumes_leadership,
-    snapshots,
-)
+from ..logs import OFFSET
+from .state import SLOT, has_snapshot, in_log, is_fetching, latest_snapshot, presumes_leadership, snapshots
 
 
 @snapshots.always

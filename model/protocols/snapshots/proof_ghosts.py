@@ -13,9 +13,10 @@ from __future__ import annotations
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA, REPLICA_SET, Constants, integers
 from ...prove.proof import Ghosts, Proof
+from ..logs import EPOCH, OFFSET
 from .fetch import Response, divergence_response, records_response, snapshot_response, take_divergence
 from .late import held_response
-from .state import EPOCH, OFFSET, has_snapshot, presumes_leadership, snapshots
+from .state import has_snapshot, presumes_leadership, snapshots
 
 
 def _at(replicas: int, observers: int, offsets: int, epochs: int, chunks: int, late: int) -> Constants:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA
+from ..logs import EPOCH, OFFSET
 from .fetch import divergence_response, take_divergence
 from .late import held_response
 from .proof_ghosts import kip_630
-from .state import EPOCH, OFFSET
 
 __all__ = ["kip_630"]
 

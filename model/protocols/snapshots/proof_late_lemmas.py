@@ -9,9 +9,10 @@ receiver's log is the very one that the sender compared.
 from __future__ import annotations
 
 from ...core.algebra import Algebra, Value, View
+from ..logs import EPOCH, OFFSET
 from .late import CHUNK_OF_SNAPSHOT, DIVERGENCE, RECORDS, SNAPSHOT
 from .proof_ghosts import is_started, kip_630
-from .state import EPOCH, OFFSET, SLOT
+from .state import SLOT
 
 __all__ = ["kip_630"]
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA
+from ..logs import EPOCH, OFFSET
 from .proof_ghosts import is_started, kip_630
-from .state import EPOCH, OFFSET, epoch_at, has_snapshot, is_fetching, last_epoch, presumes_leadership
+from .state import epoch_at, has_snapshot, is_fetching, last_epoch, presumes_leadership
 
 __all__ = ["kip_630"]
 

@@ -20,10 +20,8 @@ from ...core.algebra import Algebra, Value, View
 from ...core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, Constants, Index, integers
 from ...core.protocol import ConstantSpec, Protocol
 from ...core.terms import Sort
+from ..logs import EPOCH, LOG_SIZE, OFFSET
 
-OFFSET = Index("offset", Sort.INT, lambda c: c["log_size"])
-END_OFFSET = Index("end_offset", Sort.INT, lambda c: c["log_size"] + 1)
-EPOCH = Index("epoch", Sort.INT, lambda c: c["max_leader_epoch"] + 1)
 CHUNK = Index("chunk", Sort.INT, lambda c: c["max_chunks"])
 SLOT = Index("slot", Sort.INT, lambda c: c["late_responses"])
 
@@ -33,7 +31,7 @@ snapshots = Protocol(
     constants=(
         ConstantSpec("replicas", 3, 1, "the number of replicas, voters and observers"),
         ConstantSpec("observers", 0, 0, "how many of them are observers"),
-        ConstantSpec("log_size", 2, 1, "the number of offsets in each log"),
+        LOG_SIZE,
         ConstantSpec("max_leader_epoch", 1, 0, "the largest leader epoch"),
         ConstantSpec("max_chunks", 1, 1, "the largest size of a snapshot, in responses of FetchSnapshot"),
         ConstantSpec("minimum_records", 0, 0, "controller.snapshot.minimum.records"),

@@ -21,12 +21,11 @@ from __future__ import annotations
 
 from ...core.algebra import Algebra, Step, Update, Value, View
 from ...core.domains import REPLICA
+from ..logs import EPOCH, OFFSET
 from .state import (
     DIVERGENCE_FOUND,
-    EPOCH,
     FETCHING,
     LOG_TRUNCATION,
-    OFFSET,
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_LEADER_EPOCH,
     Check,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core.algebra import Algebra, Step, Update, Value, View
 from ...core.domains import REPLICA
+from ..logs import append_record
 from .state import common_end, current_leader, presumes_leadership, truncation
 
 
@@ -55,15 +56,7 @@ def become_follower(k: Algebra, s: View, follower: Value) -> Step:
 def leader_write(k: Algebra, s: View, leader: Value) -> Step:
     """A presumed leader appends a producer's record in its own epoch."""
     yield "presumes_leadership", presumes_leadership(s, leader)
-    yield "record_available", s.next_record_id < k.c.max_records
-    end = s.leo[leader]
-    yield "log_not_full", end < k.c.log_size
-    yield s.update(
-        next_record_id=s.next_record_id + 1,
-        leo={leader: end + 1},
-        record_id={(leader, end): s.next_record_id},
-        record_epoch={(leader, end): s.leader_epoch[leader]},
-    )
+    yield from append_record(k, s, leader)
 
 
 @truncation.action(follower=REPLICA)

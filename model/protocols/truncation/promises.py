@@ -6,13 +6,12 @@ from collections.abc import Callable
 
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA
+from ..logs import EPOCH, OFFSET
 from .actions import exact
 from .state import (
     DIVERGENCE_FOUND,
-    EPOCH,
     FETCHING,
     LOG_TRUNCATION,
-    OFFSET,
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_LEADER_EPOCH,
     common_end,

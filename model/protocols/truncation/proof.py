@@ -19,17 +19,9 @@ from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA, Constants, Index, integers
 from ...core.terms import Sort
 from ...prove.proof import Ghosts, Proof
+from ..logs import EPOCH, OFFSET
 from .actions import larger_epoch_start
-from .state import (
-    DIVERGENCE_FOUND,
-    EPOCH,
-    LOG_TRUNCATION,
-    OFFSET,
-    common_end,
-    current_leader,
-    is_consumed,
-    truncation,
-)
+from .state import DIVERGENCE_FOUND, LOG_TRUNCATION, common_end, current_leader, is_consumed, truncation
 
 RECORD = Index("record", Sort.INT, lambda c: c["max_records"])
 """The records that producers write, by their ids."""

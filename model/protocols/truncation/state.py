@@ -16,12 +16,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ...core.algebra import Algebra, Value, View
-from ...core.domains import OPTIONAL_REPLICA, REPLICA, Index, integers
-from ...core.protocol import ConstantSpec, Protocol
-from ...core.terms import Sort
-
-OFFSET = Index("offset", Sort.INT, lambda c: c["log_size"])
-EPOCH = Index("epoch", Sort.INT, lambda c: c["max_leader_epoch"] + 1)
+from ...core.domains import OPTIONAL_REPLICA, REPLICA, integers
+from ...core.protocol import Protocol
+from ..logs import EPOCH, OFFSET, partition_constants
 
 FETCHING = 0
 """The last fetch was answered, or is still to be sent."""
@@ -37,12 +34,7 @@ DIVERGENCE_FOUND = 4
 truncation = Protocol(
     "truncation",
     "KIP-320, consumers",
-    constants=(
-        ConstantSpec("replicas", 2, 1, "the number of replicas"),
-        ConstantSpec("log_size", 2, 1, "the number of offsets in each log"),
-        ConstantSpec("max_records", 3, 1, "the number of records that producers write"),
-        ConstantSpec("max_leader_epoch", 2, 0, "the largest leader epoch"),
-    ),
+    constants=partition_constants(replicas=2, max_records=3),
 )
 
 
