@@ -196,10 +196,11 @@ class Log:
             offset += len(deltas)
         return self._append(placed, self.config.max_message_bytes)
 
-    def append_as_follower(self, data: bytes) -> AppendInfo:
+    def append_as_follower(self, data: bytes, leader_epoch: int | None = None) -> AppendInfo:
         """Append batches byte for byte as the leader has them.
 
-        They must continue this log: the first at its end, each at the end of the one before, epochs never falling.
+        They must continue this log: the first at its end, each at the end of the one before, epochs never falling, nor
+        rising above ``leader_epoch``, that of the leader that they come from: no CRC covers the epoch of a batch.
         Raises ``InvalidAppend``, with nothing written, where they do not; ``LogOffline``.
         """
         batches = self._parsed(data)
@@ -212,6 +213,11 @@ class Log:
             if 0 <= batch.leader_epoch < epoch:
                 what = f"leader epoch {batch.leader_epoch} at offset {batch.base_offset}, after epoch {epoch}"
                 raise InvalidAppend(what, self.folder, "truncate to where the leader's epochs and these agree")
+            if leader_epoch is not None and batch.leader_epoch > leader_epoch:
+                what = (
+                    f"leader epoch {batch.leader_epoch} at offset {batch.base_offset}, the leader's is {leader_epoch}"
+                )
+                raise InvalidAppend(what, self.folder)
             end, epoch = batch.next_offset, max(epoch, batch.leader_epoch)
         placed = [
             (batch.base_offset, batch.last_offset, batch.leader_epoch if batch.magic == 2 else -2, batch.data)

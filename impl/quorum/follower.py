@@ -80,7 +80,7 @@ class Follower:
         node, replica = self._node, self._replica
         if body.records:
             try:
-                replica.log.append_as_follower(body.records)
+                replica.log.append_as_follower(body.records, node.epoch)
             except InvalidAppend:  # damaged on its way: nothing was written
                 return
         if replica.raise_high_watermark(body.high_watermark):

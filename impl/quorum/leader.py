@@ -47,6 +47,8 @@ class Leader:
         self._seen: dict[int, int] = {}
         """When this leader first saw a snapshot with that end."""
         self._following: set[int] = set()
+        self._asked: dict[int, int] = {}
+        """The last BeginQuorumEpoch to each voter, by its correlation: one that is not answered may never be."""
         if self._replica.fetching is not None:
             # It was elected as a replica with an empty log, and that is what it leads with.
             self._replica.reset_to_empty()
@@ -62,6 +64,8 @@ class Leader:
 
     def close(self) -> None:
         """The epoch is over."""
+        for correlation in self._asked.values():
+            self._node.requests.forget(correlation)
         for timer in (BEGIN_EPOCH, ADVANCE_BEGIN):
             self._node.timers.cancel(timer)
 
@@ -73,7 +77,8 @@ class Leader:
         for voter in node.config.voters:
             if voter != node.address and not (voter in self._following and self._is_live(voter)):
                 body = BeginQuorumEpochRequest(node.config.partition, node.epoch, node.address)
-                node.requests.request(voter, body, self._told)
+                node.requests.forget(self._asked.get(voter))
+                self._asked[voter] = node.requests.request(voter, body, self._told)
         if len(node.config.voters) > 1:
             node.set_timer(BEGIN_EPOCH, node.config.request_timeout_ms)
 
@@ -168,4 +173,4 @@ class Leader:
         successors = tuple(sorted(others, key=lambda each: (-self._counted.get(each, -1), each)))
         for voter in others:
             body = EndQuorumEpochRequest(node.config.partition, node.epoch, node.address, successors)
-            node.requests.request(voter, body, lambda _: None)
+            node.requests.forget(node.requests.request(voter, body, lambda _: None))  # whatever it answers

@@ -130,7 +130,7 @@ class Follower:
                 base = log.straddled_by(body.records)
                 if base is not None:  # in Kafka ``Partition.appendRecordsToFollowerOrFutureReplica``
                     partition.start_at(base)
-                log.append_as_follower(body.records)
+                log.append_as_follower(body.records, self.epoch)
             except InvalidAppend:  # damaged on its way: nothing was written
                 self._back_off()
                 return

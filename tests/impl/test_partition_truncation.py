@@ -306,6 +306,22 @@ def test_a_log_with_records_does_not_begin_anew_with_a_batch_that_begins_below_i
         assert log.straddled_by(batch) == straddled
 
 
+@pytest.mark.parametrize(("epoch", "taken"), [(0, True), (1, True), (2, False), (1 << 30, False)])
+def test_a_batch_of_a_later_epoch_than_the_leaders_is_damage(epoch: int, taken: bool) -> None:
+    """No CRC covers a batch's epoch (KAFKA-18723). Taken, it would shut the replica out of every epoch below."""
+    cluster = Cluster(2)
+    cluster.elect(0, 1)
+    cluster.brokers[1].fire(("fetch", TP))
+    asked = cluster.sent(1).envelope
+    batch = encode_batch([Record(b"x")], leader_epoch=epoch)
+    answer = FetchResponse(ErrorCode.NONE, 0, 0, 1, batch)
+    cluster.brokers[1].receive(Envelope(0, 1, asked.correlation, answer))
+    state = cluster.state(1)
+    assert (state.end == 1) is taken and (state.epochs == ((epoch, 0),)) is taken
+    assert state.role is Role.FOLLOWER
+    assert cluster.tell(1, cluster.request(1, 2)) is ErrorCode.NONE
+
+
 def test_a_follower_beyond_the_leaders_end_asks_again_where_to_cut() -> None:
     cluster = Cluster(2)
     fill(cluster, 0, (0, b"ab"))

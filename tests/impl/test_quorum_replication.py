@@ -179,6 +179,26 @@ def test_committed_bytes_that_are_no_records_take_the_node_offline() -> None:
     assert values(alone) == {}
 
 
+@pytest.mark.parametrize(("epoch", "taken"), [(4, True), (5, True), (6, False), (1 << 30, False)])
+def test_a_batch_of_a_later_epoch_than_the_leaders_is_damage(epoch: int, taken: bool) -> None:
+    """No CRC covers a batch's epoch (KAFKA-18723)."""
+    alone = following(5)
+    answer_fetch(alone, encode_batch(THREE, leader_epoch=epoch), 0)
+    assert alone.node.failure is None and (alone.node.replica.end == 3) is taken
+    alone.lead(6)
+    assert alone.node.is_leader
+
+
+def test_a_leader_does_not_keep_what_a_dead_voter_never_answers() -> None:
+    rack = Rack(seed=2)
+    rack.stop(0)
+    leader = rack.elect()
+    rack.run(10_000)
+    assert len(leader.requests._waiting) <= 1, "the last BeginQuorumEpoch to voter 0"
+    leader.resign()
+    assert not leader.requests._waiting
+
+
 def following(epoch: int) -> Alone:
     """A follower of node 1."""
     alone = Alone()
