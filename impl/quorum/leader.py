@@ -41,7 +41,7 @@ class Leader:
         now = node.now()
         voters = [each for each in node.config.voters if each != node.address]
         self.progress = {each: Progress(each, now) for each in voters}
-        """What is known of the other voters, and of the observers that have fetched."""
+        """What is known of the other voters, and of the observers that have fetched lately."""
         self._counted: dict[int, int] = {}
         """The end of what each voter has synced of this log, if it has all that is before it."""
         self._seen: dict[int, int] = {}
@@ -130,10 +130,18 @@ class Leader:
         """
         node = self._node
         node.set_timer(ADVANCE_BEGIN, node.config.begin_offset_interval_ms)
+        self._forget_observers()
         for snapshot in reversed(self._replica.snapshots.ids):
             if self.may_begin_at(snapshot.end_offset) and self._replica.advance_begin(snapshot.end_offset):
                 node.begin_advanced()
                 return
+
+    def _forget_observers(self) -> None:
+        """Those that are not live count for nothing, and whoever asks is an observer (``clearInactiveObservers``)."""
+        voters = self._node.config.voters
+        for replica in [each for each in self.progress if each not in voters and not self._is_live(each)]:
+            del self.progress[replica]
+            self._following.discard(replica)
 
     def may_begin_at(self, offset: int) -> bool:
         """All live replicas have replicated up to there, or it could have begun there for max.replication.lag.ms."""

@@ -12,7 +12,8 @@ import pytest
 from fencepost.impl.files import SimulatedFiles
 from fencepost.impl.log import InvalidAppend, LogOffline, Record, encode_batch
 from fencepost.impl.quorum import CLUSTER_METADATA, KeyValueMachine, NotLeader, QuorumConfig, SnapshotId
-from fencepost.impl.quorum.timers import FETCH
+from fencepost.impl.quorum.leader import Leader
+from fencepost.impl.quorum.timers import ADVANCE_BEGIN, FETCH
 from fencepost.impl.wire.errors import ErrorCode
 from fencepost.impl.wire.messages import Envelope, TopicPartition
 from fencepost.impl.wire.quorum import (
@@ -197,6 +198,22 @@ def test_a_leader_does_not_keep_what_a_dead_voter_never_answers() -> None:
     assert len(leader.requests._waiting) <= 1, "the last BeginQuorumEpoch to voter 0"
     leader.resign()
     assert not leader.requests._waiting
+
+
+def test_a_leader_does_not_keep_observers_that_ask_no_more() -> None:
+    alone = led()
+    leader = alone.node.role
+    assert isinstance(leader, Leader)
+    for observer in range(100, 200):
+        fetch(alone, 1, 0, replica=observer)
+    fetch(alone, 1, 0)
+    alone.clock.advance(alone.config.fetch_timeout_ms)
+    fetch(alone, 1, 0, replica=100)
+    alone.node.fire(ADVANCE_BEGIN)
+    assert len(leader.progress) == 102, "they have been given time"
+    alone.clock.advance(1)
+    alone.node.fire(ADVANCE_BEGIN)
+    assert set(leader.progress) == {1, 2, 100} and leader._following == {1, 100}
 
 
 def following(epoch: int) -> Alone:
