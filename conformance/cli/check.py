@@ -151,9 +151,9 @@ def _print(results: Sequence[Obligation], notes: Sequence[Note]) -> None:
             case "left out" | "problem":
                 output.note(f"fencepost: {note.text}")
             case "truncation" | "loss":
-                console.print(note.text, markup=False)
+                console.print(note.text, markup=False, soft_wrap=True)
             case _:
-                console.print(f"note: {note.text}", markup=False)
+                console.print(f"note: {note.text}", markup=False, soft_wrap=True)
     for result in results:
         if result.story is not None and not result.met and result.story.noun != "replica":
             _print_run(result, result.story, console)
@@ -168,7 +168,7 @@ def _print_run(result: Obligation, story: Story, console: Console) -> None:
     for moment in story.moments[1:]:
         params = ", ".join(f"{name}={value}" for name, value in moment.params.items())
         now = {breach.invariant for breach in moment.broken}
-        said = "".join(f"   breaks {name}" for name in sorted(now - broken))
-        said += "".join(f"   {name} holds again" for name in sorted(broken - now))
+        said = f"   breaks {', '.join(sorted(now - broken))}" if now - broken else ""
+        said += f"   {', '.join(sorted(broken - now))}: holds again" if broken - now else ""
         broken = now
         console.print(f"  {moment.step:3}  {moment.action}({params}){said}", markup=False)

@@ -90,7 +90,7 @@ def test_a_failure_is_told_in_the_brokers_own_ids(check: Callable[..., Said], br
         "note: isr_agrees_below_high_watermark: unknown: the ISR is empty, of 3: "
         "__transaction_state-0, mixed-compression-0, orders-0"
     )
-    assert len(notes) == 2
+    assert len(notes) == 2 and "epoch=1)   breaks strong_isr, weak_isr\n" in said.out and said.out.count("breaks ") == 1
     # Without a terminal nothing is wrapped, whatever it is.
     assert "leader_epochs_known_to_controller " in said.out
     (told,) = [line for line in said.out.splitlines() if line.startswith("! committed_records_kept")]

@@ -74,7 +74,7 @@ def doubted(result: CheckResult, brokers: Sequence[str], older: Older) -> CheckR
 def _lag(broker: BrokerFiles, newest: BrokerFiles | None) -> str:
     """What is worth knowing, though a broker that runs may be a little behind the controller."""
     image, own = newest.metadata if newest else None, broker.metadata
-    if newest is None or image is None or own is None or broker.node_id not in image.brokers:
+    if newest is None or image is None or own is None or not own.complete or broker.node_id not in image.brokers:
         return ""
     if image.brokers[broker.node_id].fenced or own.end_offset >= image.end_offset:
         return ""
@@ -87,7 +87,7 @@ def _lag(broker: BrokerFiles, newest: BrokerFiles | None) -> str:
 def _registered(broker: BrokerFiles, newest: BrokerFiles) -> str:
     """The controller unfences a broker once its metadata log has its registration (``BrokerHeartbeatManager``)."""
     image, own = newest.metadata, broker.metadata
-    if image is None or own is None or broker.node_id is None:
+    if image is None or own is None or not own.complete or broker.node_id is None:
         return ""
     state = image.brokers.get(broker.node_id)
     if state is None or image.unfenced.get(broker.node_id) != state.epoch or own.end_offset > state.epoch:

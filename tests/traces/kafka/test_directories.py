@@ -133,6 +133,17 @@ def test_a_broker_that_stopped_looks_as_old_as_it_is(tmp_path: Path, changes: li
     assert all("ends at 4 and broker 1's, which has it unfenced, at 5: it lags, or" in each for each in notes)
 
 
+def test_a_damaged_metadata_log_tells_no_time(tmp_path: Path) -> None:
+    """What could not be read may be what is missed."""
+    cluster(tmp_path, STARTED, STARTED)
+    path = tmp_path / "b2" / METADATA / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    found = check_brokers(read_brokers([tmp_path / "b1", tmp_path / "b2"]))
+    assert found.bad_input and found.older == {} and [each.verdict for each in told(found)] == ["holds"]
+
+
 def test_a_broker_that_was_never_unfenced(tmp_path: Path) -> None:
     found = cluster(tmp_path, STARTED[:3], STARTED[:2])
     assert [each.verdict for each in told(found)] == ["holds"]
