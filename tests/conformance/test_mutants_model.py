@@ -353,6 +353,19 @@ def test_a_counterexample_that_the_reference_does_not_confirm_is_not_believed() 
     path_of(mutant_named(FENCING, "leader_expand_isr.reached_high_watermark bound +1"))
 
 
+def test_each_state_of_a_counterexample_is_held_against_the_reference() -> None:
+    system = ground(PROTOCOLS["fencing"].traced("truncate-to-hw"), {"replicas": 2})
+    answer = explore(Query.of(system))
+    path = answer.path
+    assert path is not None
+    for number, step in enumerate(path):
+        # The steps are right and lead to the breach; only the state that is told after one of them is another.
+        other = path[number - 1].state if number else path[1].state
+        wrong = [*path[:number], replace(step, state=other), *path[number + 1 :]]
+        with pytest.raises(ProtocolError, match=rf"the reference takes step {number + 1}, {step.instance.action}\("):
+            confirmed(system, replace(answer, path=wrong))
+
+
 def test_of_mutants_of_a_broken_model_nothing_follows() -> None:
     traced = PROTOCOLS["fencing"].traced("truncate-to-hw")
     with pytest.raises(BadInput, match=r"^--variant: truncate-to-hw itself breaks weak_isr at 2/2/2/2; "):
