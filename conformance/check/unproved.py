@@ -21,7 +21,7 @@ def print_failed(run: ProofRun, out: Console) -> None:
             by_action.setdefault(result.obligation.action, []).append(result)
     for first, *others in by_action.values():
         assert first.counterexample is not None
-        _print_case(shown(run.attached, first.counterexample), out)
+        print_case(shown(run.attached, first.counterexample), out)
         if others:
             also = ", ".join(result.obligation.conjunct for result in others)
             out.print(f"  {first.obligation.action} also breaks {also}", markup=False, soft_wrap=True)
@@ -37,7 +37,7 @@ def print_failed(run: ProofRun, out: Console) -> None:
             out.print(f"  {number:3}  {step.instance}", markup=False, soft_wrap=True)
 
 
-def _print_case(case: Shown, out: Console) -> None:
+def print_case(case: Shown, out: Console) -> None:
     """``state, action, broken conjunct``, and the path to the state."""
 
     def line(text: str) -> None:

@@ -25,6 +25,7 @@ from ..check.mining import bundled_mining
 from ..check.notes import cluster_notes
 from ..check.task import Task, carry_out
 from . import options, output
+from .annotations import annotate, place_of
 from .options import Positive
 
 _LOST = {"6-unclean-election: ": (("payments", 0),)}
@@ -86,6 +87,7 @@ def check(
     else:
         results = _everything(variant)
     folder = write_report(report, results, notes)
+    _annotate(results)
     code = _EXIT[overall(results)]
     if cluster is not None and (cluster.refused or cluster.report.bad_input):
         code = _BAD_INPUT
@@ -102,6 +104,18 @@ def check(
         _print(results, notes)
     output.written(folder)
     return code
+
+
+def _annotate(results: Sequence[Obligation]) -> None:
+    """Annotations for CI: what is not met, at the promise that its story breaks where it has one."""
+    for each in results:
+        if not each.met:
+            story = each.story
+            place = None
+            if story is not None and story.protocol in REGISTRY:
+                place = place_of(REGISTRY[story.protocol].protocol, story.violated)
+            title = f"{each.group}: {each.name}: {each.outcome}"
+            annotate(title, each.detail or each.outcome, place, failed=each.verdict != "unknown")
 
 
 def _require_topics(cluster: Cluster, topics: Sequence[str]) -> None:

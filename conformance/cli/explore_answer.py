@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import psutil
-from rich.table import Table
 
 from ...model.core.budget import ground_size, too_large
 from ...model.core.protocol import Protocol, TracedProtocol
@@ -17,7 +16,7 @@ from ...traces.report.text import render_text
 from ...traces.story import Story
 from ..check.task import word
 from .annotations import annotate, place_of
-from .output import print_verdict, stdout
+from .output import print_verdict, stdout, table
 
 TERM_BYTES = 3
 """Memory of a term that grounding visits; most are shared. Measured: 12 MB for 13 million."""
@@ -169,12 +168,10 @@ def print_answer(found: Exploration, live: Sequence[Liveness], story: Story | No
         f"{found.distinct:,} distinct {what}, depth {found.depth}, {found.engine} engine, {found.seconds:.2f} s "
         f"({found.states_per_second:,.0f} a second), {found.memory / (1 << 20):,.0f} MiB"
     )
-    table = Table("action", "enabled", "led to a new state", box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    rows = table("action", "enabled", "led to a new state", right=(1, 2))
     for name, seen in found.coverage.items():
-        table.add_row(name, f"{seen.transitions:,}", f"{seen.discoveries:,}")
-    out.print(table)
+        rows.add_row(name, f"{seen.transitions:,}", f"{seen.discoveries:,}")
+    out.print(rows)
     for name, count in found.witnesses.items():
         out.print(f"sometimes {name}: {count:,} {what}", markup=False)
     for each in live:

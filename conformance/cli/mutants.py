@@ -24,7 +24,7 @@ from ..mutants.model_rows import model_rows, unknown_names
 from ..mutants.proofs import Proofs
 from ..mutants.table import print_matrix
 from .explore import protocol_named
-from .options import Natural, Positive
+from .options import Natural, Positive, refuse_idle, refuse_twice
 from .output import print_json, progress_bar, stdout
 
 
@@ -35,8 +35,8 @@ def mutants(
     model: Annotated[bool, Parameter(negative=())] = False,
     impl: Annotated[bool, Parameter(negative=())] = False,
     only: Annotated[Sequence[str], Parameter(negative=(), consume_multiple=True)] = (),
-    seed: Natural = 0,
-    max_states: Positive = Limits.max_states,
+    seed: Natural | None = None,
+    max_states: Positive | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Change model and implementation in each place where they could be wrong, and see who notices.
@@ -60,9 +60,9 @@ def mutants(
     only
         Only the mutants whose names are given, or begin with what is given (follower_fetch.).
     seed
-        What the runs in lockstep are drawn from.
+        What the runs in lockstep are drawn from; by default 0.
     max_states
-        Give up on a mutant, with verdict unknown, after so many distinct states.
+        Give up on a mutant, with verdict unknown, after so many distinct states; by default 50,000,000.
     json
         Print one JSON object on standard output.
     """
@@ -72,11 +72,20 @@ def mutants(
     protocols = [protocol_named(protocol)] if protocol else judged
     if impl and (model or variant is not None):
         raise BadInput("defects of the implementation have no variant", "--impl", "leave --model and --variant out")
-    jobs = [] if impl else [_Job(each, variant, Limits(max_states)) for each in protocols]
+    refuse_twice(only=only)
+    if impl:
+        refuse_idle("no state is explored for the defects", "leave --impl or it out", max_states=max_states)
+    if model or variant is not None:
+        refuse_idle("no run in lockstep is drawn for the model's mutants", "leave it out", seed=seed)
+    limits = Limits(Limits.max_states if max_states is None else max_states)
+    jobs = [] if impl else [_Job(each, variant, limits) for each in protocols]
     work = [(job, mutants_of(job.explorer.traced)) for job in jobs]
     driven = not model and variant is None
     defects = [each for each in all_defects() if driven and each.protocol in [spec.name for spec in protocols]]
     names = [mutant.name for _, which in work for mutant in which] + [each.name for each in defects]
+    if not names:
+        of = ", ".join(each.name for each in protocols)
+        raise BadInput(f"{of} has no mutant of this kind, so nothing would be judged", "--protocol", "name another one")
     for name in only:
         if not any(each.startswith(name) for each in names):
             raise BadInput(
@@ -86,7 +95,7 @@ def mutants(
     matrix = _judged(
         [(job, [m for m in which if m.name.startswith(wanted)]) for job, which in work],
         [each for each in defects if each.name.startswith(wanted)],
-        seed,
+        0 if seed is None else seed,
     )
     if json:
         print_json(matrix.to_json())

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn
+from rich.table import Table
 from rich.text import Text
 
 from ...model.core.errors import BadInput
@@ -29,7 +31,15 @@ def stdout() -> Terminal:
     return Terminal()
 
 
-def print_verdict(out: Terminal, of: str, verdict: str) -> None:
+def table(*columns: str, right: Iterable[int] = ()) -> Table:
+    """A table without lines, of which nothing is cut: what does not fit is folded. ``right``: columns of numbers."""
+    made = Table(box=None, pad_edge=False)
+    for number, name in enumerate(columns):
+        made.add_column(name, overflow="fold", justify="right" if number in right else "left")
+    return made
+
+
+def print_verdict(out: Console, of: str, verdict: str) -> None:
     """``fencing kip-320 (replicas 3, ...): holds``, on one line; ``of`` may hold names from outside."""
     out.print(Text.assemble(f"{printable(of)}: ", (printable(verdict), "bold")), soft_wrap=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -15,13 +16,18 @@ from ...model.core.errors import BadInput
 from ...model.core.registry import REGISTRY
 from ...model.explore.result import Exploration, Verdict
 from ...model.prove.attached import AttachedProof, attach
-from ...model.prove.counterexample import breaking_run, shown
+from ...model.prove.counterexample import Shown, breaking_run, shown
 from ...model.prove.proof import Proof
 from ...model.prove.run import WORKERS, ProofRun, Result
 from ...model.prove.run import prove as run_proof
-from ..check.unproved import print_failed
-from .options import Natural
-from .output import print_json, progress_bar, stdout, write_text, written
+from ...traces.report.junit import write_junit
+from ...traces.report.obligation import Obligation
+from ...traces.report.terminal import Terminal
+from ..check.task import word
+from ..check.unproved import print_case, print_failed
+from .annotations import annotate, place_of
+from .options import Natural, refuse_twice
+from .output import print_json, print_verdict, progress_bar, refuse_unwritable, stdout, table, write_text, written
 
 UNPROVED = Path("unproved")
 """Where obligations that stay unknown are written if no folder is named."""
@@ -36,6 +42,7 @@ def prove(
     drop: Annotated[Sequence[str], Parameter(negative=())] = (),
     seed: Natural = 0,
     smt_out: Path | None = None,
+    junitxml: Path | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Prove a protocol's promises for any number of replicas, offsets, records and leader epochs.
@@ -59,9 +66,13 @@ def prove(
         The seed of Z3's random choices. No verdict depends on it.
     smt_out
         Write every obligation into this folder as SMT-LIB (ACTION.CONJUNCT.smt2), for other solvers.
+    junitxml
+        Write a JUnit XML file with a test case for each obligation.
     json
         Print one JSON object on standard output.
     """
+    refuse_unwritable(junitxml)
+    refuse_twice(action=action, conjunct=conjunct, drop=drop)
     proofs = proofs_there_are() if protocol is None else [REGISTRY.named(protocol).require_proof()]
     if protocol is None and (variant or drop or action or conjunct):
         raise BadInput(
@@ -72,7 +83,16 @@ def prove(
     chosen = [attach(proof, proof.protocol.traced(variant or proof.variant).drop(*drop)) for proof in proofs]
     runs = [_carried_out(attached, action, conjunct, seed) for attached in chosen]
     for run in runs:
+        if not run.results:
+            raise BadInput("the proof has no obligation of these, so nothing is asked", "--conjunct", "name others")
+    for run in runs:
         _save(run, smt_out)
+    results = [each for run in runs for each in obligations(run)]
+    if junitxml is not None:
+        write_junit(junitxml, results, "fencepost prove")
+        written(junitxml)
+    for run in runs:
+        _annotate(run)
     if json:
         each = [_to_json(run, drop) for run in runs]
         print_json({"verdict": _overall(runs).value, "z3": z3.get_version_string(), "seed": seed, "proofs": each})
@@ -95,6 +115,50 @@ def _carried_out(attached: AttachedProof, actions: Sequence[str], conjuncts: Seq
             bar.update(task, detail=f"{number + 1} of {of}: {name}")
 
         return run_proof(attached, actions=actions, conjuncts=conjuncts, seed=seed, workers=WORKERS, on_obligation=told)
+
+
+def obligations(run: ProofRun) -> list[Obligation]:
+    """One for each obligation of the proof, and one for each action that must be able to happen at all."""
+    group = f"{run.attached.base.protocol.name} {run.attached.base.variant.name}, with no bound"
+    results = []
+    for each in run.results:
+        case, detail = "", each.reason
+        if each.counterexample is not None:
+            found = shown(run.attached, each.counterexample)
+            detail = detail or f"{found.step} breaks {found.broken}"
+            case = _case_text(found)
+        verdict, seconds = word(each.verdict), each.answer.seconds
+        results.append(
+            Obligation(each.obligation.name, group, verdict, "holds", detail, 1, "obligation", seconds, None, case)
+        )
+    for witness in run.witnesses:
+        met = witness.found is not None
+        detail = "" if met else "no finite model meets its guards and all conjuncts"
+        name = f"{witness.action} can happen"
+        results.append(Obligation(name, group, "holds" if met else "unknown", "holds", detail, 1, "model", 0.0))
+    return results
+
+
+def _case_text(case: Shown) -> str:
+    """A counterexample to induction as text."""
+    out = io.StringIO()
+    print_case(case, Terminal(out, plain=True))
+    return out.getvalue()
+
+
+def _annotate(run: ProofRun) -> None:
+    """Annotations for CI: each broken promise or lemma where it is written, else its action; the rest in one."""
+    protocol = run.attached.base.protocol
+    name = f"{protocol.name} {run.attached.base.variant.name}, with no bound"
+    unknown = [each for each in run.failed if each.counterexample is None]
+    for each in run.failed:
+        if each.counterexample is not None:
+            place = place_of(protocol, each.obligation.conjunct, each.obligation.action)
+            text = _case_text(shown(run.attached, each.counterexample))
+            annotate(f"{name}: {each.obligation.name} is violated", text, place)
+    if unknown:
+        names = ", ".join(each.obligation.name for each in unknown)
+        annotate(f"{name}: unknown", f"not proved: {names}", failed=False)
 
 
 def _overall(runs: Sequence[ProofRun]) -> Verdict:
@@ -168,7 +232,7 @@ def _print(run: ProofRun, out: Console) -> None:
         if witness.found is None:
             out.print(f"{witness.action}: no finite model meets its guards and all conjuncts", markup=False)
     name = f"{attached.base.protocol.name} {attached.base.variant.name}"
-    out.print(f"{name}, with no bound: [bold]{run.verdict.value}[/bold]", soft_wrap=True)
+    print_verdict(out, f"{name}, with no bound", run.verdict.value)
     proved = len(run.results) - len(run.failed)
     asked = dict.fromkeys(r.obligation.conjunct for r in run.results)
     promises = [c for c in asked if attached.conjuncts[c].promise]
@@ -183,9 +247,7 @@ def _print(run: ProofRun, out: Console) -> None:
 
 
 def _table(run: ProofRun) -> Table:
-    table = Table("action", "proved", "of", "seconds", "slowest", "can happen at", "verdict", box=None, pad_edge=False)
-    for column in table.columns[1:5]:
-        column.justify = "right"
+    rows = table("action", "proved", "of", "seconds", "slowest", "can happen at", "verdict", right=range(1, 5))
     witnesses = {witness.action: witness.found for witness in run.witnesses}
     by_action: dict[str, list[Result]] = {}
     for result in run.results:
@@ -195,7 +257,7 @@ def _table(run: ProofRun) -> Table:
         verdict = next((v for v in (Verdict.VIOLATED, Verdict.UNKNOWN) if v in found), Verdict.HOLDS)
         seconds = [result.answer.seconds for result in results]
         witness = witnesses.get(action)
-        table.add_row(
+        rows.add_row(
             action,
             str(sum(result.verdict is Verdict.HOLDS for result in results)),
             str(len(results)),
@@ -204,4 +266,4 @@ def _table(run: ProofRun) -> Table:
             "/".join(map(str, witness.constants.values())) if witness else "",
             verdict.value,
         )
-    return table
+    return rows

@@ -10,16 +10,19 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
+from ...model.core.protocol import TracedProtocol
+from ...model.explore.result import Verdict
 from ...traces.build_story import story_of_replay
 from ...traces.format import Trace
 from ...traces.read import Scan, scan_trace
-from ...traces.replay import Budget, traced_of
+from ...traces.replay import Budget, Replay, traced_of
 from ...traces.replay import replay as run
 from ...traces.report.page import render_page
 from ...traces.report.replay_text import render_replay
 from ...traces.stepper import stepper_for
+from .annotations import annotate, place_of
 from .explore import protocol_named
-from .options import Natural, Positive, Seconds
+from .options import Natural, Positive, Seconds, refuse_twice
 from .output import note, print_json, progress_bar, refuse_unwritable, stdout, write_text, written
 
 
@@ -68,6 +71,7 @@ def replay(
         Print one JSON object on standard output.
     """
     refuse_unwritable(html)
+    refuse_twice(invariant=invariant, drop=drop)
     if protocol is not None:
         protocol = protocol_named(protocol, "--protocol").name
     scan = scan_trace(trace)
@@ -94,6 +98,9 @@ def replay(
             complete=True if complete else None,
             on_progress=lambda done, of: bar.update(task, completed=done, detail=f"{done:,} of {of:,} events"),
         )
+    if not len(read) and not scan.problems and answer.verdict is Verdict.HOLDS:
+        raise BadInput("it has no events, so nothing would be checked", str(trace), "name a trace that has some")
+    _annotate(answer, traced, trace)
     if html is not None:
         write_text(html, render_page(story_of_replay(read, answer, stepper)))
         written(html)
@@ -106,6 +113,17 @@ def replay(
         out = stdout()
         out.print(render_replay(answer, str(trace), width=out.story_width), end="", markup=False)
     return _BAD_INPUT if scan.problems else answer.verdict.exit_code
+
+
+def _annotate(answer: Replay, traced: TracedProtocol, trace: Path) -> None:
+    """An annotation for CI: at the promise that breaks, else at the action that cannot happen; the trace is named."""
+    if answer.verdict is Verdict.HOLDS:
+        return
+    failed = answer.verdict is Verdict.VIOLATED
+    action = None if answer.event is None else answer.event.action
+    place = place_of(traced.protocol, answer.violated, action)
+    title = f"{trace} is no run of {traced.protocol.name} {traced.variant.name}" if failed else f"{trace}: unknown"
+    annotate(title, render_replay(answer, str(trace)), place, failed=failed)
 
 
 _BAD_INPUT = 2

@@ -74,6 +74,8 @@ def to_json(run: Run, found: Conformance, states: int | None) -> dict[str, Json]
 def actions_table(found: Conformance) -> Table:
     """How often each action was tried, and how."""
     table = Table("action", "enabled", "refused", "with a fault", "unasked", box=None, pad_edge=False)
+    for column in table.columns:
+        column.overflow = "fold"
     for column in table.columns[1:]:
         column.justify = "right"
     for name, count in found.coverage.actions.items():

@@ -18,6 +18,9 @@ _STYLES = {
     Verdict.FAILED: "bold red",
     Verdict.UNKNOWN: "bold yellow",
 }
+NARROW = 120
+"""Columns of a terminal below which the judges share a column."""
+
 _DASH = {Outcome.NONE: "-", Outcome.EQUIVALENT: "="}
 
 
@@ -35,15 +38,21 @@ def why(row: Row) -> str:
     return killer.detail if killer is not None else row.cell("explorer").detail
 
 
-def matrix_table(rows: Sequence[Row]) -> Table:
-    """Mutant, verdict, the judges, seconds, what breaks or why not. What fails has a ``!`` before its name."""
+def matrix_table(rows: Sequence[Row], *, narrow: bool = False) -> Table:
+    """Mutant, verdict, the judges, seconds, what breaks or why not. What fails has a ``!`` before its name.
+
+    ``narrow``: for a terminal without room for a column a judge. They share one then, and the seconds are left out.
+    """
     used = [c for c in COLUMNS if any(row.cell(c).outcome is not Outcome.NONE for row in rows)]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("mutant", overflow="fold", min_width=24)
     table.add_column("verdict", no_wrap=True)
-    for column in used:
-        table.add_column(column, no_wrap=True)
-    table.add_column("seconds", justify="right", no_wrap=True)
+    if narrow:
+        table.add_column("judges", no_wrap=True)
+    else:
+        for column in used:
+            table.add_column(column, no_wrap=True)
+        table.add_column("seconds", justify="right", no_wrap=True)
     table.add_column("what breaks, or why not", overflow="fold", min_width=20)
     of = None
     for row in rows:
@@ -52,13 +61,14 @@ def matrix_table(rows: Sequence[Row]) -> Table:
             table.add_section()
             table.add_row(Text(of, style="bold"))
         mark = "! " if row.verdict in (Verdict.FAILED, Verdict.UNKNOWN) else ""
-        seconds = sum(row.cell(column).seconds for column in COLUMNS)
+        asked = [Text(told(row.cell(column))) for column in used]
+        if narrow:
+            judges = [Text(f"{column} ").append(word) for column, word in zip(used, asked, strict=True)]
+            cells = [Text("\n").join(judges)]
+        else:
+            cells = [*asked, Text(f"{sum(row.cell(column).seconds for column in COLUMNS):.2f}")]
         table.add_row(
-            Text(mark + row.name),
-            Text(row.verdict.value, style=_STYLES[row.verdict]),
-            *(Text(told(row.cell(column))) for column in used),
-            f"{seconds:.2f}",
-            Text(why(row)),
+            Text(mark + row.name), Text(row.verdict.value, style=_STYLES[row.verdict]), *cells, Text(why(row))
         )
     return table
 
@@ -72,7 +82,10 @@ def summary(matrix: Matrix) -> str:
 
 def print_matrix(matrix: Matrix, console: Console) -> None:
     """The table, what fails and why, and the counts."""
-    console.print(matrix_table(matrix.rows))
+    narrow = console.width < NARROW
+    console.print(matrix_table(matrix.rows, narrow=narrow))
+    if narrow:
+        console.print(Text("The seconds are left out at this width; --json has them."))
     for row in matrix.rows:
         for complaint in row.complaints:
             console.print(Text(f"! {row.name}: {complaint}"))

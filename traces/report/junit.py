@@ -28,8 +28,9 @@ def junit_of(results: Sequence[Obligation], name: str = "fencepost", notes: Sequ
                 said = f"{each.outcome}: {each.detail}" if each.detail else each.outcome
                 kind = Error if each.verdict == "unknown" else Failure
                 result = kind(printable(said), each.verdict)
-                if each.story is not None:
-                    result.text = printable_lines(render_text(each.story))
+                text = each.text if each.story is None else render_text(each.story)
+                if text:
+                    result.text = printable_lines(text)
                 case.result = [result]
             case.system_out = f"{each.outcome}; {each.count} {printable(each.unit)}"
             suite.add_testcase(case)

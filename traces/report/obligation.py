@@ -15,7 +15,8 @@ class Obligation:
     """A property or a file that was checked.
 
     ``expected`` is ``violated`` for a must-fail twin, which is there to show that the check can fail. ``count``
-    is in ``unit`` (states, events, files); ``seconds`` is wall time. ``story`` is the counterexample, if any.
+    is in ``unit`` (states, events, files); ``seconds`` is wall time. ``story`` is the counterexample, if any;
+    ``text`` tells of one that is no run from the initial state.
     Raises ValueError for a verdict that is none of the three, and for a count or time that is negative or not finite.
     """
 
@@ -28,6 +29,7 @@ class Obligation:
     unit: str
     seconds: float
     story: Story | None = None
+    text: str = ""
 
     def __post_init__(self) -> None:
         for verdict in (self.verdict, self.expected):
