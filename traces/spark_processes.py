@@ -7,11 +7,14 @@ this goes on has no handle of any of them, so that they go by a mark in their en
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
 import psutil
+
+_ROUND_SECONDS: Final = 0.02
 
 _MARK: Final = "FENCEPOST_SPARK_OF"
 """The variable that has the id of the process that a session belongs to."""
@@ -23,7 +26,7 @@ def mark() -> Mapping[str, str]:
 
 
 def end_processes() -> int:
-    """Kill what this process has started for Spark, workers too, and give their number. Nothing is waited for.
+    """Kill what this process has started for Spark, workers too; gives how many kills that took.
 
     A session that is there does not work any more. Whoever stands on it is to end.
     """
@@ -31,10 +34,11 @@ def end_processes() -> int:
     # One that was started while the others were looked at is found in the next round.
     while found := [each for each in psutil.Process().children(recursive=True) if _is_marked(each, mine)]:
         for process in found:
+            # Not waited for here: PySpark asks what became of its own child, and would never hear of it.
             with suppress(psutil.Error):
                 process.kill()
-                process.wait(1)
         ended += len(found)
+        time.sleep(_ROUND_SECONDS)
     return ended
 
 

@@ -159,3 +159,16 @@ def test_who_is_started_in_the_background_ignores_the_terminal(running: list[Run
     ignored.send_signal(signal.SIGINT)
     out, err = ignored.communicate(timeout=120)
     assert ignored.returncode == 0 and "holds" in out and err == ""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("name", "after"), [("java", 0.2), ("java", 4.0)])
+def test_the_main_job_whose_spark_starts_beside_it(
+    running: list[Running], temporary: Path, name: str, after: float
+) -> None:
+    one = Running(("check", "--report", str(temporary / "report")), temporary)
+    running.append(one)
+    waited_for(one, name)
+    time.sleep(after)
+    one.interrupt()
+    assert list(temporary.iterdir()) == []
