@@ -6,6 +6,7 @@ that second is met here too.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -54,6 +55,8 @@ def _orderly(_number: int, _frame: FrameType | None) -> None:
 
     signal.signal(signal.SIGINT, _at_once)
     sys.unraisablehook = _raise_again
+    # Py4J logs what it is interrupted in, with a stack trace.
+    logging.disable(logging.CRITICAL)
     timer = threading.Timer(GRACE_SECONDS, _tell_and_leave)
     timer.daemon = True
     timer.start()

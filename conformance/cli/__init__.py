@@ -59,7 +59,11 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code. What is wrong with the input is said in one line on standard error."""
     try:
         with lenient() as out:
-            code = _answered(sys.argv[1:] if arguments is None else arguments)
+            try:
+                code = _answered(sys.argv[1:] if arguments is None else arguments)
+            except KeyboardInterrupt:
+                note("fencepost: interrupted")
+                return INTERRUPTED
             return _delivered(out, code)
     except BadInput as error:
         note(f"fencepost: {error}")
@@ -74,15 +78,27 @@ def _answered(arguments: list[str]) -> int:
         note(f"fencepost: {' '.join(str(error).split())}; see fencepost --help")
         return BAD_INPUT
     except FencepostError as error:
+        if _interrupted(error):
+            raise KeyboardInterrupt from error
         note(f"fencepost: {error}")
         return BAD_INPUT
-    except KeyboardInterrupt:
-        note("fencepost: interrupted")
-        return INTERRUPTED
     except (Exception, SystemExit) as error:
+        if _interrupted(error):
+            raise KeyboardInterrupt from error
         _tell_internal(error)
         return INTERNAL
     return result if isinstance(result, int) else 0
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether it is an interrupt, or came of one: what is put away then may fail for want of what has ended."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        seen.add(id(error))
+        error = error.__context__
+    return False
 
 
 def _delivered(out: Lenient, code: int) -> int:

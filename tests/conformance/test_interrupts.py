@@ -12,7 +12,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from fencepost.model.core.errors import BadInput
 from fencepost.traces.corpus.simulate import simulate, simulation
+
+from .conftest import Fencepost
 
 COMMAND = "from fencepost.conformance.entry import run; run()"
 SECONDS = 30
@@ -172,3 +175,20 @@ def test_the_main_job_whose_spark_starts_beside_it(
     time.sleep(after)
     one.interrupt()
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("the JVM is gone"), BadInput("Spark gave the job up", "here", "")])
+def test_an_interrupt_is_one_whatever_fails_on_the_way_out(
+    fencepost: Fencepost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    def interrupted(*_: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            # As PySpark does when it asks a JVM that has ended.
+            raise failure
+
+    monkeypatch.setattr(sys.modules["fencepost.conformance.cli.mine"], "run", interrupted)
+    monkeypatch.setattr(sys.modules["fencepost.conformance.cli.mine"], "read_corpus", interrupted)
+    said = fencepost("mine", tmp_path)
+    assert (said.code, said.out, said.err) == (130, "", "fencepost: interrupted\n")
