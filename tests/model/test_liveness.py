@@ -146,6 +146,18 @@ def test_each_loop_is_a_fair_cycle(edges: list[Edge], groups: list[Group], allow
             assert [s for s, _, _ in loop] == path[:-1] and path[-1] == start
             assert allowed[path].all() and (visits is None or visits[path].any())
             assert is_fair(edges, graph.groups, set(path), loop)
+            stays = is_fair(edges, graph.groups, {start}, []) and (visits is None or bool(visits[start]))
+            assert (loop == []) is stays, "a loop has steps only where staying is not fair already"
+
+
+def test_what_the_start_of_a_loop_has_met_is_not_asked_for_again() -> None:
+    """Fairness of label 0 is met by being in 1, where it is disabled, and ``visits`` by being there too."""
+    graph = fair_graph(3, [(0, 1, 0), (1, 2, 1), (2, 0, 1)], wf(0))
+    (inside,) = graph.cycles(within(3, 0, 1, 2))
+    assert graph.loop(inside, 1) == graph.loop(inside, 2) == []
+    assert graph.loop(inside, 0) == [0, 1, 2]
+    assert graph.loop(inside, 1, within(3, 1)) == []
+    assert graph.loop(inside, 1, within(3, 0)) == [1, 2, 0]
 
 
 blinker = Protocol("blinker", "a lamp", constants=(ConstantSpec("replicas", 1, 1, "the number of lamps"),))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,6 +13,10 @@ from fencepost.model.core.errors import BadInput, ProtocolError
 from fencepost.model.core.ground import ground
 from fencepost.model.core.protocol import ConstantSpec, Fair, Protocol
 from fencepost.model.core.terms import Sort
+from fencepost.model.interpret.batch import Batch
+from fencepost.model.interpret.reference import Reference
+from fencepost.model.interpret.staged import stage
+from fencepost.model.interpret.symbolic import Symbolic
 from fencepost.model.protocols.fencing import fencing
 
 SLOT = Index("slot", Sort.INT, lambda c: c["slots"])
@@ -169,12 +174,41 @@ def test_a_wrong_text_is_refused_when_it_is_traced(
 
 def test_the_same_cell_by_two_names_is_not_a_second_write() -> None:
     """Two parameters may be equal in some instance: then the later write counts, in every interpreter alike."""
+    protocol = cells()
 
+    @protocol.action(one=SLOT, other=SLOT)
     def both(k: Any, s: View, one: Any, other: Any) -> Any:
         yield "bounded", s.count < 1
         yield s.update(item={one: 1, other: 2}, count=s.count + 1)
 
-    traced_with(both, one=SLOT, other=SLOT)
+    system = ground(protocol.traced(), {})
+    item = [system.layout.by_name[f"item[{slot}]"] for slot in range(2)]
+    count = system.layout.by_name["count"]
+    expected = {}
+    for one, other in product(range(2), repeat=2):
+        after = list(system.initial)
+        after[count] = 1
+        after[item[one]] = 1
+        after[item[other]] = 2
+        expected[(("one", one), ("other", other))] = tuple(after)
+    reference, staged, batch = Reference(system), stage(system), Batch(system)
+    assert {params: after for _, params, after in reference.successors(system.initial)} == expected
+    found = {system.instances[number].params: after for number, after in staged.successors(system.initial)}
+    assert found == expected
+    keys = batch.packing.key(system.initial).reshape(-1, 1)
+    found = {
+        system.instances[each.instance].params: batch.packing.state(each.keys[:, 0])
+        for each in batch.successors(batch.block(keys), keys)
+    }
+    assert found == expected
+    symbolic = Symbolic(system.traced, system.constants)
+    for params, after in expected.items():
+        # As a shifted mutant is run: from its terms.
+        assert reference._run_terms(system.initial, system.traced.action("both"), params) == after
+        relation = symbolic.relation("both", params)
+        assert symbolic.decided(relation, system.initial, after) is True
+        earlier = tuple(1 if number in item and value == 2 else value for number, value in enumerate(after))
+        assert symbolic.decided(relation, system.initial, earlier) is False
 
 
 @pytest.mark.parametrize("kind", ["invariant", "witness"])

@@ -8,14 +8,18 @@ from functools import cache
 from typing import Any
 
 import pytest
+from fencepost.model.core.algebra import View
+from fencepost.model.core.domains import integers
 from fencepost.model.core.errors import BadInput
-from fencepost.model.core.ground import Params, State
+from fencepost.model.core.ground import Params, State, ground
+from fencepost.model.core.protocol import Protocol
 from fencepost.model.explore.result import Verdict
 from fencepost.traces.format import Trace, TraceEvent, TraceHeader
+from fencepost.traces.frontier import Frontier, Node
 from fencepost.traces.observe import decode, encode, observe
 from fencepost.traces.record import record
 from fencepost.traces.replay import EXPLAINED, Budget, Replay, replay
-from fencepost.traces.stepper import Stepper
+from fencepost.traces.stepper import CompiledStepper, Stepper
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -383,3 +387,63 @@ def test_a_gap_that_was_cut_short_leaves_later_gaps_in_doubt(model: Model) -> No
     assert (one.verdict, one.step) == (Verdict.UNKNOWN, 2)
     many = replay(Trace(header, events), stepper, budget=Budget(max_skipped=9))
     assert (many.verdict, many.step) == (Verdict.VIOLATED, 2)
+
+
+def road() -> Protocol:
+    """Places 0 to 10. Before the bell one walks up to 5; after it 10 is one hop from 5, and five rides from 0."""
+    protocol = Protocol("road", "this test", constants=())
+    protocol.variable("place", "where one is", integers(0, lambda _: 10))
+    protocol.variable("rung", "whether the bell has rung", integers(0, lambda _: 1))
+    protocol.variant("only", None, "the only one")
+
+    @protocol.action()
+    def walk(_k: Any, s: View) -> Any:
+        yield "early", s.rung == 0
+        yield "near", s.place < 5
+        yield s.update(place=s.place + 1)
+
+    @protocol.action()
+    def ring(_k: Any, s: View) -> Any:
+        yield "early", s.rung == 0
+        yield s.update(rung=1)
+
+    @protocol.action()
+    def hop(_k: Any, s: View) -> Any:
+        yield "late", s.rung == 1
+        yield "at_five", s.place == 5
+        yield s.update(place=10)
+
+    @protocol.action()
+    def ride(k: Any, s: View) -> Any:
+        yield "late", s.rung == 1
+        yield "on_the_way", k.any(s.place == 0, k.all(6 <= s.place, s.place < 10))
+        yield s.update(place=k.ite(s.place == 0, 6, s.place + 1))
+
+    return protocol
+
+
+def test_of_the_runs_to_one_state_that_with_the_fewest_unobserved_steps_is_told() -> None:
+    """After the bell 10 is found first from 5, to which five unobserved steps led before it; riding takes five in all."""
+    stepper = CompiledStepper(ground(road().traced(), {}))
+    events = (TraceEvent(1, "ring", {}), TraceEvent(2, observed={"place": 10}))
+    answer = replay(Trace(TraceHeader("road", "only", {}), events), stepper, budget=Budget(max_skipped=6))
+    assert (answer.verdict, answer.skipped) == (Verdict.HOLDS, 5)
+    assert [step.action for step in answer.run] == ["ring", *["ride"] * 5]
+
+
+def test_a_frontier_keeps_the_run_with_fewer_unobserved_steps_of_two_that_are_equally_clean() -> None:
+    state = (0,)
+    many, few = Node(state, skipped=3), Node(state, skipped=1)
+    for breach in (None, (1, ("promise",))):
+        frontier = Frontier()
+        assert frontier.add(replace(many, breach=breach)) is True
+        assert frontier.add(replace(few, breach=breach)) is False
+        assert [node.skipped for node in frontier] == [1]
+        frontier.add(replace(many, breach=breach))
+        assert [node.skipped for node in frontier] == [1]
+    # Clean wins, however many steps it takes.
+    frontier = Frontier()
+    frontier.add(replace(few, breach=(1, ("promise",))))
+    assert frontier.add(many) is True
+    frontier.add(replace(few, breach=(1, ("promise",))))
+    assert [(node.skipped, node.breach) for node in frontier] == [(3, None)]
