@@ -50,7 +50,7 @@ def _variable(variable: Variable, defaults: dict[str, int]) -> dict[str, Json]:
     return {
         "name": variable.name,
         "per": [index.name for index in variable.per],
-        "holds": values.sort.value,
+        "holds": " | ".join(values.names) or values.sort.value,
         "cells": _cells(variable, defaults),
         "says": variable.doc,
     }
@@ -83,7 +83,7 @@ def _actions(protocol: Protocol) -> list[Json]:
 
 
 def _index(index: Index) -> str:
-    return index.name
+    return f"{index.name} ({' | '.join(index.names)})" if index.names else index.name
 
 
 def _faults(harness: Harness | None) -> list[Kind]:

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Final
 
 from ..model.core.ground import Params, State
+from ..model.core.members import plain_params
 from ..model.core.terms import Sort
 from ..model.interpret.explain import Refusal, refusal
 from .format import TraceEvent, Value, value_json
@@ -71,7 +72,7 @@ class Denial:
         """``guard``, ``condition`` and ``operands`` are null where the step was enabled."""
         return {
             "action": self.action,
-            "params": dict(self.params),
+            "params": plain_params(self.params),
             **_refusal_json(self.refusal),
             "differences": [
                 {"cell": d.cell, "expected": value_json(d.expected), "observed": value_json(d.observed)}
@@ -95,10 +96,10 @@ class ActionReport:
 
     def to_json(self) -> dict[str, Json]:
         """As a JSON object; ``params`` are those of the refusal."""
-        params: Json = None if self.refusal is None else dict(self.refusal.params)
+        params: Json = None if self.refusal is None else {**plain_params(self.refusal.params)}
         return {
             "action": self.action,
-            "enabled": [dict(each) for each in self.enabled],
+            "enabled": [plain_params(each) for each in self.enabled],
             "refused": self.refused,
             "params": params,
             **_refusal_json(self.refusal),

@@ -13,14 +13,18 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, TypeAlias
 
+from ..model.core.members import plain_params
 from .story import Json
 
 FORMAT: Final = "fencepost-trace"
 VERSION: Final = 1
 SCHEMA_FILE: Final = "trace.schema.json"
 
-Value: TypeAlias = "int | tuple[int, ...] | None"
-"""The value of a cell in a trace: an integer or a replica, a sorted set of replicas, or None for no replica."""
+Value: TypeAlias = "int | str | tuple[int, ...] | None"
+"""The value of a cell in a trace: an integer or a replica, a name of an enumeration, a sorted set of replicas, or None.
+
+None is no replica, and the value of a dead cell of an enumeration.
+"""
 
 
 @cache
@@ -62,7 +66,8 @@ class TraceHeader:
 class TraceEvent:
     """One step and what was observed of the state after it.
 
-    ``action`` None: no step at all, only a look at the state. A parameter that is None is not known. ``observed``
+    ``action`` None: no step at all, only a look at the state. A parameter that is None is not known; of an enumeration
+    it is a member, an int that is written by its name. ``observed``
     holds cells by name, as many as the recorder saw. ``line`` is the line of the file, counted from 1, if any.
     """
 
@@ -77,7 +82,7 @@ class TraceEvent:
         """The event as a JSON object, without what is empty."""
         body: dict[str, Json] = {"step": self.step}
         if self.action is not None:
-            body |= {"action": self.action, "params": dict(self.params)}
+            body |= {"action": self.action, "params": plain_params(self.params)}
         if self.observed:
             body["observed"] = {cell: value_json(value) for cell, value in self.observed.items()}
         if self.source:

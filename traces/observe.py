@@ -15,8 +15,13 @@ if TYPE_CHECKING:
 
 
 def decode(cell: Cell, value: int) -> Value:
-    """The value of a cell of a state as a trace shows it: a set as its sorted members, no replica as None."""
-    sort = cell.variable.values.sort
+    """The value of a cell of a state as a trace shows it: a set as its sorted members, no replica as None.
+
+    A value of an enumeration is its name, and None where the cell is dead.
+    """
+    sort, names = cell.variable.values.sort, cell.variable.values.names
+    if names:
+        return None if value == NONE else names[value]
     if sort is Sort.SET:
         return tuple(replica for replica in range(value.bit_length()) if value >> replica & 1)
     if sort is Sort.REPLICA and value == NONE:
@@ -26,6 +31,8 @@ def decode(cell: Cell, value: int) -> Value:
 
 def domain_words(cell: Cell) -> str:
     """What a cell may hold, for the person who has to mend a trace."""
+    if cell.variable.values.names:
+        return " or ".join(map(repr, cell.variable.values.names)) + (" or null" if cell.low == NONE else "")
     match cell.variable.values.sort:
         case Sort.SET:
             return f"a sorted list of replicas from 0 to {cell.high.bit_length() - 1}"
@@ -37,7 +44,13 @@ def domain_words(cell: Cell) -> str:
 
 def encode(cell: Cell, value: object) -> int:
     """The inverse of ``decode``; a list is taken for a tuple. Raises ValueError for what the cell cannot hold."""
-    sort = cell.variable.values.sort
+    sort, names = cell.variable.values.sort, cell.variable.values.names
+    if names:
+        if value is None and cell.low == NONE:
+            return NONE
+        if isinstance(value, str) and value in names:
+            return names.index(value)
+        raise ValueError(f"{cell.name} holds {domain_words(cell)}")
     if sort is Sort.SET:
         return _mask(cell, value)
     if value is None and sort is Sort.REPLICA and cell.low == NONE:

@@ -49,7 +49,7 @@ def _no_constant(name: str) -> Any:
 def _is_value(value: object) -> bool:
     if isinstance(value, list):
         return all(type(each) is int for each in value)
-    return value is None or type(value) is int
+    return value is None or type(value) in (int, str)
 
 
 class TraceReader:
@@ -216,8 +216,9 @@ class TraceReader:
             self._wrong(f"params are {shown(params)}", "give an object with a number for each parameter")
         else:
             for name, value in params.items():
-                if value is not None and type(value) is not int:
-                    self._wrong(f"the parameter {shown(name)} is {shown(value)}", "give an integer, or null")
+                if value is not None and type(value) not in (int, str):
+                    mend = "give an integer, the name of a value, or null"
+                    self._wrong(f"the parameter {shown(name)} is {shown(value)}", mend)
             if params and action is None:
                 self._wrong("there are params but no action", "name the action, or leave the params out")
         observed = found.get("observed", {})
@@ -227,7 +228,8 @@ class TraceReader:
             for name, value in observed.items():
                 if not _is_value(value):
                     self._wrong(
-                        f"{shown(name)} is observed as {shown(value)}", "give an integer, a list of them, or null"
+                        f"{shown(name)} is observed as {shown(value)}",
+                        "give an integer, a list of them, a name, or null",
                     )
         self._check_extras(found, _EVENT_FIELDS, "the event")
         if len(self.problems) + self._dropped > noted:
@@ -238,7 +240,7 @@ class TraceReader:
             for fault in self.vocabulary.faults(event):
                 self._wrong(fault.what, fault.mend)
         if len(self.problems) + self._dropped == noted:
-            yield event
+            yield event if self.vocabulary is None else self.vocabulary.bound(event)
 
     def _check_step(self, found: dict[str, Any]) -> None:
         step = found.get("step")

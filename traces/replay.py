@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from ..model.core.errors import BadInput, ProtocolError
+from ..model.core.members import plain_params
 from ..model.core.protocol import TracedProtocol
 from ..model.core.registry import PROTOCOLS
 from ..model.explore.result import Verdict
@@ -81,7 +82,7 @@ class Explained:
     def to_json(self) -> dict[str, Json]:
         """As a JSON object; ``step`` is the event's number."""
         step = None if self.event is None else self.event.step
-        return {"action": self.happened.action, "params": dict(self.happened.params), "step": step}
+        return {"action": self.happened.action, "params": plain_params(self.happened.params), "step": step}
 
 
 @dataclass(frozen=True)

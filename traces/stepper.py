@@ -74,7 +74,7 @@ class Stepper(ABC):
         if action not in self.system.actions:
             return []
         params = self.system.traced.action(action).params
-        values = product(*(range(index.size(self.system.constants)) for index in params.values()))
+        values = product(*(index.values(self.system.constants) for index in params.values()))
         return [tuple(zip(params, each, strict=True)) for each in values]
 
 

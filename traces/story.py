@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from ..model.core.errors import BadInput
+from ..model.core.members import Member
 from ..model.core.view import LogView, Route
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | tuple[Json, ...] | dict[str, Json] | None"
@@ -24,15 +25,19 @@ VERDICTS: Final[tuple[Verdict, ...]] = ("holds", "violated", "unknown")
 FORMAT: Final = "fencepost-story"
 VERSION: Final = 1
 
-_CELL: Final = re.compile(r"(?P<variable>[^\[\]]+)(?P<index>(?:\[\d+\])*)")
+_CELL: Final = re.compile(r"(?P<variable>[^\[\]]+)(?P<index>(?:\[\w+\])*)")
 
 
-def split_cell(cell: str) -> tuple[str, tuple[int, ...]]:
-    """Take ``record_id[1][0]`` apart into ``("record_id", (1, 0))``. Raises ValueError for anything else."""
+def split_cell(cell: str) -> tuple[str, tuple[int | str, ...]]:
+    """Take ``record_id[1][0]`` apart into ``("record_id", (1, 0))``. Raises ValueError for anything else.
+
+    An index by an enumeration is one of its names.
+    """
     match = _CELL.fullmatch(cell)
     if match is None:
         raise ValueError(f"not a cell name: {cell!r}")
-    return match["variable"], tuple(int(part) for part in re.findall(r"\d+", match["index"]))
+    parts = re.findall(r"\w+", match["index"])
+    return match["variable"], tuple(int(part) if part.isdigit() else part for part in parts)
 
 
 @dataclass(frozen=True)
@@ -174,6 +179,8 @@ def _plain(value: object) -> object:
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, tuple | list):
         return [_plain(each) for each in value]
+    if isinstance(value, Member):
+        return value.label
     return value
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from ..model.core.domains import Constants
 from ..model.core.ground import Layout
@@ -70,6 +70,14 @@ class Vocabulary:
             except ValueError:
                 yield Fault(f"{name} is observed as {shown(value)}", f"give {domain_words(cell)}")
 
+    def bound(self, event: TraceEvent) -> TraceEvent:
+        """An event without faults, its parameters as the model has them: a name becomes the value that it names."""
+        if event.action is None or not any(isinstance(value, str) for value in event.params.values()):
+            return event
+        indices = self.protocol.actions[event.action].params
+        params: dict[str, Any] = {name: indices[name].number(value) for name, value in event.params.items()}
+        return replace(event, params=params)
+
     def _step_faults(self, action: str, params: Mapping[str, int | None]) -> Iterator[Fault]:
         wanted = self.actions.get(action)
         if wanted is None:
@@ -82,8 +90,16 @@ class Vocabulary:
             if name not in params:
                 yield Fault(f"{action} lacks its parameter {name}", "give it, or null where it is not known")
                 continue
-            value = params[name]
-            if value is not None and not 0 <= value < size:
+            value: object = params[name]
+            names = self.protocol.actions[action].params[name].names
+            if names and value is not None and str(value) not in names:
+                told = value if isinstance(value, int) else shown(value)
+                yield Fault(f"{name} of {action} is {told}", f"give {' or '.join(map(repr, names))}, or null")
+            elif names or value is None:
+                continue
+            elif not isinstance(value, int):
+                yield Fault(f"{name} of {action} is {shown(value)}", f"give an integer from 0 to {size - 1}, or null")
+            elif not 0 <= value < size:
                 yield Fault(f"{name} of {action} is {value}", f"give an integer from 0 to {size - 1}, or null")
         for name in params:
             if name not in wanted:

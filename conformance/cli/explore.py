@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from ...model.core.budget import MAX_WORK
 from ...model.core.errors import BadInput
 from ...model.core.ground import System, ground
+from ...model.core.members import plain_params
 from ...model.core.protocol import Protocol
 from ...model.core.registry import REGISTRY
 from ...model.explore import Exploration, Limits, Query, Verdict
@@ -158,7 +159,7 @@ def explore(
     if json:
         answer = found.to_json() | {"verdict": verdict.value, "violated": violated, "dropped": list(drop)}
         if steps is not None:
-            answer["trace"] = [{"action": each.action, "params": dict(each.params)} for each in run_of(steps)]
+            answer["trace"] = [{"action": each.action, "params": plain_params(each.params)} for each in run_of(steps)]
         if liveness:
             answer["liveness"] = [each.to_json() for each in live]
         print_json(answer)

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ...model.core.errors import BadInput
+from ...model.core.members import plain_params
 from ...model.core.registry import REGISTRY
 from ...model.explore.result import Exploration, Verdict
 from ...model.prove.attached import AttachedProof, attach
@@ -213,7 +214,7 @@ def _to_json(run: ProofRun, dropped: Sequence[str]) -> dict[str, object]:
         "witnesses": {
             w.action: None
             if w.found is None
-            else {"constants": dict(w.found.constants), "params": dict(w.found.params)}
+            else {"constants": dict(w.found.constants), "params": plain_params(w.found.params)}
             for w in run.witnesses
         },
         "run": None if broken is None else _run_to_json(broken),
@@ -221,7 +222,9 @@ def _to_json(run: ProofRun, dropped: Sequence[str]) -> dict[str, object]:
 
 
 def _run_to_json(found: Exploration) -> dict[str, object]:
-    steps = [{"action": step.instance.action, "params": dict(step.instance.params)} for step in found.path or ()]
+    steps = [
+        {"action": step.instance.action, "params": plain_params(step.instance.params)} for step in found.path or ()
+    ]
     return {"violated": found.violated, "constants": found.query.system.constants, "steps": steps}
 
 

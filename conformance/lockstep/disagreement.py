@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ...model.core.ground import State
+from ...model.core.members import plain_params
 from ...model.interpret.explain import Refusal
 from ...traces.diagnose import value_words
 from ...traces.format import Value, value_json
@@ -89,7 +90,7 @@ class Disagreement:
         if self.refusal is not None:
             guard = {
                 "action": self.refusal.action,
-                "params": dict(self.refusal.params),
+                "params": plain_params(self.refusal.params),
                 "guard": self.refusal.guard,
                 "condition": self.refusal.condition,
                 "operands": dict(self.refusal.operands),

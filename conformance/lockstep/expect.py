@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from ...model.core.members import plain_params
 from ...traces.story import Json
 from .binding import Effect
 from .faults import STORAGE, STORAGE_ERROR, TIMED_OUT, Fault, Kind
@@ -33,7 +34,7 @@ class Try:
         """As a JSON object."""
         body: dict[str, Json] = {}
         if self.call is not None:
-            body |= {"action": self.call[0], "params": dict(self.call[1])}
+            body |= {"action": self.call[0], "params": plain_params(self.call[1])}
         return body if self.fault is None else body | {"fault": self.fault.to_json()}
 
 

@@ -84,7 +84,7 @@ def renumbered(space: Space, tries: Sequence[Try]) -> Iterator[tuple[Try, ...]]:
     Without an election, those after it have a smaller epoch, and so have the requests that they send.
     """
     numbered = {
-        action.name: {name: index.name for name, index in action.params.items() if index.sort is Sort.INT}
+        action.name: {name: i.name for name, i in action.params.items() if i.sort is Sort.INT and not i.names}
         for action in space.system.traced.actions
     }
     domains = dict.fromkeys(domain for params in numbered.values() for domain in params.values())

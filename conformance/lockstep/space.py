@@ -75,7 +75,11 @@ class Space:
         cells = system.layout.cells
         self._names = [cell.name for cell in cells]
         remembered: dict[int, Value] = {}
-        self._decoded = [(cell, remembered.copy()) for cell in cells if cell.variable.values.sort is not Sort.INT]
+        self._decoded = [
+            (cell, remembered.copy())
+            for cell in cells
+            if cell.variable.values.sort is not Sort.INT or cell.variable.values.names
+        ]
         self._answers: dict[tuple[str, tuple[str, ...]], Answer | None] = {}
         self.pairs: list[tuple[Pair, ...]] = [
             tuple((action, guard) for guard, _ in system.by_step[action, params].guards)
@@ -125,10 +129,12 @@ class Space:
 
     def call(self, action: str, params: Mapping[str, int]) -> Call:
         """An instance by its name and parameters. Raises KeyError for one that the model does not have."""
-        found = (action, tuple((name, params[name]) for name in self.params[action]))
-        if len(params) != len(found[1]) or found not in self.system.by_step:
+        indices = self.system.traced.action(action).params
+        found = (action, tuple([(name, index.number(params[name])) for name, index in indices.items()]))
+        instance = self.system.by_step.get(found) if len(params) == len(indices) else None  # type: ignore[arg-type]
+        if instance is None:
             raise KeyError(action)
-        return found
+        return instance.action, instance.params
 
     def explain(self, state: State, call: Call) -> Refusal:
         """The first guard that refuses a step, with its operands, by the reference interpreter's word."""

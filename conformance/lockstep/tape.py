@@ -150,7 +150,7 @@ def _try(told: Mapping[str, Any], where: str) -> Try:
     if not (action is None or isinstance(action, str)) or (action is None and fault is None):
         raise BadInput("lockstep has neither an action nor a fault", where, mend)
     for value in params.values():
-        if type(value) is not int:
+        if type(value) not in (int, str):
             raise BadInput(f"lockstep has the parameter {value!r}", where, mend)
     call = None if action is None else (action, tuple(params.items()))
     return Try(call, None if fault is None else Fault.from_json(fault, where))

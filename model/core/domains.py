@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from .terms import Sort
+from .show import show_set
+from .terms import NONE, Sort
 
 Constants: TypeAlias = Mapping[str, int]
 """The values of a protocol's constants, by name."""
@@ -31,6 +32,13 @@ class Index:
         """Its values in order; those of an enumeration are written by their names."""
         return range(self.size(constants))
 
+    def number(self, told: object) -> object:
+        """What a parameter is in a trace or a report, as a value of the index: a name becomes the value it names.
+
+        Anything else is as it was; it is for others to say that it is no value.
+        """
+        return told
+
 
 REPLICA = Index("replica", Sort.REPLICA, lambda c: c["replicas"])
 """The replicas. Every protocol over replicas has a constant ``replicas``."""
@@ -48,6 +56,14 @@ class Values:
     low: Size
     high: Size
     names: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def told(self, value: int) -> str:
+        """A value as a person reads it; a dead cell of an enumeration holds none of its names."""
+        if self.names and value >= 0:
+            return self.names[value] if value < len(self.names) else str(value)
+        if value == NONE and (self.names or self.sort is Sort.REPLICA):
+            return "NONE"
+        return show_set(value) if self.sort is Sort.SET else str(value)
 
 
 def integers(low: int, high: Size) -> Values:

@@ -41,6 +41,10 @@ class Enumeration(Index, Values):
         """Its values, whatever the constants."""
         return self.members
 
+    def number(self, told: object) -> object:
+        """The value that a name names; anything else as it is."""
+        return Member(self.names.index(told), self.name, self.names) if told in self.names else told
+
     def with_dead(self) -> Enumeration:
         """The domain of a variable some of whose cells are dead at times: they hold -1, which has no name."""
         return replace(self, low=lambda _: -1)

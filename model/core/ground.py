@@ -39,7 +39,8 @@ class Cell:
     @cached_property
     def name(self) -> str:
         """The cell's name in traces and reports: ``leo[1]``, ``record_epoch[0][2]``."""
-        return self.variable.name + "".join(f"[{i}]" for i in self.index)
+        places = (per.names[i] if per.names else i for per, i in zip(self.variable.per, self.index, strict=True))
+        return self.variable.name + "".join(f"[{place}]" for place in places)
 
 
 @dataclass(frozen=True)

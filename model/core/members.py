@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
 
 Kind: TypeAlias = tuple[str, tuple[str, ...]]
 """An enumeration's name, and the names of its values: by it two enumerations are told apart."""
@@ -42,6 +43,14 @@ class Member(int):
         return Member, (int(self), self.of, self.names)
 
 
-def plain(value: int) -> int | str:
+Plain: TypeAlias = "int | str | None"
+
+
+def plain(value: int | None) -> Plain:
     """A number as JSON has it: the name of a member of an enumeration, any other as it is."""
     return value.label if isinstance(value, Member) else value
+
+
+def plain_params(params: Mapping[str, int | None] | Iterable[tuple[str, int]]) -> dict[str, Any]:
+    """The parameters of a step as JSON has them."""
+    return {name: plain(value) for name, value in dict(params).items()}

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 
 from . import terms
 from .errors import BadInput
+from .members import Member
 from .protocol import TracedAction, TracedProtocol
 from .terms import Sort, Term, is_const
 
@@ -72,11 +73,12 @@ def mutant_named(traced: TracedProtocol, name: str) -> Mutant:
 
 def _of_action(traced: TracedProtocol, action: TracedAction, quantities: frozenset[str]) -> Iterator[Mutant]:
     seen: set[Term] = set()
+    named = _named(traced, action)
     guards = set(dict(action.guards))
     for place, term in _places(action):
         if place in guards:
             yield Mutant(action.name, place, DROPPED, traced.drop(f"{action.name}.{place}"))
-        bounds = [(t, shift) for t in _subterms(term) if (shift := _bound(t, quantities)) and t not in seen]
+        bounds = [(t, shift) for t in _subterms(term) if (shift := _bound(t, quantities, named)) and t not in seen]
         seen.update(bound for bound, _ in bounds)
         for number, (bound, shift) in enumerate(bounds, 1):
             which = f"bound {number}" if len(bounds) > 1 else "bound"
@@ -95,6 +97,24 @@ def _places(action: TracedAction) -> Iterator[tuple[str, Term]]:
         yield f"{name}{which}'", value
 
 
+def _named(traced: TracedProtocol, action: TracedAction) -> Callable[[Term], bool]:
+    """Whether a term is a value of an enumeration: these have no order, and so no next one."""
+
+    def named(term: Term) -> bool:
+        match term.op:
+            case "var":
+                return bool(traced.variables[str(term.value)].values.names)
+            case "param":
+                return bool(action.params[str(term.value)].names)
+            case "bound":
+                return bool(traced.protocol.indices[str(term.value).partition("#")[0]].names)
+            case "ite":
+                return named(term.args[1])
+        return isinstance(term.value, Member)
+
+    return named
+
+
 def _quantities(traced: TracedProtocol) -> frozenset[str]:
     """The variables that some action puts in an order with something, directly or by a limit or position."""
     found: set[str] = set()
@@ -110,7 +130,7 @@ def _quantities(traced: TracedProtocol) -> frozenset[str]:
     return frozenset(found)
 
 
-def _bound(term: Term, quantities: frozenset[str]) -> Callable[[int], Term] | None:
+def _bound(term: Term, quantities: frozenset[str], named: Callable[[Term], bool]) -> Callable[[int], Term] | None:
     """How to shift a term that is a bound; None for one that is none."""
     op, args = term.op, term.args
     if op == "lt":
@@ -118,7 +138,7 @@ def _bound(term: Term, quantities: frozenset[str]) -> Callable[[int], Term] | No
     if op == "le":
         return lambda by: args[0] <= args[1] + by
     if op == "eq" and args[0].sort is Sort.INT and not any(map(is_const, args)):
-        if any(t.op != "var" or t.value in quantities for t in args):
+        if any(t.op != "var" or t.value in quantities for t in args) and not any(map(named, args)):
             return lambda by: terms.disjunction(term, args[0] == args[1] + by)
     elif op in ("min", "max", "add"):
         return lambda by: term + by

@@ -53,6 +53,7 @@ def _literal(term: Term) -> str:
         return "NONE" if term.value == NONE else str(term.value)
     if term.sort is Sort.SET:
         return show_set(term.value)
+    # A member of an enumeration is written by its name.
     return str(term.value)
 
 

@@ -21,7 +21,6 @@ import numpy.typing as npt
 from ..core.errors import BadInput, FencepostError
 from ..core.ground import Cell, State, System
 from ..core.terms import Sort
-from ..interpret.explain import show_value
 from ..interpret.staged import stage
 from .result import Limits, OnProgress, Step, Watch
 
@@ -131,8 +130,8 @@ def to_networkx(graph: StateGraph) -> StateDiGraph:
 
 
 def _attribute(cell: Cell, value: int) -> int | str:
-    sort = cell.variable.values.sort
-    return value if sort is Sort.INT else show_value(sort, value)
+    values = cell.variable.values
+    return value if values.sort is Sort.INT and not values.names else values.told(value)
 
 
 def write_graph(graph: StateGraph, path: Path) -> None:

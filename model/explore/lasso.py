@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from ..core.ground import Params, State, System
+from ..core.members import plain_params
 from ..core.protocol import Fair, Form, LivenessSpec
 from ..interpret.reference import IntState, Reference
 from .result import Step
@@ -50,9 +51,9 @@ class Lasso:
         """Stem and loop as lists of ``{"action", "params"}``."""
 
         def steps(path: Iterable[Step]) -> list[dict[str, object]]:
-            return [{"action": s.instance.action, "params": dict(s.instance.params)} for s in path]
+            return [{"action": s.instance.action, "params": plain_params(s.instance.params)} for s in path]
 
-        return {"params": dict(self.params), "stem": steps(self.stem), "loop": steps(self.loop)}
+        return {"params": plain_params(self.params), "stem": steps(self.stem), "loop": steps(self.loop)}
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def fair_actions(system: System, conditions: Iterable[Fair]) -> Iterator[tuple[s
         if fair.action not in system.actions:
             continue
         params = system.traced.action(fair.action).params
-        sizes = (range(params[name].size(system.constants)) for name in fair.per)
+        sizes = (params[name].values(system.constants) for name in fair.per)
         for values in product(*sizes):
             fixed = tuple(zip(fair.per, values, strict=True))
             name = ("SF " if fair.strong else "WF ") + fair.action

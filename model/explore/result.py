@@ -11,6 +11,7 @@ import psutil
 
 from ..core.errors import BadInput
 from ..core.ground import Instance, State, System
+from ..core.members import plain_params
 
 
 class Verdict(Enum):
@@ -140,7 +141,7 @@ class Exploration:
         traced = self.query.system.traced
         steps = None
         if self.path is not None:
-            steps = [{"action": s.instance.action, "params": dict(s.instance.params)} for s in self.path]
+            steps = [{"action": s.instance.action, "params": plain_params(s.instance.params)} for s in self.path]
         return {
             "protocol": traced.protocol.name,
             "variant": traced.variant.name,

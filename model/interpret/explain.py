@@ -5,19 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..core.ground import Params, State
-from ..core.show import show, show_set
-from ..core.terms import NONE, Sort
+from ..core.show import show
 from .reader import Reader, bound
 from .reference import Reference
-
-
-def show_value(sort: Sort, value: int) -> str:
-    """A cell's value as a person reads it."""
-    if sort is Sort.SET:
-        return show_set(value)
-    if sort is Sort.REPLICA and value == NONE:
-        return "NONE"
-    return str(value)
 
 
 @dataclass(frozen=True)
@@ -48,5 +38,5 @@ def refusal(reference: Reference, state: State, action: str, params: Params) -> 
     guard = dict(traced.guards)[name]
     reader = Reader(reference.system, state, bound(traced, params))
     reader(guard)
-    operands = tuple((cell, show_value(sort, value)) for cell, (sort, value) in reader.read.items())
+    operands = tuple((cell, values.told(value)) for cell, (values, value) in reader.read.items())
     return Refusal(action, params, name, show(guard), operands)

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ..core import terms
+from ..core.domains import Values
 from ..core.ground import Params, State, System
-from ..core.terms import Sort, Term
+from ..core.terms import Term
 
 if TYPE_CHECKING:
     from ..core.protocol import TracedAction
@@ -33,7 +34,7 @@ class Reader:
         self.system = system
         self.state = state
         self.binding = dict(binding)
-        self.read: dict[str, tuple[Sort, int]] = {}
+        self.read: dict[str, tuple[Values, int]] = {}
 
     def __call__(self, term: Term) -> int:
         op = term.op
@@ -56,17 +57,19 @@ class Reader:
         variable = self.system.traced.variables[name]
         number = self.system.layout.by_variable[name].get(index)
         value = variable.dead if number is None else self.state[number]
-        self.read[name + "".join(f"[{i}]" for i in index)] = (variable.values.sort, value)
+        # A cell that is not there, at an index out of range, is read too.
+        told = name + "".join(f"[{i}]" for i in index) if number is None else self.system.layout.cells[number].name
+        self.read[told] = (variable.values, value)
         return value
 
-    def _alone(self, term: Term) -> tuple[int, dict[str, tuple[Sort, int]]]:
+    def _alone(self, term: Term) -> tuple[int, dict[str, tuple[Values, int]]]:
         outer, self.read = self.read, {}
         value = self(term)
         inner, self.read = self.read, outer
         return value, inner
 
     def _conjunction(self, term: Term) -> int:
-        collected: dict[str, tuple[Sort, int]] = {}
+        collected: dict[str, tuple[Values, int]] = {}
         for part in term.args:
             value, read = self._alone(part)
             if not value:
@@ -80,7 +83,7 @@ class Reader:
         op, (bound, body, *rest) = term.op, term.args
         values = range(self.system.traced.protocol.indices[str(term.value)].size(self.system.constants))
         order = reversed(values) if op == "last" else iter(values)
-        collected: dict[str, tuple[Sort, int]] = {}
+        collected: dict[str, tuple[Values, int]] = {}
         for value in order:
             self.binding[bound] = value
             holds, read = self._alone(body)

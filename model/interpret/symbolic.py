@@ -130,7 +130,7 @@ class Symbolic:
         return [
             (action.name, tuple(zip(action.params, values, strict=True)))
             for action in self.traced.actions
-            for values in product(*(range(index.size(self.constants)) for index in action.params.values()))
+            for values in product(*(index.values(self.constants) for index in action.params.values()))
         ]
 
     def step(self, action: str, params: Params) -> Step:

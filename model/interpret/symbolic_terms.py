@@ -17,6 +17,7 @@ from ..core import terms
 from ..core.algebra import EVERY
 from ..core.domains import Index, Variable
 from ..core.errors import ProtocolError
+from ..core.members import Member
 from ..core.protocol import TracedProtocol
 from ..core.terms import Sort, Term
 from .symbolic_universe import UnboundedUniverse, Universe
@@ -309,7 +310,7 @@ class Interpreter:
         if set(params) != set(traced.params):
             raise ProtocolError(f"{action} takes {', '.join(traced.params)}, not {', '.join(params) or 'nothing'}")
         binding = {
-            terms.node("param", (), index.sort, name): Bound(params[name], index)
+            terms.node("param", (), index.sort, name): Bound(_number(params[name]), index)
             for name, index in traced.params.items()
         }
         reading = self.reading(state, binding, named=True)
@@ -370,3 +371,8 @@ class Interpreter:
                 same = reading._same_set(value, dead) if sort is Sort.SET else equal(value, dead)
                 parts.append(either(live, same))
         return parts
+
+
+def _number(value: Scalar) -> Scalar:
+    # z3 writes an int by str(), and that of a member of an enumeration is its name.
+    return int(value) if isinstance(value, Member) else value

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from ..core import terms
 from ..core.ground import State, System, ground
+from ..core.members import plain_params
 from ..core.terms import Sort, Term
 from ..explore import Exploration, Limits, Query, explore
 from ..explore.result import Step
@@ -71,12 +72,12 @@ class Shown:
             "state": dict(self.state),
             "ghosts": dict(self.ghosts),
             "action": self.found.action,
-            "params": dict(self.found.params),
+            "params": plain_params(self.found.params),
             "changes": {name: list(pair) for name, pair in self.changes.items()},
             "conjunct": self.found.conjunct,
             "values": dict(self.found.values),
             "reachable": path is not None,
-            "path": path and [{"action": s.instance.action, "params": dict(s.instance.params)} for s in path],
+            "path": path and [{"action": s.instance.action, "params": plain_params(s.instance.params)} for s in path],
         }
 
 

@@ -18,7 +18,6 @@ import z3
 
 from ..core.ground import Cell, Params, State, System
 from ..explore.result import Verdict
-from ..interpret.explain import show_value
 from ..interpret.reference import Reference
 from ..interpret.symbolic import Symbolic
 
@@ -288,7 +287,7 @@ class _Check:
             value = changed(cell, t.after[cell.number], self.random)
             near = (*t.after[: cell.number], value, *t.after[cell.number + 1 :])
             if self._holds(relation, t, t.state, near):
-                text = f"{cell.name} {show_value(cell.variable.values.sort, value)} after it"
+                text = f"{cell.name} {cell.variable.values.told(value)} after it"
                 return self._failure("the relation accepts a transition with one cell changed", t, text)
             self.counts["near misses"] += 1
         return None
@@ -363,8 +362,6 @@ class _Check:
     def _state(self, state: State) -> str:
         """The state, less what is as in the initial one."""
         shown = [
-            f"{c.name}={show_value(c.variable.values.sort, v)}"
-            for c, v in zip(self.cells, state, strict=True)
-            if v != c.initial
+            f"{c.name}={c.variable.values.told(v)}" for c, v in zip(self.cells, state, strict=True) if v != c.initial
         ]
         return ", ".join(shown) or "the initial state"

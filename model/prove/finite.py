@@ -17,7 +17,6 @@ import z3
 from ..core.domains import Constants, Index
 from ..core.ground import Cell, Layout, Params, State, System, ground
 from ..core.terms import Term
-from ..interpret.explain import show_value
 from ..interpret.reference import IntState, Reference
 from ..interpret.symbolic import Symbolic
 from ..interpret.symbolic_terms import Bound, Step, SymbolicState
@@ -230,7 +229,7 @@ def find_model(formulas: list[z3.BoolRef]) -> z3.ModelRef | None:
 
 def shown_cell(cell: Cell, value: int) -> str:
     """A cell's value as a person reads it."""
-    return show_value(cell.variable.values.sort, value)
+    return cell.variable.values.told(value)
 
 
 def _with_ghost_cells(attached: AttachedProof, base: System) -> System:

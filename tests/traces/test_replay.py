@@ -423,7 +423,7 @@ def road() -> Protocol:
 
 
 def test_of_the_runs_to_one_state_that_with_the_fewest_unobserved_steps_is_told() -> None:
-    """After the bell 10 is found first from 5, to which five unobserved steps led before it; riding takes five in all."""
+    """After the bell 10 is found first from 5, to which five unobserved steps led; riding takes five in all."""
     stepper = CompiledStepper(ground(road().traced(), {}))
     events = (TraceEvent(1, "ring", {}), TraceEvent(2, observed={"place": 10}))
     answer = replay(Trace(TraceHeader("road", "only", {}), events), stepper, budget=Budget(max_skipped=6))

@@ -56,12 +56,13 @@ def event_of(events: Events, row: int) -> TraceEvent:
     step, number = int(events.step[row]), int(events.action[row])
     if number == LOOK:
         return TraceEvent(step, observed=observed)
+    action = layout.actions[number]
     values = (int(value) for value in events.params[:, row])
     params = {
-        name: None if value == UNKNOWN else value
-        for name, value in zip(layout.param_names[number], values, strict=False)
+        name: None if value == UNKNOWN else index.values(layout.header.constants)[value]
+        for (name, index), value in zip(layout.vocabulary.protocol.actions[action].params.items(), values, strict=False)
     }
-    return TraceEvent(step, layout.actions[number], params, observed)
+    return TraceEvent(step, action, params, observed)
 
 
 def trace_of(events: Events, place: int, source: Mapping[str, Json] | None = None) -> Trace:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...model.core.members import plain_params
 from ..story import Json
 from .draws import Purpose
 from .plan import Plan
@@ -34,7 +35,7 @@ class Planted:
             "fault": self.fault,
             "step": self.step,
             "action": self.action,
-            "params": dict(self.params),
+            "params": plain_params(self.params),
             "guard": self.guard,
             "variables": list(self.variables),
         }

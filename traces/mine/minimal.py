@@ -181,9 +181,9 @@ def _moved(protocol: Protocol, call: Call) -> Iterator[Call]:
     if action is None:
         return
     indices = protocol.actions[action].params
-    numbers = [name for name, value in params if indices[name].sort is Sort.INT and value > 0]
+    numbers = [name for name, value in params if indices[name].sort is Sort.INT and not indices[name].names and value]
     for chosen in ([numbers] if len(numbers) > 1 else []) + [[name] for name in numbers]:
-        yield action, tuple((name, value - (name in chosen)) for name, value in params)
+        yield action, tuple((name, value - 1 if name in chosen else value) for name, value in params)
 
 
 def _renamed(protocol: Protocol, calls: Sequence[Call]) -> list[Call]:

@@ -37,6 +37,8 @@ def shape_of(protocol: Protocol, calls: Iterable[Call]) -> tuple[str, ...]:
             if action is None or value is None:
                 continue
             index = protocol.actions[action].params[name]
+            if index.names:
+                continue
             if index.sort is Sort.REPLICA:
                 letters.setdefault(value, chr(ord("A") + len(letters)) if len(letters) < 26 else f"R{len(letters)}")
             else:
@@ -47,6 +49,8 @@ def shape_of(protocol: Protocol, calls: Iterable[Call]) -> tuple[str, ...]:
         if value is None:
             return f"{name}=?"
         index = protocol.actions[action].params[name]
+        if index.names:
+            return f"{name}={index.names[value]}"
         return f"{name}={letters[value] if index.sort is Sort.REPLICA else ranks[index.name][value]}"
 
     return tuple(
@@ -74,6 +78,6 @@ def variables_of(layout: Layout, apart: Mapping[int, int]) -> tuple[str, ...]:
     directions: dict[str, set[str]] = {}
     for number, difference in sorted(apart.items()):
         variable = layout.cells[number].variable
-        ordered = variable.values.sort is Sort.INT
+        ordered = variable.values.sort is Sort.INT and not variable.values.names
         directions.setdefault(variable.name, set()).add(("+" if difference > 0 else "-") if ordered else "")
     return tuple(name + (found.copy().pop() if len(found) == 1 else "") for name, found in directions.items())

@@ -166,7 +166,7 @@ def other_values(story: Story, moment: Moment) -> tuple[Value, ...]:
     )
 
 
-def _place(cell: str) -> tuple[str, tuple[int, ...]]:
+def _place(cell: str) -> tuple[str, tuple[int | str, ...]]:
     """``split_cell``, but a name that is none stands for itself: a strange trace is shown, not refused."""
     try:
         return split_cell(cell)
@@ -185,7 +185,7 @@ def readable_changes(story: Story, index: int) -> tuple[tuple[str, str, str], ..
     """What a step changed as (name, old, new) in words; the cells of one record are told as one."""
     view = story.view
     told: list[tuple[str, str, str]] = []
-    logs: set[tuple[int, ...]] = set()
+    logs: set[tuple[int | str, ...]] = set()
     for change in story.changes(index):
         variable, place = _place(change.cell)
         if variable in (view.record_id, view.record_epoch) and len(place) == 2:
@@ -197,8 +197,9 @@ def readable_changes(story: Story, index: int) -> tuple[tuple[str, str, str], ..
     return tuple(told)
 
 
-def _record_change(story: Story, index: int, place: tuple[int, ...]) -> tuple[str, str]:
+def _record_change(story: Story, index: int, place: tuple[int | str, ...]) -> tuple[str, str]:
     replica, offset = place
+    assert isinstance(replica, int), "a log is per replica"
     sides = []
     for moment in (story.moments[index - 1], story.moments[index]):
         lane = replica_lane(story, moment, replica)

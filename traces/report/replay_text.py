@@ -164,7 +164,7 @@ def _call(action: str, params: Params) -> str:
 
 def _cells(state: FrontierState) -> list[Text]:
     """The whole state: each variable with its values by replica or epoch; logs with one bracket for each replica."""
-    rows: dict[str, dict[tuple[int, ...], list[str]]] = {}
+    rows: dict[str, dict[tuple[int | str, ...], list[str]]] = {}
     for cell, value in state.cells.items():
         variable, index = split_cell(cell)
         rows.setdefault(variable, {}).setdefault(index[:-1], []).append(value_words(value))
