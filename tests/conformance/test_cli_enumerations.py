@@ -9,9 +9,9 @@ import jsonschema
 import pytest
 from fencepost.conformance.cli import main
 from fencepost.model.core.ground import ground
-from fencepost.model.core.loading import load
 from fencepost.model.core.mutants import mutants
 from fencepost.model.core.protocol import TracedProtocol
+from fencepost.model.core.registry import REGISTRY
 from fencepost.model.explore import explore
 from fencepost.model.explore.result import Query
 from fencepost.model.interpret.explain import refusal
@@ -30,11 +30,13 @@ COMMIT = '''
 from fencepost.model.core.domains import REPLICA, integers
 from fencepost.model.core.enumeration import enumeration
 from fencepost.model.core.protocol import ConstantSpec, Protocol
+from fencepost.model.core.registration import Registration
 
 Phase = enumeration("phase", "working", "prepared", "committed", "aborted")
 Decision = enumeration("decision", "undecided", "commit", "abort")
 
 commit = Protocol("commit", "a test", constants=(ConstantSpec("replicas", 2, 1, "the participants"),))
+registered = Registration(__name__, commit)
 commit.variable("phase", "what a participant has done", Phase, per=(REPLICA,))
 commit.variable("decision", "what the coordinator has decided", Decision)
 commit.variable("seen", "whether some participant has prepared", integers(0, lambda _: 1), per=(Phase,))
@@ -102,21 +104,24 @@ def all_commit(k, s):
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The protocol's place, in the current directory."""
     monkeypatch.chdir(tmp_path)
+    # What a command line names is known for the rest of the process.
+    monkeypatch.setattr(REGISTRY, "_loaded", {})
+    monkeypatch.setattr(REGISTRY, "_places", {})
     Path("commit_of_names.py").write_text(COMMIT, encoding="utf-8")
     return "commit_of_names.py:commit"
 
 
 def traced(place: str, variant: str = "hasty") -> TracedProtocol:
-    return load(place, "PROTOCOL").registration.protocol.traced(variant)
+    return REGISTRY.named(place).protocol.traced(variant)
 
 
 def test_a_counterexample_has_the_names(place: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explore", place, "--variant", "hasty"]) == 1
     told = capsys.readouterr().out
-    for line in ("decide(outcome=commit)", "-> committed", "phase[0] working", "decision  undecided -> commit"):
+    for line in ("decide(outcome=commit)", "-> committed", "phase working", "decision  undecided -> commit"):
         assert line in told
     assert "phase[0] is aborted, phase[1] is committed" in told
-    assert "heard[0] none" in told, "a dead cell holds none of the names"
+    assert "heard none" in told, "a dead cell holds none of the names"
     files = ["--html", "run.html", "--graph", "all.dot", "--trace-out", "run.jsonl"]
     assert main(["explore", place, "--variant", "hasty", "--json", *files]) == 1
     steps = json.loads(capsys.readouterr().out)["trace"]
