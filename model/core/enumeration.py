@@ -65,11 +65,11 @@ def enumeration(name: str, *names: str) -> Enumeration:
     if len(names) < 2:
         raise BadText(f"the enumeration {name!r} has {len(names)} names", here, "give two or more, each as a string")
     for value in names:
-        if not isinstance(value, str) or not value.isidentifier() or iskeyword(value) or value.startswith("_"):
+        if not isinstance(value, str) or not value.isidentifier() or not value.isascii() or iskeyword(value):
             raise BadText(f"{value!r} is no name of a value of {name}", here, "use letters, digits and _, as in Python")
         if names.count(value) > 1:
             raise BadText(f"the enumeration {name} has the name {value!r} twice", here, "name each value once")
-        if hasattr(Index, value) or hasattr(Values, value) or value in _TAKEN:
+        if value.startswith("_") or hasattr(Index, value) or hasattr(Values, value) or value in _TAKEN:
             raise BadText(f"a value of {name} cannot be named {value!r}", here, "choose another name for it")
     size = len(names)
     return Enumeration(Sort.INT, lambda _: 0, lambda _: size - 1, name, lambda _: size, names=names)

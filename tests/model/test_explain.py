@@ -6,9 +6,10 @@ import random
 from collections.abc import Callable
 
 import pytest
+from fencepost.model.core.domains import OPTIONAL_REPLICA, REPLICA_SET, Values, integers
+from fencepost.model.core.enumeration import enumeration
 from fencepost.model.core.ground import Params, State, System
-from fencepost.model.core.terms import Sort
-from fencepost.model.interpret.explain import refusal, show_value
+from fencepost.model.interpret.explain import refusal
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.fencing import fencing
 
@@ -106,16 +107,16 @@ def test_the_operands_are_cells_of_the_state_and_decide_the_refusal(at: At, vari
         if refused is None:
             continue
         names = [name for name, _ in refused.operands]
-        sorts = {
-            n: system.layout.cells[system.layout.by_name[n]].variable.values.sort
+        domains = {
+            n: system.layout.cells[system.layout.by_name[n]].variable.values
             for n in names
             if n in system.layout.by_name
         }
         for name, value in refused.operands:
-            if name in sorts:
-                assert value == show_value(sorts[name], state[system.layout.by_name[name]])
+            if name in domains:
+                assert value == domains[name].told(state[system.layout.by_name[name]])
         for other in states:
-            if all(other[system.layout.by_name[n]] == state[system.layout.by_name[n]] for n in sorts):
+            if all(other[system.layout.by_name[n]] == state[system.layout.by_name[n]] for n in domains):
                 here = reference.refused_by(other, action, params)
                 order = [guard for guard, _ in system.by_step[action, params].guards]
                 assert here is not None and order.index(here) <= order.index(refused.guard)
@@ -124,14 +125,16 @@ def test_the_operands_are_cells_of_the_state_and_decide_the_refusal(at: At, vari
 
 
 @pytest.mark.parametrize(
-    ("sort", "value", "text"),
+    ("values", "value", "text"),
     [
-        (Sort.INT, -1, "-1"),
-        (Sort.REPLICA, -1, "NONE"),
-        (Sort.REPLICA, 0, "0"),
-        (Sort.SET, 0, "{}"),
-        (Sort.SET, 6, "{1, 2}"),
+        (integers(-1, lambda _: 3), -1, "-1"),
+        (OPTIONAL_REPLICA, -1, "NONE"),
+        (OPTIONAL_REPLICA, 0, "0"),
+        (REPLICA_SET, 0, "{}"),
+        (REPLICA_SET, 6, "{1, 2}"),
+        (enumeration("phase", "idle", "busy"), 1, "busy"),
+        (enumeration("phase", "idle", "busy").with_dead(), -1, "NONE"),
     ],
 )
-def test_values(sort: Sort, value: int, text: str) -> None:
-    assert show_value(sort, value) == text
+def test_values(values: Values, value: int, text: str) -> None:
+    assert values.told(value) == text
