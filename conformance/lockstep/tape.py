@@ -150,7 +150,8 @@ def _try(told: Mapping[str, Any], where: str) -> Try:
     if not (action is None or isinstance(action, str)) or (action is None and fault is None):
         raise BadInput("lockstep has neither an action nor a fault", where, mend)
     for value in params.values():
-        if type(value) not in (int, str):
+        # A value of an enumeration is told by its name.
+        if type(value) is not int and not (isinstance(value, str) and value.isidentifier()):
             raise BadInput(f"lockstep has the parameter {value!r}", where, mend)
     call = None if action is None else (action, tuple(params.items()))
     return Try(call, None if fault is None else Fault.from_json(fault, where))
