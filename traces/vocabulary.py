@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ..model.core.domains import Constants
 from ..model.core.ground import Layout
+from ..model.core.loading import FORMS
 from ..model.core.protocol import Protocol
 from ..model.core.registry import PROTOCOLS
 from .format import TraceEvent, TraceHeader
@@ -121,7 +122,10 @@ def header_faults(header: TraceHeader, protocols: Mapping[str, Protocol] = PROTO
     """What a header names that is not there."""
     protocol = protocols.get(header.protocol)
     if protocol is None:
-        yield Fault(f"unknown protocol {shown(header.protocol)}", f"use one of {', '.join(protocols)}")
+        known = ", ".join(protocols)
+        yield Fault(
+            f"unknown protocol {shown(header.protocol)}", f"use one of {known}, or name it by --protocol {FORMS}"
+        )
         return
     if header.variant not in protocol.variants:
         known = ", ".join(protocol.variants)

@@ -1,4 +1,4 @@
-"""The command line, ``fencepost``: explore, prove, replay, check, conform, mutants, simulate, ingest, mine.
+"""The command line, ``fencepost``; ``COMMANDS`` are its commands, each in a file of its name.
 
 Exit codes: 0 holds, 1 violated, 2 the input or the command line is wrong, 3 unknown, 4 a fault of Fencepost's own.
 """
@@ -20,6 +20,7 @@ from .explore import explore
 from .ingest import ingest
 from .mine import mine
 from .mutants import mutants
+from .new import new
 from .output import note
 from .protocols import protocols
 from .prove import prove
@@ -36,7 +37,7 @@ INTERRUPTED = 130
 DEBUG = "FENCEPOST_DEBUG"
 """The environment variable with which an internal failure shows its traceback."""
 
-COMMANDS = (explore, replay, prove, check, conform, mutants, simulate, ingest, mine, protocols)
+COMMANDS = (explore, replay, prove, check, conform, mutants, simulate, ingest, mine, protocols, new)
 
 app = App(
     name="fencepost",

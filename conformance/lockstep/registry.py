@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from ...model.core.errors import BadInput
-from ...model.core.loading import module_named, module_of_file
+from ...model.core.importing import module_named
+from ...model.core.loading import module_of_file
 from ...model.core.registry import REGISTRY
 from ..harness import find_harness
 from .adapter import Adapter, MakeAdapter

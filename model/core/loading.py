@@ -7,15 +7,14 @@ module is taken; without one there is the text alone, which can be explored, mut
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
-import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from .errors import BadInput, FencepostError
+from .errors import BadInput
+from .importing import imported, module_named
 from .protocol import Protocol
 from .registration import Registration
 
@@ -72,14 +71,6 @@ def _beside(module: ModuleType, protocol: Protocol) -> Registration:
     return Registration(module.__name__, protocol)
 
 
-def module_named(name: str, where: str) -> ModuleType:
-    """A module on the import path, or in the folder that the process was started in. Raises BadInput without."""
-    if "" not in sys.path:
-        # A console script does not look in the folder that it is started in; whoever names a module there means it.
-        sys.path.append("")
-    return _imported(name, f"{where} {name}")
-
-
 def module_of_file(path: Path, where: str) -> ModuleType:
     """The module that a file is. Raises BadInput where it is not there, or cannot be imported under its name."""
     file = path.absolute()
@@ -95,33 +86,9 @@ def module_of_file(path: Path, where: str) -> ModuleType:
         # Another file of that name, or this one before it was changed, was named earlier by the same process.
         sys.modules.pop(file.stem, None)
         importlib.invalidate_caches()
-    module = _imported(file.stem, str(path))
+    module = imported(file.stem, str(path))
     _by_file[file.stem] = state
     found = getattr(module, "__file__", None)
     if found is None or not Path(found).is_file() or not Path(found).samefile(file):
         raise BadInput(f"another module is called {file.stem}, {found or 'built in'}", str(path), "rename the file")
     return module
-
-
-def _imported(name: str, where: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except BadInput:
-        raise
-    except FencepostError as error:
-        raise BadInput(str(error), _line_of(error, where), "mend the text") from error
-    except Exception as error:
-        what = " ".join(f"{type(error).__name__}: {error}".split())
-        mend = "name a module that is there" if isinstance(error, ModuleNotFoundError) else "mend the text"
-        raise BadInput(f"importing it raised {what}", _line_of(error, where), mend) from error
-
-
-def _line_of(error: BaseException, where: str) -> str:
-    """The last line of somebody else's code that an error came through, or ``where`` if there was none."""
-    if isinstance(error, SyntaxError) and error.filename is not None:
-        return f"{error.filename}, line {error.lineno}"
-    ours = str(Path(__file__).parents[2])
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not frame.filename.startswith((ours, "<", sys.prefix, sys.base_prefix)):
-            return f"{frame.filename}, line {frame.lineno}"
-    return where

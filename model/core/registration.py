@@ -6,13 +6,13 @@ each part but the text may be given as ``module:name`` and is looked up when it 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .errors import BadInput, ProtocolError
+from .importing import imported
 from .protocol import Protocol
 from .view import LogView, derived_view
 
@@ -28,7 +28,7 @@ def _found(ref: Ref, package: str) -> Any:
     place, colon, name = ref.partition(":")
     if not colon or not place or not name:
         raise ProtocolError(f"{ref!r} in {package} names nothing: write module:name")
-    value = importlib.import_module(place, package)
+    value: Any = imported(place, f"{ref} of {package}", package)
     for part in name.split("."):
         value = getattr(value, part)
     return value

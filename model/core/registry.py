@@ -79,7 +79,7 @@ class Registry(Mapping[str, Registration]):
         Raises BadInput where another one has its name.
         """
         name = registration.name
-        if name in self and self[name] is not registration:
+        if name in self and self[name].protocol is not registration.protocol:
             raise BadInput(
                 f"there is another protocol of the name {name!r}", registration.package, "give yours a name of its own"
             )
@@ -92,8 +92,12 @@ class Registry(Mapping[str, Registration]):
         """
         if is_place(name):
             found = load(name, where)
+            known, place = found.registration.name, (found.module, found.name)
+            if self._places.get(known) == place and self._loaded[known].protocol is not found.registration.protocol:
+                # The file was changed since it was named the last time, in the same process.
+                del self._loaded[known]
             self.add(found.registration)
-            self._places[found.registration.name] = (found.module, found.name)
+            self._places[known] = place
             return found.registration
         if name not in self:
             raise BadInput(f"there is no protocol {name!r}", where, f"choose one of {', '.join(self)}, or give {FORMS}")

@@ -38,8 +38,8 @@ def engine_files() -> list[Path]:
 
 def test_no_engine_file_names_a_protocol_or_a_variant() -> None:
     names = {name for spec in PROTOCOLS.values() for name in (spec.name, *spec.variants)}
-    # Kafka's files call their snapshots so, and a command's JSON calls its parts so: no protocol is meant.
-    meant_otherwise = {"traces/kafka/partition.py": {"snapshots"}}
+    # Files of snapshots, and a truncation of a log: no protocol is meant.
+    meant_otherwise = {"traces/kafka/partition.py": {"snapshots"}, "conformance/cli/check.py": {"truncation"}}
     for path in engine_files():
         place = path.relative_to(ROOT).as_posix()
         assert words_in(path.read_text(encoding="utf-8")) & names <= meant_otherwise.get(place, set()), place

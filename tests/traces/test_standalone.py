@@ -14,7 +14,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from fencepost.conformance.scaffold import write_new
 from fencepost.model.core.errors import BadInput
+from fencepost.model.core.registry import REGISTRY
 from fencepost.traces import spark_cluster
 from fencepost.traces.corpus.plan import make_plan
 from fencepost.traces.corpus.simulate import simulate, simulation, walker
@@ -238,6 +240,36 @@ def test_mining_gives_the_same_answer_when_a_worker_is_lost(
     assert at and cluster.workers[0].process.poll() is not None, "the worker was not lost in mid-run"
     assert answer.groups and not answer.problems
     assert untimed(answer) == untimed(mine(asked, "local[2]")) == untimed(mine(asked, SERIAL))
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("lacking")
+def test_a_protocol_from_a_file_is_mined_on_a_cluster(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workers have neither this package nor the file: its text, and that of a module beside it, is sent."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(REGISTRY, "_loaded", dict(REGISTRY._loaded))
+    monkeypatch.setattr(REGISTRY, "_places", {})
+    write_new("two_phase", tmp_path)
+    text = tmp_path / "two_phase.py"
+    beside = 'from fencepost.model.core.enumeration import enumeration\n\nPhase = enumeration("phase", "working", '
+    (tmp_path / "phases.py").write_text(beside + '"prepared", "committed", "aborted")\n')
+    lines = text.read_text().splitlines()
+    told = ["from phases import Phase" if line.startswith("Phase = ") else line for line in lines]
+    assert told != lines
+    text.write_text("\n".join(told) + "\n")
+    name = REGISTRY.named(f"{text}:two_phase").name
+    faults = ("decide_commit.all_prepared dropped",)
+    asked = simulation(name, None, {}, 60, 30, 5, 4)
+    folder = tmp_path / "corpus"
+    simulate(
+        asked, folder, make_plan(walker(asked, faults), faults, faults, asked.traces, 6, asked.events), cluster.url
+    )
+    answer = mine(Asked(folder), cluster.url)
+    assert [str(group.bug) for group in answer.groups] == ["decide_commit against all_prepared"]
+    assert (answer.violating_traces, answer.problems) == (6, ())
+    assert untimed(answer) == untimed(mine(Asked(folder), SERIAL))
 
 
 @pytest.mark.spark
