@@ -139,10 +139,10 @@ class Obligations:
         body = reading(clause.body)
         return inside, body, reading.definitions
 
-    def _denied(self, conjunct: Conjunct, state: SymbolicState) -> list[z3.BoolRef]:
+    def _denied(self, conjunct: Conjunct, state: SymbolicState, mark: str = "goal!") -> list[z3.BoolRef]:
         """That the conjunct does not hold: some clause does not, for some values."""
         parts, axioms = [], []
-        own = Unbounded(self.attached.traced, mark="goal!")
+        own = Unbounded(self.attached.traced, mark=mark)
         if conjunct.name == TYPE_OK:
             universe, interpreter = self.unbounded.universe, self.unbounded.interpreter
             for variable in self.attached.base.variables.values():
@@ -157,7 +157,8 @@ class Obligations:
 
     def _held_before(self, conjunct: Conjunct) -> list[z3.BoolRef]:
         """That the conjunct holds in the state before for just the values for which it is denied in the state after."""
-        denied, *axioms = self._denied(conjunct, self.unbounded.pre)
+        # The first or last offset of a kind may be another one in the state after: its name is not that of the goal's.
+        denied, *axioms = self._denied(conjunct, self.unbounded.pre, mark="held!")
         return [z3.Not(denied), *axioms]
 
     def _goals(self, conjunct: Conjunct) -> Iterator[tuple[Clause, list[Scalar]]]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 from collections.abc import Iterable
 
 import pytest
 from fencepost.model.core.algebra import Algebra, Value, View
 from fencepost.model.core.ground import ground
+from fencepost.model.core.mutants import mutant_named
 from fencepost.model.core.protocol import TracedProtocol, Variant
 from fencepost.model.explore import Verdict
 from fencepost.model.interpret.reference import Reference
@@ -23,6 +25,7 @@ from fencepost.model.protocols.truncation.state import OFFSET_OUT_OF_RANGE, Chec
 from fencepost.model.prove.attached import attach
 from fencepost.model.prove.counterexample import breaking_run, shown
 from fencepost.model.prove.finite import Concrete, Counterexample
+from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.run import ProofRun, judge, prove
 
 ALL = bool(os.environ.get("FENCEPOST_MUTANTS_ALL"))
@@ -212,6 +215,19 @@ def test_it_is_not_proved_that_no_offset_is_out_of_range() -> None:
     attached = attach(proof, truncation.traced())
     run = prove(attached, actions=["answer_out_of_range"], conjuncts=["never_out_of_range"], witnesses=False)
     assert confirmed(run).conjunct == "never_out_of_range"
+
+
+def test_where_logs_meet_before_a_step_is_not_where_they_meet_after_it() -> None:
+    """An unclean election of a replica that has all: only by the last record do the two guards differ.
+
+    The offset at which two logs meet is a constant of its own in either state; were it one, this would be proved.
+    """
+    mutant = mutant_named(truncation.traced(), "elect_uncleanly.lacks_committed bound 2 -1")
+    run = judge(kip_320_mended, mutant.traced)
+    assert confirmed(run).conjunct == "unclean_means_lost"
+    assert run_that_breaks(run) == ("unclean_means_lost", 6)
+    smt = Obligations(attach(kip_320_mended, truncation.traced())).obligation("elect_cleanly", "unclean_means_lost").smt
+    assert {"offset!at!held!0", "offset!at!goal!0"} <= set(re.findall(r"offset!at!\w+!\d+", smt))
 
 
 def test_no_run_breaks_the_text_where_the_twins_are_broken() -> None:
