@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from functools import cache
 from statistics import median
@@ -19,27 +18,6 @@ WITHIN = {"fencing": 2_000, "truncation": 2_000, "snapshots": 4_000}
 """Steps in the median until a run shows the defect."""
 
 BY_NAME = {each.name: each for each in all_defects()}
-ALL = "FENCEPOST_MUTANTS_ALL" in os.environ
-SEEDS = "FENCEPOST_SEEDS_ALL" in os.environ
-SPARED = frozenset(
-    {
-        "fetch-before-sync",
-        "hw-zero-after-boot",
-        "id-of-newest-epoch",
-        "lbo-not-stored",
-        "log-begins-at-id",
-        "longer-log-not-cut",
-        "name-not-synced",
-        "never-rediscovers",
-        "newer-epoch-fetches",
-        "observer-counts",
-        "older-epoch-committed",
-        "snapshot-past-hw",
-        "snapshots-kept-over-wipe",
-        "vote-for-shorter-log",
-    }
-)
-"""Defects of the quorum that have others of their kind: they are for tox -e mutants, and spare a run seconds each."""
 
 
 @cache
@@ -50,13 +28,13 @@ def judge() -> Judge:
 def test_each_is_named_once_and_those_of_kafka_name_its_issue() -> None:
     assert len(BY_NAME) == len(all_defects()) >= 90
     assert Counter(each.protocol for each in all_defects())["snapshots"] >= 40
-    assert set(BY_NAME) > SPARED
     issues = {each.issue for each in all_defects()}
     known = {"KAFKA-6880", "KAFKA-6361", "KAFKA-7128", "KAFKA-7786", "KAFKA-13141", "KAFKA-14704", "KAFKA-1211"}
     assert known <= issues
 
 
-@pytest.mark.parametrize("name", [name for name in BY_NAME if ALL or name not in SPARED])
+@pytest.mark.asked("defects")
+@pytest.mark.parametrize("name", BY_NAME)
 def test_it_is_killed(name: str) -> None:
     row = judge().row(BY_NAME[name])
     found = row.cell("hypothesis")
@@ -83,7 +61,7 @@ def test_the_same_seed_finds_the_same_run() -> None:
     assert first.tries == again.tries
 
 
-@pytest.mark.skipif(not SEEDS, reason="ten seeds each: set FENCEPOST_SEEDS_ALL=1")
+@pytest.mark.night
 @pytest.mark.parametrize("name", BY_NAME)
 def test_it_is_killed_soon_in_the_median_of_ten_seeds(name: str) -> None:
     runs = [judge().drive(BY_NAME[name], seed) for seed in range(10)]

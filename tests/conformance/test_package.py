@@ -93,7 +93,7 @@ def test_a_wheel_of_this_checkout_holds_every_file(tmp_path: Path) -> None:
         command.insert(4, "--no-build-isolation")
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     if done.returncode != 0 and "setuptools" in done.stderr and "No matching distribution" in done.stderr:
-        pytest.skip("setuptools is neither installed nor to be had")
+        pytest.skip("absent: setuptools is neither installed nor to be had")
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("fencepost-*-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:

@@ -81,13 +81,13 @@ def kafka() -> Iterator[Any]:
     cached = sorted(default_cache().glob("*-layout*"))
     if not cached:
         pytest.skip(
-            f"no release of Kafka in {default_cache()}: fetch_kafka() of fencepost.traces.kafka.maven fetches one"
+            f"absent: a release of Kafka in {default_cache()}; fencepost.traces.kafka.maven.fetch_kafka() fetches one"
         )
     gateways = importlib.import_module("py4j.java_gateway")
     try:
         jars, java = fetch_kafka(cached[-1].name.partition("-layout")[0]), java_binary()
     except BadInput as missing:
-        pytest.skip(str(missing))
+        pytest.skip(f"absent: {missing}")
     gateway = gateways.JavaGateway.launch_gateway(
         classpath=jars.classpath, java_path=str(java), die_on_exit=True, javaopts=["-Xmx128m", "-XX:+UseSerialGC"]
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -27,8 +26,7 @@ CASES = [
     for line in (Path(__file__).parent / "bounded_cases.txt").read_text().splitlines()
     if not line.startswith("#")
 ]
-ALL = "FENCEPOST_SYMBOLIC_ALL" in os.environ
-nightly = pytest.mark.skipif(not ALL, reason="takes minutes: set FENCEPOST_SYMBOLIC_ALL=1")
+nightly = pytest.mark.night
 
 
 @cache

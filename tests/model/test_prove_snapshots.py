@@ -2,8 +2,7 @@
 
 ``fencepost prove`` asks every obligation (``tests/conformance/test_cli_prove.py``). Here: that it depends on neither
 seed nor order, that it is not vacuous, and that its ghosts and lemmas are what they are said to be.
-``FENCEPOST_MUTANTS_ALL=1`` asks both safe variants and walks longer, ``FENCEPOST_SEEDS_ALL=1`` asks ten seeds of
-every obligation.
+By night the walks are longer, and ten seeds are asked of every obligation.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 
-ALL = bool(os.environ.get("FENCEPOST_MUTANTS_ALL"))
-SEEDS = bool(os.environ.get("FENCEPOST_SEEDS_ALL"))
+NIGHT = bool(os.environ.get("FENCEPOST_NIGHT"))
 SEED = 630
 
 HEAVY = (
@@ -54,8 +52,8 @@ def test_it_is_registered() -> None:
     assert all(lemma.doc.endswith(".") and lemma.doc.count(". ") == 0 for lemma in kip_630.lemmas.values())
 
 
-@pytest.mark.skipif(not ALL, reason="FENCEPOST_MUTANTS_ALL=1 asks for it; fencepost prove is tested with all of it")
-@pytest.mark.parametrize("variant", ["kip-630-safe", "kip-630-nodes"])
+@pytest.mark.asked("proofs")
+@pytest.mark.parametrize("variant", [pytest.param("kip-630-safe", marks=pytest.mark.night), "kip-630-nodes"])
 def test_every_promise_is_proved(variant: str) -> None:
     attached = attach(kip_630, snapshots.traced(variant))
     run = prove(attached)
@@ -77,7 +75,7 @@ def test_neither_seed_nor_order_changes_a_verdict(seed: int) -> None:
         assert answer.proved and answer.resources < RLIMIT, (name, answer)
 
 
-@pytest.mark.skipif(not SEEDS, reason="FENCEPOST_SEEDS_ALL=1 asks for ten seeds of everything")
+@pytest.mark.night
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_no_verdict_of_all_depends_on_seed_or_order(seed: int) -> None:
     run = prove(attach(kip_630, snapshots.traced()), seed=seed, shuffle=seed, witnesses=False)
@@ -154,7 +152,7 @@ def test_all_conjuncts_hold_along_walks(begun: int) -> None:
     """On runs that begin with a part of the story."""
     concrete = Concrete(attach(kip_630, snapshots.traced()), kip_630.sizes[2])
     random, taken = Random(SEED), set()
-    for _ in range(60 if ALL else 2):
+    for _ in range(60 if NIGHT else 2):
         state = concrete.system.initial
         for action, *values in STORY[:begun]:
             params = tuple(zip(snapshots.actions[str(action)].params, map(int, values), strict=True))
@@ -163,7 +161,7 @@ def test_all_conjuncts_hold_along_walks(begun: int) -> None:
             assert concrete.broken(after) == [], (action, params, concrete.shown(after))
             state = after
             taken.add(action)
-        for _ in range(15 if ALL else 6):
+        for _ in range(15 if NIGHT else 6):
             steps = random.sample(list(concrete.base.by_step), len(concrete.base.by_step))
             order = random.sample(concrete.base.actions, len(concrete.base.actions))
             steps.sort(key=lambda step: order.index(step[0]))

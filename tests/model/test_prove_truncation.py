@@ -1,15 +1,15 @@
 """The proof of kip-320-mended with no bound: it holds, for every seed and order; every lemma and hint of it is needed.
 
 ``fencepost prove`` asks every obligation (``tests/conformance/test_cli_prove.py``). Here only those are asked by
-default that take z3 longest; ``FENCEPOST_SEEDS_ALL=1`` asks ten seeds and orders of every obligation, and
-``FENCEPOST_MUTANTS_ALL=1`` drops every lemma, visits more states and walks longer.
+default that take z3 longest; by night ten seeds and orders are asked of every obligation, more states are visited and
+the walks are longer.
 """
 
 from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -28,8 +28,7 @@ from fencepost.model.prove.proof import Proof
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 
-ALL = bool(os.environ.get("FENCEPOST_MUTANTS_ALL"))
-SEEDS = bool(os.environ.get("FENCEPOST_SEEDS_ALL"))
+NIGHT = bool(os.environ.get("FENCEPOST_NIGHT"))
 SEED = 320
 
 HEAVY = (
@@ -69,11 +68,6 @@ WITHOUT_HINT = {
 """For each hint an obligation that z3 leaves open without it."""
 
 
-def some(names: Iterable[str], every: int) -> list[str]:
-    """By default, one of so many."""
-    return list(names)[:: 1 if ALL else every]
-
-
 def proved(proof: Proof, name: str, *, rlimit: int = RLIMIT) -> bool:
     """Whether z3 refutes the denial of ``action.conjunct``."""
     action, _, conjunct = name.partition(".")
@@ -97,7 +91,7 @@ def test_neither_seed_nor_order_changes_a_verdict(seed: int) -> None:
         assert answer.proved and answer.resources < RLIMIT / 4, (name, answer)
 
 
-@pytest.mark.skipif(not SEEDS, reason="FENCEPOST_SEEDS_ALL=1 asks for ten seeds of everything")
+@pytest.mark.night
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_no_verdict_of_all_depends_on_seed_or_order(seed: int) -> None:
     run = prove(attach(kip_320_mended, truncation.traced()), seed=seed, shuffle=seed, witnesses=False)
@@ -127,7 +121,8 @@ def test_every_lemma_and_hint_is_accounted_for() -> None:
     assert given == set(WITHOUT_HINT)
 
 
-@pytest.mark.parametrize("lemma", some(NEEDED_FOR, 3))
+@pytest.mark.asked("proofs")
+@pytest.mark.parametrize("lemma", NEEDED_FOR)
 def test_every_lemma_is_needed(lemma: str) -> None:
     assert proved(kip_320_mended, NEEDED_FOR[lemma])
     assert not proved(without_lemma(lemma), NEEDED_FOR[lemma])
@@ -230,8 +225,8 @@ def reachable(concrete: Concrete) -> Iterator[tuple[State, str]]:
     ("size", "states"),
     [
         ("2/1/1/1", 1390),
-        pytest.param("2/1/1/2", 10794, marks=pytest.mark.skipif(not ALL, reason="FENCEPOST_MUTANTS_ALL=1 asks it")),
-        pytest.param("2/2/2/1", 23170, marks=pytest.mark.skipif(not ALL, reason="FENCEPOST_MUTANTS_ALL=1 asks it")),
+        pytest.param("2/1/1/2", 10794, marks=pytest.mark.night),
+        pytest.param("2/2/2/1", 23170, marks=pytest.mark.night),
     ],
 )
 def test_all_conjuncts_hold_in_every_reachable_state(size: str, states: int) -> None:
@@ -282,11 +277,11 @@ def test_all_conjuncts_hold_along_walks(begun: int) -> None:
     """On runs that begin with a part of the story."""
     concrete = Concrete(attach(kip_320_mended, truncation.traced()), kip_320_mended.sizes[2])
     random, actions = Random(SEED), set()
-    for _ in range(60 if ALL else 3):
+    for _ in range(60 if NIGHT else 3):
         state = concrete.system.initial
         for action, params in STORY[:begun]:
             state = taken(concrete, state, action, tuple(params.items()))
-        for _ in range(25 if ALL else 12):
+        for _ in range(25 if NIGHT else 12):
             # An action first, so that one with few parameters is not rare.
             order = random.sample(concrete.base.actions, len(concrete.base.actions))
             steps = random.sample(list(concrete.base.by_step), len(concrete.base.by_step))

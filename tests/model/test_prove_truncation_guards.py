@@ -1,16 +1,14 @@
 """What the proof of kip-320-mended needs of the text: each guard is dropped alone, and the other variants are tried.
 
 ``NEEDED``: the conjunct that a first counterexample to induction breaks. ``REDUNDANT``: every promise is still proved
-without the guard, for any number of replicas, offsets, records and epochs; and why that is so. By default some of the
-guards are dropped, and with ``FENCEPOST_MUTANTS_ALL=1`` (tox -e mutants) every one.
+without the guard, for any number of replicas, offsets, records and epochs; and why that is so. By day some of
+them are asked where nothing has changed (``tests/conftest.py``).
 """
 
 from __future__ import annotations
 
 import copy
-import os
 import re
-from collections.abc import Iterable
 
 import pytest
 from fencepost.model.core.algebra import Algebra, Value, View
@@ -28,7 +26,7 @@ from fencepost.model.prove.finite import Concrete, Counterexample
 from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.run import ProofRun, judge, prove
 
-ALL = bool(os.environ.get("FENCEPOST_MUTANTS_ALL"))
+asked = pytest.mark.asked("proofs")
 MENDED = "kip-320-mended"
 
 NEEDED = {
@@ -117,11 +115,6 @@ induction and to a run, and the steps of that.
 """
 
 
-def some(names: Iterable[str], every: int) -> list[str]:
-    """By default, one of so many."""
-    return list(names)[:: 1 if ALL else every]
-
-
 def test_every_guard_is_accounted_for_once() -> None:
     guards = [f"{action.name}.{guard}" for action in truncation.traced().actions for guard, _ in action.guards]
     assert sorted([*NEEDED, *REDUNDANT]) == sorted(guards)
@@ -156,7 +149,8 @@ def run_that_breaks(run: ProofRun) -> tuple[str, int]:
     return broken.violated, len(broken.path)
 
 
-@pytest.mark.parametrize("guard", some(NEEDED, 8))
+@asked
+@pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
     action, _, name = guard.partition(".")
     dropped = truncation.traced().drop(guard)
@@ -170,14 +164,16 @@ def test_without_it_an_obligation_fails(guard: str) -> None:
     assert Reference(text).refused_by(own, action, found.params) == name
 
 
-@pytest.mark.parametrize("guard", some(REDUNDANT, 8))
+@asked
+@pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
     run = judge(kip_320_mended, truncation.traced().drop(guard))
     assert [result.obligation.name for result in run.failed] == []
     assert len(run.results) == len(run.attached.conjuncts), "one action was asked, and all of it"
 
 
-@pytest.mark.parametrize("variant", some(TWINS, 3))
+@asked
+@pytest.mark.parametrize("variant", TWINS)
 def test_no_variant_with_a_hole_is_proved(variant: str) -> None:
     run = judge(kip_320_mended, truncation.traced(variant))
     conjunct, promise, steps = TWINS[variant]

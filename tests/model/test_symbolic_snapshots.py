@@ -5,8 +5,6 @@ Constants: replicas/observers/log size/leader epoch/chunks/minimum records/late 
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from fencepost.model.core.ground import System, ground
 from fencepost.model.explore.result import Verdict
@@ -27,8 +25,7 @@ MIXED = "3/1/3/1/2/1/1/0"
 """Every constant at a value that matters: each guard has something to refuse."""
 SAFE = "kip-630-safe"
 
-ALL = "FENCEPOST_SYMBOLIC_ALL" in os.environ
-nightly = pytest.mark.skipif(not ALL, reason="takes minutes: set FENCEPOST_SYMBOLIC_ALL=1")
+nightly = pytest.mark.night
 
 IMPLIED = {
     "grant_vote.candidate_stands": "no vote is up to date with a log of nobody's",

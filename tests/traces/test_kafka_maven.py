@@ -9,7 +9,7 @@ import pytest
 from fencepost.model.core.errors import BadInput
 from fencepost.traces.kafka.maven import default_cache, fetch_kafka, newest_release
 
-needs_maven = pytest.mark.skipif(shutil.which("mvn") is None, reason="mvn is not on PATH")
+needs_maven = pytest.mark.skipif(shutil.which("mvn") is None, reason="absent: mvn is not on PATH")
 
 # Nothing listens at port 1 of loopback, and an empty local repository has no plugin to fall back on.
 UNREACHABLE = "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1 -Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=1"

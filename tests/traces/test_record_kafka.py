@@ -40,7 +40,7 @@ def why_not() -> str | None:
 def kafka() -> None:
     reason = why_not()
     if reason is not None:
-        pytest.skip(f"no recording: {reason}")
+        pytest.skip(f"absent: Apache Kafka: {reason}")
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,9 @@ def test_a_seed_decides_the_records_and_another_seed_gives_others(recorded: Path
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["SIGTERM", "SIGKILL"])
 def test_a_recorder_that_is_killed_leaves_no_process(kafka: None, tmp_path: Path, how: signal.Signals) -> None:
     if how == signal.SIGKILL and shutil.which("setpriv") is None:
-        pytest.skip("setpriv (util-linux) is not installed: nothing ends the nodes of a recorder killed with SIGKILL")
+        pytest.skip(
+            "absent: setpriv (util-linux) is not installed: nothing ends the nodes of a recorder killed with SIGKILL"
+        )
     command = [sys.executable, "-m", "fencepost.traces.kafka.record", "--version", VERSION, "--out"]
     recorder = subprocess.Popen([*command, str(tmp_path / "out")], stderr=subprocess.DEVNULL)
     try:

@@ -21,7 +21,7 @@ import pytest
 def absent(what: str) -> NoReturn:
     if os.environ.get("FENCEPOST_REQUIRE_BROWSER"):
         pytest.fail(f"FENCEPOST_REQUIRE_BROWSER is set, but {what}")
-    pytest.skip(what)
+    pytest.skip(f"absent: {what}")
 
 
 @contextmanager
