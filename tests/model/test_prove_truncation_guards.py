@@ -38,7 +38,7 @@ NEEDED = {
     "leader_write.presumes_leadership": "type_ok",
     "leader_write.record_available": "type_ok",
     "leader_write.log_not_full": "type_ok",
-    "follower_fetch.epoch_not_fenced": "no_silent_gap",
+    "follower_fetch.epoch_not_fenced": "logs_match",
     "follower_fetch.record_available": "type_ok",
     "leader_inc_high_watermark.presumes_leadership": "hw_at_leaders",
     "leader_inc_high_watermark.record_above_hw": "type_ok",
