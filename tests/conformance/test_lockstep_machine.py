@@ -80,6 +80,17 @@ def test_a_defect_that_random_runs_find_is_made_as_small() -> None:
     assert last is not None and last[0] in ("follower_fetch", "leader_write") and len(found.failure.tries) <= 8
 
 
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_what_hypothesis_does_not_shrink_is_minimal_too(seed: int) -> None:
+    """How the matrix judges defects: by the first run that shows one, made small by delta debugging alone."""
+    adapter = planted.Lying("fencing")
+    found = held(adapter, Plan(examples=300, seed=seed, shrink=False))
+    assert found.failure is not None and found.repeatable and found.found > len(found.failure.tries) <= 8
+    for index in range(len(found.failure.tries)):
+        shorter = (*found.failure.tries[:index], *found.failure.tries[index + 1 :])
+        assert repeat(found.space, adapter, found.failure.seed, shorter).disagreement is None
+
+
 def test_a_system_that_answers_otherwise_each_time_is_reported_as_such() -> None:
     found = held(planted.AnswersAtRandom("fencing"))
     assert found.verdict is Verdict.VIOLATED and not found.repeatable

@@ -76,3 +76,15 @@ def test_the_budget_bounds_the_calls_and_gives_the_best_so_far() -> None:
     assert asked == 3
     assert 63 in best and 1 < len(best) < 64
     assert minimize(list(range(64)), failing) == [63]
+
+
+@given(st.lists(st.integers(0, 9), max_size=30))
+def test_nothing_is_asked_twice(items: list[int]) -> None:
+    asked: list[tuple[int, ...]] = []
+
+    def failing(part: Sequence[int]) -> Sequence[int] | None:
+        asked.append(tuple(part))
+        return part if {3, 7} <= set(part) else None
+
+    minimize([*items, 3, 7], failing, rewritten=lambda part: (part[n:] for n in range(len(part))))
+    assert len(asked) == len(set(asked))
