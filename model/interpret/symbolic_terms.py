@@ -18,7 +18,7 @@ from ..core.algebra import EVERY
 from ..core.domains import Index, Variable
 from ..core.errors import ProtocolError
 from ..core.members import Member
-from ..core.protocol import TracedProtocol
+from ..core.protocol import TracedAction, TracedProtocol
 from ..core.terms import Sort, Term
 from .symbolic_universe import UnboundedUniverse, Universe
 from .symbolic_values import (
@@ -94,11 +94,12 @@ class Reading:
     """Terms read in one state under one binding; equal terms are read once.
 
     ``definitions`` collects the axioms of the values that ``first`` and ``last`` stand for where an index is unbounded;
-    they belong beside every formula that this reading gave. They define and restrict nothing, as long as the
-    condition holds at finitely many offsets (a ``last`` must exist; in a log it ends at the LEO). ``scope``: values
-    bound around what is read, on which such values depend. ``named``: where a majority cannot be counted it is a
-    new condition, the same for the same term, so that it can stand in an if-then-else; its definition says only that
-    there is then a quorum. That allows more than the text does: where there is one, the condition may fail.
+    they belong beside every formula that this reading gave. They define and restrict nothing: of naturals there is
+    always a first, and ``last`` looks no further than the index goes at the constants, as every finite reading does, so
+    that there is one even where a changed condition holds at every dead cell. ``scope``: values bound around what is
+    read, on which such values depend. ``named``: where a majority cannot be counted it is a new condition, the same for
+    the same term, so that it can stand in an if-then-else; its definition says only that there is then a quorum. That
+    allows more than the text does: where there is one, the condition may fail.
     """
 
     def __init__(
@@ -223,14 +224,16 @@ class Reading:
             if known.op == t.op and terms.alike(known, t):
                 return value
         assert isinstance(self.universe, UnboundedUniverse)
+        # There is a first one of any naturals, but a last one only of those up to some bound.
+        inside = self.universe.inside if t.op == "first" else self.universe.admits
         found = self.universe.skolem(index, tuple(b.value for b in self._scope))
         x = self.universe.fresh(index)
         holds = self._at(bound, x, index, quantified=True)(body)
-        at_found = both(self.universe.inside(index, found), self._at(bound, found, index)(body))
+        at_found = both(inside(index, found), self._at(bound, found, index)(body))
         nearer = found <= x if t.op == "first" else x <= found
         self._define(
             either(at_found, equal(found, chosen)),
-            z3.ForAll([x], as_formula(implied(both(self.universe.inside(index, x), holds), both(at_found, nearer)))),
+            z3.ForAll([x], as_formula(implied(both(inside(index, x), holds), both(at_found, nearer)))),
         )
         return found
 
@@ -314,17 +317,24 @@ class Interpreter:
             for name, index in traced.params.items()
         }
         reading = self.reading(state, binding, named=True)
-        guards: dict[str, Truth] = {}
-        in_range = both(*(self.universe.admits(b.index, b.value) for b in binding.values()))
-        if in_range is not True:
-            guards["parameters_in_range"] = in_range
-        guards |= {name: reading(guard) for name, guard in traced.guards}
+        guards, after = self.guards(traced, reading), self.after(traced, reading, canonical=canonical)
+        return Step(state, guards, after, tuple(reading.definitions), reading)
+
+    def guards(self, action: TracedAction, reading: Reading) -> dict[str, Truth]:
+        """The guards of an action whose parameters a reading binds, ``parameters_in_range`` first."""
+        params = [bound for term, bound in reading.binding.items() if term.op == "param"]
+        in_range = both(*(self.universe.admits(bound.index, bound.value) for bound in params))
+        first = {} if in_range is True else {"parameters_in_range": in_range}
+        return first | {name: reading(guard) for name, guard in action.guards}
+
+    def after(self, action: TracedAction, reading: Reading, *, canonical: bool = True) -> SymbolicState:
+        """The state after an action whose parameters a reading binds."""
         writes = [
             (str(target.value), tuple(EVERY if a.op == "every" else reading(a) for a in target.args), reading(value))
-            for target, value in traced.writes
+            for target, value in action.writes
         ]
-        after = state.written(writes)
-        return Step(state, guards, self.canonical(after) if canonical else after, tuple(reading.definitions), reading)
+        after = reading.state.written(writes)
+        return self.canonical(after) if canonical else after
 
     def canonical(self, state: SymbolicState) -> SymbolicState:
         """The state with each dead cell at its variable's dead value. What is live is read in the state as given."""
