@@ -11,6 +11,7 @@ are drawn by the commit; ``FENCEPOST_DRAW`` brings a draw back, and the header p
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -26,6 +27,10 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
+from fencepost.model.core.algebra import Algebra, Value, View
+from fencepost.model.core.domains import REPLICA
+from fencepost.model.protocols.fencing.proof import kip_320
+from fencepost.model.prove.proof import Proof
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
@@ -239,3 +244,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def _named(tests: Sequence[str]) -> str:
     files = Counter(test.partition("::")[0] for test in tests)
     return ", ".join(f"{file} ({count})" for file, count in files.items())
+
+
+@pytest.fixture
+def proof_with_a_wrong_lemma() -> Proof:
+    """That of ``fencing``, and that a follower is always in the epoch of the leader that it follows."""
+    proof = copy.copy(kip_320)
+    proof.lemmas = dict(kip_320.lemmas)
+
+    @proof.lemma(leader=REPLICA, follower=REPLICA)
+    def followers_are_never_late(k: Algebra, s: View, leader: Value, follower: Value) -> Value:
+        """This is not so."""
+        return k.implies(s.leader[follower] == leader, s.leader_epoch[follower] == s.leader_epoch[leader])
+
+    return proof

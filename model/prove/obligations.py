@@ -10,7 +10,7 @@ a run without any bound is, step by step, one within some.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -18,7 +18,7 @@ import z3
 
 from ..core.domains import Index, Variable
 from ..core.terms import Term, variables_in
-from ..interpret.symbolic_terms import Bound, Function, Step, SymbolicState
+from ..interpret.symbolic_terms import Bound, Function, Reading, Step, SymbolicState
 from ..interpret.symbolic_unbounded import Unbounded
 from ..interpret.symbolic_values import Scalar, Truth, Value, as_formula, both, either, implied, negated
 from .attached import TYPE_OK, AttachedProof, Clause, Conjunct, GhostUpdate, split
@@ -68,7 +68,7 @@ class Obligations:
             if not self._is_untouched(action, wanted):
                 hints = self._hints(action, wanted)
                 assertions = [*self.hypotheses, *self.unbounded.assumed(step), *hints, *assertions]
-        return Obligation(action, conjunct, self._text(f"{action}.{conjunct}", assertions))
+        return Obligation(action, conjunct, self.text(f"{action}.{conjunct}", assertions))
 
     def _is_untouched(self, action: str, conjunct: Conjunct) -> bool:
         """The action changes nothing that the conjunct reads: that it held before is reason enough."""
@@ -76,7 +76,8 @@ class Obligations:
             return False
         return not self._changed(action) & {name for clause in conjunct.clauses for name in variables_in(clause.body)}
 
-    def _text(self, name: str, assertions: Sequence[z3.BoolRef]) -> str:
+    def text(self, name: str, assertions: Sequence[z3.BoolRef]) -> str:
+        """These assertions beside the axioms of the constants, as SMT-LIB."""
         # Not by way of a solver: it would simplify what it prints, in an order that depends on what was built before.
         formulas = [*self.unbounded.constant_axioms, *assertions]
         *others, last = [formula.as_ast() for formula in formulas]
@@ -172,16 +173,25 @@ class Obligations:
     def _hints(self, action: str, conjunct: Conjunct) -> list[z3.BoolRef]:
         """Atoms of a predicate that says nothing, over the terms that z3 shall know."""
         own = self.step(action).reading
+        goals = [
+            [(index, value) for (_, index), value in zip(clause.bound, values, strict=True)]
+            for clause, values in self._goals(conjunct)
+        ]
+        return self.hinted(action, own, goals)
+
+    def hinted(
+        self, action: str, reading: Reading, goals: Iterable[Sequence[tuple[Index, Scalar]]]
+    ) -> list[z3.BoolRef]:
+        """The hints of an action, for each choice of values of their own indices out of one of the ``goals``."""
         found: dict[int, z3.BoolRef] = {}
         for hint in self.attached.hints[action]:
             indices = [index for _, index in hint.goal]
-            for clause, values in self._goals(conjunct):
-                goal = [(index, value) for (_, index), value in zip(clause.bound, values, strict=True)]
+            for goal in goals:
                 for chosen in product(*([v for i, v in goal if i is index] for index in indices)):
                     asked = {t: Bound(x, i) for (t, i), x in zip(hint.goal, chosen, strict=True)}
-                    reading = own.within(asked)
+                    within = reading.within(asked)
                     for term in hint.terms:
-                        atom = _atom(reading(term))
+                        atom = _atom(within(term))
                         found[atom.get_id()] = atom
         return list(found.values())
 

@@ -132,12 +132,14 @@ def prove(
     rlimit: int = RLIMIT,
     witnesses: bool = True,
     first: bool = False,
+    decide: bool = True,
     workers: int = 1,
     on_obligation: OnObligation | None = None,
 ) -> ProofRun:
     """Ask every obligation of these actions (``initial`` among them) and conjuncts; none given: all.
 
     ``shuffle``: assert hypotheses in an order drawn by this seed. ``first``: stop at the first counterexample.
+    ``decide``: look for one; without it whatever z3 does not refute is unknown, and ``first`` stops there.
     ``workers``: how many threads ask z3; no answer depends on it. Raises BadInput for an action or a conjunct that
     there is not.
     """
@@ -154,10 +156,11 @@ def prove(
         if answer.proved:
             run.results.append(Result(obligation, Verdict.HOLDS, answer))
             continue
-        found, reason = models.decide(obligation.action, obligation.conjunct)
+        found, reason = models.decide(obligation.action, obligation.conjunct) if decide else (None, "")
         verdict = Verdict.UNKNOWN if found is None else Verdict.VIOLATED
-        run.results.append(Result(obligation, verdict, answer, found, f"{answer.reason}; {reason}" if reason else ""))
-        if first and found is not None:
+        why = "; ".join(filter(None, (answer.reason, reason))) if found is None else ""
+        run.results.append(Result(obligation, verdict, answer, found, why))
+        if first and (found is not None or not decide):
             break
     if witnesses:
         asked = dict.fromkeys(action for action, _ in names if action != INITIAL)
@@ -207,18 +210,19 @@ def _chosen(obligations: Obligations, actions: Sequence[str], conjuncts: Sequenc
     ]
 
 
-def judge(proof: Proof, mutant: TracedProtocol, *, seed: int = 0) -> ProofRun:
+def judge(proof: Proof, mutant: TracedProtocol, *, seed: int = 0, decide: bool = True) -> ProofRun:
     """Whether the proof notices a mutant of its variant: stops at the first counterexample.
 
     Only those actions are asked that differ from the variant's own; of the others the obligations are the same, and
     hold. Where the verdict is ``violated``, the last result has the counterexample to induction: the mutant breaks
-    the argument, and maybe a promise. Where it ``holds``, the mutant keeps every promise, with no bound.
+    the argument, and maybe a promise. Where it ``holds``, the mutant keeps every promise, with no bound. Without
+    ``decide`` no counterexample is looked for, which is what takes the time: it ``holds``, or is ``unknown``.
     """
     own = {action.name: _parts(action) for action in proof.protocol.traced(proof.variant).actions}
     changed = [action.name for action in mutant.actions if _parts(action) != own.get(action.name)]
     attached = attach(proof, mutant)
     return (
-        prove(attached, actions=changed, seed=seed, witnesses=False, first=True)
+        prove(attached, actions=changed, seed=seed, witnesses=False, first=True, decide=decide)
         if changed
         else ProofRun(attached, seed)
     )
