@@ -15,6 +15,7 @@ from ...model.core.registry import PROTOCOLS
 from ...model.explore import Limits
 from ...model.explore.result import OnProgress
 from ...model.explore.result import Progress as Explored
+from ...model.prove.run import OnObligation
 from ..harness import all_defects, arguments_for, plan_of
 from ..mutants.defect_rows import Judge, defect_rows
 from ..mutants.defects import Defect
@@ -42,9 +43,10 @@ def mutants(
     """Change model and implementation in each place where they could be wrong, and see who notices.
 
     In the model each named guard is dropped, and each bound is shifted by one. A mutant is killed where a promise
-    breaks. One that breaks nothing needs an argument that it is equivalent, or harmless; what is argued is checked as
-    far as can be. The implementation gets named defects, each a kind of bug that brokers and consumers have had; one is
-    killed by a run in lockstep with the model.
+    breaks. One that breaks nothing needs a reason. It is implied, where z3 shows for all constants that it takes the
+    same steps; proved, where z3 shows for all constants that it keeps every promise of safety; else it is argued, in
+    words, which are checked as far as can be. The implementation gets named defects, each a kind of bug that brokers
+    and consumers have had; one is killed by a run in lockstep with the model.
 
     Parameters
     ----------
@@ -129,9 +131,16 @@ def _judged(jobs: Sequence[tuple[_Job, list[Mutant]]], defects: Sequence[Defect]
 
             return told
 
+        def on_proof(variant: str) -> OnObligation:
+            def told(number: int, total: int, _obligation: str) -> None:
+                bar.update(whole, detail=f"first the proof of {variant}: {number + 1} of {total}")
+
+            return told
+
+        proofs = Proofs(on_proof=on_proof)
         for job, which in jobs:
             # A loop and not a comprehension, so that the progress counts the rows that there are.
-            for row in model_rows(job.explorer, which, job.arguments, Proofs(), on_mutant):
+            for row in model_rows(job.explorer, which, job.arguments, proofs, on_mutant):
                 rows.append(row)  # noqa: PERF402
             complaints += unknown_names(job.explorer.traced, job.arguments)
         for row in defect_rows(Judge(), defects, seed, on_mutant):

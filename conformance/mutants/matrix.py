@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ...model.explore.compare import Change
+from ...model.prove.implied import Relation
 from .arguments import Argument
 
 COLUMNS = ("explorer", "proof", "hypothesis", "replay")
@@ -42,12 +43,16 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Cell:
-    """A judge's answer. ``length``: steps of the minimal trace, where a trace is what kills. ``detail``: one line."""
+    """A judge's answer. ``length``: steps of the minimal trace, where a trace is what kills. ``detail``: one line.
+
+    ``relation``: how the mutant's steps are proved to be beside the model's, where they are.
+    """
 
     outcome: Outcome
     detail: str = ""
     length: int | None = None
     seconds: float = 0.0
+    relation: Relation | None = None
 
     def to_json(self) -> dict[str, object]:
         """As a JSON object."""
@@ -67,12 +72,26 @@ class Verdict(Enum):
 
     KILLED = "killed"
     EQUIVALENT = "equivalent"
-    """It has the same runs, or the same but for steps that change nothing, and an argument says why."""
+    """It has the same runs, or the same but for steps that change nothing, and there is a reason (``Reason``)."""
     HARMLESS = "harmless"
-    """It has other runs, which trace replay tells apart; no promise breaks in them, and an argument says why."""
+    """It has other runs, which trace replay tells apart; no promise breaks in them, and there is a reason."""
     FAILED = "failed"
-    """Nobody kills it and nothing argues for it, or what is argued is not so."""
+    """Nobody kills it and there is no reason, or what is proved or argued is not so."""
     UNKNOWN = "unknown"
+
+
+class Reason(Enum):
+    """Why a mutant that nobody kills is none the worse at constants that nobody tried."""
+
+    IMPLIED = "implied"
+    """z3 shows that it takes the model's steps wherever the proved invariant holds, but for some that change nothing"""
+    PROVED = "proved"
+    """z3 shows that it keeps every promise of safety: it has only steps of the model, or the induction goes through"""
+    ARGUED = "argued"
+    """Somebody says why, in words."""
+
+
+_PROVED = {Outcome.EQUIVALENT: Reason.IMPLIED, Outcome.SURVIVED: Reason.PROVED}
 
 
 @dataclass(frozen=True)
@@ -107,13 +126,23 @@ class Row:
         return COLUMNS if self.kind is Kind.IMPLEMENTATION else ("explorer", "hypothesis")
 
     @property
+    def reason(self) -> Reason | None:
+        """Why it is none the worse. None where it is killed, and where there is no reason."""
+        if self.killed:
+            return None
+        proved = _PROVED.get(self.cell("proof").outcome) if self.kind is Kind.MODEL else None
+        return proved or (None if self.argument is None else Reason.ARGUED)
+
+    @property
     def complaints(self) -> tuple[str, ...]:
         """Why the row fails; empty where it does not."""
         found = list(self.faults)
         if self.killed and self.argument is not None:
             found.append(f"it is claimed to be harmless ({self.argument.change.name}), and yet it is killed")
-        elif not self.killed and self.argument is None:
+        elif not self.killed and self.reason is None:
             found.append("nobody kills it, and nothing argues that it is equivalent")
+        elif self.argument is not None and self.reason is not Reason.ARGUED:
+            found.append(f"it is {self.reason.value if self.reason else 'killed'}, so the argument has nothing to say")
         if not self.killed and self.argument is not None and self.argument.change is not self.change:
             is_so = "not compared" if self.change is None else self.change.value
             found.append(f"the argument is for {self.argument.change.value}; it has {is_so}")
@@ -139,6 +168,7 @@ class Row:
             "verdict": self.verdict.value,
             **{column: self.cell(column).to_json() for column in COLUMNS},
             "change": None if self.change is None else self.change.name.lower(),
+            "reason": None if self.reason is None else self.reason.value,
             "argument": None if self.argument is None else self.argument.text,
             "complaints": list(self.complaints),
         }
@@ -162,8 +192,13 @@ class Matrix:
         return Counter(row.verdict for row in self.rows)
 
     @property
+    def reasons(self) -> Counter[Reason]:
+        """How many rows there are of each reason."""
+        return Counter(row.reason for row in self.rows if row.reason is not None)
+
+    @property
     def exit_code(self) -> int:
-        """0: every mutant is killed, or equivalent or harmless with an argument; 1: one is not; 3: a budget ran out."""
+        """0: every mutant is killed, or equivalent or harmless with a reason; 1: one is not; 3: a budget ran out."""
         if self.complaints or self.counts[Verdict.FAILED]:
             return 1
         return 3 if self.counts[Verdict.UNKNOWN] else 0
@@ -173,6 +208,7 @@ class Matrix:
         return {
             "verdict": {0: "holds", 1: "violated", 3: "unknown"}[self.exit_code],
             "counts": {verdict.value: self.counts[verdict] for verdict in Verdict},
+            "reasons": {reason.value: self.reasons[reason] for reason in Reason},
             "complaints": list(self.complaints),
             "rows": [row.to_json() for row in self.rows],
         }

@@ -1,4 +1,4 @@
-"""The rows of a model's mutants: judged by explorer, proof and trace replay, and held against the arguments."""
+"""The rows of a model's mutants: judged by explorer, proof and trace replay, each held against the others."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from ...model.core.protocol import TracedProtocol
 from ...model.explore import Limits, Query, Verdict
 from ...model.explore.batch import search_batch
 from ...model.explore.compare import Change, compare
+from ...model.prove.implied import Relation
 from . import trace_replay
 from .arguments import Argument, Arguments
-from .explorer import Explorer, OnMutant
-from .matrix import Kind, Outcome, Row
+from .explorer import Explorer, Finding, OnMutant
+from .matrix import Cell, Kind, Outcome, Row
 from .proofs import NoProof, Prover
 
 
@@ -33,9 +34,7 @@ def model_rows(
         finding = explorer.judge(mutant, told)
         argument = arguments.get(mutant.name)
         cells = {"explorer": finding.cell, "proof": proof.judge(mutant)}
-        faults: list[str] = []
-        if finding.path is not None and cells["proof"].outcome is Outcome.SURVIVED:
-            faults.append(f"the proof goes through, and yet there is a run to {finding.cell.detail}")
+        faults = _not_as_proved(cells["proof"], finding)
         if finding.cell.outcome is not Outcome.UNKNOWN:
             cells["replay"], found = trace_replay.judge(mutant, finding)
             faults += found
@@ -45,6 +44,24 @@ def model_rows(
                 faults += _not_beside(explorer, mutant, argument)
         survived = finding.cell.outcome is Outcome.SURVIVED
         yield Row(mutant.name, Kind.MODEL, of, cells, finding.change if survived else None, argument, tuple(faults))
+
+
+_ALLOWED = {
+    Relation.SAME: {Change.NONE},
+    Relation.STILL: {Change.NONE, Change.STUTTERS},
+    Relation.FEWER: {Change.NONE, Change.STUTTERS, Change.FEWER},
+}
+"""How the steps in reachable states may differ, by what is proved of them in all states that the invariant allows."""
+
+
+def _not_as_proved(proof: Cell, finding: Finding) -> list[str]:
+    """What the explorer found that cannot be, by the proof: one of the two is wrong."""
+    faults = []
+    if finding.path is not None and proof.outcome in (Outcome.SURVIVED, Outcome.EQUIVALENT):
+        faults.append(f"the proof goes through, and yet there is a run to {finding.cell.detail}")
+    if proof.relation is not None and finding.change not in _ALLOWED[proof.relation]:
+        faults.append(f"it is proved to have {proof.relation.value}; it has {finding.change.value}")
+    return faults
 
 
 def unknown_names(traced: TracedProtocol, arguments: Arguments) -> list[str]:

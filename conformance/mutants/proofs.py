@@ -1,18 +1,25 @@
-"""The column of proof: does the proof of the model, for all constants at once, still go through for a mutant?
+"""The column of proof: what z3 says of a mutant for all constants at once, by the proof of the model.
 
-Where it does, the mutant keeps every promise of safety with no bound, which is more than an explorer can say. Where it
-does not, the mutant is not killed by that: what Z3 shows is a step from a state that the proof's lemmas allow, and
-maybe no run reaches that state. The cell then says ``lost``.
+First it is asked whether the proved invariant implies that the mutant takes the model's steps: then it is equivalent.
+Where each of its steps is one of the model's, or the induction goes through for the mutant itself, it keeps every
+promise of safety with no bound, which is more than an explorer can say. Where none of this is so, the mutant is not
+killed by that: what z3 shows is a step from a state that the proof's lemmas allow, and maybe no run reaches that state.
+The cell then says ``lost``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from ...model.core.mutants import Mutant
+from ...model.core.protocol import TracedProtocol
 from ...model.core.registry import REGISTRY
 from ...model.explore.result import Verdict
-from ...model.prove.run import judge
+from ...model.prove.attached import attach
+from ...model.prove.implied import Implications, Relation
+from ...model.prove.proof import Proof
+from ...model.prove.run import WORKERS, OnObligation, judge, prove
 from .matrix import NO_JUDGE, Cell, Outcome
 
 
@@ -20,7 +27,10 @@ class Prover(Protocol):
     """Whoever has proofs of some variants."""
 
     def judge(self, mutant: Mutant) -> Cell:
-        """``survived`` where it is proved, ``lost`` where it is not, ``none`` for a variant without a proof."""
+        """``equivalent`` where the steps are implied, ``survived`` where promises are proved, ``lost`` where neither.
+
+        ``none`` for a variant without a proof.
+        """
         ...
 
 
@@ -33,19 +43,61 @@ class NoProof:
 
 
 class Proofs:
-    """The proofs that there are (``fencepost prove``)."""
+    """The proofs that there are (``fencepost prove``).
+
+    Of a mutant nothing follows from a proof that does not go through, so the whole proof of a variant is asked before
+    the first of its mutants, and once. ``checked``: protocols whose proof somebody has asked already. ``decide``: tell
+    a proof that is lost from one that is unknown, by a counterexample to induction.
+    """
+
+    def __init__(
+        self,
+        checked: Collection[str] = (),
+        *,
+        decide: bool = True,
+        on_proof: Callable[[str], OnObligation] | None = None,
+    ) -> None:
+        self._checked = frozenset(checked)
+        self._decide = decide
+        self._on_proof = on_proof
+        self._failed: dict[Proof, str] = {}
+        self._implications: dict[Proof, Implications] = {}
 
     def judge(self, mutant: Mutant) -> Cell:
-        """Asks the obligations of the mutated action."""
+        """Asks what is implied, and else the obligations of the mutated action."""
         traced = mutant.traced
         registration = REGISTRY.get(traced.protocol.name)
         proof = None if registration is None else registration.find_proof()
         if proof is None or proof.protocol is not traced.protocol or proof.variant != traced.variant.name:
             return NO_JUDGE
-        run = judge(proof, traced)
+        failed = self._why_not(proof)
+        if failed:
+            return Cell(Outcome.UNKNOWN, failed)
+        implied = self._implications[proof].judge(traced, mutant.action)
+        if implied.relation is not Relation.UNKNOWN:
+            outcome = Outcome.SURVIVED if implied.relation is Relation.FEWER else Outcome.EQUIVALENT
+            said = f"for all constants it has {implied.relation.value}"
+            return Cell(outcome, said, seconds=implied.seconds, relation=implied.relation)
+        run = judge(proof, traced, decide=self._decide)
+        seconds = implied.seconds + run.seconds
         if run.verdict is Verdict.HOLDS:
-            return Cell(Outcome.SURVIVED, "proved for all constants", seconds=run.seconds)
+            return Cell(Outcome.SURVIVED, "proved for all constants", seconds=seconds)
         last = run.failed[-1]
         outcome = Outcome.LOST if run.verdict is Verdict.VIOLATED else Outcome.UNKNOWN
         detail = f"{last.obligation.conjunct} is not inductive under {last.obligation.action}"
-        return Cell(outcome, detail if outcome is Outcome.LOST else last.reason, seconds=run.seconds)
+        return Cell(outcome, detail if outcome is Outcome.LOST else last.reason, seconds=seconds)
+
+    def _why_not(self, proof: Proof) -> str:
+        """Why the proof of the variant does not go through; empty where it does, or is known to."""
+        if proof not in self._failed:
+            traced = proof.protocol.traced(proof.variant)
+            self._implications[proof] = Implications(proof, traced)
+            self._failed[proof] = "" if proof.protocol.name in self._checked else self._asked(proof, traced)
+        return self._failed[proof]
+
+    def _asked(self, proof: Proof, traced: TracedProtocol) -> str:
+        told = None if self._on_proof is None else self._on_proof(f"{proof.protocol.name} {proof.variant}")
+        run = prove(attach(proof, traced), witnesses=False, first=True, workers=WORKERS, on_obligation=told)
+        if run.verdict is Verdict.HOLDS:
+            return ""
+        return f"{proof.variant} itself is not proved ({run.failed[0].obligation.name}), so that nothing follows"

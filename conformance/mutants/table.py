@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .matrix import COLUMNS, Cell, Matrix, Outcome, Row, Verdict
+from .matrix import COLUMNS, Cell, Matrix, Outcome, Reason, Row, Verdict
 
 _STYLES = {
     Verdict.KILLED: "green",
@@ -31,7 +31,10 @@ def told(cell: Cell) -> str:
 
 
 def why(row: Row) -> str:
-    """What the line says at its end: what breaks, or the argument."""
+    """What the line says at its end: what breaks; or whether it is implied, proved or argued that nothing does."""
+    if row.reason is not None:
+        argued = row.argument if row.reason is Reason.ARGUED else None
+        return f"{row.reason.value}: {row.cell('proof').detail if argued is None else argued.text}"
     if row.argument is not None:
         return row.argument.text
     killer = next((row.cell(c) for c in COLUMNS if row.cell(c).outcome is Outcome.KILLED), None)
@@ -74,10 +77,10 @@ def matrix_table(rows: Sequence[Row], *, narrow: bool = False) -> Table:
 
 
 def summary(matrix: Matrix) -> str:
-    """``105 mutants: 61 killed, 30 equivalent, 14 harmless``."""
-    counts = matrix.counts
-    parts = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
-    return f"{len(matrix.rows)} mutants: {parts}"
+    """``105 mutants: 61 killed, 30 equivalent, 14 harmless; 22 implied, 10 proved, 12 argued``."""
+    verdicts = ", ".join(f"{matrix.counts[each]} {each.value}" for each in Verdict if matrix.counts[each])
+    reasons = ", ".join(f"{matrix.reasons[each]} {each.value}" for each in Reason if matrix.reasons[each])
+    return f"{len(matrix.rows)} mutants: {verdicts}" + (f"; {reasons}" if reasons else "")
 
 
 def print_matrix(matrix: Matrix, console: Console) -> None:

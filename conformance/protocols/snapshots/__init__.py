@@ -9,6 +9,6 @@ HARNESS = Harness(
     binding=".binding:SNAPSHOTS",
     over_impl=".adapter:SnapshotsAdapter",
     defects=".defects:DEFECTS",
-    arguments={"kip-630-safe": ".arguments_late:kip_630_safe"},
+    arguments={"kip-630-safe": ".arguments:kip_630_safe"},
     plan=".plan:PLAN",
 )
