@@ -229,8 +229,10 @@ def write_ledger(entries: Mapping[str, Mapping[str, object]], ledger: Path = LED
     part.replace(ledger)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    # After all else that is said, the summary of skips and failures too.
+    yield
     lacking: dict[str, list[str]] = {}
     for test, what in absent(terminalreporter):
         lacking.setdefault(what, []).append(test)

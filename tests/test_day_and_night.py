@@ -159,7 +159,8 @@ def test_what_could_not_run_is_said_last_and_fails_where_ci_is_set(project: Proj
     quiet = project.run(LACKS="")
     assert quiet.code == 0
     assert "not run, for want of what they need" in quiet.out
-    assert "a browser: tests/model/test_them.py (1)" in quiet.out.splitlines()
+    *_, named, closing = quiet.out.splitlines()
+    assert (named, "passed" in closing) == ("a browser: tests/model/test_them.py (1)", True)
     assert project.run(LACKS="", CI="true").code == 1
     assert project.run(CI="true").code == 0
 
