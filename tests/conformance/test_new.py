@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from fencepost.conformance.check.builtin import plan_tasks
+from fencepost.conformance.check.task import carry_out
 from fencepost.conformance.scaffold import FILES, files_of
 from fencepost.model.core.registry import REGISTRY
 
@@ -156,6 +158,12 @@ def test_nothing_is_written_over(fencepost: Fencepost, folder: Path) -> None:
     (folder / f"{NAME}_proof.py").write_text("mine")
     assert "already" in fencepost("new", NAME, "--out", folder).complaint
     assert (folder / f"{NAME}_proof.py").read_text() == "mine"
+
+
+def test_check_follows_its_plan(folder: Path) -> None:
+    tasks = plan_tasks(REGISTRY.named(PLACE))
+    met = {each.name: each.met for each in carry_out(tasks, lambda _task: lambda _progress: None)}
+    assert met == dict.fromkeys(("two-phase 3", "hasty 2", "batch and reference, two-phase 3", "two-phase"), True)
 
 
 def test_an_installed_package_registers_its_protocol(folder: Path, tmp_path: Path) -> None:
