@@ -137,19 +137,19 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         # Workers are new processes: what they draw, and the order of their sets, comes from here.
         os.environ["FENCEPOST_DRAW"] = draw()
-        os.environ["PYTHONHASHSEED"] = os.environ.get("FENCEPOST_HASH_SEED") or str(
-            drawn(f"hash seed {PROFILE}", 1 << 32)
-        )
+        if getattr(config.option, "numprocesses", None):
+            seed = os.environ.get("FENCEPOST_HASH_SEED") or str(drawn(f"hash seed {PROFILE}", 1 << 32))
+            os.environ["PYTHONHASHSEED"] = seed
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     seed = config.option.hypothesis_seed
     examples = f"--hypothesis-seed={seed}" if seed is not None else "derandomized"
     time = "night: everything" if NIGHT else "day: an eighth of what is unchanged"
-    return [
-        f"hypothesis profile {PROFILE}: {examples}",
-        f"{time}; FENCEPOST_DRAW={draw()} FENCEPOST_HASH_SEED={os.environ['PYTHONHASHSEED']} bring this run back",
-    ]
+    # A process that runs already keeps the hash seed that it has.
+    workers = getattr(config.option, "numprocesses", None)
+    hashes = f" FENCEPOST_HASH_SEED={os.environ['PYTHONHASHSEED']}" if workers else ""
+    return [f"hypothesis profile {PROFILE}: {examples}", f"{time}; to repeat it: FENCEPOST_DRAW={draw()}{hashes}"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
