@@ -32,7 +32,7 @@ def test_by_night():
     pass
 
 def test_hash_seed():
-    assert os.environ["PYTHONHASHSEED"] == os.environ.get("EXPECTED", os.environ["PYTHONHASHSEED"])
+    assert "EXPECTED" not in os.environ or os.environ["PYTHONHASHSEED"] == os.environ["EXPECTED"]
 
 @pytest.mark.skipif("LACKS" in os.environ, reason="absent: a browser")
 def test_needs_a_browser():
