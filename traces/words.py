@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def counted(count: int, noun: str) -> str:
     """``1 file``, ``12,345 files``."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+    return f"{count:,} {noun}" + ("" if count == 1 else "es" if noun.endswith("ch") else "s")
 
 
 def printable(text: str) -> str:

@@ -19,6 +19,7 @@ from ...model.prove.spread import spread
 from ...traces.record import record
 from ...traces.replay import replay
 from ...traces.stepper import stepper_for
+from ...traces.words import counted
 from ..harness import plan_of
 from ..plan import Plan, constants_of, written
 from .stories import counterexample, lasso_story
@@ -82,7 +83,7 @@ def described(found: Exploration) -> str:
     if found.verdict is Verdict.HOLDS:
         return f"{', '.join(found.query.invariants)} hold; depth {found.depth}"
     if found.path is not None:
-        return f"{found.violated} breaks after {len(found.path)} steps"
+        return f"{found.violated} breaks after {counted(len(found.path), 'step')}"
     return found.reason or ""
 
 
@@ -176,7 +177,7 @@ def _live(
         return Outcome(answer.verdict, answer.reason or answer.spec.doc, answer.distinct, "states")
     loop = len(answer.lasso.loop)
     ends = f"then a loop of {loop}" if loop else "then nothing happens any more"
-    detail = f"fails after {len(answer.lasso.stem)} steps, {ends}"
+    detail = f"fails after {counted(len(answer.lasso.stem), 'step')}, {ends}"
     return Outcome(answer.verdict, detail, answer.distinct, "states", lasso_story(answer))
 
 

@@ -27,6 +27,7 @@ from ...traces.kafka.verdicts import CheckResult
 from ...traces.renamed import with_replicas
 from ...traces.stepper import DirectStepper
 from ...traces.story import Story
+from ...traces.words import counted
 from .task import Outcome, Task
 
 MAX_OFFSETS = 4
@@ -266,11 +267,11 @@ def reach_sentence(first: Reach, last: Reach) -> str:
     """What the searches found: ``reachable by 17 steps of kip-320``, or which other variant reaches the logs."""
     if first.verdict is Verdict.HOLDS:
         assert first.search.path is not None
-        return f"reachable by {len(first.search.path)} steps of {first.variant}"
+        return f"reachable by {counted(len(first.search.path), 'step')} of {first.variant}"
     sentence = f"no run of {first.variant} reaches this ({first.bounds})"
     if last.verdict is Verdict.HOLDS:
         assert last.search.path is not None
-        return f"{sentence}, but {last.variant} does, by {len(last.search.path)} steps"
+        return f"{sentence}, but {last.variant} does, by {counted(len(last.search.path), 'step')}"
     if last.verdict is Verdict.UNKNOWN:
         return f"{sentence}; whether {last.variant} does is unknown: {last.search.reason}"
     return f"{sentence}, nor does one of any other variant: it may take more records or leader epochs than that"

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from ...model.prove.counterexample import Shown, breaking_run, shown
 from ...model.prove.run import ProofRun, Result
+from ...traces.words import counted
 
 
 def print_failed(run: ProofRun, out: Console) -> None:
@@ -32,7 +33,11 @@ def print_failed(run: ProofRun, out: Console) -> None:
             out.print(f"no run breaks a promise of the text at {sizes}", markup=False, soft_wrap=True)
             return
         at = "/".join(map(str, found.query.system.constants.values()))
-        out.print(f"a run of {len(found.path)} steps at {at} breaks {found.violated}:", markup=False, soft_wrap=True)
+        out.print(
+            f"a run of {counted(len(found.path), 'step')} at {at} breaks {found.violated}:",
+            markup=False,
+            soft_wrap=True,
+        )
         for number, step in enumerate(found.path, 1):
             out.print(f"  {number:3}  {step.instance}", markup=False, soft_wrap=True)
 

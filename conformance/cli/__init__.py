@@ -21,6 +21,7 @@ from .ingest import ingest
 from .mine import mine
 from .mutants import mutants
 from .new import new
+from .options import unwrapped
 from .output import note
 from .protocols import protocols
 from .prove import prove
@@ -52,6 +53,7 @@ app = App(
     config=Settings(tuple(command.__name__ for command in COMMANDS)),
 )
 for _command in COMMANDS:
+    _command.__doc__ = unwrapped(_command.__doc__ or "")
     app.command(_command)
 app.register_install_completion_command(help="Have the shell (bash, zsh or fish) complete commands and options.")
 

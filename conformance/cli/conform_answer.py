@@ -25,7 +25,9 @@ def print_answer(run: Run, found: Conformance, states: int | None) -> None:
         print_failure(found.failure)
         if not found.repeatable:
             out.print("It did not end alike when it was repeated: the system answers otherwise from run to run.")
-        out.print(f"{found.found} steps when it was found, {len(found.failure.tries)} now. Again:", markup=False)
+        out.print(
+            f"{counted(found.found, 'step')} when it was found, {len(found.failure.tries)} now. Again:", markup=False
+        )
         out.print(f"  {run.command}", markup=False, soft_wrap=True)
         if run.redraw is not None:
             out.print("Found again without the clock by:", markup=False)

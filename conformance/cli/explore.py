@@ -68,7 +68,7 @@ def explore(
     variant
         A named version of it; the safe one by default (fencepost protocols PROTOCOL lists them).
     engine
-        batch (NumPy, whole frontiers), reference (plain Python, one state at a time) or symbolic (z3, whole runs at
+        batch (NumPy, whole frontiers), reference (plain Python, one state at a time) or symbolic (Z3, whole runs at
         once: finds a shortest counterexample without visiting states, and never that all is well).
     invariant
         Check only this invariant (repeatable; default all). type_ok is always checked.
@@ -90,7 +90,7 @@ def explore(
         Give up, with verdict unknown, before the first step where the constants make the protocol's text so large: its
         instances and cells take so many terms, at two or three microseconds each.
     max_effort
-        Give up, with verdict unknown, where z3 spends more than so many of its resource units on runs of one length
+        Give up, with verdict unknown, where Z3 spends more than so many of its resource units on runs of one length
         (the symbolic engine alone; some millions a second, and the same in each run; by default 1,000,000,000).
     trace_out
         Write the counterexample, if there is one, as a trace (JSON Lines).

@@ -14,6 +14,7 @@ from ...model.explore.liveness import Liveness
 from ...traces.report.obligation import Obligation
 from ...traces.report.text import render_text
 from ...traces.story import Story
+from ...traces.words import counted
 from ..check.task import word
 from .annotations import annotate, place_of
 from .output import print_verdict, stdout, table
@@ -104,7 +105,7 @@ def obligations(found: Exploration, live: Sequence[Liveness], story: Story | Non
         if verdict is Verdict.UNKNOWN:
             detail = undecided
         elif verdict is Verdict.VIOLATED:
-            detail = found.reason or f"breaks after {len(found.path or ())} steps"
+            detail = found.reason or f"breaks after {counted(len(found.path or ()), 'step')}"
         return Obligation(name, group, word(verdict), "holds", detail, found.distinct, "states", found.seconds, told)
 
     def verdict_on(name: str, decided: bool) -> Verdict:
@@ -162,7 +163,7 @@ def print_answer(found: Exploration, live: Sequence[Liveness], story: Story | No
     if found.reason:
         out.print(found.reason, markup=False)
     if found.engine == "symbolic":
-        out.print(f"runs of up to {found.depth - 1} steps, {found.engine} engine, {found.seconds:.2f} s")
+        out.print(f"runs of up to {counted(found.depth - 1, 'step')}, {found.engine} engine, {found.seconds:.2f} s")
         return
     out.print(
         f"{found.distinct:,} distinct {what}, depth {found.depth}, {found.engine} engine, {found.seconds:.2f} s "
@@ -173,6 +174,6 @@ def print_answer(found: Exploration, live: Sequence[Liveness], story: Story | No
         rows.add_row(name, f"{seen.transitions:,}", f"{seen.discoveries:,}")
     out.print(rows)
     for name, count in found.witnesses.items():
-        out.print(f"sometimes {name}: {count:,} {what}", markup=False)
+        out.print(f"sometimes {name}: {counted(count, what.removesuffix('s'))}", markup=False)
     for each in live:
         out.print(f"{each.spec.name} under {each.fairness}: {each.verdict.value}", markup=False)

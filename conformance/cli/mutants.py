@@ -43,8 +43,8 @@ def mutants(
     """Change model and implementation in each place where they could be wrong, and see who notices.
 
     In the model each named guard is dropped, and each bound is shifted by one. A mutant is killed where a promise
-    breaks. One that breaks nothing needs a reason. It is implied, where z3 shows for all constants that it takes the
-    same steps; proved, where z3 shows for all constants that it keeps every promise of safety; else it is argued, in
+    breaks. One that breaks nothing needs a reason. It is implied, where Z3 shows for all constants that it takes the
+    same steps; proved, where Z3 shows for all constants that it keeps every promise of safety; else it is argued, in
     words, which are checked as far as can be. The implementation gets named defects, each a kind of bug that brokers
     and consumers have had; one is killed by a run in lockstep with the model.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Sequence
 from typing import Annotated
@@ -46,6 +47,20 @@ def refuse_twice(**options: Sequence[object]) -> None:
         for value in values:
             if list(values).count(value) > 1:
                 raise BadInput(f"{value} is named twice", f"--{name.replace('_', '-')}", "name each once")
+
+
+def unwrapped(doc: str) -> str:
+    """A command's docstring with each paragraph, and each argument's text, on one line.
+
+    The help is wrapped to the terminal; the library would keep the source's line ends too.
+    """
+    head, rule, arguments = inspect.cleandoc(doc).partition("Parameters\n----------\n")
+    head = re.sub(r"(?<=\S)\n(?=\S)", " ", head)
+    return head + rule + re.sub(r"(?:^ {4}\S.*\n?)+", _one_line, arguments, flags=re.MULTILINE)
+
+
+def _one_line(text: re.Match[str]) -> str:
+    return f"    {' '.join(text[0].split())}\n"
 
 
 Whole = Annotated[int, Parameter(converter=_whole)]

@@ -24,6 +24,7 @@ from ...model.prove.run import prove as run_proof
 from ...traces.report.junit import write_junit
 from ...traces.report.obligation import Obligation
 from ...traces.report.terminal import Terminal
+from ...traces.words import counted
 from ..check.task import word
 from ..check.unproved import print_case, print_failed
 from .annotations import annotate, place_of
@@ -240,8 +241,9 @@ def _print(run: ProofRun, out: Console) -> None:
     asked = dict.fromkeys(r.obligation.conjunct for r in run.results)
     promises = [c for c in asked if attached.conjuncts[c].promise]
     out.print(
-        f"{proved:,} of {len(run.results):,} obligations proved, of {len(promises)} promises and "
-        f"{len(asked) - len(promises)} lemmas; Z3 {z3.get_version_string()}, seed {run.seed}, {run.seconds:.2f} s",
+        f"{proved:,} of {len(run.results):,} obligations proved, of {counted(len(promises), 'promise')} and "
+        f"{counted(len(asked) - len(promises), 'lemma')}; "
+        f"Z3 {z3.get_version_string()}, seed {run.seed}, {run.seconds:.2f} s",
         soft_wrap=True,
     )
     out.print(_table(run))

@@ -242,7 +242,11 @@ def _example(variable: Variable) -> str:
 def _wrong_number(variable: Variable, given: int) -> ProtocolError:
     wanted = len(variable.per)
     mend = f"write s.{variable.name}[{_example(variable)}]" if wanted else f"{variable.name} is one value"
-    return ProtocolError(f"{variable.name} takes {wanted} indices, not {given}", mend)
+    return ProtocolError(f"{variable.name} takes {_indices_wanted(wanted)}, not {given}", mend)
+
+
+def _indices_wanted(count: int) -> str:
+    return "1 index" if count == 1 else f"{count} indices"
 
 
 def read_term(variable: Variable, indices: tuple[Term, ...]) -> Term:
@@ -327,7 +331,7 @@ class TracedState(View):
             variable = self._find(name, written=True)
             if variable.per and not isinstance(what, Mapping):
                 raise ProtocolError(
-                    f"{name} takes {len(variable.per)} indices, not 0",
+                    f"{name} takes {_indices_wanted(len(variable.per))}, not 0",
                     f"give the cells to write: {name}={{({_example(variable)}): value}}",
                 )
         return self.traced(super().update(**writes))

@@ -60,7 +60,7 @@ def test_the_table(fencepost: Fencepost) -> None:
     said = fencepost("prove", "fencing", "--action", "leader_write", "--conjunct", "log_matching", "--seed", 7)
     assert said.code == 0
     assert "fencing kip-320, with no bound: holds" in said.out
-    assert "1 of 1 obligations proved, of 1 promises and 0 lemmas; Z3 5.4" in said.out
+    assert "1 of 1 obligations proved, of 1 promise and 0 lemmas; Z3 5.4" in said.out
     assert "seed 7" in said.out
     (row,) = [line.split() for line in said.out.splitlines() if line.startswith("leader_write")]
     assert (row[1], row[2], row[-2], row[-1]) == ("1", "1", "2/1/1/1", "holds")

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fencepost.conformance.cli import COMMANDS
 
 from .conftest import Fencepost
 
@@ -125,6 +126,22 @@ def test_help_says_all_codes(fencepost: Fencepost) -> None:
     said = " ".join(fencepost("--help").out.split())
     for words in ("0 holds", "1 violated", "2 bad input", "3 unknown", "4 a fault of Fencepost's own"):
         assert words in said
+
+
+@pytest.mark.parametrize("command", [command.__name__ for command in COMMANDS])
+def test_help_breaks_no_line_where_the_source_does(command: str) -> None:
+    """On a wide terminal each argument's text is one line, and so is each paragraph."""
+    said = subprocess.run(
+        [sys.executable, "-c", PROGRAM, command, "--help"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"COLUMNS": "2000"},
+        check=True,
+    ).stdout
+    above, panel = said.split("╭", 1)
+    assert all(len(paragraph.splitlines()) == 1 for paragraph in above.strip().split("\n\n"))
+    rows = [line for line in panel.splitlines() if line.startswith("│")]
+    assert rows and all("--" in row or " PATH " in row for row in rows)
 
 
 HOSTILE = "no\x1b[2J\x07:fire:[bold]such\nfile.jsonl"

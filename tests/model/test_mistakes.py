@@ -278,7 +278,7 @@ def test_a_variable_of_another_variant_is_told_apart_from_a_misspelt_one(refused
                 "group, phase, light, extra; did you mean count?"
             ),
         ),
-        ("item=3", "item takes 1 indices, not 0; give the cells to write: item={(slot): value}"),
+        ("item=3", "item takes 1 index, not 0; give the cells to write: item={(slot): value}"),
         ("count={slot: 3}", "count takes 0 indices, not 1; count is one value"),
         ("held={replica: 3}", "held takes 2 indices, not 1; write s.held[replica, slot]"),
         ("item={replica: 3}", "item is indexed by slot, not by the replica replica; give a slot: give an integer"),

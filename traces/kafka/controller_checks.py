@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..words import counted
 from .divergence import disagreement
 from .statefiles import encode_uuid
 from .verdicts import CheckResult, Verdict
@@ -57,7 +58,7 @@ def check_leader_in_isr(subject: str, state: PartitionState, image: MetadataImag
         if not set(past.isr) <= set(past.replicas):
             message = f"ISR {list(past.isr)} is not within the replicas {list(past.replicas)}"
             return CheckResult(name, "violated", subject, f"{message} at metadata offset {past.offset}")
-    message = f"in {len(history)} states; now leader {state.leader}, ISR {list(state.isr)}"
+    message = f"in {counted(len(history), 'state')}; now leader {state.leader}, ISR {list(state.isr)}"
     return CheckResult(name, _sure(image), subject, message)
 
 
@@ -94,10 +95,12 @@ def check_isr_agrees(subject: str, replicas: list[Replica], state: PartitionStat
         if files.damaged:
             verdict = "unknown"
     absent = len(state.isr) - len(members)
-    missing = f"; {absent} more members are not among the directories" if absent else ""
+    missing = f"; {counted(absent, 'other member')} of the ISR not among the directories" if absent else ""
     if any(files.damaged for _, files in members):
         missing += "; part of a log could not be read"
-    return CheckResult(name, verdict, subject, f"{len(members)} members, no disagreement below {bound}{missing}")
+    return CheckResult(
+        name, verdict, subject, f"{counted(len(members), 'member')}, no disagreement below {bound}{missing}"
+    )
 
 
 def check_topic_ids(

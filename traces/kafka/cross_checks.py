@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from ..words import counted
 from .divergence import Difference, EpochSpan, by_epoch, disagreement
 from .partition import METADATA_TOPIC
 from .truncation import Truncation, prescribe
@@ -186,7 +187,7 @@ def _sentence(truncation: Truncation) -> str:
     condition = "under" if truncation.by_controller else "were it under"
     return (
         f"{truncation.follower} {condition} {truncation.leader} {what} {truncation.offset} "
-        f"by {truncation.rule}, losing {truncation.records_lost} records"
+        f"by {truncation.rule}, losing {counted(truncation.records_lost, 'record')}"
     )
 
 

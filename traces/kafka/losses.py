@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..words import counted
 from .batches import HEADER, HEADER_BYTES, Batch, Limits
 from .codecs import CodecError
 from .records import Record, RecordError
@@ -172,7 +173,7 @@ def _lost(
 ) -> CheckResult:
     label, files = replica
     records = [lost_record(files, int(row), limits) for row in rows[:MAX_TOLD]]
-    what = f"{len(rows):,} record" + ("" if len(rows) == 1 else "s")
+    what = counted(len(rows), "record")
     message = (
         f"{leader[0]}, leader of epoch {state.leader_epoch}, lacks {what} below {label}'s own high watermark "
         f"{files.high_watermark}"

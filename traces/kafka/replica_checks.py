@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..words import counted
 from .divergence import has_offset_holes
 from .partition import METADATA_TOPIC
 from .verdicts import CheckResult, Verdict
@@ -30,7 +31,7 @@ def check_epochs_monotone(files: PartitionFiles, subject: str) -> CheckResult:
         return CheckResult(name, "violated", subject, message, files.where(offset), data={"offset": offset})
     if files.damaged:
         return CheckResult(name, "unknown", subject, "part of the log could not be read; what could be is monotone")
-    return CheckResult(name, "holds", subject, f"over {len(epochs)} batches")
+    return CheckResult(name, "holds", subject, f"over {counted(len(epochs), 'batch')}")
 
 
 def check_epoch_cache(files: PartitionFiles, subject: str, *, clean_shutdown: bool) -> CheckResult:
