@@ -1,9 +1,9 @@
-"""Writing traces. A file appears under its final name only when it is whole."""
+"""Writing traces, and other files whole. A file appears under its final name only when it is whole."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +11,22 @@ from typing import IO
 
 from ..model.core.errors import BadInput
 from .format import Trace, TraceEvent, TraceHeader, json_line
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file whole or not at all: ``write`` is given a hidden file beside it, which is then renamed.
+
+    Raises BadInput where it cannot be written.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        write(part)
+        part.replace(path)
+    except OSError as error:
+        mend = "name a file in a folder that is there and writable"
+        raise BadInput(f"cannot write: {error.strerror}", str(path), mend) from error
+    finally:
+        part.unlink(missing_ok=True)
 
 
 class TraceWriter:

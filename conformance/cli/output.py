@@ -19,6 +19,7 @@ from ...model.explore.result import OnProgress
 from ...model.explore.result import Progress as Explored
 from ...traces.report.terminal import Terminal
 from ...traces.words import counted, printable
+from ...traces.write import write_whole
 
 
 def print_json(value: object) -> None:
@@ -115,15 +116,7 @@ def laid_out(traces: int, events: int, files: int) -> str:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all: under a temporary name, then renamed. Raises BadInput where it cannot."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise BadInput(
-            f"cannot write: {error.strerror}", str(path), "name a file in a folder that is there and writable"
-        ) from error
+    write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 
 def refuse_same(**targets: Path | None) -> None:

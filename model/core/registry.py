@@ -93,9 +93,9 @@ class Registry(Mapping[str, Registration]):
         if is_place(name):
             found = load(name, where)
             known, place = found.registration.name, (found.module, found.name)
-            if self._places.get(known) == place and self._loaded[known].protocol is not found.registration.protocol:
-                # The file was changed since it was named the last time, in the same process.
-                del self._loaded[known]
+            if self._places.get(known) == place:
+                # The file may have been changed since it was named the last time, in the same process.
+                self._loaded.pop(known, None)
             self.add(found.registration)
             self._places[known] = place
             return found.registration

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from junitparser import Error, Failure, JUnitXml, SystemOut, TestCase, TestSuite
 
-from ...model.core.errors import BadInput
 from ..words import printable, printable_lines
+from ..write import write_whole
 from .obligation import Note, Obligation, grouped
 from .text import render_text
 
@@ -43,12 +43,4 @@ def junit_of(results: Sequence[Obligation], name: str = "fencepost", notes: Sequ
 
 def write_junit(path: Path, results: Sequence[Obligation], name: str) -> None:
     """Write the file whole or not at all. Raises BadInput where it cannot."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        junit_of(results, name).write(str(part), pretty=True)
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise BadInput(
-            f"cannot write: {error.strerror}", str(path), "name a file in a folder that is there and writable"
-        ) from error
+    write_whole(path, lambda part: junit_of(results, name).write(str(part), pretty=True))
