@@ -105,9 +105,11 @@ def _named(traced: TracedProtocol, action: TracedAction) -> Callable[[Term], boo
             case "var":
                 return bool(traced.variables[str(term.value)].values.names)
             case "param":
-                return bool(action.params[str(term.value)].names)
+                param = action.params.get(str(term.value))
+                return param is not None and bool(param.names)
             case "bound":
-                return bool(traced.protocol.indices[str(term.value).partition("#")[0]].names)
+                index = traced.protocol.indices.get(str(term.value).partition("#")[0])
+                return index is not None and bool(index.names)
             case "ite":
                 return named(term.args[1])
         return isinstance(term.value, Member)

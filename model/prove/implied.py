@@ -35,6 +35,9 @@ from .obligations import Obligation, Obligations
 from .proof import Proof
 from .solve import RLIMIT, Answer, ask
 
+MAX_EFFORT = 2 * RLIMIT
+"""Of z3's resource units, for one question. The costliest that the matrices rely on takes 9.2 million."""
+
 
 class Relation(Enum):
     """A mutant's steps beside the variant's, in every state that the invariant allows."""
@@ -58,7 +61,7 @@ class Implied:
 class Implications:
     """Asks of mutants of one variant. Raises ProtocolError for a proof of another variant."""
 
-    def __init__(self, proof: Proof, traced: TracedProtocol, *, seed: int = 0, rlimit: int = RLIMIT) -> None:
+    def __init__(self, proof: Proof, traced: TracedProtocol, *, seed: int = 0, rlimit: int = MAX_EFFORT) -> None:
         if proof.protocol is not traced.protocol or proof.variant != traced.variant.name:
             raise ProtocolError(f"this is a proof of {proof.protocol.name} {proof.variant}")
         self.traced = traced

@@ -122,7 +122,7 @@ DAMAGE: list[tuple[Edit, int, str, int | None]] = [
     (unknown_variant, 1, "", None),
     (small_constant, 1, "", None),
     (unknown_action, 5, 'fencing truncate-to-hw has no action "fly"; use one of', 3),
-    (wrong_type, 5, 'the parameter "follower" is "one"; give an integer', 3),
+    (wrong_type, 5, 'follower of become_follower is "one"; give an integer from 0 to 1', 3),
     (wrong_value, 5, "leo[0]", 3),
 ]
 

@@ -79,10 +79,6 @@ kip_630_safe.more(
     "hold_divergence.reaches_back bound 3 -1",
     "hold_divergence.reaches_back bound 11 -1",
 )
-kip_630_safe.same(
-    "no snapshot that is being fetched ends beyond its owner's log",
-    "follower_truncate.reaches_back bound 6 +1",
-)
 kip_630_safe.other(
     "a follower keeps a record that the leader lacks, finds that its log still differs, and is not served",
     "follower_truncate.leo' bound 1 +1",
