@@ -39,7 +39,8 @@ from .lockstep.adapter import Adapter, MakeAdapter
 from .lockstep.binding import Binding
 from .lockstep.faults import Kind
 from .lockstep.registry import make_adapter
-from .lockstep.runner import Conformance, Plan, conform
+from .lockstep.runner import Conformance, Plan, conform, refuse_impossible
+from .lockstep.space import Space
 from .lockstep.tape import tape_of
 from .lockstep.tell import story_of_failure
 
@@ -126,7 +127,7 @@ def assert_conforms(
     examples: int = Plan.examples,
     steps: int = Plan.steps,
     seed: int = 0,
-    faults: Collection[Kind] = frozenset(Kind),
+    faults: Collection[Kind] | None = None,
     max_seconds: float | None = None,
     trace: Path | None = None,
     **constants: int,
@@ -134,8 +135,11 @@ def assert_conforms(
     """Drive a system beside the model: ``examples`` runs of up to ``steps`` tries, all drawn from ``seed``.
 
     ``adapter``: an adapter, what makes one, or what ``--impl`` takes. ``protocol`` and ``variant``: the adapter's own
-    by default; ``binding``: the protocol's own by default. ``trace``: where to write a disagreement, so that
-    ``fencepost conform --replay`` repeats it. Raises Failed with the story of the smallest run in which the two part.
+    by default; ``binding``: the protocol's own by default. ``faults``: only these kinds; None: whatever the system can.
+    ``trace``: where to write a disagreement, so that ``fencepost conform --replay`` repeats it.
+
+    Raises Failed with the story of the smallest run in which the two part, and where nothing was compared; BadInput for
+    a fault that there is not.
     """
     __tracebackhide__ = True
     name = None if protocol is None else registration_of(protocol).name
@@ -147,7 +151,9 @@ def assert_conforms(
         spec = REGISTRY.named(made.protocol, "the adapter's protocol").protocol
         system = ground(spec.traced(variant or made.variant), spec.check_constants(constants))
         bound = binding or binding_of(spec.name, "the adapter's protocol")
-        plan = Plan(examples, steps, seed, frozenset(faults), max_seconds=max_seconds)
+        if faults:
+            refuse_impossible(made, Space(system, bound), faults, "faults")
+        plan = Plan(examples, steps, seed, frozenset(Kind if faults is None else faults), max_seconds=max_seconds)
         found = conform(made, system, bound, plan)
         if found.verdict is Verdict.HOLDS:
             return found

@@ -6,6 +6,7 @@ nothing that does not ask for a session starts a JVM.
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import threading
@@ -45,6 +46,8 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
 }
 """Spark's own settings, see its configuration page ("Spark Configuration", 4.x)."""
+
+_OTHER_TEXT: Final = re.compile(r"OtherTextError: (?P<where>.*?): (?P<what>.*); (?P<mend>[^;\n]*)")
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
@@ -139,7 +142,8 @@ def collected(rdd: RDD[T], on_poll: Callable[[], None]) -> list[T]:
     """The elements, in their order; ``on_poll`` is called now and then until they are there, by another thread.
 
     Raises `BadInput` where Spark gives the job up, as it does when its workers end again and again, or its master. What
-    Python code in a task raised is no such thing, and is raised with its stack trace.
+    Python code in a task raised is no such thing, and is raised with its stack trace; but a worker that has another
+    text of the protocol (``shipping.OtherTextError``) is bad input too.
     """
     over = threading.Event()
 
@@ -152,6 +156,11 @@ def collected(rdd: RDD[T], on_poll: Callable[[], None]) -> list[T]:
     try:
         results: list[T] = rdd.collect()
         return results
+    except pyspark_module("pyspark.errors").PythonException as raised:
+        other = _OTHER_TEXT.search(str(raised))
+        if other is None:
+            raise
+        raise BadInput(other["what"], other["where"], other["mend"]) from raised
     except (pyspark_module("py4j.protocol").Py4JError, OSError) as failed:
         # Of a JVM that has ended, its socket tells.
         said = _said(failed)

@@ -26,7 +26,7 @@ from ..lockstep.binding import Binding
 from ..lockstep.faults import Kind, kinds_named
 from ..lockstep.play import Played, repeat
 from ..lockstep.registry import adapter_names, make_adapter
-from ..lockstep.runner import ROUND, Plan
+from ..lockstep.runner import ROUND, Plan, refuse_impossible
 from ..lockstep.runner import conform as drive
 from ..lockstep.space import Space
 from ..lockstep.tape import Tape, bound_tries, read_tape, tape_of
@@ -152,7 +152,7 @@ def conform(
     target = _target(impl or adapter_names(protocol)[0], protocol, variant, values)
     with closing(target.adapter):
         if fault:
-            _refuse_impossible(target, wanted)
+            refuse_impossible(target.adapter, Space(target.system, target.binding), wanted, "--fault")
         plan = Plan(
             Plan.examples if examples is None else examples,
             Plan.steps if steps is None else steps,
@@ -216,18 +216,6 @@ def _drawn(target: _Target, plan: Plan, examples: int) -> list[str]:
     return options + [
         word for name, value in target.system.constants.items() for word in (f"--{name.replace('_', '-')}", str(value))
     ]
-
-
-def _refuse_impossible(target: _Target, wanted: frozenset[Kind]) -> None:
-    """Raise BadInput for a fault that was named and would never be drawn."""
-    able = [kind for kind in Kind if kind in target.adapter.faults]
-    mend = f"choose of {', '.join(kind.value for kind in able)}" if able else "leave it out"
-    for kind in Kind:
-        if kind in wanted and kind not in able:
-            raise BadInput(f"{target.adapter.name} has no fault {kind.value!r}", "--fault", mend)
-    if Kind.CRASH in wanted and not Space(target.system, target.binding).crashes:
-        variant = target.system.traced.variant.name
-        raise BadInput(f"nothing crashes in {variant}", "--fault crash", "choose a --variant with restarts")
 
 
 def _target(impl: str, protocol: str | None, variant: str | None, constants: Mapping[str, int]) -> _Target:

@@ -120,6 +120,18 @@ def conform(
     return _Runner(adapter, planned, plan, on_progress).run()
 
 
+def refuse_impossible(adapter: Adapter, space: Space, wanted: Collection[Kind], where: str) -> None:
+    """Raise BadInput for a fault that was named and would never be drawn; ``where`` names it."""
+    able = [kind for kind in Kind if kind in adapter.faults]
+    mend = f"choose of {', '.join(kind.value for kind in able)}" if able else "leave it out"
+    for kind in Kind:
+        if kind in wanted and kind not in able:
+            raise BadInput(f"{adapter.name} has no fault {kind.value!r}", where, mend)
+    if Kind.CRASH in wanted and not space.crashes:
+        variant = space.system.traced.variant.name
+        raise BadInput(f"nothing crashes in {variant}", f"{where} crash", "choose a variant with restarts")
+
+
 class _Runner:
     """One call of ``conform``."""
 
@@ -251,6 +263,8 @@ class _Runner:
             reason = f"{self.plan.max_seconds:g} s ran out after {self.examples} of {self.plan.examples} examples"
         elif not self.coverage.cells:
             verdict, reason = Verdict.UNKNOWN, "the adapter showed no cell at all, so nothing was compared"
+        elif not self.coverage.steps:
+            verdict, reason = Verdict.UNKNOWN, "no step was tried, so that nothing but the start was compared"
         failure, repeatable = self._smallest()
         return Conformance(
             verdict,
