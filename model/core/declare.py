@@ -52,6 +52,13 @@ def indices(known: dict[str, Index], used: Iterable[Index], where: str = "") -> 
             )
 
 
+def not_a_text(given: object, decorator: str) -> None:
+    """Refuse a decorator that was written without its parentheses: it would register nothing, and say nothing."""
+    if inspect.isfunction(given) and list(inspect.signature(given).parameters)[:2] == ["k", "s"]:
+        what = f"{given.__name__} is not registered: its decorator is given the text itself"
+        raise BadText(what, place_of(given), f"write @{decorator}, with parentheses")
+
+
 def domain(values: object, name: str) -> Values:
     """The domain of a variable. Refuse what is none."""
     if not isinstance(values, Values):

@@ -310,6 +310,7 @@ class Protocol:
 
     def sometimes(self, relevant: Callable[[Constants], bool] = lambda _: True) -> Callable[[_Text], _Text]:
         """Register a witness: a run over constants at which it is relevant must meet it, or the model is vacuous."""
+        declare.not_a_text(relevant, f"{self.name}.sometimes()")
 
         def register(text: _Text) -> _Text:
             self._new_promise("witness", text, {})
@@ -321,6 +322,7 @@ class Protocol:
 
     def eventually(self, form: Form, **params: Index) -> Callable[[_Text], _Text]:
         """Register a liveness property; what holds in the end depends on the fairness that is assumed."""
+        declare.not_a_text(form, f"{self.name}.eventually(Form.RECURS)")
 
         def register(text: _Text) -> _Text:
             self._new_promise("liveness property", text, params)

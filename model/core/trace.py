@@ -15,7 +15,7 @@ from .domains import Variable
 from .errors import BadText, ProtocolError
 from .places import Reading
 from .refusals import NoTerm
-from .source import MEND, one_key_once
+from .source import MEND, one_key_once, python_decides_nothing
 from .terms import Sort, Term
 from .tracing import TracedState, Tracer, bound, param, term_of
 
@@ -75,6 +75,7 @@ class Text:
                     raise ProtocolError(f"{spec.name} has two guards named {name}", "name each by what it asks")
                 guards[name] = _condition(condition, f"the guard {name} of {spec.name}")
                 if guards[name] is terms.FALSE:
+                    python_decides_nothing(spec.text)
                     raise ProtocolError(
                         f"the guard {name} of {spec.name} never holds",
                         "give a variant that lacks the action present=, in its decorator",
@@ -82,6 +83,7 @@ class Text:
             if writes is None:
                 returned = ", but returns one" if isinstance(ended, Update) else ""
                 raise ProtocolError(f"{spec.name} yields no update{returned}", "end it by yield s.update(...)")
+            python_decides_nothing(spec.text)
         return tuple(guards.items()), tuple(writes.items())
 
     def _writes(self, action: str, update: Update, guards: Mapping[str, Term]) -> dict[Term, Term]:
@@ -101,6 +103,7 @@ class Text:
         """An invariant or a witness. It must say something of the state."""
         with Reading(text):
             condition = _condition(text(self.k, self.s), name)
+            python_decides_nothing(text)
             _says_something(condition, f"the {kind} {name}")
         return condition
 
@@ -116,6 +119,7 @@ class Text:
                     f"{spec.name} gives {len(conditions)} conditions; its form is {spec.form.value}", wanted
                 )
             found = tuple(_condition(each, spec.name) for each in conditions)
+            python_decides_nothing(spec.text)
             _says_something(found[-1], f"the liveness property {spec.name}")
         return found
 
