@@ -12,6 +12,8 @@ States are compared by the protocol's own variables: ghosts are in the invariant
 
 Each question is a refutation by E-matching, as an obligation is (``obligations.py``). What z3 does not refute is not
 implied, and says nothing. Nothing here follows for a variant whose proof does not go through: whoever asks sees to it.
+What a mutant's text defines (a first or last one of a kind) stands beside every question; where that alone refutes the
+variant's own guards, it contradicts itself, and nothing is implied.
 """
 
 from __future__ import annotations
@@ -97,6 +99,8 @@ class Implications:
         if relation is not Relation.UNKNOWN:
             less = beyond(own, changed)
             relation = Relation.FEWER if less is Relation.UNKNOWN else relation if less is Relation.SAME else less
+        if relation is not Relation.UNKNOWN and comparison.defines and refuted([comparison.nothing()]):
+            relation = Relation.UNKNOWN
         return Implied(relation, tuple(asked), time.perf_counter() - start)
 
 
@@ -140,6 +144,15 @@ class _Comparison:
     def lacking(self, side: _Side, other: _Side) -> list[str]:
         """The guards of the other side that this side does not have as they stand."""
         return [name for name, _ in _guards_apart(other.action, side.action)]
+
+    @property
+    def defines(self) -> bool:
+        """Whether there are definitions beside the questions."""
+        return bool(self._reading.definitions)
+
+    def nothing(self) -> Obligation:
+        """That the variant takes a step: nothing is denied, and so it must not be refuted."""
+        return self._obligation("it can happen", [self.own])
 
     def step(self, side: _Side, other: _Side, guard: str) -> Obligation:
         """That one side takes a step at which that guard of the other refuses."""

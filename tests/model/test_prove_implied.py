@@ -11,8 +11,9 @@ from fencepost.model.core.mutants import mutant_named
 from fencepost.model.core.registry import PROTOCOLS, REGISTRY
 from fencepost.model.core.tracing import TracedState, Tracer
 from fencepost.model.explore import Verdict
-from fencepost.model.interpret.symbolic_terms import Bound
+from fencepost.model.interpret.symbolic_terms import Bound, Reading
 from fencepost.model.interpret.symbolic_unbounded import Unbounded
+from fencepost.model.interpret.symbolic_values import Truth
 from fencepost.model.protocols.snapshots.state import OFFSET
 from fencepost.model.prove.attached import attach
 from fencepost.model.prove.implied import Implications, Implied, Relation
@@ -111,6 +112,21 @@ def test_a_wrong_lemma_implies_what_is_not_so_and_is_not_proved(proof_with_a_wro
     assert relation(Implications(proof, FENCING), "follower_fetch.epoch_not_fenced dropped") is Relation.SAME
     run = prove(attach(proof, FENCING), conjuncts=["followers_are_never_late"], witnesses=False, first=True)
     assert run.verdict is Verdict.VIOLATED
+
+
+def test_of_definitions_that_contradict_each_other_nothing_is_implied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By such a one every step is refuted, and so every guard would be implied."""
+    implications = Implications(proof_of("truncation"), PROTOCOLS["truncation"].traced("kip-320-mended"))
+    implied, needed = "elect_cleanly.hw' bound 2 +1", "elect_uncleanly.lacks_committed bound 2 -1"
+    assert relation(implications, implied) is not Relation.UNKNOWN
+    assert relation(implications, needed) is Relation.UNKNOWN
+    define = Reading._define
+
+    def wrongly(self: Reading, *axioms: Truth) -> None:
+        define(self, *axioms, False)
+
+    monkeypatch.setattr(Reading, "_define", wrongly)
+    assert relation(implications, implied) is relation(implications, needed) is Relation.UNKNOWN
 
 
 def test_a_proof_of_another_variant_is_refused() -> None:
