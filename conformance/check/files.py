@@ -26,7 +26,7 @@ from ...traces.kafka.reach import Reach, reach_any
 from ...traces.kafka.verdicts import CheckResult
 from ...traces.renamed import with_replicas
 from ...traces.stepper import DirectStepper
-from ...traces.story import Story
+from ...traces.story import Json, Story
 from ...traces.words import counted
 from .task import Outcome, Task
 
@@ -282,6 +282,7 @@ def reach_story(first: Reach, last: Reach, target: Abstraction, ids: Sequence[in
     if last.verdict is not Verdict.HOLDS or last.search.path is None:
         return None
     system = last.system
+    absent: dict[str, Json] = {"not among the directories": list(ids[len(target.nodes) :])}
     story = story_of_run(
         DirectStepper(system.traced, system.constants),
         last.search.path,
@@ -290,7 +291,7 @@ def reach_story(first: Reach, last: Reach, target: Abstraction, ids: Sequence[in
         source={
             "replicas agree": target.agreed,
             "brokers": list(target.nodes),
-            "not among the directories": list(ids[len(target.nodes) :]),
+            **(absent if len(ids) > len(target.nodes) else {}),
             "offsets": {str(o): _span(block) for o, block in enumerate(target.blocks)},
             "leader epochs": {str(model): real for real, model in target.epochs.items()},
         },

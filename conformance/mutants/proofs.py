@@ -81,7 +81,7 @@ class Proofs:
         run = judge(proof, traced, decide=self._decide)
         seconds = implied.seconds + run.seconds
         if run.verdict is Verdict.HOLDS:
-            return Cell(Outcome.SURVIVED, "proved for all constants", seconds=seconds)
+            return Cell(Outcome.SURVIVED, "for all constants it keeps every promise of safety", seconds=seconds)
         last = run.failed[-1]
         outcome = Outcome.LOST if run.verdict is Verdict.VIOLATED else Outcome.UNKNOWN
         detail = f"{last.obligation.conjunct} is not inductive under {last.obligation.action}"
