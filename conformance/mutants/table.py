@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ...traces.words import counted
 from .matrix import COLUMNS, Cell, Matrix, Outcome, Reason, Row, Verdict
 
 _STYLES = {
@@ -80,7 +81,7 @@ def summary(matrix: Matrix) -> str:
     """``105 mutants: 61 killed, 30 equivalent, 14 harmless; 22 implied, 10 proved, 12 argued``."""
     verdicts = ", ".join(f"{matrix.counts[each]} {each.value}" for each in Verdict if matrix.counts[each])
     reasons = ", ".join(f"{matrix.reasons[each]} {each.value}" for each in Reason if matrix.reasons[each])
-    return f"{len(matrix.rows)} mutants: {verdicts}" + (f"; {reasons}" if reasons else "")
+    return f"{counted(len(matrix.rows), 'mutant')}: {verdicts}" + (f"; {reasons}" if reasons else "")
 
 
 def print_matrix(matrix: Matrix, console: Console) -> None:

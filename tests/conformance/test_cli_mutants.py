@@ -71,3 +71,8 @@ def test_the_command_says_what_it_does_not_know(fencepost: Fencepost) -> None:
 )
 def test_what_is_wrong_is_said_in_a_line(fencepost: Fencepost, arguments: tuple[str, ...], complaint: str) -> None:
     assert fencepost("mutants", *arguments).complaint.startswith(complaint)
+
+
+def test_one_mutant_is_one(fencepost: Fencepost) -> None:
+    said = fencepost("mutants", "--protocol", "fencing", "--only", "leader_write.log_not_full dropped")
+    assert said.code == 0 and "1 mutant: 1 killed\n" in said.out
