@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .errors import BadInput, ProtocolError
@@ -23,8 +22,8 @@ Ref: TypeAlias = str
 """``module:name``; a module that begins with a dot is looked for from the package that says it."""
 
 
-@lru_cache(maxsize=256)
 def _found(ref: Ref, package: str) -> Any:
+    # Not remembered: a module of that name may be another file's, or that file changed, when it is asked for again.
     place, colon, name = ref.partition(":")
     if not colon or not place or not name:
         raise ProtocolError(f"{ref!r} in {package} names nothing: write module:name")
