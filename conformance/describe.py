@@ -87,13 +87,13 @@ def _index(index: Index) -> str:
 
 
 def _faults(harness: Harness | None) -> list[Kind]:
-    """The kinds of fault that the system of ``impl/`` can have; without one, those that the model's adapter draws."""
+    """The kinds of fault that the protocol's own system can have; without one, those that the model's adapter draws."""
     if harness is None or harness.binding is None:
         return []
-    over = harness.find_over_impl()
-    if over is None:
+    make = harness.find_adapter(harness.adapter_names[0]) if harness.adapter_names else None
+    if make is None:
         return list(Kind)
-    adapter = over()
+    adapter = make(None, None)
     try:
         return [kind for kind in Kind if kind in adapter.faults]
     finally:
