@@ -30,7 +30,7 @@ def kafka() -> Iterator[Any]:
         jars = fetch_kafka(cached[-1].name.partition("-layout")[0] if cached else None)
         java = java_binary()
     except BadInput as missing:
-        pytest.skip(str(missing))
+        pytest.skip(f"absent: Apache Kafka: {missing}")
     gateway = gateways.JavaGateway.launch_gateway(
         classpath=jars.classpath, java_path=str(java), die_on_exit=True, javaopts=["-Xmx128m", "-XX:+UseSerialGC"]
     )
