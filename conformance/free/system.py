@@ -1,0 +1,121 @@
+"""What an implementer writes to have a system run freely: start, what is pending, let this one happen, observe.
+
+Nothing is scheduled here. The system says what may happen next (a message in flight may arrive, a timer may fire, a
+client may ask, a node may crash), the harness chooses one, and the system lets that one happen and nothing else. After
+each the harness looks at everything that can be seen, and the model must have a path to it.
+
+A message stands for half an exchange of the model. When a request is sent its asker's state is as it is then; when it
+is served the asked one's. So a message that is late, repeated or overtaken carries what was so when it was sent, and
+the model is asked whether the receiver may act on that now. For this the system names, of each message that it sends,
+the model's steps for which it may stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...traces.format import Value
+from ..lockstep.adapter import ModelStep
+from .events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An event that may happen next; ``message``: the number of the message that it would deliver, repeat or lose."""
+
+    event: Event
+    message: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message that was sent in an event. ``number`` is its own through the run, and never used again.
+
+    ``steps``: the steps of the model that its arrival may be (half of): of a fetch request ``follower_fetch`` and
+    ``follower_acknowledge``, each with the parameters that are known; those left out may be any. None of them: it says
+    nothing to the model. ``answers``: the number of the request that it answers, None for a request.
+    """
+
+    number: int
+    name: str
+    source: int | None
+    destination: int | None
+    steps: tuple[ModelStep, ...] = ()
+    answers: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A request that was decided in this event, and the error code that its asker will hear (None: no error).
+
+    It is told where the decision is made, at the asked one, not where the answer arrives. The protocol's binding says
+    which codes are right where the model's guards refuse, and that none is where they do not.
+    """
+
+    steps: tuple[ModelStep, ...]
+    error: str | None
+    message: int | None = None
+    """The request that was decided; None where it came without one (a call of a client in this very event)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """What came of an event, as far as it cannot be observed as cells.
+
+    ``steps``: steps of the model, whole exchanges too, that this event may be besides what messages stand for: of a
+    call of the operator ``controller_elect_leader``. What a node does within itself (an action that the binding has no
+    exchange for) may happen at any event and is not named. ``crashed`` and ``started``: nodes whose process ended, or
+    began, in this event; between the two their cells cannot be observed. ``told``: what a person reads of it.
+    """
+
+    sent: tuple[Message, ...] = ()
+    judged: tuple[Judged, ...] = ()
+    steps: tuple[ModelStep, ...] = ()
+    crashed: frozenset[int] = frozenset()
+    started: frozenset[int] = frozenset()
+    told: str = ""
+
+
+class FreeSystem(Protocol):
+    """A system that runs freely. ``name`` is for reports, ``protocol`` and ``variant`` say what it implements.
+
+    Whatever it raises counts as a disagreement: the system fell over. Only ``BadInput`` passes through. All methods are
+    called from one thread. The same seed and the same events must lead to the same answers: no real clock, no thread.
+    """
+
+    @property
+    def name(self) -> str:
+        """What reports call the system: ``memory``."""
+
+    @property
+    def protocol(self) -> str:
+        """The protocol that it implements: ``fencing``."""
+
+    @property
+    def variant(self) -> str:
+        """The variant of the protocol that it is held to."""
+
+    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+        """Start afresh, in the model's initial state, with every node up. All that is random comes from ``seed``."""
+
+    def pending(self) -> Sequence[Pending]:
+        """Everything that may happen next, in an order that depends on the run alone.
+
+        Of a message that may arrive only DELIVER is named: that it may be lost or come twice instead, and that a node
+        may lose power in the midst of an event, the harness knows. CRASH, CUT and their ends are named where they make
+        sense.
+        """
+
+    def happen(self, event: Event) -> Happened:
+        """Let this one happen, and nothing else: one that ``pending`` has just named, or a variation of it."""
+
+    def observe(self) -> Mapping[str, Value]:
+        """What can be seen of the system now: cells by their names in traces, as ``Adapter.observe`` has them.
+
+        Cells of a node that is down are left out, and so is whatever cannot be seen. Looking changes nothing.
+        """
+
+    def close(self) -> None:
+        """Release everything; may be called more than once."""
