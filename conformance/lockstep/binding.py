@@ -131,6 +131,8 @@ class ActionBinding:
     ``distinct``: pairs of parameters with which the action makes no sense if both are one replica.
     ``poll``: actions with the same name here are answers to one question with the same parameters; where one of them
     is enabled, no other of them is drawn as a refusal.
+    ``promised``: who is answered without an error may go by it that the action happened, if the model allows it then;
+    without, a system that answers so may as well have found nothing to do (a fetch that brings no record).
     """
 
     guards: Mapping[str, Rule]
@@ -142,6 +144,7 @@ class ActionBinding:
     offline: Mapping[str, Answer] = field(default_factory=dict)
     distinct: tuple[tuple[str, str], ...] = ()
     poll: str | None = None
+    promised: bool = False
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,10 @@ class Space:
             found = node.refused[call] = (guards, answer)
         return found
 
+    def refusing(self, state: State, call: Call) -> tuple[str, ...]:
+        """The guards that refuse a step, in the order of the text; none where it is enabled."""
+        return self._guards(call)(state)
+
     def sight(self, node: Node, call: Call) -> Sight:
         """An instance in a state, for the rules of the binding."""
         return Sight(self.system, node.state, dict(call[1]))

@@ -1,0 +1,496 @@
+"""How the model keeps up with a system that runs by itself: a frontier of states that explain all that was seen.
+
+After each event the system is looked at. From each state of the frontier (usually there is one) all runs of at most
+``MAX_STEPS`` steps of the model are tried that end in what is seen; a step must change a cell that differs from what is
+seen, or one that cannot be seen, so that the usual event costs a comparison. No run: the two part.
+
+A state of the frontier carries the mail: for each message in flight, the states in which it was sent. The system may be
+looked at only after an event, and a message may leave at any point in it, so there may be several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+from ...model.core.ground import State
+from ...model.interpret.explain import Refusal
+from ...traces.format import Value
+from ...traces.observe import encode
+from ..lockstep.binding import Answer, Effect
+from ..lockstep.disagreement import CellDifference, error_words
+from ..lockstep.expect import Try
+from ..lockstep.faults import STORAGE_ERROR, TIMED_OUT
+from ..lockstep.space import Call
+from .events import Event
+from .parted import Parted, Sort
+from .system import Happened, Judged, Message
+from .ways import Party, Ways
+
+MAX_STEPS: Final = 14
+"""So many steps of the model between two looks: a batch that is fetched, and counted, is two steps a record."""
+
+MAX_STATES: Final = 4_000
+"""So many states are come to for one event, before it is given up: unknown."""
+
+MAX_FRONTIER: Final = 256
+"""So many states may explain the same at once."""
+
+MAX_TOLD: Final = 8
+"""So many differing cells, and refusals, are told."""
+
+Mail: TypeAlias = dict[int, tuple[State, ...]]
+
+
+class Spent(Exception):
+    """The budget of one event ran out: nothing can be said of the run any more."""
+
+
+class Path(NamedTuple):
+    """States of the model from before an event to after it, and the steps between them."""
+
+    states: tuple[State, ...]
+    calls: tuple[Call, ...]
+
+
+@dataclass
+class Thread:
+    """One state that explains everything so far, with the mail. ``last``: its path through the last event."""
+
+    state: State
+    mail: Mail
+    last: Path
+
+
+@dataclass(frozen=True)
+class _Half:
+    """A message that has arrived in this event, as steps of the model."""
+
+    message: Message
+    calls: tuple[Call, ...]
+
+    @property
+    def is_request(self) -> bool:
+        return self.message.answers is None
+
+
+@dataclass
+class Met:
+    """What following has met, for the report: how often the frontier was wide, and which steps and guards were met."""
+
+    events: int = 0
+    wide: int = 0
+    widest: int = 1
+    steps: dict[str, int] = field(default_factory=dict)
+    refused: dict[tuple[str, str], int] = field(default_factory=dict)
+    cells: set[str] = field(default_factory=set)
+
+
+class Follower:
+    """The model's side of one run. ``met`` counts over all runs."""
+
+    def __init__(self, ways: Ways, met: Met | None = None) -> None:
+        self.ways = ways
+        self.met = met if met is not None else Met()
+        initial = ways.system.initial
+        self.threads: list[Thread] = [Thread(initial, {}, Path((initial,), ()))]
+        self._cells = ways.system.layout.cells
+        self._by_name = ways.system.layout.by_name
+        self._target: list[int | None] = [None] * len(self._cells)
+        """By number of the cell, what is seen; None where nothing is."""
+        self._seen: Mapping[str, Value] = {}
+        self._known: set[str] = set()
+        """The variables of which a cell was ever seen in this run."""
+        self._down: set[int] = set()
+        self._messages: dict[int, Message] = {}
+        self._unseen: tuple[int, ...] = ()
+        self._first = True
+
+    @property
+    def state(self) -> State:
+        """One of the states that explain everything so far."""
+        return self.threads[0].state
+
+    def start(self, happened: Happened, observed: Mapping[str, Value]) -> Parted | None:
+        """The first look. Raises Spent."""
+        return self.after(None, None, happened, observed)
+
+    def after(
+        self, event: Event | None, delivered: int | None, happened: Happened, observed: Mapping[str, Value]
+    ) -> Parted | None:
+        """Follow one event. ``delivered``: the number of the message that arrived in it, if one did. Raises Spent."""
+        try:
+            changed = self._look(observed)
+        except ValueError as strange:
+            return Parted(Sort.UNKNOWN, event, str(strange), len(self.threads))
+        try:
+            halves = self._halves(delivered)
+            whole = self.ways.calls(happened.steps)
+            judged = [(each, self.ways.calls(each.steps)) for each in happened.judged]
+        except KeyError as error:
+            return Parted(Sort.UNKNOWN, event, f"it tells of {error}, which the model does not have", len(self.threads))
+        self._down -= happened.started
+        restarts = self.ways.restarts(happened.started)
+        hidden = frozenset(
+            number
+            for number in self._unseen
+            if self.ways.owner[number] not in self._down and self._may_hide(number, happened.crashed)
+        )
+        quick = not changed and not hidden and not self._first
+        self._first = False
+        found: list[Thread] = []
+        dirty: list[Thread] = []
+        for thread in self.threads:
+            paths = [Path((thread.state,), ())] if quick else self._paths(thread, halves, whole, restarts, hidden)
+            for path in paths:
+                if not all(self._fits(thread, path, each, calls) for each, calls in judged):
+                    continue
+                (dirty if any(map(self.ways.broken, path.states)) else found).append(
+                    self._moved(thread, path, happened)
+                )
+        self._down |= happened.crashed
+        self._messages.update((each.number, each) for each in happened.sent)
+        if not found:
+            if dirty:
+                return self._broken(event, dirty[0])
+            return self._part(event, halves, whole, judged, restarts, hidden)
+        self.threads = _apart(found)
+        self._count(judged)
+        if len(self.threads) > MAX_FRONTIER:
+            raise Spent(f"more than {MAX_FRONTIER} states of the model explain what was seen")
+        return None
+
+    def forget(self, pending: Iterable[int]) -> None:
+        """Keep only the mail that is still in flight."""
+        kept = set(pending)
+        for thread in self.threads:
+            thread.mail = {number: states for number, states in thread.mail.items() if number in kept}
+        self._messages = {number: each for number, each in self._messages.items() if number in kept}
+
+    # -- looking ----------------------------------------------------------------------------------------------------
+
+    def _look(self, observed: Mapping[str, Value]) -> bool:
+        """Take note of what is seen; gives whether any of it is new. Raises ValueError for what no cell can hold."""
+        before = self._seen
+        if observed == before and not self._first:
+            return False
+        target, cells = self._target, self._cells
+        missing = object()
+        for name, value in observed.items():
+            if before.get(name, missing) != value or self._first:
+                number = self._by_name.get(name)
+                if number is None:
+                    raise ValueError(f"it shows {name}, and the model has no such cell")
+                target[number] = encode(cells[number], value)
+        if observed.keys() != before.keys() or self._first:
+            for name in before:
+                if name not in observed:
+                    target[self._by_name[name]] = None
+            self._known |= {cells[self._by_name[name]].variable.name for name in observed}
+            self.met.cells.update(observed)
+            self._unseen = tuple(number for number, value in enumerate(target) if value is None)
+        self._seen = dict(observed)
+        return True
+
+    def _may_hide(self, number: int, crashed: frozenset[int]) -> bool:
+        """Whether a cell that is not seen may have changed: not one that is only dead just now."""
+        cell = self._cells[number]
+        if self.ways.owner[number] in crashed:
+            return True
+        return cell.variable.live is None or cell.variable.name not in self._known
+
+    # -- the model's paths ------------------------------------------------------------------------------------------
+
+    def _halves(self, delivered: int | None) -> tuple[_Half, ...]:
+        message = None if delivered is None else self._messages.get(delivered)
+        if message is None or not message.steps:
+            return ()
+        return (_Half(message, self.ways.calls(message.steps)),)
+
+    def _paths(
+        self,
+        thread: Thread,
+        halves: Sequence[_Half],
+        whole: Sequence[Call],
+        restarts: Sequence[Call],
+        hidden: frozenset[int],
+    ) -> list[Path]:
+        """All ends in what is seen that the model can come to from a state, each by a shortest path.
+
+        States that break a promise are gone through last, so that they are told of only where there is no other way.
+        """
+        start = thread.state
+        ends: list[Path] = []
+        parents: dict[State, tuple[State, Call] | None] = {start: None}
+        level: list[State] = [start]
+        later: list[State] = []
+        for depth in range(MAX_STEPS + 1):
+            level_next: list[State] = []
+            for state in level:
+                wanted = self._differing(state)
+                if not wanted:
+                    ends.append(_path(parents, state))
+                    if not hidden:
+                        return ends
+                if depth == MAX_STEPS:
+                    continue
+                for call, after in self._steps(thread, state, halves, whole, restarts):
+                    if after in parents or not self._matters(state, after, wanted, hidden):
+                        continue
+                    parents[after] = (state, call)
+                    if len(parents) > MAX_STATES:
+                        raise Spent(f"more than {MAX_STATES} states of the model were come to in one event")
+                    (later if self.ways.broken(after) else level_next).append(after)
+            level = level_next
+            if not level:
+                if ends or not later:
+                    break
+                level, later = later, []
+        return ends
+
+    def _differing(self, state: State) -> frozenset[int]:
+        """The cells in which a state is not what is seen."""
+        return frozenset(
+            number
+            for number, (has, seen) in enumerate(zip(state, self._target, strict=True))
+            if seen is not None and has != seen
+        )
+
+    def _matters(self, state: State, after: State, wanted: frozenset[int], hidden: frozenset[int]) -> bool:
+        """Whether a step changes what has to change, or what may have changed unseen, and nothing of who is down."""
+        matters = False
+        owner, down = self.ways.owner, self._down
+        for number, (a, b) in enumerate(zip(state, after, strict=True)):
+            if a != b:
+                if down and owner[number] in down:
+                    return False
+                matters = matters or number in wanted or number in hidden
+        return matters
+
+    def _steps(
+        self,
+        thread: Thread,
+        state: State,
+        halves: Sequence[_Half],
+        whole: Sequence[Call],
+        restarts: Sequence[Call],
+    ) -> Iterator[tuple[Call, State]]:
+        ways = self.ways
+        for half in halves:
+            for call in half.calls:
+                for after in self._half(thread, state, half, call):
+                    if after is not None and after != state:
+                        yield call, after
+        for call in (*whole, *restarts):
+            after = ways.doing(call)(state)
+            if after is not None and after != state:
+                yield call, after
+        yield from ways.within(state)
+
+    def _half(self, thread: Thread, state: State, half: _Half, call: Call) -> Iterator[State | None]:
+        """What a message's arrival does, for each state in which it may have been sent."""
+        exchange = self.ways.binding.actions[call[0]].exchange
+        if exchange is None:
+            yield self.ways.doing(call)(state)
+            return
+        sent = thread.mail.get(half.message.number, (state,))
+        if half.is_request:
+            for then in sent:
+                yield self.ways.asked(state, then, call)[1]
+        elif exchange.effect is not Effect.ASKED:
+            for then in sent:
+                yield self.ways.answered(state, then, call)[1]
+
+    def _moved(self, thread: Thread, path: Path, happened: Happened) -> Thread:
+        mail = thread.mail
+        if happened.sent:
+            mail = dict(mail)
+            states = tuple(dict.fromkeys(path.states))
+            for message in happened.sent:
+                mail[message.number] = states
+        return Thread(path.states[-1], mail, path)
+
+    # -- what was answered ------------------------------------------------------------------------------------------
+
+    def _sights(self, thread: Thread, states: Iterable[State], judged: Judged, call: Call) -> Iterator[State]:
+        """What whoever decided may have gone by."""
+        exchange = self.ways.binding.actions[call[0]].exchange
+        for state in states:
+            asker: Party = None if exchange is None else self.ways.side(exchange.asker, call, state)
+            if judged.message is None or asker is None:
+                yield state
+            else:
+                for then in thread.mail.get(judged.message, (state,)):
+                    yield self.ways.as_of(state, then, asker)
+
+    def _answers(self, thread: Thread, path: Path, judged: Judged, calls: Sequence[Call]) -> Iterator[Answer | None]:
+        """What the binding has for each way in which a request may have been decided; None where the model does it."""
+        for call in calls:
+            for sight in dict.fromkeys(self._sights(thread, path.states, judged, call)):
+                guards = self.ways.space.refusing(sight, call)
+                yield self.ways.answer(sight, call, guards) if guards else None
+
+    def _fits(self, thread: Thread, path: Path, judged: Judged, calls: Sequence[Call]) -> bool:
+        """Whether a path explains an answer."""
+        if judged.error in (TIMED_OUT, STORAGE_ERROR):
+            return True
+        for answer in self._answers(thread, path, judged, calls):
+            if answer is None:
+                if judged.error is None and self._done(path, calls):
+                    return True
+            elif not answer.drawn or judged.error in answer.errors:
+                return True
+        return not calls
+
+    def _done(self, path: Path, calls: Sequence[Call]) -> bool:
+        """Whether what was answered without an error has happened, where that is promised."""
+        promised = [call for call in calls if self.ways.binding.actions[call[0]].promised]
+        return not promised or any(call in path.calls for call in promised)
+
+    # -- where the two part -----------------------------------------------------------------------------------------
+
+    def _broken(self, event: Event | None, thread: Thread) -> Parted:
+        for depth, state in enumerate(thread.last.states):
+            names = self.ways.broken(state)
+            if names:
+                steps = tuple(str(Try(call)) for call in thread.last.calls[:depth])
+                detail = f"{names[0]} does not hold after it"
+                return Parted(Sort.PROMISE, event, detail, len(self.threads), steps=steps, broken=names[0])
+        raise AssertionError("no promise is broken")
+
+    def _part(
+        self,
+        event: Event | None,
+        halves: Sequence[_Half],
+        whole: Sequence[Call],
+        judged: Sequence[tuple[Judged, tuple[Call, ...]]],
+        restarts: Sequence[Call],
+        hidden: frozenset[int],
+    ) -> Parted:
+        thread = self.threads[0]
+        paths = self._paths(thread, halves, whole, restarts, hidden)
+        size = len(self.threads)
+        if paths:
+            for each, calls in judged:
+                if not self._fits(thread, paths[0], each, calls):
+                    return self._wrong_answer(event, thread, paths[0], each, calls, size)
+        nearest, steps = self._nearest(thread, halves, whole, restarts, hidden)
+        cells = tuple(self._difference(nearest, number) for number in sorted(self._differing(nearest))[:MAX_TOLD])
+        refusals: list[Refusal] = []
+        for half in halves:
+            for call in half.calls:
+                refusals += self._refusals(thread, half, call)
+        for call in whole:
+            if self.ways.space.refusing(thread.state, call):
+                refusals.append(self.ways.space.explain(thread.state, call))
+        detail = str(cells[0]) if cells else "no state of the model explains it"
+        told = tuple(str(Try(call)) for call in steps)
+        return Parted(Sort.CELLS, event, detail, size, cells, tuple(dict.fromkeys(refusals))[:MAX_TOLD], told)
+
+    def _wrong_answer(
+        self, event: Event | None, thread: Thread, path: Path, judged: Judged, calls: Sequence[Call], size: int
+    ) -> Parted:
+        refusals, codes, enabled = [], set[str | None](), None
+        for call in calls:
+            for sight in dict.fromkeys(self._sights(thread, path.states[:1], judged, call)):
+                guards = self.ways.space.refusing(sight, call)
+                if guards:
+                    codes |= self.ways.answer(sight, call, guards).errors
+                    refusals.append(self.ways.space.explain(sight, call))
+                else:
+                    enabled = call
+        answered = f"it answered {error_words(judged.error)}"
+        if enabled is not None and judged.error is None:
+            detail = f"{answered}, and yet {Try(enabled)} did not happen"
+            return Parted(Sort.MISSING, event, detail, size, refusals=tuple(refusals)[:MAX_TOLD])
+        if enabled is not None:
+            detail = f"{answered}; by the model {Try(enabled)} is to be done"
+        else:
+            wanted = " or ".join(sorted(map(error_words, codes)))
+            detail = f"{answered}; by the model it is refused, with {wanted}"
+        return Parted(Sort.ERROR, event, detail, size, refusals=tuple(dict.fromkeys(refusals))[:MAX_TOLD])
+
+    def _nearest(
+        self,
+        thread: Thread,
+        halves: Sequence[_Half],
+        whole: Sequence[Call],
+        restarts: Sequence[Call],
+        hidden: frozenset[int],
+    ) -> tuple[State, tuple[Call, ...]]:
+        """The state nearest to what is seen that the model can come to, and how."""
+        start = thread.state
+        parents: dict[State, tuple[State, Call] | None] = {start: None}
+        queue = [start]
+        for state in queue:
+            wanted = self._differing(state)
+            for call, after in self._steps(thread, state, halves, whole, restarts):
+                if after not in parents and self._matters(state, after, wanted, hidden):
+                    parents[after] = (state, call)
+                    queue.append(after)
+            if len(queue) > MAX_STATES // 4:
+                break
+        best = min(queue, key=lambda state: len(self._differing(state)))
+        return best, _path(parents, best).calls
+
+    def _difference(self, state: State, number: int) -> CellDifference:
+        cell = self._cells[number]
+        return CellDifference(cell.name, self.ways.space.show_all(state)[cell.name], self._seen[cell.name])
+
+    def _refusals(self, thread: Thread, half: _Half, call: Call) -> Iterator[Refusal]:
+        """Why a message may not do what it stands for."""
+        exchange = self.ways.binding.actions[call[0]].exchange
+        for then in thread.mail.get(half.message.number, (thread.state,)):
+            sight = thread.state
+            if exchange is not None:
+                side = exchange.asker if half.is_request else exchange.asked
+                party = self.ways.side(side, call, thread.state)
+                if party is not None or not half.is_request:
+                    sight = self.ways.as_of(sight, then, party)
+            if self.ways.space.refusing(sight, call):
+                yield self.ways.space.explain(sight, call)
+
+    # -- counting ---------------------------------------------------------------------------------------------------
+
+    def _count(self, judged: Sequence[tuple[Judged, tuple[Call, ...]]]) -> None:
+        met = self.met
+        met.events += 1
+        size = len(self.threads)
+        if size > 1:
+            met.wide += 1
+            met.widest = max(met.widest, size)
+        thread = self.threads[0]
+        for action, _ in thread.last.calls:
+            met.steps[action] = met.steps.get(action, 0) + 1
+        for each, calls in judged:
+            if each.error is not None:
+                for call in calls:
+                    for sight in self._sights(thread, thread.last.states[:1], each, call):
+                        for guard in self.ways.space.refusing(sight, call)[:1]:
+                            pair = (call[0], guard)
+                            met.refused[pair] = met.refused.get(pair, 0) + 1
+
+
+def _path(parents: Mapping[State, tuple[State, Call] | None], state: State) -> Path:
+    states, calls = [state], []
+    while (parent := parents[state]) is not None:
+        state, call = parent
+        states.append(state)
+        calls.append(call)
+    return Path(tuple(reversed(states)), tuple(reversed(calls)))
+
+
+def _apart(threads: Sequence[Thread]) -> list[Thread]:
+    """Those that differ in their state. Of one state the mail is put together: it may have been sent in any of them."""
+    if len(threads) == 1:
+        return list(threads)
+    found: dict[State, Thread] = {}
+    for thread in threads:
+        known = found.setdefault(thread.state, thread)
+        if known is not thread and known.mail != thread.mail:
+            both = known.mail | thread.mail
+            for number in known.mail.keys() & thread.mail.keys():
+                both[number] = tuple(dict.fromkeys((*known.mail[number], *thread.mail[number])))
+            known.mail = both
+    return list(found.values())

@@ -1,0 +1,122 @@
+"""One free run: the system lets an event happen, is looked at, and the model follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ...model.core.errors import BadInput
+from ...model.core.ground import State
+from ...traces.format import Value
+from ..lockstep.raised import raised_at
+from ..lockstep.space import Call
+from ..lockstep.watch import Hung
+from .events import Event, What
+from .follow import Follower, Met
+from .parted import Parted, Sort
+from .system import FreeSystem, Happened, Pending
+from .ways import Ways
+
+_VARIATIONS: Final = (What.LOSE, What.REPEAT)
+_SWEEP: Final = 32
+"""After so many events the mail that is no longer in flight is let go."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """One event that happened: what came of it, the model's path through it (one of them), and what was seen after.
+
+    ``observed`` is None where it did not come to that.
+    """
+
+    event: Event | None
+    happened: Happened
+    message: int | None
+    path: tuple[tuple[Call, State], ...]
+    observed: Mapping[str, Value] | None
+
+
+class Machine:
+    """A system and its follower. ``history`` begins with the start."""
+
+    def __init__(self, ways: Ways, system: FreeSystem, seed: int, met: Met | None = None) -> None:
+        self.ways = ways
+        self.system = system
+        self.seed = seed
+        self.follower = Follower(ways, met)
+        self.history: list[Done] = []
+        self._pending: dict[Event, Pending] | None = None
+
+    def start(self) -> Parted | None:
+        """Start the system afresh, and compare. Raises BadInput where the system does, and follow.Spent."""
+        try:
+            happened = self.system.reset(self.ways.system.constants, self.seed)
+            observed = self.system.observe()
+        except BadInput:
+            raise
+        except BaseException as error:
+            self.history.append(Done(None, Happened(), None, (), None))
+            return _fell_over(None, error, "starting it")
+        found = self.follower.start(happened, observed)
+        self.history.append(Done(None, happened, None, self._path(found), observed))
+        return found
+
+    def pending(self) -> Sequence[Pending]:
+        """What may happen next."""
+        if self._pending is None:
+            self._pending = {each.event: each for each in self.system.pending()}
+        return list(self._pending.values())
+
+    def can(self, event: Event) -> bool:
+        """Whether an event may happen now."""
+        return self._found(event) is not None
+
+    def _found(self, event: Event) -> Pending | None:
+        self.pending()
+        assert self._pending is not None
+        what = What.DELIVER if event.what in _VARIATIONS else event.what
+        return self._pending.get(replace(event, what=what, crash=None))
+
+    def perform(self, event: Event) -> Parted | None:
+        """Let an event happen that can, and follow it. Raises BadInput where the system does, and follow.Spent."""
+        pending = self._found(event)
+        assert pending is not None
+        self._pending = None
+        message = pending.message
+        try:
+            happened = self.system.happen(event)
+            observed = self.system.observe()
+        except BadInput:
+            raise
+        except BaseException as error:
+            # Whatever a system under test raises is what we are looking for.
+            self.history.append(Done(event, Happened(), message, (), None))
+            return _fell_over(event, error, "it")
+        delivered = None if event.what is What.LOSE else message
+        found = self.follower.after(event, delivered, happened, observed)
+        self.history.append(Done(event, happened, message, self._path(found), observed))
+        if found is None and len(self.history) % _SWEEP == 0:
+            self.follower.forget(each.message for each in self.pending() if each.message is not None)
+        return found
+
+    def _path(self, found: Parted | None) -> tuple[tuple[Call, State], ...]:
+        if found is not None:
+            return ()
+        path = self.follower.threads[0].last
+        return tuple(zip(path.calls, path.states[1:], strict=True))
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What has happened, without the start."""
+        return tuple(done.event for done in self.history if done.event is not None)
+
+
+def _fell_over(event: Event | None, error: BaseException, what: str) -> Parted:
+    """What the system raised; a system that ends the process, and one that hangs, are such too."""
+    if isinstance(error, Hung):
+        return Parted(Sort.HUNG, event, str(error), at=raised_at(error))
+    if not isinstance(error, Exception | SystemExit):
+        raise error
+    detail = f"{what} raised {type(error).__name__}: {error}".removesuffix(": ")
+    return Parted(Sort.RAISED, event, detail, at=raised_at(error))
