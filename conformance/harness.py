@@ -11,6 +11,7 @@ from ..model.core.protocol import Protocol as Model
 from ..model.core.registration import Ref, looked_up
 from ..model.core.registry import REGISTRY
 from .adapters.parts import Parts
+from .free.system import FreeSystem, MakeFree
 from .lockstep.adapter import Adapter, MakeAdapter
 from .lockstep.binding import Binding
 from .mutants.arguments import Arguments, Collected
@@ -26,12 +27,21 @@ class MakeOver(Protocol):
         ...
 
 
+class MakeFreeOver(Protocol):
+    """Makes the freely running system of the classes of ``impl/``, or of those of a copy with a defect."""
+
+    def __call__(self, parts: Parts | None = None, *, disk: bool = False, variant: str | None = None) -> FreeSystem:
+        """``disk``: on files below a temporary folder, instead of on simulated disks."""
+        ...
+
+
 @dataclass(frozen=True)
 class Harness:
     """Each part may be given as ``module:name`` (``registration.Ref``), and is imported when it is asked for.
 
     ``package``: the ``__name__`` of the module that says it. ``over_impl``: the adapter of what ``impl/`` has of the
     protocol: it answers to the names ``memory`` and ``disk``. ``adapters``: others, by the name that ``--impl`` takes.
+    ``free`` and ``free_adapters``: the same for systems that run freely, by the same names where they are the same.
     ``defects``: planned defects of ``impl/``. ``arguments``: by variant, why mutants that nobody kills are harmless.
     """
 
@@ -39,6 +49,8 @@ class Harness:
     binding: Binding | Ref | None = None
     over_impl: MakeOver | Ref | None = None
     adapters: Mapping[str, MakeAdapter | Ref] = field(default_factory=dict)
+    free: MakeFreeOver | Ref | None = None
+    free_adapters: Mapping[str, MakeFree | Ref] = field(default_factory=dict)
     defects: tuple[Defect, ...] | Ref = ()
     arguments: Mapping[str, Collected | Ref] = field(default_factory=dict)
     plan: Plan | Ref = field(default_factory=Plan)
@@ -63,8 +75,26 @@ class Harness:
 
     @property
     def adapter_names(self) -> tuple[str, ...]:
-        """What ``--impl`` takes for this protocol."""
+        """What ``--impl`` takes for this protocol, in lockstep."""
         return (*(_OVER_IMPL if self.over_impl is not None else ()), *self.adapters)
+
+    def find_free_over(self) -> MakeFreeOver | None:
+        """What makes the freely running system of ``impl/``, if there is one."""
+        found: MakeFreeOver | None = looked_up(self.free, self.package)
+        return found
+
+    def find_free(self, name: str) -> MakeFree | None:
+        """What makes the freely running system of that name, if there is one."""
+        over = self.find_free_over()
+        if name in _OVER_IMPL and over is not None:
+            return lambda _protocol, variant: over(disk=name == "disk", variant=variant)
+        found: MakeFree | None = looked_up(self.free_adapters.get(name), self.package)
+        return found
+
+    @property
+    def free_names(self) -> tuple[str, ...]:
+        """What ``--impl`` takes for this protocol, for free runs."""
+        return (*(_OVER_IMPL if self.free is not None else ()), *self.free_adapters)
 
     def find_defects(self) -> tuple[Defect, ...]:
         """The planned defects."""

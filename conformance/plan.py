@@ -50,6 +50,9 @@ class Plan:
     Of the mutant matrix: ``rungs`` are the constants at which mutants are tried, in this order. ``symmetric``: orbits
     under renaming of replicas are searched and compared, instead of states. ``beyond``: by mutant, where else one
     breaks a promise.
+
+    ``free``: constants that free runs go through by turns; none: the default ones. Small ones reach depth, large ones
+    breadth.
     """
 
     at: Written = ""
@@ -65,3 +68,4 @@ class Plan:
     rungs: tuple[Written, ...] = ()
     symmetric: bool = False
     beyond: Mapping[str, Beyond] = field(default_factory=dict)
+    free: tuple[Written, ...] = ()

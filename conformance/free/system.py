@@ -12,9 +12,9 @@ the model's steps for which it may stand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from ...traces.format import Value
 from ..lockstep.adapter import ModelStep
@@ -119,3 +119,7 @@ class FreeSystem(Protocol):
 
     def close(self) -> None:
         """Release everything; may be called more than once."""
+
+
+MakeFree: TypeAlias = Callable[[str | None, str | None], FreeSystem]
+"""Makes a system for a protocol and a variant; None stands for its own. A class whose constructor takes the two."""

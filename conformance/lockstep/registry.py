@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -15,7 +16,8 @@ from .model_adapter import ModelAdapter
 
 _MODEL: Final = "model"
 """The model itself, for every protocol that has a binding."""
-_NEEDED: Final = ("name", "protocol", "variant", "faults", "reset", "apply", "observe", "inject", "close")
+NEEDED: Final = ("name", "protocol", "variant", "faults", "reset", "apply", "observe", "inject", "close")
+"""What an adapter has."""
 
 
 def make_adapter(spec: str, protocol: str | None, variant: str | None) -> Adapter:
@@ -23,7 +25,18 @@ def make_adapter(spec: str, protocol: str | None, variant: str | None) -> Adapte
 
     ``protocol`` and ``variant``: those that the command line names, if any. The adapter's protocol must be that one.
     """
-    make = _named(spec, protocol) or _found(spec, protocol)
+    make = named(spec, protocol) or placed(spec, _mend(protocol))
+    made = called(make, spec, protocol, variant)
+    missing = lacking(made, NEEDED)
+    if missing:
+        raise BadInput(
+            f"what it makes has no {', '.join(missing)}", f"--impl {spec}", "see conformance/lockstep/adapter.py"
+        )
+    return cast("Adapter", made)
+
+
+def called(make: Callable[[str | None, str | None], Any], spec: str, protocol: str | None, variant: str | None) -> Any:
+    """What ``make`` makes; whatever it raises is BadInput. What has a protocol must have the one that is asked for."""
     try:
         made = make(protocol, variant)
     except BadInput:
@@ -34,17 +47,17 @@ def make_adapter(spec: str, protocol: str | None, variant: str | None) -> Adapte
             f"--impl {spec}",
             "it is called with the protocol and the variant, each a name or None",
         ) from error
-    missing = [name for name in _NEEDED if not hasattr(made, name)]
-    if missing:
-        raise BadInput(
-            f"what it makes has no {', '.join(missing)}", f"--impl {spec}", "see conformance/lockstep/adapter.py"
-        )
-    if protocol is not None and made.protocol != protocol:
+    if protocol is not None and getattr(made, "protocol", protocol) != protocol:
         raise BadInput(f"it implements {made.protocol}, not {protocol}", f"--impl {spec}", "leave --protocol out")
     return made
 
 
-def _named(name: str, protocol: str | None) -> MakeAdapter | None:
+def lacking(made: object, needed: Iterable[str]) -> list[str]:
+    """Those of these attributes that something does not have."""
+    return [name for name in needed if not hasattr(made, name)]
+
+
+def named(name: str, protocol: str | None) -> MakeAdapter | None:
     """An adapter that the protocol's harness names; of the protocol of brokers' logs where none is named."""
     if name == _MODEL:
         return ModelAdapter
@@ -65,9 +78,9 @@ def _mend(protocol: str | None) -> str:
     return f"name one of {', '.join(adapter_names(protocol))}, or module:attribute, or file.py:attribute"
 
 
-def _found(spec: str, protocol: str | None) -> MakeAdapter:
+def placed(spec: str, mend: str) -> Callable[[str | None, str | None], Any]:
+    """What ``module:attribute`` or ``file.py:attribute`` names. Raises BadInput where that is nothing to call."""
     place, _, attribute = spec.rpartition(":")
-    mend = _mend(protocol)
     if not place:
         raise BadInput(f"there is no adapter {spec!r}", "--impl", mend)
     module = module_of_file(Path(place), "--impl") if place.endswith(".py") else module_named(place, "--impl")
@@ -76,4 +89,4 @@ def _found(spec: str, protocol: str | None) -> MakeAdapter:
         value = getattr(value, part, None)
     if not callable(value):
         raise BadInput(f"{place} has nothing to call named {attribute!r}", f"--impl {spec}", mend)
-    return cast("MakeAdapter", value)
+    return cast("Callable[[str | None, str | None], Any]", value)
