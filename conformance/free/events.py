@@ -50,7 +50,7 @@ class Event:
 
     ``name``: the kind of message, the timer, the call: ``Fetch``, ``isr``, ``produce``. ``node``: at whom it happens
     (the receiver of a message); None for the controller, or for a client. ``source``: who sent the message. ``number``:
-    which of the pending ones that are alike, the oldest first. ``args``: of a call or a probe, sorted by name.
+    which of the pending ones that are alike, the oldest first. ``args``: of a call or a probe.
     ``crash``: in the midst of it, after so many of its effects (a write, a sync, a message that is sent), the node
     loses power; 0 is before the first. A node that has fewer effects loses it right after the last.
     """
@@ -128,6 +128,6 @@ def event_of(told: Mapping[str, Any], where: str) -> Event:
         numbers["node"],
         numbers["source"],
         numbers["number"] or 0,
-        tuple(sorted(args.items())),
+        tuple(args.items()),
         numbers["crash"],
     )

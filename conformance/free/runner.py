@@ -7,22 +7,19 @@ Runs go through the constants of a portfolio by turns, so that small ones reach 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ...model.explore.result import Verdict
-from ...traces.shrink import minimize
-from .events import Event, What
+from .events import What
 from .follow import Met, Spent
-from .machine import Done, Machine
-from .parted import Parted, Sort
+from .machine import Machine
 from .scheduler import Memory, Scheduler
+from .smaller import Ran, repeat, smallest
 from .system import FreeSystem
 from .ways import Ways
 
-SHRINKING: Final = 60.0
-"""Seconds after which a disagreement is told as small as it is by then."""
+__all__ = ["Free", "FreePlan", "Ran", "play", "repeat", "run_freely", "run_seed"]
 
 OnProgress = Callable[[int, int], None]
 """Told how many runs and how many events are over."""
@@ -40,26 +37,6 @@ class FreePlan:
     seed: int = 0
     faults: bool = True
     seconds: float | None = None
-
-
-@dataclass(frozen=True)
-class Ran:
-    """A run that is over. ``ways`` are those of its constants."""
-
-    ways: Ways
-    seed: int
-    history: tuple[Done, ...]
-    parted: Parted | None
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What happened, without the start."""
-        return tuple(done.event for done in self.history if done.event is not None)
-
-    @property
-    def constants(self) -> Mapping[str, int]:
-        """The constants that it ran at."""
-        return self.ways.system.constants
 
 
 @dataclass(frozen=True)
@@ -104,18 +81,6 @@ def play(system: FreeSystem, ways: Ways, seed: int, plan: FreePlan, memory: Memo
     return Ran(ways, seed, tuple(machine.history), found)
 
 
-def repeat(system: FreeSystem, ways: Ways, seed: int, events: Iterable[Event]) -> Ran:
-    """Let exactly these events happen, but for those that cannot when it is their turn. Raises Spent."""
-    machine = Machine(ways, system, seed)
-    found = machine.start()
-    for event in events:
-        if found is not None:
-            break
-        if machine.can(event):
-            found = machine.perform(event)
-    return Ran(ways, seed, tuple(machine.history), found)
-
-
 def run_freely(
     system: FreeSystem, portfolio: Sequence[Ways], plan: FreePlan, on_progress: OnProgress | None = None
 ) -> Free:
@@ -147,7 +112,7 @@ def run_freely(
         verdict, reason = Verdict.UNKNOWN, "the system showed no cell at all, so nothing was compared"
     elif met.events <= number:
         verdict, reason = Verdict.UNKNOWN, "nothing ever happened, so that only the start was compared"
-    smallest, repeatable, minimal = (None, True, True) if failed is None else _smallest(system, failed)
+    failure, repeatable, minimal = (None, True, True) if failed is None else smallest(system, failed)
     return Free(
         verdict,
         reason,
@@ -155,7 +120,7 @@ def run_freely(
         kinds,
         number,
         time.perf_counter() - start,
-        smallest,
+        failure,
         0 if failed is None else len(failed.events),
         repeatable,
         minimal,
@@ -168,48 +133,3 @@ def _goes_on(plan: FreePlan, number: int, start: float) -> bool:
     if plan.seconds is None:
         return number < plan.runs
     return number == 0 or time.perf_counter() - start < plan.seconds
-
-
-def _plainer(event: Event) -> Iterator[Event]:
-    """The same event with less going wrong."""
-    if event.crash is not None:
-        yield replace(event, crash=None)
-        for effects in range(event.crash):
-            yield replace(event, crash=effects)
-    if event.what is What.REPEAT:
-        yield replace(event, what=What.DELIVER)
-    for number in range(event.number):
-        yield replace(event, number=number)
-
-
-def _smallest(system: FreeSystem, failed: Ran) -> tuple[Ran, bool, bool]:
-    """The failing run made 1-minimal, whether it fails whenever it is repeated, and whether the time sufficed."""
-    parted = failed.parted
-    assert parted is not None
-    latest = [failed]
-    deadline = time.perf_counter() + SHRINKING
-    hung = parted.sort is Sort.HUNG
-
-    def failing(events: Sequence[Event]) -> Sequence[Event] | None:
-        if time.perf_counter() > deadline:
-            return None
-        try:
-            ran = repeat(system, failed.ways, failed.seed, events)
-        except Spent:
-            return None
-        if ran.parted is None or not parted.alike(ran.parted):
-            return None
-        latest[:] = [ran]
-        return ran.events
-
-    if hung:
-        # Each time that it is repeated takes the whole time limit again.
-        return failed, True, False
-    try:
-        least = minimize(failed.events, failing, simpler=_plainer)
-    except ValueError:
-        return failed, False, False
-    minimal = time.perf_counter() <= deadline
-    again = repeat(system, failed.ways, failed.seed, least)
-    same = again.parted is not None and again.events == tuple(least) and parted.alike(again.parted)
-    return (again, True, minimal) if same else (latest[0], False, minimal)

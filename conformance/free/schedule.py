@@ -18,7 +18,7 @@ from ...traces.format import Value, value_json
 from ...traces.story import Json
 from ..lockstep.expect import Try
 from .events import Event, event_of
-from .runner import Ran
+from .smaller import Ran
 
 FORMAT: Final = "fencepost-schedule"
 _MEND: Final = "give a schedule that fencepost conform wrote"

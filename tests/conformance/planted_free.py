@@ -1,0 +1,128 @@
+"""Freely running systems with a known defect, each the model with one thing wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fencepost.conformance.free.events import Event, What
+from fencepost.conformance.free.model_system import ModelSystem
+from fencepost.conformance.free.runner import Free, FreePlan, run_freely
+from fencepost.conformance.free.system import Happened, Judged, Pending
+from fencepost.conformance.free.ways import Ways
+from fencepost.conformance.harness import binding_of
+from fencepost.conformance.lockstep.binding import Binding
+from fencepost.model.core.ground import ground
+from fencepost.model.core.registry import PROTOCOLS
+from fencepost.traces.format import Value
+
+SMALL = {"replicas": 3, "log_size": 3, "max_records": 6, "max_leader_epoch": 5}
+
+
+def ways_of(protocol: str, variant: str | None, binding: Binding | None = None, **constants: int) -> Ways:
+    """The ways of a variant; at 3/3/6/5 unless told otherwise."""
+    system = ground(PROTOCOLS[protocol].traced(variant), constants or SMALL)
+    return Ways(system, binding or binding_of(protocol, "--protocol"))
+
+
+def followed(system: ModelSystem, plan: FreePlan | None = None, binding: Binding | None = None) -> Free:
+    """A system run freely against its own variant."""
+    ways = ways_of(system.protocol, system.variant, binding)
+    return run_freely(system, [ways], plan or FreePlan(runs=100, events=150, seed=3))
+
+
+class ShowsLess(ModelSystem):
+    """Shows replica 1's log end offset one too low, once it has two records."""
+
+    def observe(self) -> Mapping[str, Value]:
+        seen = dict(super().observe())
+        return seen | {"leo[1]": 1} if seen["leo[1]"] == 2 else seen
+
+
+class TakesWhatIsLate(ModelSystem):
+    """Takes an answer as if nothing had happened since it was sent."""
+
+    def _arrive(self, event: Event) -> Happened:
+        if event.what is not What.LOSE and event.name == "follower_fetch answered":
+            flight = next(each for each in self._flights if each.message.name == event.name)
+            follower = dict(flight.call[1])["follower"]
+            took = self._ways.doing(flight.call)(self._ways.as_of(flight.then, self._state, follower))
+            after = self._ways.doing(flight.call)(flight.then)
+            if took is None and after is not None:
+                self._flights.remove(flight)
+                self._state = self._ways.as_of(self._state, after, follower)
+                return Happened()
+        return super()._arrive(event)
+
+
+class AnswersWrongly(ModelSystem):
+    """Says NOT_LEADER_OR_FOLLOWER where it should fence."""
+
+    def happen(self, event: Event) -> Happened:
+        happened = super().happen(event)
+        wrong = tuple(
+            Judged(each.steps, "NOT_LEADER_OR_FOLLOWER", each.message) if each.error == "FENCED_REPLICA" else each
+            for each in happened.judged
+        )
+        return Happened(happened.sent, wrong, happened.steps, happened.crashed, happened.started)
+
+
+class WritesNothing(ModelSystem):
+    """Answers a producer, and has written nothing."""
+
+    def happen(self, event: Event) -> Happened:
+        before = self._state
+        happened = super().happen(event)
+        if event.name == "leader_write":
+            self._state = before
+        return happened
+
+
+class ForgetsOnCrash(ModelSystem):
+    """Comes back from a crash with its last record gone."""
+
+    def happen(self, event: Event) -> Happened:
+        happened = super().happen(event)
+        for node in happened.started:
+            number = self._ways.system.layout.by_name[f"leo[{node}]"]
+            if self._state[number]:
+                self._state = (*self._state[:number], self._state[number] - 1, *self._state[number + 1 :])
+        return happened
+
+
+class FallsOver(ModelSystem):
+    """Raises when the third record is written."""
+
+    def happen(self, event: Event) -> Happened:
+        happened = super().happen(event)
+        if self.observe()["next_record_id"] == 3:
+            raise ZeroDivisionError("offset / 0")
+        return happened
+
+
+class SpeaksNonsense(ModelSystem):
+    """Tells of a step that the model does not have."""
+
+    def happen(self, event: Event) -> Happened:
+        happened = super().happen(event)
+        return Happened(happened.sent, steps=(("leader_resign", {"leader": 0}),)) if happened.sent else happened
+
+
+class ShowsTooMuch(ModelSystem):
+    """Shows a cell that the model does not have."""
+
+    def observe(self) -> Mapping[str, Value]:
+        return {**super().observe(), "mood[0]": 1}
+
+
+class Hides(ModelSystem):
+    """Does what the model does, and shows no high watermark and no controller."""
+
+    def observe(self) -> Mapping[str, Value]:
+        return {name: value for name, value in super().observe().items() if not name.startswith(("hw[", "quorum_isr"))}
+
+
+class Idle(ModelSystem):
+    """Nothing is ever pending."""
+
+    def pending(self) -> Sequence[Pending]:
+        return ()

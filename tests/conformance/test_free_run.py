@@ -1,0 +1,181 @@
+"""The free run: it lets the model pass, finds each planted defect for what it is, and makes it small."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fencepost.conformance.free.model_system import ModelSystem
+from fencepost.conformance.free.parted import Sort
+from fencepost.conformance.free.runner import FreePlan, Ran, repeat, run_freely
+from fencepost.conformance.free.schedule import is_schedule, lines_of, read_schedule
+from fencepost.conformance.harness import binding_of
+from fencepost.model.core.errors import BadInput
+from fencepost.model.explore.result import Verdict
+
+from . import planted_free as planted
+from .planted_free import followed, ways_of
+
+BINDING = binding_of("fencing", "--protocol")
+
+
+@pytest.fixture(autouse=True)
+def _few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found is made small in a second."""
+    monkeypatch.setattr("fencepost.conformance.free.smaller.DRAWS", 200)
+
+
+PROMISING = replace(
+    BINDING, actions={**BINDING.actions, "leader_write": replace(BINDING.actions["leader_write"], promised=True)}
+)
+
+DEFECTS = [
+    (planted.ShowsLess, "kip-320", Sort.CELLS, "leo[1] is 2 in the model, 1 in the implementation"),
+    (planted.TakesWhatIsLate, "kip-320", Sort.CELLS, "in the implementation"),
+    (planted.AnswersWrongly, "kip-320", Sort.ERROR, "it answered NOT_LEADER_OR_FOLLOWER; by the model it is refused"),
+    (planted.WritesNothing, "kip-320", Sort.MISSING, "and yet leader_write(leader="),
+    (planted.ForgetsOnCrash, "kip-320-restarts", Sort.CELLS, "leo["),
+    (planted.FallsOver, "kip-320", Sort.RAISED, "ZeroDivisionError: offset / 0"),
+    (planted.SpeaksNonsense, "kip-320", Sort.UNKNOWN, "leader_resign"),
+    (planted.ShowsTooMuch, "kip-320", Sort.UNKNOWN, "mood[0]"),
+]
+
+DROPPED = [
+    ("fencing", "kip-320", "follower_fetch.epoch_not_fenced"),
+    ("fencing", "kip-320", "become_follower.leader_epoch_matches"),
+    ("fencing", "kip-320", "become_leader.epoch_newer"),
+    ("fencing", "kip-320", "leader_inc_high_watermark.isr_acknowledges"),
+    ("fencing", "kip-320", "leader_expand_isr.hw_reached_epoch"),
+    ("truncation", "kip-320-mended", "consumer_fetch.not_truncated"),
+]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "variant"),
+    [("fencing", "kip-320"), ("fencing", "kip-320-brokers"), ("truncation", "kip-320-mended")],
+)
+def test_the_model_follows_itself_with_messages_in_flight(protocol: str, variant: str) -> None:
+    found = followed(ModelSystem(protocol, variant))
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.parted
+    assert found.met.events > 1_000
+    assert found.met.wide == 0
+    kinds = {what.value for what, _ in found.kinds}
+    assert {"deliver", "lose", "repeat", "timer"} <= kinds
+
+
+@pytest.mark.parametrize(("defect", "variant", "sort", "words"), DEFECTS, ids=[row[0].__name__ for row in DEFECTS])
+def test_a_planted_defect_is_found_named_and_made_small(
+    defect: type[ModelSystem], variant: str, sort: Sort, words: str
+) -> None:
+    found = followed(defect("fencing", variant), binding=PROMISING)
+    assert found.verdict is Verdict.VIOLATED
+    assert found.failure is not None and found.failure.parted is not None
+    assert found.failure.parted.sort is sort
+    assert words in found.failure.parted.headline
+    assert found.repeatable and found.minimal
+    # The model's own events name epochs, so that an election cannot be left out without those after it.
+    assert len(found.failure.events) <= 24
+    _is_minimal(defect("fencing", variant), found.failure)
+
+
+def _is_minimal(system: ModelSystem, failure: Ran) -> None:
+    """No event of it can be left out."""
+    assert failure.parted is not None
+    for left_out in range(len(failure.events)):
+        events = failure.events[:left_out] + failure.events[left_out + 1 :]
+        parted = repeat(system, failure.ways, failure.seed, events).parted
+        assert parted is None or not failure.parted.alike(parted)
+
+
+@pytest.mark.parametrize(("protocol", "variant", "guard"), DROPPED)
+def test_a_system_without_a_guard_is_found(protocol: str, variant: str, guard: str) -> None:
+    found = followed(ModelSystem(protocol, variant, [guard]))
+    assert found.verdict is Verdict.VIOLATED
+    assert found.failure is not None and found.failure.parted is not None
+    assert any(each.guard == guard.partition(".")[2] for each in found.failure.parted.refusals) or (
+        found.failure.parted.broken or found.failure.parted.cells
+    )
+
+
+def test_what_is_hidden_widens_the_frontier_and_no_more() -> None:
+    found = followed(planted.Hides("fencing", "kip-320"), FreePlan(runs=30, events=100, seed=1))
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.parted
+    assert found.met.wide > 0 and found.met.widest > 1
+    assert not any(name.startswith("hw[") for name in found.met.cells)
+
+
+def test_the_same_seed_draws_the_same_runs() -> None:
+    plan = FreePlan(runs=20, events=80, seed=5)
+    first, second = (followed(ModelSystem("fencing", "kip-320"), plan) for _ in range(2))
+    assert (first.met, first.kinds) == (second.met, second.kinds)
+    other = followed(ModelSystem("fencing", "kip-320"), replace(plan, seed=6))
+    assert other.kinds != first.kinds
+
+
+def test_a_run_of_nothing_is_no_verdict() -> None:
+    found = followed(planted.Idle("fencing", "kip-320"), FreePlan(runs=3))
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.reason is not None and "nothing ever happened" in found.reason
+
+
+def test_too_many_paths_are_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fencepost.conformance.free.follow.MAX_STATES", 1)
+    found = followed(ModelSystem("fencing", "kip-320"), FreePlan(runs=3, events=50))
+    assert found.verdict is Verdict.UNKNOWN and found.unfinished == 3
+    assert found.reason is not None and "runs were given up" in found.reason
+
+
+def test_without_faults_nothing_goes_wrong() -> None:
+    found = followed(ModelSystem("fencing", "kip-320-restarts"), FreePlan(runs=30, events=100, faults=False))
+    assert found.verdict is Verdict.HOLDS
+    assert not {what.value for what, _ in found.kinds} & {"lose", "repeat", "crash", "cut", "probe"}
+
+
+def test_a_schedule_is_read_back_and_runs_again(tmp_path: Path) -> None:
+    system = planted.ShowsLess("fencing", "kip-320")
+    found = followed(system)
+    assert found.failure is not None
+    file = tmp_path / "disagreement.schedule.jsonl"
+    file.write_text("\n".join(lines_of(found.failure, "model")) + "\n", encoding="utf-8")
+    assert is_schedule(file)
+    read = read_schedule(file)
+    assert (read.protocol, read.variant, read.impl) == ("fencing", "kip-320", "model")
+    assert read.events == found.failure.events
+    again = repeat(system, ways_of("fencing", "kip-320", **read.constants), read.seed, read.events)
+    assert again.parted is not None and again.parted.headline == found.failure.parted.headline  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"event": "explode"}', "there is no event 'explode'"),
+        ('{"event": "deliver", "number": -1}', "an event's number is -1"),
+        ('{"event": "call", "colour": 1}', "an event has no 'colour'"),
+        ('{"event": "call", "args": {"a": 1.5}}', "an event's a is 1.5"),
+        ("[]", "no JSON object"),
+        ("{", "no JSON"),
+    ],
+)
+def test_a_bad_schedule_is_refused_with_its_line(tmp_path: Path, line: str, words: str) -> None:
+    file = tmp_path / "bad.jsonl"
+    head = '{"format": "fencepost-schedule", "protocol": "p", "variant": "v", "constants": {}, "impl": "x", "seed": 1}'
+    file.write_text(f"{head}\n{line}\n", encoding="utf-8")
+    with pytest.raises(BadInput) as error:
+        read_schedule(file)
+    assert words in str(error.value) and "line 2" in str(error.value)
+
+
+def test_no_schedule_is_taken_for_one(tmp_path: Path) -> None:
+    other = tmp_path / "trace.jsonl"
+    other.write_text('{"format": "fencepost-trace"}\n', encoding="utf-8")
+    assert not is_schedule(other) and not is_schedule(tmp_path / "nowhere")
+    with pytest.raises(BadInput, match="this is no schedule"):
+        read_schedule(other)
+
+
+def test_runs_go_through_the_constants_by_turns() -> None:
+    portfolio = [ways_of("fencing", "kip-320", **{**planted.SMALL, "replicas": number}) for number in (2, 3)]
+    found = run_freely(ModelSystem("fencing", "kip-320"), portfolio, FreePlan(runs=4, events=40))
+    assert [each["replicas"] for each in found.constants] == [2, 3]
+    assert "leo[2]" in found.met.cells
