@@ -1,0 +1,455 @@
+"""What runs freely over ``impl/``: real nodes on a network, disks and a clock whose every next move is an event.
+
+No message arrives, no timer fires and no time passes but by an event. Power may fail between any two effects of a
+node: what it writes, syncs, renames, and each message that it sends. What the messages say to a model, and what
+clients do, a protocol's own system adds.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
+
+from ...impl.files.simulated import SimulatedFiles
+from ...impl.net.clock import SimulatedClock
+from ...impl.net.faults import Faults, Flight
+from ...impl.net.simulated import SimulatedNetwork
+from ...impl.replica.timers import Key
+from ...impl.wire.messages import Envelope
+from ..free.events import Event, What
+from ..free.system import Happened, Judged, Message, Pending
+from ..lockstep.adapter import ModelStep
+from .carrier import LIFE
+from .parts import Parts
+from .stores import DiskStore, MemoryStore, Store
+
+EFFECTS: Final = frozenset({"append", "truncate", "fsync", "fsync_dir", "make_dir", "rename", "remove"})
+"""The operations of a disk that leave something behind."""
+CRASH_SEEDS: Final = 4
+"""So many outcomes of a loss of power are offered."""
+MAX_ALIKE: Final = 4
+"""So many messages of one kind are in flight between two nodes at most: the oldest is lost then."""
+
+FULL, FAILS, MENDED = "full", "fails", "mended"
+
+
+class Node(Protocol):
+    """A process that is up."""
+
+    @property
+    def address(self) -> int:
+        """Its number."""
+
+    def receive(self, envelope: Envelope) -> None:
+        """A message has arrived."""
+
+    def deadline(self) -> int | None:
+        """When it wants to be woken."""
+
+    def wake(self) -> None:
+        """Do what is due."""
+
+    def fire(self, key: Any) -> None:
+        """Do what a timer is for."""
+
+
+class PowerLost(BaseException):
+    """Raised in a node's own code at the effect that it does not come to; nothing in it may catch it."""
+
+
+class Mailbox:
+    """An endpoint that does nothing by itself: a client. What arrives is handed on."""
+
+    def __init__(self, address: int, receive: Callable[[Envelope], None]) -> None:
+        self.address = address
+        self.receive = receive
+
+    def deadline(self) -> int | None:
+        """It never wants to be woken."""
+        return None
+
+    def wake(self) -> None:
+        """Nothing."""
+
+
+class _Power:
+    """Counts the effects of one event, and ends it at one of them."""
+
+    def __init__(self) -> None:
+        self.left: int | None = None
+        """So many more effects may happen; None: any number."""
+
+    def effect(self) -> None:
+        """One more is about to happen."""
+        if self.left is not None:
+            if self.left <= 0:
+                raise PowerLost
+            self.left -= 1
+
+
+class _Wire:
+    """A node's transport: what it sends is an effect, and nothing is sent by a node that has lost power."""
+
+    def __init__(self, network: SimulatedNetwork, power: _Power) -> None:
+        self._network = network
+        self._power = power
+
+    def send(self, envelope: Envelope) -> None:
+        """Take a message on its way."""
+        self._power.effect()
+        self._network.send(envelope)
+
+
+class RunningNodes:
+    """A ``FreeSystem`` but for its protocol: what is abstract here is what nodes are, say and show.
+
+    ``parts`` may be those of a copy with a defect. ``disk`` keeps files in real folders: processes end there with what
+    they have written, and no disk fails.
+    """
+
+    protocol: ClassVar[str]
+    implemented: ClassVar[str]
+    """The variant that the nodes are held to."""
+    times: ClassVar[tuple[int, ...]] = (1,)
+    """The milliseconds by which the clock is moved at once."""
+
+    def __init__(self, parts: Parts | None = None, *, disk: bool = False, variant: str | None = None) -> None:
+        self.variant = variant or self.implemented
+        self.name = "disk" if disk else "memory"
+        self._parts = parts or Parts.of()
+        self._disk = disk
+        self._store: Store | None = None
+
+    # -- what a protocol adds ---------------------------------------------------------------------------------------
+
+    def _set_up(self, constants: Mapping[str, int]) -> range:
+        """Make what there is besides nodes, and say which nodes there are; they are started next."""
+        raise NotImplementedError
+
+    def _begin(self, node: int, first_correlation: int) -> Node:
+        """A new process of a node, on the files that are there. Raises what the node does."""
+        raise NotImplementedError
+
+    def _settle(self) -> None:
+        """All nodes are up: bring about the model's initial state."""
+
+    def _timers(self, node: int) -> Iterable[Key]:
+        """The timers of a node that may fire."""
+        raise NotImplementedError
+
+    def _calls(self) -> Iterator[Event]:
+        """What clients and operators may ask for next: events of CALL and PROBE."""
+        raise NotImplementedError
+
+    def _call(self, event: Event) -> Sequence[ModelStep]:
+        """Do what one of ``_calls`` asks for; the model's steps that it may be."""
+        raise NotImplementedError
+
+    def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:
+        """The model's steps that the arrival of a message may be; ``asked``: the request that it answers."""
+        raise NotImplementedError
+
+    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:
+        """What is to be judged of a request that was answered at once; the number of the message is filled in."""
+        raise NotImplementedError
+
+    def _took(self, event: Event) -> Sequence[ModelStep]:
+        """The model's steps that an event may be besides, once it has happened."""
+        raise NotImplementedError
+
+    def _is_lost(self, node: int) -> bool:
+        """Whether a node that runs has given up, as its disk failed: it counts as down until it is started again."""
+        raise NotImplementedError
+
+    # -- the system -------------------------------------------------------------------------------------------------
+
+    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+        """New disks, new nodes."""
+        self.close()
+        self.constants = dict(constants)
+        self.seed = seed
+        self._store = DiskStore() if self._disk else MemoryStore(seed)
+        self._power = _Power()
+        self.clock = SimulatedClock()
+        self.network = SimulatedNetwork(
+            seed, clock=self.clock, faults=Faults(latency=(0, 0)), hold_if=lambda _envelope: True
+        )
+        self.nodes: dict[int, Node] = {}
+        """Those that are up."""
+        self.down: set[int] = set()
+        self.cut: set[int] = set()
+        self.bad: dict[int, str] = {}
+        """The disks that are full, or fail."""
+        self._lives = 0
+        self._known = 0
+        self._asked: dict[tuple[int, int], tuple[int, Envelope]] = {}
+        """By sender and correlation id: the requests that were sent."""
+        self.replicas = self._set_up(constants)
+        for node in self.replicas:
+            self._start(node)
+        self._settle()
+        return Happened(sent=tuple(self._sent()))
+
+    def close(self) -> None:
+        """Give the files back."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    # -- processes and disks ----------------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        """The disks."""
+        assert self._store is not None
+        return self._store
+
+    def wire(self) -> _Wire:
+        """What a node sends by."""
+        return _Wire(self.network, self._power)
+
+    def _start(self, node: int) -> None:
+        files = self.store.files(node)
+        if isinstance(files, SimulatedFiles):
+            files.hook = self._hook(node)
+        self._lives += 1
+        self.nodes[node] = begun = self._begin(node, self._lives * LIFE)
+        self.network.attach(begun)
+        self.down.discard(node)
+
+    def _hook(self, node: int) -> Callable[[str, str], None]:
+        def hook(operation: str, path: str) -> None:
+            if operation in EFFECTS:
+                self._power.effect()
+                if self.bad.get(node) == FAILS and operation not in ("make_dir", "remove"):
+                    raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+        return hook
+
+    def _stop(self, node: int, seed: int) -> None:
+        """The process ends, and where the store can, the machine with it."""
+        if self.network.is_up(node):
+            self.network.detach(node)
+        self.nodes.pop(node, None)
+        self.down.add(node)
+        self.store.crash(node, seed)
+
+    # -- what may happen --------------------------------------------------------------------------------------------
+
+    def pending(self) -> Sequence[Pending]:
+        """Messages, timers, time, calls, failures and their ends."""
+        found: list[Pending] = []
+        alike: dict[_Way, int] = {}
+        for flight in self.network.in_flight():
+            if self._may_arrive(flight.envelope):
+                name, node, source = way = _way(flight.envelope)
+                number = alike.get(way, 0)
+                alike[way] = number + 1
+                found.append(Pending(Event(What.DELIVER, name, node, source, number), flight.number))
+        events: list[Event] = []
+        for node in self.replicas:
+            if node not in self.down:
+                events += (Event(What.TIMER, key[0], node) for key in self._timers(node))
+        events += (Event(What.TIME, args=(("ms", ms),)) for ms in self.times)
+        events += self._calls()
+        for node in self.replicas:
+            if node in self.down:
+                if node not in self.bad:
+                    events.append(Event(What.START, node=node))
+            else:
+                events += (Event(What.CRASH, node=node, args=(("seed", seed),)) for seed in range(CRASH_SEEDS))
+            events.append(Event(What.HEAL if node in self.cut else What.CUT, node=node))
+            if not self._disk:
+                names = (MENDED,) if node in self.bad else (FULL, FAILS)
+                events += (Event(What.DISK, name, node) for name in names)
+        return found + [Pending(event) for event in events]
+
+    def _may_arrive(self, envelope: Envelope) -> bool:  # noqa: ARG002 - for those who know of a bound
+        """Whether a message is offered: not where what comes of it is beyond the model's bounds."""
+        return True
+
+    # -- what happens -----------------------------------------------------------------------------------------------
+
+    def happen(self, event: Event) -> Happened:
+        """One event. Raises what a node does."""
+        self._power.left = event.crash
+        told, steps = "", list[ModelStep]()
+        judged: list[Judged] = []
+        crashed: set[int] = set()
+        started: set[int] = set()
+        flight: Flight | None = None
+        if event.what in (What.DELIVER, What.LOSE, What.REPEAT):
+            flight = self._flight(event)
+        arrives = flight is not None and self._reaches(flight.envelope)
+        try:
+            match event.what:
+                case What.DELIVER | What.REPEAT:
+                    assert flight is not None
+                    self.network.deliver(flight, keep=event.what is What.REPEAT)
+                case What.LOSE:
+                    assert flight is not None
+                    self.network.drop(flight)
+                case What.TIMER | What.SYNC:
+                    self._fire(event)
+                case What.TIME:
+                    self.clock.advance(int(event.arg("ms")))
+                case What.CALL | What.PROBE:
+                    steps += self._call(event)
+                case What.CRASH:
+                    assert event.node is not None
+                    self._stop(event.node, self._crash_seed(event))
+                    crashed.add(event.node)
+                case What.START:
+                    assert event.node is not None
+                    # A node whose process is there still, but whose disk had failed, is ended first.
+                    if event.node in self.nodes:
+                        self._stop(event.node, self._crash_seed(event))
+                    self._start(event.node)
+                    started.add(event.node)
+                case What.CUT | What.HEAL:
+                    assert event.node is not None
+                    self._part(event.node, cut=event.what is What.CUT)
+                case What.DISK:
+                    assert event.node is not None
+                    self._change_disk(event.node, event.name)
+        except PowerLost:
+            told = "power lost in the midst of it"
+        finally:
+            self._power.left = None
+        node = event.node
+        if event.crash is not None and node is not None and (node in self.nodes or event.what is What.START):
+            self._stop(node, self._crash_seed(event))
+            crashed.add(node)
+            started.discard(node)
+        for node in sorted(self.nodes):
+            if node not in self.down and self._is_lost(node):
+                self.down.add(node)
+                crashed.add(node)
+                started.discard(node)
+                told = told or f"the disk of {node} failed it"
+        steps += self._took(event)
+        first = self._known
+        sent = tuple(self._sent())
+        if arrives and flight is not None and event.what is not What.LOSE:
+            answer = self._answer(flight.envelope, first)
+            if answer is not None:
+                judged += (
+                    Judged(each.steps, each.error, flight.number) for each in self._judged(flight.envelope, answer)
+                )
+        return Happened(sent, tuple(judged), tuple(steps), frozenset(crashed), frozenset(started), told)
+
+    def _flight(self, event: Event) -> Flight:
+        way = event.name, event.node, event.source
+        alike = (
+            flight
+            for flight in self.network.in_flight()
+            if _way(flight.envelope) == way and self._may_arrive(flight.envelope)
+        )
+        return next(islice(alike, event.number, None))
+
+    def _reaches(self, envelope: Envelope) -> bool:
+        return self.network.is_up(envelope.destination) and not self.network.is_cut(
+            envelope.source, envelope.destination
+        )
+
+    def _fire(self, event: Event) -> None:
+        """A timer of a node fires."""
+        assert event.node is not None
+        key = next(key for key in self._timers(event.node) if key[0] == event.name)
+        self.nodes[event.node].fire(key)
+
+    def _part(self, node: int, *, cut: bool) -> None:
+        if cut:
+            self.network.isolate(node)
+            self.cut.add(node)
+        else:
+            self.network.heal(node)
+            self.cut.discard(node)
+
+    def _change_disk(self, node: int, name: str) -> None:
+        files = self.store.files(node)
+        assert isinstance(files, SimulatedFiles)
+        if name == MENDED:
+            self.bad.pop(node, None)
+            files.capacity = None
+            return
+        self.bad[node] = name
+        if name == FULL:
+            files.capacity = files.used
+
+    def _crash_seed(self, event: Event) -> int:
+        """What survives, by the run's seed and the event: the same in a run from which others were left out."""
+        return zlib.crc32(f"{self.seed} {event}".encode())
+
+    # -- messages ---------------------------------------------------------------------------------------------------
+
+    def _sent(self) -> Iterator[Message]:
+        """What was sent since the last time, with what it says to the model."""
+        flights = self.network.in_flight()
+        fresh = [flight for flight in flights if flight.number >= self._known]
+        for flight in fresh:
+            envelope = flight.envelope
+            asked: tuple[int, Envelope] | None = None
+            if is_response(envelope):
+                asked = self._asked.get((envelope.destination, envelope.correlation))
+            else:
+                self._asked[envelope.source, envelope.correlation] = flight.number, envelope
+            self._known = flight.number + 1
+            yield Message(
+                flight.number,
+                kind_of(envelope),
+                party(envelope.source),
+                party(envelope.destination),
+                self._steps(envelope, None if asked is None else asked[1]),
+                None if asked is None else asked[0],
+            )
+        if fresh:
+            self._thin_out(flights)
+
+    def _thin_out(self, flights: Sequence[Flight]) -> None:
+        """Lose the oldest of too many alike: nobody takes them off the network but an event."""
+        alike: dict[tuple[str, int, int], list[Flight]] = {}
+        for flight in flights:
+            envelope = flight.envelope
+            alike.setdefault((kind_of(envelope), envelope.source, envelope.destination), []).append(flight)
+        for (name, _, _), group in alike.items():
+            for flight in group[: -self._room_for(name)]:
+                self.network.drop(flight)
+
+    def _room_for(self, name: str) -> int:  # noqa: ARG002 - for those who want less of some
+        """How many messages of a kind may be in flight between two nodes."""
+        return MAX_ALIKE
+
+    def _answer(self, request: Envelope, first: int) -> Envelope | None:
+        """What a request was answered with in this event."""
+        for flight in self.network.in_flight(source=request.destination, destination=request.source):
+            if flight.number >= first and flight.envelope.correlation == request.correlation:
+                return flight.envelope
+        return None
+
+
+_Way: TypeAlias = tuple[str, int | None, int | None]
+
+
+def _way(envelope: Envelope) -> _Way:
+    """By what events tell messages apart, but for their number."""
+    return kind_of(envelope), party(envelope.destination), party(envelope.source)
+
+
+def party(address: int) -> int | None:
+    """A node's number; None for the controller and clients."""
+    return address if address >= 0 else None
+
+
+def kind_of(envelope: Envelope) -> str:
+    """What a message is called in events: ``Fetch``, ``FetchResponse``."""
+    return type(envelope.body).__name__.removesuffix("Request")
+
+
+def is_response(envelope: Envelope) -> bool:
+    """Whether a message answers another."""
+    return type(envelope.body).__name__.endswith("Response")
