@@ -80,12 +80,14 @@ class ActionSpec:
 class PropertySpec:
     """An invariant (``always``) or a witness (``sometimes``).
 
-    ``relevant`` says at which constants a witness can be expected at all.
+    ``relevant`` says at which constants a witness can be expected at all, and ``present`` which variants have an
+    invariant.
     """
 
     name: str
     text: ConditionText
     relevant: Callable[[Constants], bool] = field(default=lambda _: True)
+    present: Callable[[Any], bool] = field(default=lambda _: True)
 
     @property
     def doc(self) -> str:
@@ -304,9 +306,17 @@ class Protocol:
 
     def always(self, text: _Text) -> _Text:
         """Register an invariant: it holds in every reachable state."""
-        self._new_promise("invariant", text, {})
-        self.invariants[text.__name__] = PropertySpec(text.__name__, text)
-        return text
+        return self.always_in(lambda _: True)(text)
+
+    def always_in(self, present: Callable[[Any], bool]) -> Callable[[_Text], _Text]:
+        """Register an invariant of some variants alone: ``present(rules)`` says of which."""
+
+        def register(text: _Text) -> _Text:
+            self._new_promise("invariant", text, {})
+            self.invariants[text.__name__] = PropertySpec(text.__name__, text, present=present)
+            return text
+
+        return register
 
     def sometimes(self, relevant: Callable[[Constants], bool] = lambda _: True) -> Callable[[_Text], _Text]:
         """Register a witness: a run over constants at which it is relevant must meet it, or the model is vacuous."""
@@ -352,7 +362,7 @@ class Protocol:
 
     @property
     def invariant_names(self) -> tuple[str, ...]:
-        """Every invariant: ``type_ok``, which the declared domains give, and the registered ones."""
+        """Every invariant of any variant: ``type_ok``, which the declared domains give, and the registered ones."""
         return ("type_ok", *self.invariants)
 
     def check_constants(self, constants: Constants) -> dict[str, int]:
@@ -379,7 +389,8 @@ class Protocol:
 
     def _trace(self, variant: Variant) -> TracedProtocol:
         asked = [variable.present for variable in self.variables.values()]
-        for present in asked + [action.present for action in self.actions.values()]:
+        asked += [action.present for action in self.actions.values()]
+        for present in asked + [invariant.present for invariant in self.invariants.values()]:
             with Reading(present):
                 present(variant.rules)
         text = Text(self, variant)
@@ -389,7 +400,8 @@ class Protocol:
             if spec.present(variant.rules):
                 guards, writes = text.action(spec)
                 actions.append(TracedAction(spec.name, spec.params, guards, writes))
-        invariants = {p.name: text.promise(p.name, "invariant", p.text) for p in self.invariants.values()}
+        promises = [each for each in self.invariants.values() if each.present(variant.rules)]
+        invariants = {each.name: text.promise(each.name, "invariant", each.text) for each in promises}
         witnesses = {p.name: text.promise(p.name, "witness", p.text) for p in self.witnesses.values()}
         for promise in self.liveness.values():
             text.liveness(promise)

@@ -143,7 +143,8 @@ class Reference:
         """The invariants that do not hold in a state."""
         s = IntState(self.system, state)
         names = [] if self._type_ok(state) else ["type_ok"]
-        return names + [p.name for p in self.protocol.invariants.values() if not p.text(self.k, s)]
+        present = [p for p in self.protocol.invariants.values() if p.present(self.k.rules)]
+        return names + [p.name for p in present if not p.text(self.k, s)]
 
     def _is_shifted(self, action: TracedAction) -> bool:
         """Whether the terms of an action are not those of its text, but for guards that were dropped."""

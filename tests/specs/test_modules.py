@@ -110,11 +110,12 @@ def _declared(text: str, keyword: str) -> tuple[str, ...]:
 def test_constants_variables_and_invariants_are_those_of_the_protocol(variant: str) -> None:
     module = read_module(camel(variant))
     assert module.constants == tuple(camel(name) for name in fencing.constants)
-    variables = fencing.traced(variant).variables
+    traced = fencing.traced(variant)
+    variables = traced.variables
     expected = {name: cells for name, cells in VARIABLES.items() if variables.keys() >= set(cells)}
     assert module.variables == tuple(expected)
     assert sorted(cell for cells in expected.values() for cell in cells) == sorted(variables)
-    assert set(map(camel, [*fencing.invariant_names, *fencing.liveness])) <= set(module.definitions)
+    assert set(map(camel, ["type_ok", *traced.invariants, *fencing.liveness])) <= set(module.definitions)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
