@@ -47,7 +47,7 @@ DROPPED = [
     ("fencing", "kip-320", "become_leader.epoch_newer"),
     ("fencing", "kip-320", "leader_inc_high_watermark.isr_acknowledges"),
     ("fencing", "kip-320", "leader_expand_isr.hw_reached_epoch"),
-    ("truncation", "kip-320-mended", "consumer_fetch.not_truncated"),
+    ("truncation", "kip-320-mended", "consumer_fetch.below_high_watermark"),
 ]
 
 
