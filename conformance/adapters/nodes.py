@@ -34,6 +34,8 @@ CRASH_SEEDS: Final = 4
 MAX_ALIKE: Final = 4
 """So many messages of one kind are in flight between two nodes at most: the oldest is lost then."""
 
+DUE: Final = "due"
+"""The timer that stands for all of a node that have run off."""
 FULL, FAILS, MENDED = "full", "fails", "mended"
 
 
@@ -254,6 +256,8 @@ class RunningNodes:
         for node in self.replicas:
             if node not in self.down:
                 events += (Event(What.TIMER, key[0], node) for key in self._timers(node))
+                if self._is_due(self.nodes[node]):
+                    found.append(Pending(Event(What.TIMER, DUE, node), due=True))
         events += (Event(What.TIME, args=(("ms", ms),)) for ms in self.times)
         events += self._calls()
         for node in self.replicas:
@@ -267,6 +271,11 @@ class RunningNodes:
                 names = (MENDED,) if node in self.bad else (FULL, FAILS)
                 events += (Event(What.DISK, name, node) for name in names)
         return found + [Pending(event) for event in events]
+
+    def _is_due(self, node: Node) -> bool:
+        """Whether a node would be woken now."""
+        deadline = node.deadline()
+        return deadline is not None and deadline <= self.clock.now()
 
     def _may_arrive(self, envelope: Envelope) -> bool:  # noqa: ARG002 - for those who know of a bound
         """Whether a message is offered: not where what comes of it is beyond the model's bounds."""
@@ -359,6 +368,9 @@ class RunningNodes:
     def _fire(self, event: Event) -> None:
         """A timer of a node fires."""
         assert event.node is not None
+        if event.name == DUE:
+            self.nodes[event.node].wake()
+            return
         key = next(key for key in self._timers(event.node) if key[0] == event.name)
         self.nodes[event.node].fire(key)
 

@@ -35,6 +35,8 @@ class Done:
     message: int | None
     path: tuple[tuple[Call, State], ...]
     observed: Mapping[str, Value] | None
+    in_peace: bool = False
+    """It is part of how a run ended (``settle.py``): of the events that are repeated there is only the peace itself."""
 
 
 class Machine:
@@ -46,6 +48,7 @@ class Machine:
         self.seed = seed
         self.follower = Follower(ways, met)
         self.history: list[Done] = []
+        self.in_peace = False
         self._pending: dict[Event, Pending] | None = None
 
     def start(self) -> Parted | None:
@@ -91,11 +94,11 @@ class Machine:
             raise
         except BaseException as error:
             # Whatever a system under test raises is what we are looking for.
-            self.history.append(Done(event, Happened(), message, (), None))
+            self.history.append(Done(event, Happened(), message, (), None, self.in_peace))
             return _fell_over(event, error, "it")
         delivered = None if event.what is What.LOSE else message
         found = self.follower.after(event, delivered, happened, observed)
-        self.history.append(Done(event, happened, message, self._path(found), observed))
+        self.history.append(Done(event, happened, message, self._path(found), observed, self.in_peace))
         if found is None and len(self.history) % _SWEEP == 0:
             self.follower.forget(each.message for each in self.pending() if each.message is not None)
         return found
@@ -105,11 +108,6 @@ class Machine:
             return ()
         path = self.follower.threads[0].last
         return tuple(zip(path.calls, path.states[1:], strict=True))
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What has happened, without the start."""
-        return tuple(done.event for done in self.history if done.event is not None)
 
 
 def _fell_over(event: Event | None, error: BaseException, what: str) -> Parted:

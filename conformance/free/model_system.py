@@ -78,9 +78,10 @@ class ModelSystem:
             if action in self._binding.restarts:
                 found.append(Pending(Event(What.START, action, dict(params)["replica"], args=params)))
             elif not self._exchanged((action, params)):
-                found.append(Pending(Event(What.CALL, action, args=params)))
+                due = action in self._binding.prompt
+                found.append(Pending(Event(What.TIMER if due else What.CALL, action, args=params), due=due))
             elif len(self._flights) < MAX_FLIGHTS:
-                found.append(Pending(Event(What.TIMER, action, args=params)))
+                found.append(Pending(Event(What.TIMER, action, args=params), due=True))
         return found
 
     def _involves_the_down(self, params: Sequence[tuple[str, int]]) -> bool:
@@ -91,7 +92,7 @@ class ModelSystem:
         if event.what in (What.DELIVER, What.LOSE, What.REPEAT):
             return self._arrive(event)
         call = self._ways.matching((event.name, {name: int(value) for name, value in event.args}))[0]
-        if event.what is What.TIMER:
+        if self._exchanged(call):
             return Happened(sent=(self._send(call, None),))
         after = self._ways.doing(call)(self._state)
         assert after is not None

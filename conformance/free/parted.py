@@ -19,6 +19,7 @@ class Sort(Enum):
     ERROR = "a request was answered otherwise than the model has it"
     MISSING = "what was answered as done was not done"
     PROMISE = "a promise of the protocol is broken, in the model as in the implementation"
+    NEVER = "what must come in the end does not come"
     UNKNOWN = "the system showed, or told, what the model has no word for"
     RAISED = "the implementation raised an exception"
     HUNG = "the implementation did not come back"

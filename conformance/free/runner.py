@@ -15,11 +15,15 @@ from .events import What
 from .follow import Met, Spent
 from .machine import Machine
 from .scheduler import Memory, Scheduler
+from .settle import settle
 from .smaller import Ran, repeat, smallest
 from .system import FreeSystem
 from .ways import Ways
 
 __all__ = ["Free", "FreePlan", "Ran", "play", "repeat", "run_freely", "run_seed"]
+
+PEACEFUL = 3
+"""One of so many runs ends in peace."""
 
 OnProgress = Callable[[int, int], None]
 """Told how many runs and how many events are over."""
@@ -78,7 +82,9 @@ def play(system: FreeSystem, ways: Ways, seed: int, plan: FreePlan, memory: Memo
             break
         found = machine.perform(event)
         scheduler.after(event, sent=bool(machine.history[-1].happened.sent))
-    return Ran(ways, seed, tuple(machine.history), found)
+    if found is None and ways.binding.settles and seed % PEACEFUL == 0:
+        found = settle(machine)
+    return Ran(ways, seed, tuple(machine.history), found, machine.in_peace)
 
 
 def run_freely(

@@ -17,6 +17,7 @@ from .events import Argument, Event, What
 from .follow import Spent
 from .machine import Done, Machine
 from .parted import Parted, Sort
+from .settle import settle
 from .system import FreeSystem, Pending
 from .ways import Ways
 
@@ -25,6 +26,8 @@ SECONDS: Final = 45.0
 
 DRAWS: Final = 1_500
 """So many short runs are drawn."""
+
+PEACE: Final = Event(What.PEACE)
 
 LONG: Final = 6
 """A run of so few events is not made shorter by drawing."""
@@ -38,11 +41,13 @@ class Ran:
     seed: int
     history: tuple[Done, ...]
     parted: Parted | None
+    peace: bool = False
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What happened, without the start."""
-        return tuple(done.event for done in self.history if done.event is not None)
+        """What was drawn, without the start; how it ended in peace is one event, the last."""
+        drawn = tuple(done.event for done in self.history if done.event is not None and not done.in_peace)
+        return (*drawn, PEACE) if self.peace else drawn
 
 
 def repeat(system: FreeSystem, ways: Ways, seed: int, events: Iterable[Event]) -> Ran:
@@ -52,9 +57,12 @@ def repeat(system: FreeSystem, ways: Ways, seed: int, events: Iterable[Event]) -
     for event in events:
         if found is not None:
             break
+        if event.what is What.PEACE:
+            found = settle(machine)
+            break
         if machine.can(event):
             found = machine.perform(event)
-    return Ran(ways, seed, tuple(machine.history), found)
+    return Ran(ways, seed, tuple(machine.history), found, machine.in_peace)
 
 
 def smallest(system: FreeSystem, failed: Ran) -> tuple[Ran, bool, bool]:
@@ -116,6 +124,7 @@ class _Search:
 
     def drawn(self, best: Sequence[Event]) -> Sequence[Event] | None:
         """A shorter run that ends alike, drawn from the kinds of events of this one."""
+        peace = best[-1].what is What.PEACE
         wanted = {_kind(event) for event in best}
         varied = {_kind(event): event for event in best if event.crash is not None or event.what in _VARIATIONS}
         while self._draws < DRAWS and not self.late:
@@ -124,14 +133,17 @@ class _Search:
             machine = Machine(self._failed.ways, self._system, self._failed.seed)
             try:
                 parted = machine.start()
-                while parted is None and len(machine.history) < len(best):
+                while parted is None and len(machine.history) < len(best) - peace:
                     event = _one(machine.pending(), wanted, varied, chance)
                     if event is None:
                         break
                     parted = machine.perform(event)
+                if parted is None and peace:
+                    parted = settle(machine)
             except Spent:
                 continue
-            found = self._alike(Ran(self._failed.ways, self._failed.seed, tuple(machine.history), parted))
+            ran = Ran(self._failed.ways, self._failed.seed, tuple(machine.history), parted, machine.in_peace)
+            found = self._alike(ran)
             if found is not None and len(found) < len(best):
                 return found
         return None

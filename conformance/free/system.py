@@ -23,10 +23,14 @@ from .events import Event
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An event that may happen next; ``message``: the number of the message that it would deliver, repeat or lose."""
+    """An event that may happen next; ``message``: the number of the message that it would deliver, repeat or lose.
+
+    ``due``: its time has come: a timer that has run off. Any other timer may fire as well, as if time had passed.
+    """
 
     event: Event
     message: int | None = None
+    due: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias
 
+from ...model.core.algebra import Algebra, Value, View
 from ...model.core.ground import State, System
 
 
@@ -155,12 +156,15 @@ class Binding:
     planned as if nothing else could come first.
     ``restarts``: the actions that a crash of a replica is in the model, one of them at a time, for variants that have
     them; their parameter ``replica`` names the replica. They are never drawn as actions.
+    ``settles``: what a system must have come to when nothing goes wrong any more, nobody asks and nothing moves;
+    written as promises are, with a docstring that says it to a person.
     """
 
     protocol: str
     actions: Mapping[str, ActionBinding]
     restarts: frozenset[str] = frozenset()
     prompt: frozenset[str] = frozenset()
+    settles: tuple[Callable[[Algebra, View], Value], ...] = ()
 
     def answer(self, sight: Sight, action: str, refusing: Iterable[str]) -> Answer:
         """How a system answers where these guards refuse, and in whichever order it looks. KeyError for an unbound one.

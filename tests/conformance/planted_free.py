@@ -121,6 +121,13 @@ class Hides(ModelSystem):
         return {name: value for name, value in super().observe().items() if not name.startswith(("hw[", "quorum_isr"))}
 
 
+class NeverFetches(ModelSystem):
+    """Its followers do all that is asked of them, and never fetch."""
+
+    def pending(self) -> Sequence[Pending]:
+        return [each for each in super().pending() if each.event.name != "follower_fetch"]
+
+
 class Idle(ModelSystem):
     """Nothing is ever pending."""
 

@@ -6,13 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fencepost.conformance.free.events import What
 from fencepost.conformance.free.model_system import ModelSystem
 from fencepost.conformance.free.parted import Sort
 from fencepost.conformance.free.runner import FreePlan, Ran, repeat, run_freely
 from fencepost.conformance.free.schedule import is_schedule, lines_of, read_schedule
 from fencepost.conformance.harness import binding_of
+from fencepost.model.core.algebra import Algebra, Value, View
+from fencepost.model.core.domains import REPLICA
 from fencepost.model.core.errors import BadInput
 from fencepost.model.explore.result import Verdict
+from fencepost.model.protocols.fencing.state import is_true_leader
 
 from . import planted_free as planted
 from .planted_free import followed, ways_of
@@ -130,6 +134,29 @@ def test_without_faults_nothing_goes_wrong() -> None:
     found = followed(ModelSystem("fencing", "kip-320-restarts"), FreePlan(runs=30, events=100, faults=False))
     assert found.verdict is Verdict.HOLDS
     assert not {what.value for what, _ in found.kinds} & {"lose", "repeat", "crash", "cut", "probe"}
+
+
+def _commits(k: Algebra, s: View) -> Value:
+    """What the leader has is committed."""
+    leads = s.quorum_leader != k.NONE
+    return k.implies(leads, k.forall(REPLICA, lambda r: k.implies(is_true_leader(k, s, r), s.hw[r] == s.leo[r])))
+
+
+def test_in_the_end_what_must_come_has_come() -> None:
+    settling = replace(BINDING, settles=(_commits,))
+    found = followed(ModelSystem("fencing", "kip-320"), FreePlan(runs=20, events=60), settling)
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.parted
+    lazy = planted.NeverFetches("fencing", "kip-320")
+    found = followed(lazy, FreePlan(runs=60, events=60), settling)
+    assert found.failure is not None and found.failure.parted is not None
+    assert found.failure.parted.sort is Sort.NEVER
+    assert "What the leader has is committed" in found.failure.parted.headline
+    assert found.failure.events[-1].what is What.PEACE
+    assert found.repeatable
+    assert len(found.failure.events) <= 8
+    # Without the peace at its end the run is as any other.
+    events = found.failure.events[:-1]
+    assert repeat(lazy, found.failure.ways, found.failure.seed, events).parted is None
 
 
 def test_a_schedule_is_read_back_and_runs_again(tmp_path: Path) -> None:
