@@ -112,7 +112,9 @@ class Scheduler:
         return self._clock < until
 
     def _drawn(self, events: Sequence[Event]) -> Event:
-        weights = [self._weight(event) for event in events]
+        # What is offered in several ways (with other arguments) is not the likelier for it.
+        ways = Counter((event.what, event.name, event.node) for event in events if event.what is not What.DELIVER)
+        weights = [self._weight(event) / (ways[event.what, event.name, event.node] or 1) for event in events]
         total = sum(weights)
         if total <= 0:
             return self._chance.choice(events)
