@@ -113,7 +113,10 @@ class Scheduler:
 
     def _drawn(self, events: Sequence[Event]) -> Event:
         # What is offered in several ways (with other arguments) is not the likelier for it.
-        ways = Counter((event.what, event.name, event.node) for event in events if event.what is not What.DELIVER)
+        ways: Counter[tuple[What, str, int | None]] = Counter()
+        for event in events:
+            if event.what is not What.DELIVER:
+                ways[event.what, event.name, event.node] += 1
         weights = [self._weight(event) / (ways[event.what, event.name, event.node] or 1) for event in events]
         total = sum(weights)
         if total <= 0:
