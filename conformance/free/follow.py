@@ -132,17 +132,24 @@ class Follower:
             return Parted(Sort.UNKNOWN, event, f"it tells of {error}, which the model does not have", len(self.threads))
         self._down -= happened.started
         restarts = self.ways.restarts(happened.started)
-        hidden = frozenset(
-            number
-            for number in self._unseen
-            if self.ways.owner[number] not in self._down and self._may_hide(number, happened.crashed)
-        )
+        hidden = self._hidden([thread.state for thread in self.threads], happened.crashed)
         quick = not changed and not hidden and not self._first
         self._first = False
+        ways: list[tuple[Thread, list[Path]]] = []
+        while True:
+            ways = [
+                (thread, [Path((thread.state,), ())] if quick else self._paths(thread, halves, whole, restarts, hidden))
+                for thread in self.threads
+            ]
+            ends = [path.states[-1] for _, paths in ways for path in paths]
+            more = hidden if quick else hidden | self._hidden(ends, happened.crashed)
+            if more == hidden:
+                break
+            # What has become live, and is not shown, may have become so in more ways than one.
+            hidden = more
         found: list[Thread] = []
         dirty: list[Thread] = []
-        for thread in self.threads:
-            paths = [Path((thread.state,), ())] if quick else self._paths(thread, halves, whole, restarts, hidden)
+        for thread, paths in ways:
             for path in paths:
                 if not all(self._fits(thread, path, each, calls) for each, calls in judged):
                     continue
@@ -193,12 +200,22 @@ class Follower:
         self._seen = dict(observed)
         return True
 
-    def _may_hide(self, number: int, crashed: frozenset[int]) -> bool:
-        """Whether a cell that is not seen may have changed: not one that is only dead just now."""
-        cell = self._cells[number]
-        if self.ways.owner[number] in crashed:
+    def _hidden(self, states: Sequence[State], crashed: frozenset[int]) -> frozenset[int]:
+        """The cells that are not seen and may change unseen, given that these are the states."""
+        owner, down = self.ways.owner, self._down
+        return frozenset(
+            number for number in self._unseen if owner[number] not in down and self._may_hide(number, states, crashed)
+        )
+
+    def _may_hide(self, number: int, states: Sequence[State], crashed: frozenset[int]) -> bool:
+        """Whether a cell that is not seen may change unseen: not one that is only dead just now.
+
+        A dead one becomes live by a step that changes another cell as well, which is seen or may change unseen.
+        """
+        variable = self._cells[number].variable
+        if self.ways.owner[number] in crashed or variable.live is None:
             return True
-        return cell.variable.live is None or cell.variable.name not in self._known
+        return variable.name not in self._known and any(number in self.ways.live(state) for state in states)
 
     # -- the model's paths ------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from ...model.core.ground import Instance, State, System
+from ...model.core.ground import Grounder, Instance, State, System
 from ...model.core.terms import Sort
 from ...model.interpret.staged import expression, stage
 from ..lockstep.adapter import ModelStep
@@ -50,6 +50,8 @@ class Ways:
         self._inner_successors = staged.successors
         self._inner: dict[State, list[tuple[Call, State]]] = {}
         self._broken: dict[State, tuple[str, ...]] = {}
+        self._live_cells = self._compile_live()
+        self._live: dict[State, frozenset[int]] = {}
 
     def _within(self, instance: Instance) -> bool:
         """Whether it happens within a node, by itself or on somebody's command: without an exchange, and no crash."""
@@ -75,6 +77,25 @@ class Ways:
             found = tuple(name for name, holds in self.space.invariants.items() if not holds(state))
             self._broken[state] = found
         return found
+
+    def live(self, state: State) -> frozenset[int]:
+        """The numbers of the cells that are live in a state, of those that can be dead."""
+        found = self._live.get(state)
+        if found is None:
+            if len(self._live) >= MAX_REMEMBERED:
+                self._live.clear()
+            found = self._live[state] = self._live_cells(state)
+        return found
+
+    def _compile_live(self) -> Callable[[State], frozenset[int]]:
+        system = self.system
+        when = Grounder(system.traced, system.constants, system.layout).live()
+        lines = [f"def live(state):\n    ({''.join(f'c{cell.number}, ' for cell in system.layout.cells)}) = state"]
+        pairs = "".join(f"({number}, {expression(term)}), " for number, term in when.items())
+        lines.append(f"    return frozenset(number for number, is_live in ({pairs}) if is_live)")
+        scope: dict[str, Callable[[State], frozenset[int]]] = {}
+        exec(compile("\n".join(lines), "<live cells>", "exec"), scope)  # noqa: S102 - our own text
+        return scope["live"]
 
     def doing(self, call: Call) -> Doing:
         """One step, compiled when it is first asked for."""

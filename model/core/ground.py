@@ -235,6 +235,10 @@ class Grounder:
             if now is not live or number in after:
                 after[number] = terms.choose(now, after.get(number, self._cells[number]), dead)
 
+    def live(self) -> dict[int, Term]:
+        """By number of each cell that can be dead: when it is live."""
+        return {number: when for number, when, _, _ in self._live}
+
     @cached_property
     def _live(self) -> list[tuple[int, Term, frozenset[Term], Term]]:
         """Each cell that can be dead: when it is live, the cells that this reads, and the dead value."""

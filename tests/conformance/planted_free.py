@@ -128,6 +128,15 @@ class NeverFetches(ModelSystem):
         return [each for each in super().pending() if each.event.name != "follower_fetch"]
 
 
+class ShowsWhatIsThere(ModelSystem):
+    """Does what the model does, and shows nothing of records, requests and followers that are not there."""
+
+    def observe(self) -> Mapping[str, Value]:
+        layout, live = self._ways.system.layout, self._ways.live(self._state)
+        there = {cell.name for cell in layout.cells if cell.variable.live is None or cell.number in live}
+        return {name: value for name, value in super().observe().items() if name in there}
+
+
 class Idle(ModelSystem):
     """Nothing is ever pending."""
 

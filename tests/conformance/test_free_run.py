@@ -109,6 +109,13 @@ def test_what_is_hidden_widens_the_frontier_and_no_more() -> None:
     assert not any(name.startswith("hw[") for name in found.met.cells)
 
 
+def test_what_is_not_there_need_not_be_shown() -> None:
+    """Records above the end of a log, requests never sent: nothing can change there unseen."""
+    found = followed(planted.ShowsWhatIsThere("fencing", "kip-320-brokers"), FreePlan(runs=30, events=100, seed=1))
+    assert found.verdict is Verdict.HOLDS, found.reason or (found.failure and found.failure.parted)
+    assert found.met.wide == 0 and found.met.events > 500
+
+
 def test_the_same_seed_draws_the_same_runs() -> None:
     plan = FreePlan(runs=20, events=80, seed=5)
     first, second = (followed(ModelSystem("fencing", "kip-320"), plan) for _ in range(2))
