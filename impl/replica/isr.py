@@ -2,8 +2,8 @@
 
 Until the controller has answered, and for as long as it might still take up what was asked, the high watermark waits
 for everyone who may be in the ISR (``maximalIsr`` in Kafka). Messages can be late and repeated here, so that holds even
-after a refusal: a copy of the request may be taken up later. It ends when the partition epoch has moved on, since a
-request names the one that it goes by, or the controller's leader epoch has.
+after a refusal: a copy of the request may be taken up later, or was taken up before. It ends when the partition epoch
+has moved on, since a request names the one that it goes by.
 """
 
 from __future__ import annotations
@@ -119,7 +119,6 @@ class Isr:
         if mine and self.take(body.isr, body.partition_epoch):
             self._changed()
         elif body.error is ErrorCode.FENCED_REPLICA:
-            # The controller is in a later leader epoch, for good: it takes up no copy of what was proposed in this one.
+            # The controller is in a later leader epoch, for good. It does not say which ISR it had last in this one: it
+            # may have taken up what was proposed, its answer was lost, and whoever was proposed leads by now.
             self.fenced = True
-            self.proposed = frozenset()
-            self._changed()
