@@ -1,14 +1,17 @@
-"""Fencepost from a test: one call explores a protocol, one proves it, one drives a system beside the model.
+"""Fencepost from a test: one call explores a protocol, one proves it, two hold a system against the model.
 
 Each is an assertion: it returns the answer where all is well, and fails with the story where it is not. An answer that
 a budget cut short fails too. They work under pytest and under anything else that knows ``AssertionError``::
 
-    from fencepost.conformance.testing import assert_conforms, assert_holds
+    from fencepost.conformance.testing import assert_conforms, assert_holds, assert_runs_freely
 
     def test_the_protocol() -> None:
         assert_holds(two_phase, replicas=3)
 
     def test_the_system() -> None:
+        assert_runs_freely(MySystem, runs=100, seed=1)
+
+    def test_the_system_step_by_step() -> None:
         assert_conforms(MyAdapter, examples=200, seed=1)
 """
 
@@ -34,15 +37,22 @@ from ..traces.report.text import render_text
 from ..traces.write import write_trace
 from .check.stories import counterexample
 from .check.unproved import print_failed
-from .harness import binding_of
+from .free.registry import make_free
+from .free.runner import Free, FreePlan, Ran, run_freely
+from .free.schedule import lines_of
+from .free.system import FreeSystem, MakeFree
+from .free.ways import Ways
+from .harness import binding_of, plan_of
 from .lockstep.adapter import Adapter, MakeAdapter
 from .lockstep.binding import Binding
+from .lockstep.expect import Try
 from .lockstep.faults import Kind
 from .lockstep.registry import make_adapter
 from .lockstep.runner import Conformance, Plan, conform, refuse_impossible
 from .lockstep.space import Space
 from .lockstep.tape import tape_of
 from .lockstep.tell import story_of_failure
+from .plan import constants_of
 
 Named = Protocol | Registration | str
 """A protocol: the object, its registration, its name, or its place (``file.py:name``)."""
@@ -163,3 +173,64 @@ def assert_conforms(
             source: dict[str, Any] = {"found with seed": seed}
             write_trace(trace, tape_of(system, found.failure, made.name, source))
         raise Failed(render_text(story_of_failure(system, found.failure, made.name), width=WIDTH))
+
+
+def assert_runs_freely(
+    system: FreeSystem | MakeFree | str,
+    *,
+    protocol: Named | None = None,
+    variant: str | None = None,
+    binding: Binding | None = None,
+    runs: int = FreePlan.runs,
+    events: int = FreePlan.events,
+    seed: int = 0,
+    faults: bool = True,
+    max_seconds: float | None = None,
+    schedule: Path | None = None,
+    **constants: int,
+) -> Free:
+    """Let a system run by itself, and the model follow: ``runs`` of up to ``events``, all drawn from ``seed``.
+
+    ``system``: one that runs freely, what makes one, or what ``--impl`` takes. ``protocol`` and ``variant``: the
+    system's own by default; ``binding``: the protocol's own by default. ``faults``: whether messages are lost and
+    nodes crash. ``max_seconds``: go on for so long instead of for so many runs. ``constants``: by default those of the
+    protocol's plan, by turns. ``schedule``: where to write a disagreement, so that ``fencepost conform --replay``
+    repeats it.
+
+    Raises Failed with the story of the smallest run in which the two part, and where nothing was compared.
+    """
+    __tracebackhide__ = True
+    name = None if protocol is None else registration_of(protocol).name
+    if isinstance(system, str):
+        made: FreeSystem = make_free(system, name, variant)
+    else:
+        made = system(name, variant) if callable(system) else system
+    with closing(made):
+        spec = REGISTRY.named(made.protocol, "the system's protocol").protocol
+        bound = binding or binding_of(spec.name, "the system's protocol")
+        traced = spec.traced(variant or made.variant)
+        if constants:
+            portfolio = [spec.check_constants(constants)]
+        else:
+            portfolio = [constants_of(spec, at) for at in plan_of(spec).free or ("",)]
+        ways = [Ways(ground(traced, each), bound) for each in portfolio]
+        found = run_freely(made, ways, FreePlan(runs, events, seed, faults, max_seconds))
+        if found.verdict is Verdict.HOLDS:
+            return found
+        if found.failure is None:
+            raise Failed(f"{found.verdict.value}: {found.reason}")
+        if schedule is not None:
+            schedule.write_text(
+                "\n".join(lines_of(found.failure, made.name, {"found with seed": seed})) + "\n", "utf-8"
+            )
+        raise Failed(_told(found.failure))
+
+
+def _told(ran: Ran) -> str:
+    """The events of a run, what the model made of each, and where the two part."""
+    lines = []
+    for number, done in enumerate(ran.history[1:], 1):
+        steps = ", ".join(str(Try(call)) for call, _ in done.path)
+        lines.append(f"{number:3}  {done.event}" + (f"  model: {steps}" if steps else ""))
+    assert ran.parted is not None
+    return "\n".join((*lines, ran.parted.sort.value, ran.parted.headline, *ran.parted.lines))

@@ -1,6 +1,6 @@
 """What ``fencepost new`` writes: a small protocol with everything that a protocol can have, to be changed into yours.
 
-``two-phase commit`` in six files, each a Jinja template whose one word is the protocol's name.
+``two-phase commit`` in seven files, each a Jinja template whose one word is the protocol's name.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ FILES: Final[Mapping[str, str]] = {
     "proof.py.j2": "{name}_proof.py",
     "harness.py.j2": "{name}_harness.py",
     "system.py.j2": "{name}_system.py",
+    "free.py.j2": "{name}_free.py",
     "test.py.j2": "test_{name}.py",
     "pyproject.toml.j2": "pyproject.toml",
 }

@@ -54,7 +54,7 @@ def test_its_tests_pass(folder: Path) -> None:
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], cwd=folder, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout
-    assert "9 passed" in done.stdout
+    assert "11 passed" in done.stdout
 
 
 def test_every_piece_of_the_tutorial_is_in_a_file() -> None:

@@ -9,6 +9,7 @@ HARNESS = Harness(
     binding=".binding:FENCING",
     over_impl=".adapter:FencingAdapter",
     adapters={"template": ".template:TemplateAdapter"},
+    free_adapters={"template": ".template_free:TemplateFree"},
     defects=".defects:BROKER_DEFECTS",
     arguments={"kip-320": ".arguments:kip_320"},
     plan=".plan:PLAN",
