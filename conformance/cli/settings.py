@@ -24,15 +24,20 @@ from ...model.core.registry import PROTOCOLS
 FILE: Final = "pyproject.toml"
 KEYS: Final = ("tool", "fencepost")
 
-_DRAWN: Final = frozenset({"examples", "time", "steps", "seed", "fault", "faults", "draw", "max_seconds"})
+_LOCKSTEP: Final = frozenset({"examples", "steps", "fault", "draw"})
+_FREE: Final = frozenset({"runs", "events"})
+_DRAWN: Final = _LOCKSTEP | _FREE | {"way", "time", "seed", "faults", "max_seconds"}
 STEPS_BACK: Final[Mapping[tuple[str, str], frozenset[str]]] = {
     ("conform", "replay"): _DRAWN,
-    ("conform", "time"): frozenset({"examples", "max_seconds"}),
+    ("conform", "way=free"): _LOCKSTEP,
+    ("conform", "way=lockstep"): _FREE,
+    ("conform", "time"): frozenset({"runs", "examples", "max_seconds"}),
     ("conform", "examples"): frozenset({"time"}),
+    ("conform", "runs"): frozenset({"time"}),
     ("conform", "max_seconds"): frozenset({"time"}),
     ("conform", "faults"): frozenset({"fault"}),
 }
-"""For a command and an option that is typed, the defaults that mean nothing beside it."""
+"""For a command and an option that is typed, or one with its value, the defaults that mean nothing beside it."""
 
 Table: TypeAlias = dict[str, object]
 
@@ -70,7 +75,7 @@ class Settings:
         table = found.table.get(command, {})
         assert isinstance(table, dict)
         options, constants = _options(arguments)
-        typed = {name for name, given in options.items() if given}
+        typed = {word for words in options.values() for word in words}
         for key in table:
             if _name(key) not in options and _name(key) not in constants:
                 names = [*options, *constants]
@@ -83,15 +88,17 @@ class Settings:
                 _set_constant(arguments, _name(key), value, found.where(command, key))
 
 
-def _options(arguments: ArgumentCollection) -> tuple[dict[str, bool], list[str]]:
-    """The options of a command, each with whether it was typed, and the constants that it takes too."""
-    options: dict[str, bool] = {}
+def _options(arguments: ArgumentCollection) -> tuple[dict[str, list[str]], list[str]]:
+    """The options of a command, each with how it was typed (``way``, ``way=free``), and the constants that it takes."""
+    options: dict[str, list[str]] = {}
     constants: list[str] = []
     for argument in arguments:
         if argument.field_info.kind is Kind.VAR_KEYWORD:
             constants = list(dict.fromkeys(name for each in PROTOCOLS.values() for name in each.constants))
         else:
-            options[_name(argument.field_info.name)] = bool(argument.tokens)
+            name = _name(argument.field_info.name)
+            tokens = argument.tokens
+            options[name] = [name, *(f"{name}={token.value}" for token in tokens)] if tokens else []
     return options, constants
 
 

@@ -50,6 +50,8 @@ class Machine:
         self.history: list[Done] = []
         self.in_peace = False
         self._pending: dict[Event, Pending] | None = None
+        self.fallen: Parted | None = None
+        """That the system raised something when it was asked what may happen next."""
 
     def start(self) -> Parted | None:
         """Start the system afresh, and compare. Raises BadInput where the system does, and follow.Spent."""
@@ -66,9 +68,16 @@ class Machine:
         return found
 
     def pending(self) -> Sequence[Pending]:
-        """What may happen next."""
+        """What may happen next; nothing, where asking for it was too much for the system (``fallen``)."""
         if self._pending is None:
-            self._pending = {each.event: each for each in self.system.pending()}
+            try:
+                self._pending = {each.event: each for each in self.system.pending()}
+            except BadInput:
+                raise
+            except BaseException as error:
+                self._pending = {}
+                last = self.history[-1].event if self.history else None
+                self.fallen = _fell_over(last, error, "naming what may happen next")
         return list(self._pending.values())
 
     def can(self, event: Event) -> bool:

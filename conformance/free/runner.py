@@ -34,6 +34,7 @@ class FreePlan:
     """How much to run: ``runs`` of up to ``events``. ``seconds``: go on for so long, instead of for so many runs.
 
     The clock says when to stop and nothing else: the runs are those of a plan with more runs and no clock.
+    ``max_seconds``: give up after so many; the verdict is unknown then.
     """
 
     runs: int = 300
@@ -41,6 +42,7 @@ class FreePlan:
     seed: int = 0
     faults: bool = True
     seconds: float | None = None
+    max_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def play(system: FreeSystem, ways: Ways, seed: int, plan: FreePlan, memory: Memo
         scheduler.after(event, sent=bool(machine.history[-1].happened.sent))
     if found is None and ways.binding.settles and seed % PEACEFUL == 0:
         found = settle(machine)
-    return Ran(ways, seed, tuple(machine.history), found, machine.in_peace)
+    return Ran(ways, seed, tuple(machine.history), found or machine.fallen, machine.in_peace)
 
 
 def run_freely(
@@ -95,7 +97,8 @@ def run_freely(
     memory, met = Memory(), Met()
     unfinished, number, reason = 0, 0, None
     failed: Ran | None = None
-    while failed is None and _goes_on(plan, number, start):
+    spent_all = False
+    while failed is None and not spent_all and _goes_on(plan, number, start):
         ways = portfolio[number % len(portfolio)]
         try:
             ran = play(system, ways, run_seed(plan.seed, number), plan, memory, met)
@@ -104,6 +107,7 @@ def run_freely(
         else:
             failed = ran if ran.parted is not None else None
         number += 1
+        spent_all = plan.max_seconds is not None and time.perf_counter() - start > plan.max_seconds
         if on_progress is not None:
             on_progress(number, met.events)
     kinds: dict[tuple[What, str], int] = {}
@@ -112,6 +116,8 @@ def run_freely(
     verdict = Verdict.HOLDS
     if failed is not None:
         verdict, reason = Verdict.VIOLATED, None
+    elif spent_all and number < plan.runs:
+        verdict, reason = Verdict.UNKNOWN, f"{plan.max_seconds:g} s ran out after {number} of {plan.runs} runs"
     elif unfinished:
         verdict, reason = Verdict.UNKNOWN, f"{unfinished} of {number} runs were given up: {reason}"
     elif not met.cells:

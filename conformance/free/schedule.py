@@ -18,7 +18,7 @@ from ...traces.format import Value, value_json
 from ...traces.story import Json
 from ..lockstep.expect import Try
 from .events import Event, event_of
-from .smaller import Ran
+from .smaller import PEACE, Ran
 
 FORMAT: Final = "fencepost-schedule"
 _MEND: Final = "give a schedule that fencepost conform wrote"
@@ -54,7 +54,7 @@ def lines_of(ran: Ran, impl: str, more: Mapping[str, Json] | None = None) -> lis
     before: Mapping[str, Value] = {}
     for done in ran.history:
         after = before if done.observed is None else done.observed
-        if done.event is not None:
+        if done.event is not None and not done.in_peace:
             told: dict[str, Json] = done.event.to_json()
             if done.path:
                 told["model"] = [str(Try(call)) for call, _ in done.path]
@@ -65,6 +65,8 @@ def lines_of(ran: Ran, impl: str, more: Mapping[str, Json] | None = None) -> lis
                 told["told"] = done.happened.told
             lines.append(json.dumps(told))
         before = after
+    if ran.peace:
+        lines.append(json.dumps(PEACE.to_json()))
     return lines
 
 

@@ -62,7 +62,9 @@ def repeat(system: FreeSystem, ways: Ways, seed: int, events: Iterable[Event]) -
             break
         if machine.can(event):
             found = machine.perform(event)
-    return Ran(ways, seed, tuple(machine.history), found, machine.in_peace)
+    if found is None:
+        machine.pending()
+    return Ran(ways, seed, tuple(machine.history), found or machine.fallen, machine.in_peace)
 
 
 def smallest(system: FreeSystem, failed: Ran) -> tuple[Ran, bool, bool]:

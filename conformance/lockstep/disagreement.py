@@ -39,8 +39,14 @@ class CellDifference:
     model: object
     implementation: object
 
+    @property
+    def words(self) -> tuple[str, str]:
+        """The model's value and the implementation's."""
+        return _words(self.model), _words(self.implementation)
+
     def __str__(self) -> str:
-        return f"{self.cell} is {_words(self.model)} in the model, {_words(self.implementation)} in the implementation"
+        model, implementation = self.words
+        return f"{self.cell} is {model} in the model, {implementation} in the implementation"
 
     def to_json(self) -> dict[str, Json]:
         """As a JSON object."""

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Final
 
 _OURS: Final = Path(__file__).resolve().parents[2]
-_HARNESS: Final = frozenset({"machine.py", "watch.py"})
+_HARNESS: Final = frozenset(
+    str(Path(__file__).parents[1] / way / name) for way in ("lockstep", "free") for name in ("machine.py", "watch.py")
+)
 _LIBRARIES: Final = tuple(
     Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
@@ -36,11 +38,7 @@ def raised_at(error: BaseException) -> Raised | None:
 
     What is not theirs: the standard library, installed packages, Fencepost. None where it was raised by the harness.
     """
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).parent != Path(__file__).parent or Path(frame.filename).name not in _HARNESS
-    ]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in _HARNESS]
     if not frames:
         return None
     own = [frame for frame in frames if _is_own(frame.filename)]

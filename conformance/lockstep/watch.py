@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import Final
+from typing import Final, Self
 
 from ...traces.format import Value
 from .adapter import Adapter, Outcome
@@ -42,14 +42,13 @@ class Hung(BaseException):
         self.seconds = seconds
 
 
-class Watched:
-    """An adapter whose calls raise ``Hung`` after so many seconds. Used from the main thread, as ``with``.
+class Limit:
+    """The time limit of calls, in the main thread and as ``with``: ``within`` raises ``Hung`` after so many seconds.
 
     Elsewhere than in the main thread there is no signal, and only the thread that ends the process.
     """
 
-    def __init__(self, adapter: Adapter, seconds: float = STEP_TIMEOUT, grace: float = GRACE) -> None:
-        self.adapter = adapter
+    def __init__(self, seconds: float = STEP_TIMEOUT, grace: float = GRACE) -> None:
         self.seconds = seconds
         self.grace = grace
         self._call: str | None = None
@@ -57,7 +56,7 @@ class Watched:
         self._over = threading.Event()
         self._signals = threading.current_thread() is threading.main_thread()
 
-    def __enter__(self) -> Watched:
+    def __enter__(self) -> Self:
         if self._signals:
             self._before = signal.signal(signal.SIGALRM, self._alarm)
         self._guard = threading.Thread(target=self._wait, daemon=True, name="step-timeout")
@@ -70,57 +69,9 @@ class Watched:
         if self._signals:
             signal.signal(signal.SIGALRM, self._before)
 
-    @property
-    def name(self) -> str:
-        """The adapter's."""
-        return self.adapter.name
-
-    @property
-    def protocol(self) -> str:
-        """The adapter's."""
-        return self.adapter.protocol
-
-    @property
-    def variant(self) -> str:
-        """The adapter's."""
-        return self.adapter.variant
-
-    @property
-    def faults(self) -> Collection[Kind]:
-        """The adapter's."""
-        return self.adapter.faults
-
-    def reset(self, constants: Mapping[str, int], seed: int) -> None:
-        """As the adapter's."""
-        with self._within(lambda: "reset"):
-            self.adapter.reset(constants, seed)
-
-    def apply(self, action: str, params: Mapping[str, int], fault: Fault | None = None) -> Outcome:
-        """As the adapter's."""
-
-        def told() -> str:
-            fits = ", ".join(f"{name}={value}" for name, value in params.items())
-            return f"apply({action}({fits}){'' if fault is None else f' with {fault}'})"
-
-        with self._within(told):
-            return self.adapter.apply(action, params, fault)
-
-    def observe(self) -> Mapping[str, Value]:
-        """As the adapter's."""
-        with self._within(lambda: "observe"):
-            return self.adapter.observe()
-
-    def inject(self, fault: Fault) -> Outcome:
-        """As the adapter's."""
-        with self._within(lambda: f"inject({fault})"):
-            return self.adapter.inject(fault)
-
-    def close(self) -> None:
-        """As the adapter's."""
-        self.adapter.close()
-
     @contextmanager
-    def _within(self, told: Callable[[], str]) -> Iterator[None]:
+    def within(self, told: Callable[[], str]) -> Iterator[None]:
+        """Limit what is done inside; ``told`` names it."""
         self._told = told
         self._due = time.monotonic() + self.seconds
         self._call = ""
@@ -148,3 +99,60 @@ class Watched:
                 print(f"{told}; the verdict is violated, and there is no trace", file=sys.stderr, flush=True)
                 faulthandler.dump_traceback(file=sys.__stderr__ or 2)
                 os._exit(VIOLATED)
+
+
+class Watched(Limit):
+    """An adapter whose calls raise ``Hung`` after so many seconds."""
+
+    def __init__(self, adapter: Adapter, seconds: float = STEP_TIMEOUT, grace: float = GRACE) -> None:
+        super().__init__(seconds, grace)
+        self.adapter = adapter
+
+    @property
+    def name(self) -> str:
+        """The adapter's."""
+        return self.adapter.name
+
+    @property
+    def protocol(self) -> str:
+        """The adapter's."""
+        return self.adapter.protocol
+
+    @property
+    def variant(self) -> str:
+        """The adapter's."""
+        return self.adapter.variant
+
+    @property
+    def faults(self) -> Collection[Kind]:
+        """The adapter's."""
+        return self.adapter.faults
+
+    def reset(self, constants: Mapping[str, int], seed: int) -> None:
+        """As the adapter's."""
+        with self.within(lambda: "reset"):
+            self.adapter.reset(constants, seed)
+
+    def apply(self, action: str, params: Mapping[str, int], fault: Fault | None = None) -> Outcome:
+        """As the adapter's."""
+
+        def told() -> str:
+            fits = ", ".join(f"{name}={value}" for name, value in params.items())
+            return f"apply({action}({fits}){'' if fault is None else f' with {fault}'})"
+
+        with self.within(told):
+            return self.adapter.apply(action, params, fault)
+
+    def observe(self) -> Mapping[str, Value]:
+        """As the adapter's."""
+        with self.within(lambda: "observe"):
+            return self.adapter.observe()
+
+    def inject(self, fault: Fault) -> Outcome:
+        """As the adapter's."""
+        with self.within(lambda: f"inject({fault})"):
+            return self.adapter.inject(fault)
+
+    def close(self) -> None:
+        """As the adapter's."""
+        self.adapter.close()

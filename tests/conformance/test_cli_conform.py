@@ -49,7 +49,9 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_system_that_conforms_holds(fencepost: Fencepost, broken: Path) -> None:
-    said = fencepost("conform", "--impl", "model", "--examples", 120, "--seed", 9, *SMALL, "--json")
+    said = fencepost(
+        "conform", "--way", "lockstep", "--impl", "model", "--examples", 120, "--seed", 9, *SMALL, "--json"
+    )
     assert said.code == 0
     answer = said.json
     assert (answer["verdict"], answer["adapter"], answer["variant"]) == ("holds", "model", "kip-320")
@@ -61,7 +63,9 @@ def test_a_system_that_conforms_holds(fencepost: Fencepost, broken: Path) -> Non
 
 
 def test_the_text_says_seed_coverage_and_what_was_not_met(fencepost: Fencepost, broken: Path) -> None:
-    said = fencepost("conform", "--impl", "model", "--examples", 2, "--no-faults", "--seed", 4, *SMALL)
+    said = fencepost(
+        "conform", "--way", "lockstep", "--impl", "model", "--examples", 2, "--no-faults", "--seed", 4, *SMALL
+    )
     assert said.code == 0
     text = " ".join(said.out.split())
     assert "model against fencing kip-320 (replicas 2, log_size 2, max_records 2, max_leader_epoch 2): holds" in text
@@ -112,7 +116,18 @@ def test_the_first_differing_observable_is_told_and_one_seed_gives_one_answer(
 
 
 def test_a_broken_promise_is_replayed_with_the_promises_that_were_asked_for(fencepost: Fencepost, broken: Path) -> None:
-    unsafe = ("--impl", "model", "--variant", "truncate-to-hw", "--invariant", "strong_isr", "--draw", "random")
+    unsafe = (
+        "--way",
+        "lockstep",
+        "--impl",
+        "model",
+        "--variant",
+        "truncate-to-hw",
+        "--invariant",
+        "strong_isr",
+        "--draw",
+        "random",
+    )
     said = fencepost("conform", *unsafe, "--examples", 4_000, *SMALL, "--json")
     assert said.code == 1 and said.json["disagreement"]["kind"] == "promise"
     command = said.json["replay"].split()
@@ -129,7 +144,18 @@ def test_nothing_to_compare_is_no_verdict(fencepost: Fencepost, broken: Path) ->
 
 def test_a_budget_of_seconds_that_runs_out_is_no_verdict(fencepost: Fencepost, broken: Path) -> None:
     said = fencepost(
-        "conform", "--impl", "model", "--examples", 100_000, "--max-seconds", 0.2, "--html", "x.html", *SMALL
+        "conform",
+        "--way",
+        "lockstep",
+        "--impl",
+        "model",
+        "--examples",
+        100_000,
+        "--max-seconds",
+        0.2,
+        "--html",
+        "x.html",
+        *SMALL,
     )
     assert said.code == 3 and "0.2 s ran out after" in " ".join(said.out.split())
     assert "x.html is not written: there is no disagreement" in said.err
@@ -137,7 +163,7 @@ def test_a_budget_of_seconds_that_runs_out_is_no_verdict(fencepost: Fencepost, b
 
 def test_only_the_named_faults_are_drawn(fencepost: Fencepost, broken: Path) -> None:
     run = ("--variant", "kip-320-restarts", "--fault", "crash", "--fault", "isolate", "--examples", 60)
-    said = fencepost("conform", "--impl", "model", *run, "--draw", "random", *SMALL, "--json")
+    said = fencepost("conform", "--way", "lockstep", "--impl", "model", *run, "--draw", "random", *SMALL, "--json")
     assert said.code == 0 and set(said.json["faults"]) == {"crash", "isolate"}
     assert all(said.json["faults"].values())
 

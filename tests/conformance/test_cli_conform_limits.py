@@ -157,13 +157,13 @@ def test_a_call_that_is_just_slow_is_let_be(broken: Path) -> None:
 
 
 def test_what_holds_says_in_how_many_steps(fencepost: Fencepost, broken: Path) -> None:
-    run = ("conform", "--impl", "model", "--examples", 3, "--seed", 5, *TINY)
+    run = ("conform", "--way", "lockstep", "--impl", "model", "--examples", 3, "--seed", 5, *TINY)
     steps = fencepost(*run, "--json").json["steps"]
     assert f"holds, no disagreement in {steps:,} steps" in fencepost(*run).out
 
 
 def test_a_budget_of_time_says_what_it_made(fencepost: Fencepost, broken: Path) -> None:
-    said = fencepost("conform", "--impl", "model", "--time", "1s", *TINY, "--json")
+    said = fencepost("conform", "--way", "lockstep", "--impl", "model", "--time", "1s", *TINY, "--json")
     assert said.code == 0 and said.json["verdict"] == "holds" and said.json["redraw"] is None
     assert 1.0 <= said.json["seconds"] < 30 and said.json["steps"] > 0 and said.json["examples"] > 0
 
@@ -226,7 +226,9 @@ def test_junit_and_annotation_of_a_disagreement(
     annotation = next(line for line in said.err.splitlines() if line.startswith("::"))
     line = line_of(broken, 'return {}["gone"]')
     assert annotation.startswith(f"::error file=broken.py,line={line},title=raises does not conform to fencing::")
-    held = fencepost("conform", "--impl", "model", "--examples", 2, *TINY, "--junitxml", "junit.xml")
+    held = fencepost(
+        "conform", "--way", "lockstep", "--impl", "model", "--examples", 2, *TINY, "--junitxml", "junit.xml"
+    )
     assert held.code == 0 and "::" not in held.err
     (suite,) = JUnitXml.fromfile("junit.xml")
     assert suite.tests > 3 and not any(case.result for case in suite)

@@ -45,7 +45,7 @@ def test_defaults_are_taken_from_the_project(fencepost: Fencepost, project: Path
     said = fencepost("explore", "fencing")
     assert said.code == 0 and said.json["distinct"] == 277
     assert said.json["constants"] == {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}
-    assert fencepost("conform", "--impl", "model").json["seed"] == 4
+    assert fencepost("conform", "--way", "lockstep", "--impl", "model").json["seed"] == 4
 
 
 def test_what_is_typed_comes_first_and_the_rest_stays(fencepost: Fencepost, project: Path) -> None:
@@ -61,7 +61,9 @@ def test_a_default_steps_back_where_it_means_nothing(fencepost: Fencepost, proje
     assert fencepost("explore", "fencing", *unsafe, "--trace-out", "run.jsonl").code == 1
     replayed = fencepost("conform", "--impl", "model", "--variant", "truncate-to-hw", "--replay", "run.jsonl")
     assert replayed.code in (0, 1), "no seed was typed"
-    assert fencepost("conform", "--impl", "model", "--time", "0.2s").code == 0, "no examples were typed"
+    assert fencepost("conform", "--way", "lockstep", "--impl", "model", "--time", "0.2s").code == 0, (
+        "no examples were typed"
+    )
     assert "--seed" in fencepost("conform", "--replay", "run.jsonl", "--seed", 4).complaint
 
 

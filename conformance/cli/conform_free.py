@@ -1,0 +1,197 @@
+"""``fencepost conform --way free``: a system that runs by itself, followed by the model; and a schedule repeated."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from ...model.core.registry import REGISTRY
+from ...model.explore.result import Verdict
+from ...traces.report.obligation import Obligation
+from ...traces.report.timeline import render_timeline
+from ...traces.story import Json
+from ...traces.words import counted
+from ..check.task import word
+from ..free.answer import FreeRun, to_json
+from ..free.events import Event
+from ..free.follow import Spent
+from ..free.registry import Way, make_free, system_names
+from ..free.runner import FreePlan, Ran, repeat, run_freely
+from ..free.schedule import lines_of, read_schedule
+from ..free.system import FreeSystem
+from ..free.timeline import timeline_of
+from ..free.watch import WatchedSystem
+from ..free.ways import Ways
+from ..harness import binding_of, plan_of
+from ..plan import constants_of
+from .conform_free_answer import FOLLOWS, annotate_parted, obligations, print_answer, print_parted
+from .conform_ways import Asked, Told, options_of
+from .output import progress_bar, stdout, write_text, written
+
+SCHEDULE: Final = Path("disagreement.schedule.jsonl")
+"""Where a disagreement is written if nothing else is said."""
+
+
+@dataclass(frozen=True)
+class DrawnFree:
+    """What is drawn, as far as only free runs have it."""
+
+    runs: int | None
+    events: int | None
+
+
+def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
+    """Draw free runs and follow them. Raises BadInput for what does not fit."""
+    portfolio = [_ways(asked, system, each) for each in _portfolio(asked, system)]
+    plan = FreePlan(
+        FreePlan.runs if drawn.runs is None else drawn.runs,
+        FreePlan.events if drawn.events is None else drawn.events,
+        asked.seed,
+        asked.faults,
+        asked.seconds,
+        asked.max_seconds,
+    )
+    with progress_bar() as bar:
+        task = bar.add_task(f"{system.name}, running freely", total=plan.runs if asked.seconds is None else None)
+
+        def told(runs: int, events: int) -> None:
+            bar.update(task, completed=runs, detail=f"{runs:,} runs, {events:,} events")
+
+        with WatchedSystem(system, asked.step_timeout) as watched:
+            found = run_freely(watched, portfolio, plan, told)
+    failure = found.failure
+    command = redraw = None
+    if failure is not None:
+        trace = asked.trace or SCHEDULE
+        _write(trace, failure, asked.impl, {"found with seed": plan.seed})
+        command = shlex.join([*asked.again, "--replay", str(trace), *asked.promises])
+        if asked.seconds is not None:
+            redraw = shlex.join(
+                [*asked.again, "--way", Way.FREE.value, *_redrawn(asked, portfolio[0], plan, found.runs)]
+            )
+        asked.page(lambda: _page(failure, system.name))
+    run = FreeRun(asked.impl, system.name, plan, tuple(portfolio), command, redraw)
+    annotate_parted(portfolio[0].system.traced.protocol, system.name, failure)
+    return Told(
+        Way.FREE,
+        found.verdict,
+        to_json(run, found),
+        obligations(run, found),
+        lambda: print_answer(run, found),
+        failure is not None,
+    )
+
+
+def _portfolio(asked: Asked, system: FreeSystem) -> list[Mapping[str, int]]:
+    """The constants that runs go through by turns: those given, else the protocol's plan's, else its default ones."""
+    protocol = REGISTRY.named(system.protocol).protocol
+    written = () if asked.constants else plan_of(protocol).free
+    return [constants_of(protocol, each) for each in written] or [protocol.check_constants(dict(asked.constants))]
+
+
+def _ways(asked: Asked, system: FreeSystem, constants: Mapping[str, int]) -> Ways:
+    binding = binding_of(system.protocol, f"--impl {asked.impl}")
+    grounded = asked.grounded(system.protocol, asked.variant or system.variant, constants)
+    return Ways(grounded, binding, asked.chosen(grounded))
+
+
+def _redrawn(asked: Asked, ways: Ways, plan: FreePlan, runs: int) -> list[str]:
+    """The options that draw the same runs without a clock."""
+    options = ["--variant", ways.system.traced.variant.name]
+    for name, number in (("runs", runs), ("events", plan.events), ("seed", plan.seed)):
+        options += [f"--{name}", str(number)]
+    given = options_of(ways.system.constants) if asked.constants else []
+    return [*options, *([] if plan.faults else ["--no-faults"]), *given, *asked.promises]
+
+
+def _write(path: Path, ran: Ran, impl: str, more: Mapping[str, Json] | None = None) -> None:
+    write_text(path, "".join(f"{line}\n" for line in lines_of(ran, impl, more)))
+    written(path)
+
+
+def _page(ran: Ran, name: str) -> str:
+    return render_timeline(timeline_of(ran, name))
+
+
+def replay_schedule(file: Path, asked: Asked) -> Told:
+    """Let the events of a schedule happen again. What is not named (protocol, variant, constants) is the file's.
+
+    An event that cannot happen any more makes it another run: without a disagreement, the verdict is unknown then.
+    """
+    schedule = read_schedule(file)
+    protocol, variant = asked.protocol or schedule.protocol, asked.variant or schedule.variant
+    constants: Mapping[str, int] = {**schedule.constants, **asked.constants}
+    impl = asked.impl or schedule.impl or system_names(protocol)[0]
+    asked = replace(asked, impl=impl, protocol=protocol, variant=variant, constants=constants)
+    # A system that has one variant of its own refuses to be made for another by name.
+    with closing(make_free(impl, protocol, asked.variant)) as system:
+        ways = _ways(asked, system, _complete(system, constants))
+        reason = None
+        ran: Ran | None = None
+        with WatchedSystem(system, asked.step_timeout) as watched:
+            try:
+                ran = repeat(watched, ways, schedule.seed, schedule.events)
+            except Spent as spent:
+                reason = str(spent)
+        parted = None if ran is None else ran.parted
+        if ran is not None and parted is None and len(ran.events) < len(schedule.events):
+            left = _left_out(schedule.events, ran.events)
+            reason = (
+                f"{counted(len(left), 'event')} of {len(schedule.events)} could not happen any more: this was another "
+                f"run; the first: {left[0]}"
+            )
+        elif ran is not None and parted is None and not schedule.events:
+            reason = "it has no events, so only the start was compared"
+        if ran is not None and parted is not None:
+            if asked.trace is not None:
+                _write(asked.trace, ran, impl)
+            asked.page(lambda: _page(ran, system.name))
+    verdict = Verdict.VIOLATED if parted is not None else Verdict.UNKNOWN if reason is not None else Verdict.HOLDS
+    annotate_parted(ways.system.traced.protocol, system.name, ran)
+    events = () if ran is None else ran.events
+    answer: dict[str, Json] = {
+        "impl": impl,
+        "system": system.name,
+        "replayed": str(file),
+        "verdict": verdict.value,
+        "reason": reason,
+        "events": [event.to_json() for event in events],
+        "disagreement": None if parted is None else parted.to_json(),
+    }
+
+    def show() -> None:
+        out = stdout()
+        if ran is not None and parted is not None:
+            print_parted(ran)
+        elif reason is not None:
+            out.print(f"unknown: {reason}", markup=False, soft_wrap=True)
+        else:
+            done = f"{system.name} and the model go together through all {counted(len(events), 'event')} of {file}."
+            out.print(done, markup=False, soft_wrap=True)
+
+    group = f"{system.name} against {ways.system.name} {ways.system.traced.variant.name}"
+    detail = reason or ("" if parted is None else parted.headline)
+    result = Obligation(f"{file}: {FOLLOWS}", group, word(verdict), "holds", detail, len(events), "events", 0.0)
+    return Told(Way.FREE, verdict, answer, [result], show, parted is not None)
+
+
+def _left_out(wanted: Sequence[Event], happened: Sequence[Event]) -> list[Event]:
+    """What did not happen of a schedule: ``repeat`` goes on with the next one."""
+    there = iter(happened)
+    upcoming = next(there, None)
+    left = []
+    for event in wanted:
+        if event == upcoming:
+            upcoming = next(there, None)
+        else:
+            left.append(event)
+    return left
+
+
+def _complete(system: FreeSystem, constants: Mapping[str, int]) -> dict[str, int]:
+    """Constants, complete. Raises BadInput for those that the protocol does not have."""
+    return REGISTRY.named(system.protocol).protocol.check_constants(dict(constants))

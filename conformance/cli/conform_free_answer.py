@@ -1,0 +1,99 @@
+"""What a free run answers: as text, as obligations for CI servers, as annotations."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...model.core.protocol import Protocol
+from ...model.explore.result import Verdict
+from ...traces.report.obligation import Obligation
+from ...traces.words import counted
+from ..check.task import word
+from ..free.answer import FreeRun, events_table, summary
+from ..free.parted import Sort
+from ..free.runner import Free, Ran
+from ..free.tell import script
+from .annotations import Place, annotate, place_of
+from .output import print_verdict, stdout
+
+FOLLOWS: Final = "the model can follow"
+"""The name of the promise that a disagreement breaks."""
+
+
+def print_answer(run: FreeRun, found: Free) -> None:
+    """The text: the run that fails, the command that repeats it, the verdict, what happened and what never did."""
+    out = stdout()
+    if found.failure is not None:
+        print_parted(found.failure)
+        if not found.repeatable:
+            out.print("It did not end alike when it was repeated: the system answers otherwise from run to run.")
+        elif not found.minimal:
+            out.print("There was no time to make it as small as can be.")
+        now = len(found.failure.events)
+        out.print(f"{counted(found.found, 'event')} when it was found, {now} now. Again:", markup=False)
+        out.print(f"  {run.command}", markup=False, soft_wrap=True)
+        if run.redraw is not None:
+            out.print("Found again without the clock by:", markup=False)
+            out.print(f"  {run.redraw}", markup=False, soft_wrap=True)
+        out.print()
+    verdict = found.verdict.value
+    if found.verdict is Verdict.HOLDS:
+        verdict += f", no disagreement in {counted(found.met.events, 'event')} of {counted(found.runs, 'run')}"
+    print_verdict(out, run.of, verdict)
+    if found.reason:
+        out.print(found.reason, markup=False)
+    out.print(events_table(found))
+    for line in summary(run, found):
+        out.print(line, markup=False)
+
+
+def print_parted(ran: Ran) -> None:
+    """The run as numbered lines, and where the two part."""
+    out = stdout()
+    for line in told_of(ran):
+        out.print(line, markup=False, soft_wrap=True)
+
+
+def told_of(ran: Ran) -> list[str]:
+    """A run that fails, as lines."""
+    found = ran.parted
+    assert found is not None
+    constants = ", ".join(f"{name} {value}" for name, value in ran.ways.system.constants.items())
+    what = f"{found.sort.value[0].upper()}{found.sort.value[1:]}."
+    return [f"At {constants}:", *script(ran), "", what, *(f"  {line}" for line in (found.headline, *found.lines))]
+
+
+def obligations(run: FreeRun, found: Free) -> list[Obligation]:
+    """One for being followed, and one for each promise: what was not come to is undecided."""
+    parted = None if found.failure is None else found.failure.parted
+    broken = parted is not None and parted.sort is Sort.PROMISE
+    text = "" if found.failure is None else "\n".join(told_of(found.failure))
+
+    def one(name: str, verdict: Verdict, detail: str, *, told: bool = False) -> Obligation:
+        count, seconds = found.met.events, found.seconds
+        return Obligation(
+            name, run.of, word(verdict), "holds", detail, count, "events", seconds, text=text if told else ""
+        )
+
+    detail = found.reason or ("" if parted is None else parted.headline)
+    results = [one(FOLLOWS, Verdict.UNKNOWN if broken else found.verdict, detail, told=not broken)]
+    for name in run.portfolio[0].space.invariants:
+        if parted is not None and parted.broken == name:
+            results.append(one(name, Verdict.VIOLATED, detail, told=True))
+        elif found.verdict is Verdict.HOLDS:
+            results.append(one(name, Verdict.HOLDS, ""))
+        else:
+            results.append(one(name, Verdict.UNKNOWN, found.reason or "the runs ended at a disagreement"))
+    return results
+
+
+def annotate_parted(protocol: Protocol, name: str, ran: Ran | None) -> None:
+    """An annotation for CI: at the line that raised or hung, else where the model's text says what should come."""
+    found = None if ran is None else ran.parted
+    if ran is None or found is None:
+        return
+    actions = [each.action for each in found.refusals] + [step.split("(")[0] for step in found.steps]
+    place = place_of(protocol, found.broken, *actions)
+    if found.at is not None:
+        place = Place(found.at.file, found.at.line)
+    annotate(f"{name} does not conform to {protocol.name}", "\n".join((found.headline, "", *told_of(ran))), place)

@@ -1,0 +1,178 @@
+"""``fencepost conform --way lockstep``: an adapter step for step beside the model, and a file's tries repeated."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from ...model.core.errors import BadInput
+from ...model.core.ground import System
+from ...model.explore.result import Verdict
+from ...traces.report.page import render_page
+from ...traces.story import Json
+from ...traces.write import write_trace
+from ..free.registry import Way
+from ..harness import binding_of
+from ..lockstep.adapter import Adapter
+from ..lockstep.answer import Run, reachable, to_json
+from ..lockstep.binding import Binding
+from ..lockstep.faults import Kind
+from ..lockstep.play import Played, repeat
+from ..lockstep.registry import adapter_names, make_adapter
+from ..lockstep.runner import ROUND, Drawing, Plan, refuse_impossible
+from ..lockstep.runner import conform as drive
+from ..lockstep.space import Space
+from ..lockstep.tape import bound_tries, read_tape, tape_of
+from ..lockstep.tell import story_of_failure
+from ..lockstep.watch import Watched
+from .conform_answer import annotate_disagreement, obligations, print_answer, print_failure, replayed
+from .conform_ways import Asked, Told, options_of
+from .output import exploring, progress_bar, stdout, written
+
+TRACE: Final = Path("disagreement.trace.jsonl")
+"""Where a disagreement is written if nothing else is said: without the file nobody could replay it."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What is drawn, as far as only lockstep has it. ``kinds``: the faults; ``named``: whether they were named."""
+
+    examples: int | None
+    steps: int | None
+    draw: Drawing | None
+    kinds: frozenset[Kind]
+    named: bool
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What is held against what. ``impl`` is what the command line named."""
+
+    impl: str
+    adapter: Adapter
+    system: System
+    binding: Binding
+
+
+def _target(asked: Asked, adapter: Adapter) -> _Target:
+    binding = binding_of(adapter.protocol, f"--impl {asked.impl}")
+    system = asked.grounded(adapter.protocol, asked.variant or adapter.variant, asked.constants)
+    return _Target(asked.impl, adapter, system, binding)
+
+
+def in_lockstep(asked: Asked, adapter: Adapter, drawn: Drawn) -> Told:
+    """Draw runs and carry them out beside the model. Raises BadInput for what does not fit."""
+    target = _target(asked, adapter)
+    if drawn.named:
+        refuse_impossible(adapter, Space(target.system, target.binding), drawn.kinds, "--fault")
+    plan = Plan(
+        Plan.examples if drawn.examples is None else drawn.examples,
+        Plan.steps if drawn.steps is None else drawn.steps,
+        asked.seed,
+        drawn.kinds if asked.faults else frozenset(),
+        drawn.draw or Plan.draw,
+        asked.chosen(target.system),
+        asked.max_seconds,
+        seconds=asked.seconds,
+    )
+    with progress_bar() as bar:
+        task = bar.add_task(adapter.name, total=plan.examples if asked.seconds is None else None)
+
+        def told(done: int, _of: int, what: str) -> None:
+            bar.update(task, completed=done, detail=what)
+
+        with Watched(adapter, asked.step_timeout) as watched:
+            found = drive(watched, target.system, target.binding, plan, told)
+    command = redraw = None
+    failure = found.failure
+    if failure is not None:
+        trace = asked.trace or TRACE
+        write_trace(trace, tape_of(target.system, failure, target.impl, {"found with seed": plan.seed}))
+        written(trace)
+        command = shlex.join([*asked.again, "--replay", str(trace), *asked.promises])
+        if asked.seconds is not None:
+            words = _redrawn(target, plan, found.examples)
+            redraw = shlex.join([*asked.again, "--way", Way.LOCKSTEP.value, *words, *asked.promises])
+        asked.page(lambda: _page(target, failure))
+    with exploring(f"{target.system.name}: reachable states") as count:
+        states = reachable(target.system, count)
+    run = Run(target.impl, adapter.name, plan, command, redraw)
+    annotate_disagreement(target.system, adapter.name, failure)
+    return Told(
+        Way.LOCKSTEP,
+        found.verdict,
+        to_json(run, found, states),
+        obligations(adapter.name, found),
+        lambda: print_answer(run, found, states),
+        failure is not None,
+    )
+
+
+def _redrawn(target: _Target, plan: Plan, examples: int) -> list[str]:
+    """The options that draw the same runs without a clock.
+
+    A round that is cut short draws other runs: with one round more than were over, the last one was whole.
+    """
+    options = ["--variant", target.system.traced.variant.name, "--draw", plan.draw]
+    for name, number in (("examples", examples + ROUND), ("steps", plan.steps), ("seed", plan.seed)):
+        options += [f"--{name}", str(number)]
+    kinds = sorted(kind.value for kind in plan.faults)
+    if not kinds:
+        options.append("--no-faults")
+    elif len(kinds) < len(Kind):
+        options += [word for kind in kinds for word in ("--fault", kind)]
+    return options + options_of(target.system.constants)
+
+
+def _page(target: _Target, failure: Played) -> str:
+    return render_page(story_of_failure(target.system, failure, target.adapter.name))
+
+
+def replay_trace(file: Path, asked: Asked) -> Told:
+    """Run a file's tries again. Protocol, variant and constants are the file's, where none are named.
+
+    A trace that no adapter was recorded in says nothing of the variant that this one implements: that is its own then.
+    """
+    tape = read_tape(file)
+    if not tape.tries and tape.adapter is None:
+        raise BadInput("it has no tries, so nothing would be checked", str(file), "name a trace with events")
+    protocol = asked.protocol or tape.protocol
+    variant = asked.variant or (tape.variant if tape.adapter else None)
+    constants: Mapping[str, int] = {**tape.constants, **asked.constants}
+    impl = asked.impl or tape.adapter or adapter_names(protocol)[0]
+    with closing(make_adapter(impl, protocol, variant)) as adapter:
+        target = _target(replace(asked, impl=impl, protocol=protocol, variant=variant, constants=constants), adapter)
+        space = Space(target.system, target.binding, asked.chosen(target.system))
+        tries = bound_tries(space, tape, str(file))
+        with Watched(adapter, asked.step_timeout) as watched:
+            played = repeat(space, watched, tape.seed, tries)
+        found = played.disagreement
+        if found is not None:
+            if asked.trace is not None:
+                write_trace(asked.trace, tape_of(target.system, played, impl))
+                written(asked.trace)
+            asked.page(lambda: _page(target, played))
+    annotate_disagreement(target.system, adapter.name, played)
+    answer: dict[str, Json] = {
+        "impl": impl,
+        "adapter": adapter.name,
+        "replayed": str(file),
+        "verdict": (Verdict.HOLDS if found is None else Verdict.VIOLATED).value,
+        "tries": [each.to_json() for each in played.tries],
+        "disagreement": None if found is None else found.to_json(),
+    }
+
+    def show() -> None:
+        if found is not None:
+            print_failure(played)
+            return
+        done = f"{adapter.name} does all {len(played.tries)} tries of {file} as the model has them."
+        stdout().print(done, markup=False, soft_wrap=True)
+
+    verdict = Verdict.HOLDS if found is None else Verdict.VIOLATED
+    results = [replayed(target.system, adapter.name, str(file), played)]
+    return Told(Way.LOCKSTEP, verdict, answer, results, show, found is not None)

@@ -1,0 +1,102 @@
+"""What both ways of ``fencepost conform`` share: what was asked, which system and variant it is, what is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...model.core.budget import too_large
+from ...model.core.errors import BadInput
+from ...model.core.ground import System, ground
+from ...model.explore.result import Verdict
+from ...traces.report.obligation import Obligation
+from ...traces.story import Json
+from ..free.registry import Way
+from .explore import protocol_named
+from .output import note, write_text, written
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line says, whichever way is taken. ``place``: a protocol that is named by its file or module.
+
+    ``seconds`` and ``max_seconds`` are those of one way. ``trace``: where a disagreement is to be written, if that was
+    said.
+    """
+
+    impl: str
+    place: str | None
+    protocol: str | None
+    variant: str | None
+    constants: Mapping[str, int]
+    invariants: tuple[str, ...]
+    seed: int
+    faults: bool
+    seconds: float | None
+    max_seconds: float | None
+    step_timeout: float
+    trace: Path | None
+    html: Path | None
+
+    @property
+    def again(self) -> list[str]:
+        """The words with which every command about this system begins."""
+        words = ["fencepost", "conform", "--impl", self.impl]
+        return words if self.place is None else [*words, "--protocol", self.place]
+
+    @property
+    def promises(self) -> list[str]:
+        """The invariants as options."""
+        return [word for name in self.invariants for word in ("--invariant", name)]
+
+    def grounded(self, protocol: str, variant: str, constants: Mapping[str, int]) -> System:
+        """The system that somebody is held to. Raises BadInput where it is too large."""
+        traced = protocol_named(protocol).traced(variant)
+        reason = too_large(traced, constants)
+        if reason is not None:
+            raise BadInput(reason, "the constants", "choose smaller ones: runs are drawn among the states of the model")
+        return ground(traced, dict(constants))
+
+    def chosen(self, system: System) -> frozenset[str] | None:
+        """The promises that are demanded; None for all. Raises BadInput for one that there is not."""
+        for name in self.invariants:
+            if name not in system.invariants:
+                known = ", ".join(system.invariants)
+                raise BadInput(f"{system.name} has no invariant {name!r}", "--invariant", f"choose of {known}")
+        return frozenset(self.invariants) or None
+
+    def page(self, render: Callable[[], str]) -> None:
+        """Write the page of a disagreement, where one is wanted."""
+        if self.html is not None:
+            write_text(self.html, render())
+            written(self.html)
+
+    def no_page(self) -> None:
+        """Say that there is none, where one was wanted."""
+        if self.html is not None:
+            note(f"{self.html} is not written: there is no disagreement")
+
+
+@dataclass(frozen=True)
+class Told:
+    """The answer of one way. ``show`` prints it for a person."""
+
+    way: Way
+    verdict: Verdict
+    json: dict[str, Json]
+    obligations: Sequence[Obligation]
+    show: Callable[[], None]
+    failed: bool = False
+    """Whether there is a disagreement that was written."""
+
+
+def together(told: Sequence[Told]) -> Verdict:
+    """The verdict on all ways: violated if one is, else unknown if one is."""
+    found = {each.verdict for each in told}
+    return next((each for each in (Verdict.VIOLATED, Verdict.UNKNOWN) if each in found), Verdict.HOLDS)
+
+
+def options_of(constants: Mapping[str, int]) -> list[str]:
+    """Constants as options."""
+    return [word for name, value in constants.items() for word in (f"--{name.replace('_', '-')}", str(value))]

@@ -1,0 +1,57 @@
+"""A time limit for each call of a freely running system, as ``lockstep/watch.py`` has it for adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...traces.format import Value
+from ..lockstep.watch import GRACE, STEP_TIMEOUT, Limit
+from .events import Event
+from .system import FreeSystem, Happened, Pending
+
+
+class WatchedSystem(Limit):
+    """A freely running system whose calls raise ``Hung`` after so many seconds."""
+
+    def __init__(self, system: FreeSystem, seconds: float = STEP_TIMEOUT, grace: float = GRACE) -> None:
+        super().__init__(seconds, grace)
+        self.system = system
+
+    @property
+    def name(self) -> str:
+        """The system's."""
+        return self.system.name
+
+    @property
+    def protocol(self) -> str:
+        """The system's."""
+        return self.system.protocol
+
+    @property
+    def variant(self) -> str:
+        """The system's."""
+        return self.system.variant
+
+    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+        """As the system's."""
+        with self.within(lambda: "reset"):
+            return self.system.reset(constants, seed)
+
+    def pending(self) -> Sequence[Pending]:
+        """As the system's."""
+        with self.within(lambda: "pending"):
+            return self.system.pending()
+
+    def happen(self, event: Event) -> Happened:
+        """As the system's."""
+        with self.within(lambda: f"happen({event})"):
+            return self.system.happen(event)
+
+    def observe(self) -> Mapping[str, Value]:
+        """As the system's."""
+        with self.within(lambda: "observe"):
+            return self.system.observe()
+
+    def close(self) -> None:
+        """As the system's."""
+        self.system.close()
