@@ -22,6 +22,9 @@ from .ways import Ways
 
 __all__ = ["Free", "FreePlan", "Ran", "play", "repeat", "run_freely", "run_seed"]
 
+IDLE = 80
+"""A run ends after so many events in which the model took no step: what its constants allow is used up."""
+
 PEACEFUL = 3
 """One of so many runs ends in peace."""
 
@@ -78,11 +81,13 @@ def play(system: FreeSystem, ways: Ways, seed: int, plan: FreePlan, memory: Memo
     machine = Machine(ways, system, seed, met)
     found = machine.start()
     scheduler = Scheduler(seed ^ 0x5DEECE66, memory, faults=plan.faults)
-    while found is None and len(machine.history) <= plan.events:
+    idle = 0
+    while found is None and len(machine.history) <= plan.events and idle < IDLE:
         event = scheduler.next(machine.pending())
         if event is None:
             break
         found = machine.perform(event)
+        idle = 0 if machine.history[-1].path else idle + 1
         scheduler.after(event, sent=bool(machine.history[-1].happened.sent))
     if found is None and ways.binding.settles and seed % PEACEFUL == 0:
         found = settle(machine)
