@@ -158,9 +158,7 @@ def summary(run: FreeRun, found: Free) -> list[str]:
         told = {
             "actions of the model that never happened": never_taken(run, found),
             "guards that never refused anything": never_met(run, found),
+            "cells never observed, so never compared": never_seen(run, found),
         }
         lines += [f"{what}: {', '.join(names)}" for what, names in told.items() if names]
-    unseen = never_seen(run, found)
-    if unseen:
-        lines.append(f"cells never observed, so never compared: {', '.join(unseen)}")
     return lines

@@ -8,10 +8,12 @@
     (("lane" in each && each.lane === null) || each.source === null || each.destination === null)));
   const lanes = [...(outside ? [OUTSIDE] : []), ...story.nodes];
   const widest = Math.max(...rows.map((row) => (row.arrival ? row.arrival.name : row.label).length), 8);
-  const LANE = Math.max(96, Math.min(168, widest * 6.7 + 34, 640 / lanes.length));
-  const LETTERS = Math.floor((LANE - 26) / 6.7), LEFT = 66;
+  const LANE = Math.max(112, Math.min(168, widest * 6.7 + 34, 640 / lanes.length));
+  /* A label stands on the far side of the lane at which its message arrives: there must be room for it at the edges. */
+  const LETTERS = Math.min(widest + 3, Math.floor((LANE - 20) / 6.7)), LABEL = LETTERS * 6.7 + 18;
+  const LEFT = rows.some((row) => row.arrival && key(row.arrival.destination) === lanes[0]) ? Math.max(80, LABEL) : 80;
   const x = (lane) => LEFT + Math.max(0, lanes.indexOf(key(lane))) * LANE;
-  const width = LEFT + lanes.length * LANE - LANE / 2 + 30;
+  const width = LEFT + (lanes.length - 1) * LANE + LABEL + 16;
   let current = -1, items = [];
 
   /* ---- the words beside the diagram ---- */
@@ -51,73 +53,79 @@
   const y = (index) => items[index].offsetTop + 22;
   const sentIn = new Map(rows.flatMap((row, index) => row.sent.map((each) => [each.number, index])));
 
+  /* What is drawn of a row lies in three layers, so that no line runs through a text. */
+  const LAYERS = ["lines", "dots", "texts"];
+  function layered(root, name, ...rowsOf) {
+    const group = (layer) => svg("g", { class: name, "data-rows": rowsOf.join(" ") }, root[layer]);
+    return Object.fromEntries(LAYERS.map((layer) => [layer, group(layer)]));
+  }
+
   function wedge(group, tx, ty, angle) {
     const wing = (turn) => `${tx - Math.cos(angle + turn) * 10},${ty - Math.sin(angle + turn) * 10}`;
     svg("path", { class: "head", d: `M${tx},${ty}L${wing(0.4)}L${wing(-0.4)}z` }, group);
   }
 
   /* From where a message was sent to where it arrived; where nobody knows that, from a little above. */
-  function message(root, from, source, index, arrival) {
+  function message(root, from, index, arrival) {
     const known = from !== undefined, held = known && index - from > 3 && arrival.fate !== "lost";
-    const group = svg("g", { class: `message ${arrival.fate}${held ? " held" : ""}`, "data-rows": `${from} ${index}` }, root);
-    const x1 = x(source), y1 = known ? y(from) : y(index) - 24, x2 = x(arrival.destination), y2 = y(index);
+    const at = layered(root, `message ${arrival.fate}${held ? " held" : ""}`, known ? from : index, index);
+    const x1 = x(arrival.source), y1 = known ? y(from) : y(index) - 24, x2 = x(arrival.destination), y2 = y(index);
     const lost = arrival.fate === "lost", same = x1 === x2;
     const bend = same ? LANE * 0.42 : 0, share = lost ? 0.72 : 1;
-    const ex = x1 + (x2 - x1) * share + bend * (lost ? 1 : 0), ey = y1 + (y2 - y1) * share;
+    const ex = x1 + (x2 - x1) * share + bend * (lost ? 1 : 0), ey = y2;
     const cx = (x1 + ex) / 2 + bend, cy = (y1 + ey) / 2;
     const angle = Math.atan2(ey - cy, ex - cx), gap = lost ? 0 : 7;
     const tx = ex - Math.cos(angle) * gap, ty = ey - Math.sin(angle) * gap;
     const path = `M${x1},${y1}Q${cx},${cy} ${tx},${ty}`;
-    svg("path", { class: "halo", d: path }, group);
-    svg("path", { class: "arrow", d: path }, group);
-    if (lost) {
-      svg("path", { class: "cross", d: `M${ex - 6},${ey - 6}l12,12m0,-12l-12,12` }, group);
-    } else {
-      wedge(group, tx, ty, angle);
-      svg("circle", { class: "dot", cx: x2, cy: y2, r: 4.5 }, group);
-    }
-    const toLeft = x1 < x2 || same;
+    svg("path", { class: "halo", d: path }, at.lines);
+    svg("path", { class: "arrow", d: path }, at.lines);
+    svg("circle", { class: "origin", cx: x1, cy: y1, r: 2.5 }, at.dots);
     const label = short(arrival.name, LETTERS) + (arrival.fate === "repeated" ? " \u00d72" : "");
-    const at = lost ? { x: ex, y: ey + 20, "text-anchor": "middle" }
-      : { x: x2 + (toLeft && !same ? -13 : 13), y: y2 + (toLeft && !same ? 15 : 15), "text-anchor": toLeft && !same ? "end" : "start" };
-    svg("text", at, group, label);
+    if (lost) {
+      svg("path", { class: "cross", d: `M${ex - 6},${ey - 6}l12,12m0,-12l-12,12` }, at.dots);
+      svg("text", { x: ex, y: ey + 20, "text-anchor": "middle" }, at.texts, label);
+      return;
+    }
+    wedge(at.lines, tx, ty, angle);
+    svg("circle", { class: "dot", cx: x2, cy: y2, r: 4.5 }, at.dots);
+    const side = x1 <= x2 ? 1 : -1;
+    svg("text", { x: x2 + side * 10, y: y2 + 4, "text-anchor": side > 0 ? "start" : "end" }, at.texts, label);
   }
 
   /* A message that is still in flight when the run ends. */
   function flying(root, index, each) {
-    const group = svg("g", { class: "message flying", "data-rows": `${index} ${index}` }, root);
+    const at = layered(root, "message flying", index);
     const x1 = x(each.source), x2 = x(each.destination), y1 = y(index);
     const to = x1 === x2 ? x1 + 30 : x1 + Math.sign(x2 - x1) * Math.min(LANE * 0.45, 60);
-    svg("path", { class: "arrow", d: `M${x1},${y1}L${to},${y1 + 14}` }, group);
-    svg("title", {}, group, `${each.name} is sent and does not arrive in this run`);
+    svg("path", { class: "arrow", d: `M${x1},${y1}L${to},${y1 + 14}` }, at.lines);
   }
 
   function mark(root, row, index) {
-    const group = svg("g", { class: "mark", "data-rows": `${index} ${index}` }, root);
-    const px = x(row.lane), py = y(index), label = short(row.label, LETTERS + 2);
+    const at = layered(root, "mark", index), px = x(row.lane), py = y(index);
     if (row.mark === "time" || row.mark === "peace")
-      svg("line", { class: "across", x1: x(lanes[0] === OUTSIDE ? null : lanes[0]), y1: py, x2: x(lanes.at(-1)), y2: py }, group);
-    const side = { x: px + 11, y: py + 4 };
+      svg("line", { class: "across", x1: x(lanes[0] === OUTSIDE ? null : lanes[0]), y1: py, x2: x(lanes.at(-1)), y2: py },
+        at.lines);
+    if (row.mark === "crash" || row.mark === "start") return;
     if (row.mark === "call" || row.mark === "probe")
-      svg("rect", { class: "dot call", x: px - 4.5, y: py - 4.5, width: 9, height: 9 }, group);
+      svg("rect", { class: "dot call", x: px - 4.5, y: py - 4.5, width: 9, height: 9 }, at.dots);
     else if (row.mark === "disk" || row.mark === "sync")
-      svg("path", { class: "dot", d: `M${px},${py - 6}l6,6l-6,6l-6,-6z` }, group);
-    else if (row.mark !== "crash" && row.mark !== "start") svg("circle", { class: "dot", cx: px, cy: py, r: 5 }, group);
-    if (row.mark !== "crash" && row.mark !== "start") svg("text", side, group, label);
+      svg("path", { class: "dot", d: `M${px},${py - 6}l6,6l-6,6l-6,-6z` }, at.dots);
+    else svg("circle", { class: "dot", cx: px, cy: py, r: 5 }, at.dots);
+    /* Above the line of whatever it sends, which goes down. */
+    svg("text", { x: px + 9, y: py - 6 }, at.texts, short(row.label, LETTERS + 3));
   }
 
   function ends(root, row, index) {
     for (const node of row.crashed) {
-      const group = svg("g", { class: "mark", "data-rows": `${index} ${index}` }, root);
-      const px = x(node), py = y(index) + (row.mark === "crash" ? 0 : 11);
-      svg("circle", { class: "dot crash", cx: px, cy: py, r: 6 }, group);
-      svg("path", { d: `M${px - 3},${py - 3}l6,6m0,-6l-6,6`, stroke: "var(--paper)", "stroke-width": 1.8 }, group);
-      svg("text", { class: "bad", x: px + 11, y: py + 4 }, group, row.within ? "power lost" : "crash");
+      const at = layered(root, "mark", index), px = x(node), py = y(index) + (row.mark === "crash" ? 0 : 13);
+      svg("circle", { class: "dot crash", cx: px, cy: py, r: 6 }, at.dots);
+      svg("path", { class: "dash", d: `M${px - 2.6},${py - 2.6}l5.2,5.2m0,-5.2l-5.2,5.2` }, at.dots);
+      svg("text", { class: "bad", x: px + 11, y: py + 4 }, at.texts, row.within ? "power lost" : "crash");
     }
     for (const node of row.started) {
-      const group = svg("g", { class: "mark", "data-rows": `${index} ${index}` }, root);
-      svg("circle", { class: "dot start", cx: x(node), cy: y(index), r: 6 }, group);
-      svg("text", { x: x(node) + 11, y: y(index) + 4 }, group, "start");
+      const at = layered(root, "mark", index);
+      svg("circle", { class: "dot start", cx: x(node), cy: y(index), r: 6 }, at.dots);
+      svg("text", { x: x(node) + 11, y: y(index) + 4 }, at.texts, "start");
     }
   }
 
@@ -142,16 +150,13 @@
     const height = byId("rows").offsetHeight;
     const root = svg("svg", { class: "sketch", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
     for (const each of lanes) lane(root, each === OUTSIDE ? null : each, height);
-    const done = new Set();
+    const layers = Object.fromEntries(LAYERS.map((layer) => [layer, svg("g", {}, root)]));
+    const over = new Set(rows.map((row) => row.arrival && row.arrival.message));
     rows.forEach((row, index) => {
-      if (!row.arrival) return;
-      done.add(row.arrival.message);
-      message(root, sentIn.get(row.arrival.message), row.arrival.source, index, row.arrival);
-    });
-    rows.forEach((row, index) => {
-      for (const each of row.sent) if (!done.has(each.number)) flying(root, index, each);
-      if (!row.arrival) mark(root, row, index);
-      ends(root, row, index);
+      if (row.arrival) message(layers, sentIn.get(row.arrival.message), index, row.arrival);
+      else mark(layers, row, index);
+      for (const each of row.sent) if (!over.has(each.number)) flying(layers, index, each);
+      ends(layers, row, index);
     });
     if (old) old.remove();
     byId("timeline").append(root);
@@ -190,6 +195,7 @@
     const held = rows.some((row, index) => row.arrival && row.arrival.fate !== "lost"
       && index - sentIn.get(row.arrival.message) > 3);
     const all = Object.entries(said).filter(([kind]) => kinds.has(kind)).map(([, words]) => words);
+    if (document.querySelector(".flying")) all.push("dotted stub: in flight when the run ends");
     if (held) all.push("dashed arrow: held back for long");
     byId("legend").append(...all.map((each) => html("span", {}, each)));
   }
@@ -212,9 +218,9 @@
   byId("names").append(head);
   items = rows.map(words);
   byId("rows").append(...items);
-  legend();
   select(last);
   draw();
+  legend();
   themeButton(byId("theme"));
   byId("rows").addEventListener("keydown", onKey);
   addEventListener("resize", draw);
