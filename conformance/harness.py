@@ -16,6 +16,7 @@ from .lockstep.adapter import Adapter, MakeAdapter
 from .lockstep.binding import Binding
 from .mutants.arguments import Arguments, Collected
 from .mutants.defects import Defect
+from .mutants.generated.equivalent import Equivalent
 from .plan import Plan
 
 
@@ -43,6 +44,8 @@ class Harness:
     protocol: it answers to the names ``memory`` and ``disk``. ``adapters``: others, by the name that ``--impl`` takes.
     ``free`` and ``free_adapters``: the same for systems that run freely, by the same names where they are the same.
     ``defects``: planned defects of ``impl/``. ``arguments``: by variant, why mutants that nobody kills are harmless.
+    ``drives``: the files of ``impl/`` with the protocol's own code, that its systems run and that mutants are drawn of;
+    what reads bytes, refuses malformed input, keeps time or counts is none of it. ``equivalents``: arguments for those.
     """
 
     package: str
@@ -54,6 +57,8 @@ class Harness:
     defects: tuple[Defect, ...] | Ref = ()
     arguments: Mapping[str, Collected | Ref] = field(default_factory=dict)
     plan: Plan | Ref = field(default_factory=Plan)
+    drives: tuple[str, ...] = ()
+    equivalents: tuple[Equivalent, ...] | Ref = ()
 
     def find_binding(self) -> Binding | None:
         """The binding, if there is one."""
@@ -105,6 +110,11 @@ class Harness:
         """The arguments for the mutants of one variant; none for a variant that nobody argued about."""
         found: Collected | None = looked_up(self.arguments.get(variant), self.package)
         return {} if found is None else found.arguments
+
+    def find_equivalents(self) -> tuple[Equivalent, ...]:
+        """Why generated mutants do the same as the text."""
+        found: tuple[Equivalent, ...] = looked_up(self.equivalents, self.package)
+        return found
 
     def find_plan(self) -> Plan:
         """The plan."""

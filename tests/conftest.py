@@ -19,7 +19,7 @@ import platform
 import random
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -109,6 +109,12 @@ def draw() -> str:
 def drawn(purpose: str, of: int) -> int:
     """A number below ``of``, by the draw."""
     return int.from_bytes(hashlib.sha256(f"{draw()} {purpose}".encode()).digest()[:8], "big") % of
+
+
+@pytest.fixture(scope="session")
+def drawn_by_commit() -> Callable[[str, int], int]:
+    """``drawn``, for tests that draw what they ask."""
+    return drawn
 
 
 def nights(ledger: Path = LEDGER) -> dict[str, dict[str, object]]:

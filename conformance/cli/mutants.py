@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -25,7 +26,9 @@ from ..mutants.model_rows import model_rows, unknown_names
 from ..mutants.proofs import Proofs
 from ..mutants.table import print_matrix
 from .explore import protocol_named
-from .options import Natural, Positive, refuse_idle, refuse_twice
+from .mutants_generated import SECONDS
+from .mutants_generated import generated as measure_generated
+from .options import Duration, Natural, Percent, Positive, Whole, refuse_idle, refuse_twice
 from .output import print_json, progress_bar, stdout
 
 
@@ -38,7 +41,14 @@ def mutants(
     only: Annotated[Sequence[str], Parameter(negative=(), consume_multiple=True)] = (),
     seed: Natural | None = None,
     max_states: Positive | None = None,
+    generated: Positive | None = None,
+    source: Path | None = None,
+    system: str | None = None,
+    cpu: Duration | None = None,
+    jobs: Positive | None = None,
+    at_least: Percent | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
+    **constants: Whole,
 ) -> int:
     """Change model and implementation in each place where they could be wrong, and see who notices.
 
@@ -60,14 +70,54 @@ def mutants(
     impl
         Only the defects of the implementation.
     only
-        Only the mutants whose names are given, or begin with what is given (follower_fetch.).
+        Only the mutants whose names are given, or begin with what is given (follower_fetch.). With --generated: only
+        files whose names fit a pattern (replica/*.py).
     seed
-        What the runs in lockstep are drawn from; by default 0.
+        What the runs, and generated mutants, are drawn from; by default 0.
     max_states
         Give up on a mutant, with verdict unknown, after so many distinct states; by default 50,000,000.
+    generated
+        Draw so many mutants of the source of impl/, or of --source.
+    source
+        The folder of another system's modules, all of which are mutated but tests.
+    system
+        What makes that system, as for fencepost conform --impl: module:attribute, or file.py:attribute.
+    cpu
+        Time of the processor for each generated mutant (20s, 5m); by default 60s.
+    jobs
+        So many at a time; by default as many as there are cores.
+    at_least
+        Fail, with exit code 1, where less than so many per cent of those that are not equivalent are killed.
     json
         Print one JSON object on standard output.
     """
+    if generated is not None:
+        if source is None and not impl:
+            raise BadInput("nothing says of what", "--generated", "add --impl, or --source and --system")
+        if source is not None and impl:
+            raise BadInput("the mutants are of impl/ or of --source", "--impl", "leave one of the two out")
+        if source is None:
+            refuse_idle("impl/ is driven by the systems of its protocols", "add --source", system=system)
+        mend = "leave it or --generated out"
+        refuse_idle("generated mutants are of the source", mend, model=model, variant=variant, max_states=max_states)
+        refuse_twice(only=only)
+        return measure_generated(
+            count=generated,
+            source=source,
+            system=system,
+            protocol=protocol,
+            only=only,
+            seed=0 if seed is None else seed,
+            seconds=SECONDS if cpu is None else cpu,
+            jobs=jobs,
+            at_least=at_least,
+            constants={name.replace("-", "_"): value for name, value in constants.items()},
+            json=json,
+        )
+    refuse_idle(
+        "it is for generated mutants", "add --generated", source=source, system=system, cpu=cpu, jobs=jobs,
+        at_least=at_least, **constants,
+    )  # fmt: skip
     if variant is not None and protocol is None:
         raise BadInput(f"{variant!r} may be a variant of several protocols", "--variant", "name its --protocol too")
     judged = [each for each in PROTOCOLS.values() if plan_of(each).rungs]
@@ -80,8 +130,8 @@ def mutants(
     if model or variant is not None:
         refuse_idle("no run in lockstep is drawn for the model's mutants", "leave it out", seed=seed)
     limits = Limits(Limits.max_states if max_states is None else max_states)
-    jobs = [] if impl else [_Job(each, variant, limits) for each in protocols]
-    work = [(job, mutants_of(job.explorer.traced)) for job in jobs]
+    variants = [] if impl else [_Job(each, variant, limits) for each in protocols]
+    work = [(job, mutants_of(job.explorer.traced)) for job in variants]
     driven = not model and variant is None
     defects = [each for each in all_defects() if driven and each.protocol in [spec.name for spec in protocols]]
     names = [mutant.name for _, which in work for mutant in which] + [each.name for each in defects]

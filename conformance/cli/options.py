@@ -72,6 +72,9 @@ Positive = Annotated[int, Parameter(converter=_whole), _at_least(1)]
 Natural = Annotated[int, Parameter(converter=_whole), _at_least(0)]
 """A whole number from 0 on."""
 
+Percent = Annotated[float, _at_least(0)]
+"""A share; not a number is refused, too."""
+
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)(s|m|h)?")
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -267,6 +267,14 @@ class SimulatedFiles:
         copy.used = _bytes_in(copy._root)
         return copy
 
+    # -- looking ----------------------------------------------------------------------------------------------------
+
+    def image(self) -> Iterator[tuple[str, bytes, bytes, int]]:
+        """Each name that is there, or would be after a crash, sorted: its path; content; content that is synced; how
+        many changes of it are not. Of a folder, and where a name is not there, the content is empty.
+        """
+        yield from _image(self._root, "")
+
     # -- paths ------------------------------------------------------------------------------------------------------
 
     def _called(self, operation: str, path: str) -> None:
@@ -352,6 +360,18 @@ def _crashed_folder(folder: _FolderNode, chance: random.Random, copies: dict[int
         result.durable[name] = copies[id(node)]
     result.live = dict(result.durable)
     return result
+
+
+def _image(folder: _FolderNode, path: str) -> Iterator[tuple[str, bytes, bytes, int]]:
+    yield f"{path}/", b"", b"", len(folder.pending)
+    for name in sorted(folder.live.keys() | folder.durable.keys()):
+        live, durable = folder.live.get(name), folder.durable.get(name)
+        for node in (live,) if live is durable else (live, durable):
+            if isinstance(node, _FolderNode):
+                yield from _image(node, f"{path}/{name}")
+            elif node is not None:
+                there = bytes(node.live) if node is live else b""
+                yield f"{path}/{name}", there, bytes(node.durable) if node is durable else b"", len(node.pending)
 
 
 def _bytes_in(folder: _FolderNode) -> int:

@@ -11,4 +11,18 @@ HARNESS = Harness(
     defects=".defects:DEFECTS",
     arguments={"kip-630-safe": ".arguments:kip_630_safe"},
     plan=".plan:PLAN",
+    drives=(
+        "log/directory.py",
+        "log/epochs.py",
+        "log/log.py",
+        "log/recovery.py",
+        "quorum/answers.py",
+        "quorum/candidate.py",
+        "quorum/follower.py",
+        "quorum/leader.py",
+        "quorum/node.py",
+        "quorum/replica.py",
+        "quorum/snapshots.py",
+        "quorum/state_file.py",
+    ),
 )

@@ -11,4 +11,14 @@ HARNESS = Harness(
     defects=".defects:CONSUMER_DEFECTS",
     arguments={"kip-320-mended": ".arguments:kip_320_mended"},
     plan=".plan:PLAN",
+    drives=(
+        "consumer/consumer.py",
+        "consumer/fetched.py",
+        "consumer/partition.py",
+        "consumer/position.py",
+        "log/epochs.py",
+        "log/log.py",
+        "offsets/coordinator.py",
+        "replica/fetch.py",
+    ),
 )

@@ -1,0 +1,163 @@
+"""A process that has everything imported and computed, and makes a child of itself for each mutant.
+
+It reads one JSON object a line from its input: first the source and its drives, then one task after the other; and
+writes one for each. A child has limits of processor time, of time on the wall and of memory, and may fall over, hang or
+end as it likes: that is an answer too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from ....model.core.errors import BadInput
+from ....traces.story import Json
+from .drawing import Mutant
+from .driving import Drive, Grounds
+from .judging import Judgement, Killer, Run, judge, parts_too
+from .recording import Recording, compare, record
+from .source import Source
+
+MEMORY: Final = 2 << 30
+"""Bytes that a child may have beyond what it began with: one that appends for ever must not take the machine."""
+_OVER: Final = 10.0
+"""Seconds of the processor beyond those that judging takes note of itself."""
+
+
+def main() -> None:
+    """Serve until the input ends."""
+    head = json.loads(sys.stdin.readline())
+    source = Source(Path(head["folder"]), tuple(head["files"]), head["ours"])
+    grounds = Grounds()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    if source.is_ours:
+        for drive in head["drives"]:
+            grounds.prepare(Drive.from_json(drive))
+    _say({"ready": True})
+    for line in sys.stdin:
+        _say(_in_a_child(json.loads(line), source, grounds))
+
+
+def _say(told: Mapping[str, Json]) -> None:
+    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.flush()
+
+
+def _in_a_child(task: Mapping[str, Any], source: Source, grounds: Grounds) -> Mapping[str, Json]:
+    """What came of a task: an ``answer``, ``input`` (a BadInput's three texts), ``raised``, or how the child ended."""
+    out, into = os.pipe()
+    seconds = float(task["seconds"])
+    child = os.fork()
+    if child == 0:
+        os.close(out)
+        _work(task, source, grounds, into, seconds)
+    os.close(into)
+    try:
+        return _awaited(child, out, deadline=time.monotonic() + 6 * (seconds + _OVER))
+    finally:
+        os.close(out)
+        # Its group: a system may have started processes of its own.
+        _kill_group(child)
+
+
+def _awaited(child: int, out: int, deadline: float) -> Mapping[str, Json]:
+    said = b""
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([out], [], [], left)[0]:
+            _kill_group(child)
+            os.waitpid(child, 0)
+            return {"ended": "hung"}
+        piece = os.read(out, 1 << 16)
+        if not piece:
+            break
+        said += piece
+    _, status = os.waitpid(child, 0)
+    if said.endswith(b"\n"):
+        found: Mapping[str, Json] = json.loads(said)
+        return found
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return {"ended": "hung" if number == signal.SIGXCPU else f"signal {number}"}
+    return {"ended": f"exit code {os.waitstatus_to_exitcode(status)}"}
+
+
+def _kill_group(child: int) -> None:
+    try:
+        os.killpg(child, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _work(task: Mapping[str, Any], source: Source, grounds: Grounds, into: int, seconds: float) -> None:
+    """The child's whole life."""
+    try:
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(nowhere, number)
+        limit = int(seconds + _OVER) + 1
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+        most = psutil.Process().memory_info().vms + MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        try:
+            told: Mapping[str, Json] = {"answer": _done(task, source, grounds, seconds)}
+        except BadInput as error:
+            told = {"input": [error.what, error.where, error.mend]}
+        except BaseException:
+            told = {"raised": traceback.format_exc()}
+        with os.fdopen(into, "w") as stream:
+            stream.write(json.dumps(told) + "\n")
+    finally:
+        os._exit(0)
+
+
+def _done(task: Mapping[str, Any], source: Source, grounds: Grounds, seconds: float) -> Json:
+    drives = [Drive.from_json(each) for each in task["drives"]]
+    mutant = None if task["mutant"] is None else Mutant.from_json(task["mutant"])
+    match task["do"]:
+        case "record":
+            recording = record(source, drives, task["seed"], seconds, grounds)
+            Path(task["file"]).write_text(json.dumps(recording.to_json()), encoding="utf-8")
+            return {"lines": recording.to_json()["lines"], "steps": recording.steps}
+        case "compare":
+            assert mutant is not None
+            recording = Recording.from_json(json.loads(Path(task["file"]).read_text(encoding="utf-8")))
+            difference, steps = compare(source, mutant, drives, recording, seconds)
+            return {"difference": None if difference is None else str(difference), "steps": steps}
+        case "confirm":
+            return parts_too(source, drives[0], Run.from_json(task["run"]), grounds)
+        case _:
+            return judge(source, mutant, drives, task["seed"], seconds, grounds).to_json()
+
+
+def judgement_of(told: Mapping[str, Any]) -> Judgement:
+    """What a worker told of judging. Raises BadInput where it did."""
+    if "answer" in told:
+        return Judgement.from_json(told["answer"])
+    if "ended" in told:
+        by = Killer.HUNG if told["ended"] == "hung" else Killer.RAISED
+        what = "it did not come back" if by is Killer.HUNG else f"it ended the process with {told['ended']}"
+        return Judgement(by, detail=what)
+    raise_told(told)
+    raise AssertionError("unreachable")
+
+
+def raise_told(told: Mapping[str, Any]) -> None:
+    """Raise BadInput where a worker told of one, and RuntimeError for anything else that is no answer."""
+    if "input" in told:
+        raise BadInput(*told["input"])
+    if "answer" not in told:
+        raise RuntimeError(f"a worker did not answer: {told.get('raised') or told.get('ended')}")

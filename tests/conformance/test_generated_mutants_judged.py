@@ -1,0 +1,246 @@
+"""Generated mutants judged: planted ones are killed, survivors are what they are, of ours and of anybody's source."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from fencepost import impl
+from fencepost.conformance.mutants.generated.answer import summary
+from fencepost.conformance.mutants.generated.drawing import Mutant
+from fencepost.conformance.mutants.generated.driving import Drive, Grounds
+from fencepost.conformance.mutants.generated.equivalent import Equivalent
+from fencepost.conformance.mutants.generated.judging import Judgement, Killer, Run, parts_too
+from fencepost.conformance.mutants.generated.measure import Fate, Measure, Row
+from fencepost.conformance.mutants.generated.run import Asked, confirmed, judge_all, measure
+from fencepost.conformance.mutants.generated.source import Source, our_source, source_of
+from fencepost.conformance.mutants.generated.text import Edit, Text
+from fencepost.conformance.scaffold import write_new
+from fencepost.model.core.errors import BadInput
+from fencepost.model.core.registry import REGISTRY
+from fencepost.traces.story import Json
+
+from .conftest import Fencepost
+
+IMPL = Path(impl.__path__[0])
+FENCING = (("replicas", 2), ("log_size", 2), ("max_records", 2), ("max_leader_epoch", 2))
+LOCKSTEP = Drive("lockstep", "fencing", None, (FENCING,))
+
+
+def planted(source: Source, file: str, old: str, new: str) -> Mutant:
+    """The mutant with a text of a file, which stands there once, changed."""
+    text = Text(file, source.text(file))
+    assert text.source.count(old) == 1
+    start = len(text.source[: text.source.index(old)].encode())
+    edit = Edit(start, start + len(old.encode()), new)
+    return Mutant(file, "planted", "planted", tuple(text.lines_of(edit)), text.diff(edit), text.applied(edit))
+
+
+def fates(rows: Iterable[Row]) -> list[tuple[Fate, Killer | None]]:
+    return [(row.fate, row.judged.by) for row in rows]
+
+
+# Of impl/.
+
+
+def test_planted_mutants_become_what_they_are() -> None:
+    source = our_source(["fencing"], ())
+    wanted = "wanted = set(self.members)"
+    send = "self._runtime.request(99, body, self._answered)"
+    answer = "ListOffsetsResponse(ErrorCode.NONE, "
+    changes = [
+        ("log/epochs.py", "epoch, log_end_offset\n", "epoch, log_end_offset - 1\n"),
+        ("replica/isr.py", wanted, "while self:\n            pass"),
+        ("replica/isr.py", wanted, "wanted = set(self.no_members)"),
+        ("replica/isr.py", wanted, "import os; os.abort()"),
+        ("replica/isr.py", wanted, "wanted = bytearray(1 << 40)"),
+        # It sends what nobody listens to: the same states and answers, other messages.
+        ("replica/isr.py", "self._lost_at = now + self", f"{send}\n        self._lost_at = now + self"),
+        # Replicas are a set in any order.
+        ("replica/isr.py", "return frozenset(wanted)", "return frozenset(sorted(wanted))"),
+        # Nobody asks for offsets by timestamp here.
+        ("replica/fetch.py", f"{answer}offset, epoch", f"{answer}1, epoch"),
+        ("log/epochs.py", "return entries[-1].epoch", "return max(entries).epoch"),
+    ]
+    mutants = [planted(source, *change) for change in changes]
+    argued = (
+        Equivalent(
+            "log/epochs.py", "planted", "return entries[-1].epoch", "return max(entries).epoch", "epochs only rise"
+        ),
+    )
+    rows = judge_all(Asked(source, [LOCKSTEP], 0, 0, 2.0, 2, argued), mutants)
+    assert fates(rows) == [
+        (Fate.KILLED, Killer.CONFORM),
+        (Fate.KILLED, Killer.HUNG),
+        (Fate.KILLED, Killer.RAISED),
+        (Fate.KILLED, Killer.RAISED),
+        (Fate.KILLED, Killer.RAISED),
+        (Fate.MISSED, None),
+        (Fate.UNOBSERVABLE, None),
+        (Fate.NOT_DRIVEN, None),
+        (Fate.EQUIVALENT, None),
+    ], [row.why for row in rows]
+    assert "signal 6" in rows[3].why and "MemoryError" in rows[4].why
+    assert rows[5].why.startswith("messages differ after") and "no difference seen in" in rows[6].why
+    assert rows[8].why == "epochs only rise"
+    found = Measure(0, source.files, 1, 0, 1, rows)
+    assert found.counted == 8 and found.share == 62.5
+    assert found.exit_code(None) == found.exit_code(62.5) == 0 and found.exit_code(63) == 1
+    told = "5 killed (1 conform, 1 hung, 3 raised), 1 missed, 1 unobservable, 1 not driven, 1 equivalent"
+    assert told in summary(found) and summary(found).endswith("62 % of 8 not equivalent are killed")
+
+
+def test_an_argument_for_what_is_killed_is_refuted() -> None:
+    source = our_source(["fencing"], ["log/epochs.py"])
+    mutant = planted(source, "log/epochs.py", "epoch, log_end_offset\n", "epoch, log_end_offset - 1\n")
+    wrong = Equivalent("log/epochs.py", "planted", *mutant.words, "nobody asks")
+    rows = judge_all(Asked(source, [LOCKSTEP], 0, 0, 2.0, 1, (wrong,)), [mutant])
+    found = Measure(0, source.files, 1, 0, 1, rows)
+    assert found.exit_code(None) == 1
+    assert found.complaints == (f"{mutant.name}: it is argued to be equivalent (nobody asks), and yet it is killed",)
+
+
+def test_drawn_mutants_are_judged(fencepost: Fencepost, drawn_by_commit: Callable[[str, int], int]) -> None:
+    seed = drawn_by_commit("generated mutants", 1 << 31)
+    protocol = list(REGISTRY)[drawn_by_commit("protocol of generated mutants", len(REGISTRY))]
+    of = ("mutants", "--impl", "--protocol", protocol, "--generated", 6, "--seed", seed)
+    said = fencepost(*of, "--cpu", "3s", "--json").json
+    assert said["seed"] == seed and len(said["rows"]) == 6 and said["lines"] > 500
+    for row in said["rows"]:
+        assert (row["fate"] == "killed") is (row["by"] is not None), row
+        assert row["why"] and row["diff"].startswith(f"--- a/{row['file']}"), row
+        # What nobody killed was driven until its runs, or its time, were over.
+        assert row["by"] or row["cut"] or row["events"] > 10_000, row
+
+
+@pytest.mark.night
+def test_five_hundred_drawn_mutants_are_judged(
+    fencepost: Fencepost, drawn_by_commit: Callable[[str, int], int]
+) -> None:
+    seed = drawn_by_commit("generated mutants of a night", 1 << 31)
+    said = fencepost("mutants", "--impl", "--generated", 500, "--seed", seed, "--json").json
+    assert said["complaints"] == [] and sum(said["counts"].values()) == 500
+    assert said["share"] >= 60, json.dumps([row for row in said["rows"] if row["fate"] == "missed"], indent=1)
+
+
+# Of somebody else's source.
+
+
+NAME = "commitment"
+
+
+@pytest.fixture
+def commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """What ``fencepost new`` writes, with the system in a package of its own, beside its adapter."""
+    # Each test has one of its own, and the process forgets those of the others.
+    monkeypatch.setattr(REGISTRY, "_loaded", dict(REGISTRY._loaded))
+    monkeypatch.setattr(REGISTRY, "_places", dict(REGISTRY._places))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in [name for name in sys.modules if name.startswith(NAME) or name.split(".")[0] == "commit"]:
+        monkeypatch.delitem(sys.modules, name)
+    write_new(NAME, tmp_path)
+    adapter = tmp_path / f"{NAME}_system.py"
+    whole = adapter.read_text(encoding="utf-8")
+    at, begin = whole.index("class RefusedError"), whole.index("class Adapter")
+    (tmp_path / "commit").mkdir()
+    (tmp_path / "commit" / "__init__.py").write_text("from .core import Commit, RefusedError\n", encoding="utf-8")
+    (tmp_path / "commit" / "core.py").write_text(whole[at:begin], encoding="utf-8")
+    (tmp_path / "commit" / "test_core.py").write_text("def test_it(a):\n    return a + 1\n", encoding="utf-8")
+    text = whole[:at] + "from commit import Commit, RefusedError\n\n\n" + whole[begin:]
+    adapter.write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def of_commit(folder: Path, *more: object) -> tuple[object, ...]:
+    return (
+        "mutants", "--source", folder / "commit", "--system", f"{folder}/{NAME}_system.py:Adapter",
+        "--protocol", f"{folder}/{NAME}.py:{NAME}", *more,
+    )  # fmt: skip
+
+
+def test_anybodys_source_is_measured(fencepost: Fencepost, commit: Path) -> None:
+    said = fencepost(*of_commit(commit, "--generated", 9, "--seed", 1, "--cpu", "2s", "--json"))
+    found = said.json
+    assert said.code == 0 and found["files"] == ["__init__.py", "core.py"]
+    assert {row["file"] for row in found["rows"]} == {"core.py"}
+    assert found["counts"]["killed"] >= 5, found["rows"]
+    assert all(row["drive"] == f"{NAME} lockstep" for row in found["rows"] if row["by"] in ("conform", "promise"))
+    table = fencepost(*of_commit(commit, "--generated", 2, "--seed", 1, "--cpu", "2s", "--at-least", 101))
+    assert table.code == 1 and "2 mutants of" in table.out and "core.py:" in table.out
+
+
+def test_the_source_on_the_disk_is_not_touched(commit: Path) -> None:
+    before = {path: path.read_bytes() for path in commit.rglob("*.py")}
+    source = source_of(commit / "commit", (), None)
+    place, system = f"{commit}/{NAME}.py:{NAME}", f"{commit}/{NAME}_system.py:Adapter"
+    drive = Drive("lockstep", NAME, None, ((("replicas", 2),),), system, place)
+    mutants = [
+        planted(source, "core.py", 'any(vote != "prepared"', 'all(vote != "prepared"'),
+        planted(source, "core.py", "self.outcome = outcome\n", "self.outcome = str(outcome)\n"),
+    ]  # fmt: skip
+    rows = judge_all(Asked(source, [drive], 0, 0, 4.0, 2), mutants)
+    assert fates(rows) == [(Fate.KILLED, Killer.CONFORM), (Fate.UNOBSERVABLE, None)], [row.why for row in rows]
+    assert {path: path.read_bytes() for path in commit.rglob("*.py")} == before
+
+
+def test_a_run_that_the_source_as_it_is_does_not_pass_kills_nothing(commit: Path) -> None:
+    core = commit / "commit" / "core.py"
+    text = core.read_text(encoding="utf-8")
+    core.write_text(text.replace('raise RefusedError("ALREADY_VOTED")', "return"), encoding="utf-8")
+    source = source_of(commit / "commit", (), None)
+    votes: dict[str, Json] = {"action": "prepare", "params": {"participant": 0}}
+    place, system = f"{commit}/{NAME}.py:{NAME}", f"{commit}/{NAME}_system.py:Adapter"
+    drive = Drive("lockstep", NAME, None, ((("replicas", 2),),), system, place)
+    assert parts_too(source, drive, Run(0, 0, (votes,)), Grounds()) is None
+    headline = parts_too(source, drive, Run(0, 0, (votes, votes)), Grounds())
+    assert headline is not None and headline.startswith("prepare(participant=0): it happened")
+    mutant = planted(source, "core.py", "self.outcome = outcome\n", "self.outcome = None\n")
+    judged = Judgement(Killer.CONFORM, drive.name, "it parts", 2, run=Run(0, 0, (votes, votes)))
+    asked = Asked(source, [drive], 0, 0, 2.0, 1)
+    row = confirmed(asked, mutant, judged, {"answer": headline})
+    assert row.fate is Fate.UNKNOWN and headline in str(row.complaint)
+    assert Measure(0, source.files, 1, 0, 1, (row,)).exit_code(None) == 1
+    assert confirmed(asked, mutant, judged, {"answer": None}).fate is Fate.KILLED
+
+
+def test_a_system_that_does_not_conform_is_not_measured(fencepost: Fencepost, commit: Path) -> None:
+    core = commit / "commit" / "core.py"
+    text = core.read_text(encoding="utf-8")
+    core.write_text(text.replace('raise RefusedError("ALREADY_VOTED")', "return"), encoding="utf-8")
+    said = fencepost(*of_commit(commit, "--generated", 2, "--cpu", "2s"))
+    assert "without any mutant the system and the model part" in said.complaint
+
+
+def test_a_folder_that_the_system_does_not_import_is_refused(fencepost: Fencepost, commit: Path) -> None:
+    (commit / "other").mkdir()
+    (commit / "other" / "core.py").write_text("def f(a):\n    return a + 1\n", encoding="utf-8")
+    arguments = list(of_commit(commit, "--generated", 2, "--cpu", "2s"))
+    arguments[2] = commit / "other"
+    assert "the system imports no module of it" in fencepost(*arguments).complaint
+
+
+def test_what_makes_no_sense_is_refused(fencepost: Fencepost, commit: Path) -> None:
+    assert "nothing says of what" in fencepost("mutants", "--generated", 2).complaint
+    assert "it is for generated mutants" in fencepost("mutants", "--impl", "--cpu", "2s").complaint
+    assert "nothing says how it is driven" in fencepost("mutants", "--generated", 2, "--source", commit).complaint
+    both = fencepost("mutants", "--generated", 2, "--impl", "--source", commit)
+    assert "the mutants are of impl/ or of --source" in both.complaint
+    assert (
+        "generated mutants are of the source" in fencepost("mutants", "--generated", 2, "--impl", "--model").complaint
+    )
+    nothing = fencepost(*of_commit(commit / "nowhere", "--generated", 2))
+    assert nothing.code == 2
+    empty = commit / "empty"
+    empty.mkdir()
+    arguments = list(of_commit(commit, "--generated", 2))
+    arguments[2] = empty
+    assert "has no module of a system" in fencepost(*arguments).complaint
+
+
+def test_the_measure_of_ours_refuses_a_source_that_has_no_line() -> None:
+    source = Source(IMPL, ("replica/__init__.py",), is_ours=True)
+    with pytest.raises(BadInput, match="no line of it can be mutated"):
+        measure(Asked(source, [LOCKSTEP], 2, 0, 2.0, 1))
