@@ -1,35 +1,45 @@
-"""How fast systems are driven in lockstep: ``python benchmarks/conform.py [EXAMPLES] [SEED] [ADAPTER...]``.
+"""How fast systems are held against their models: ``python benchmarks/conform.py [RUNS] [SEED] [SYSTEM...]``.
 
-Every built-in adapter, or those named, is held against its own variant at 3/2/2/2 (replicas/log size/records/leader
-epoch) with every fault it can bring about, drawn by a seeded generator and by Hypothesis. Prints steps a second, what
-the harness costs of that (processor time, all but the adapter's calls), and ratios within this run.
+Every built-in system of every protocol, or those named, is held against its own variant with every fault that it can
+bring about. In lockstep at the protocol's default constants, drawn by a seeded generator and by Hypothesis: steps a
+second. Running freely, at the constants of the protocol's plan: events a second, and after how many of them more than
+one state of the model explained what was seen. Beside both, what the harness costs of that (processor time, all but the
+system's calls), and ratios within this run.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
-from fencepost.conformance.harness import binding_of
-from fencepost.conformance.lockstep.adapter import Adapter
-from fencepost.conformance.lockstep.registry import BUILTIN, make_adapter
+from fencepost.conformance.free.answer import share_wide
+from fencepost.conformance.free.registry import free_names, make_free
+from fencepost.conformance.free.runner import Free, FreePlan, run_freely
+from fencepost.conformance.free.ways import Ways
+from fencepost.conformance.harness import binding_of, bound_protocols, plan_of
+from fencepost.conformance.lockstep.registry import adapter_names, make_adapter
 from fencepost.conformance.lockstep.runner import Conformance, Drawing, Plan, conform
+from fencepost.conformance.plan import constants_of
 from fencepost.model.core.ground import ground
 from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.explore.result import Verdict
 
+CALLS = ("reset", "apply", "inject", "pending", "happen", "observe")
+EVENTS = 400
+
 
 class Timed:
-    """An adapter that sums up the processor time of its calls."""
+    """A system, or an adapter, that sums up the processor time of its calls."""
 
-    def __init__(self, adapter: Adapter) -> None:
-        self._adapter = adapter
+    def __init__(self, system: Any) -> None:
+        self._system = system
         self.seconds = 0.0
 
-    def __getattr__(self, name: str) -> object:
-        found = getattr(self._adapter, name)
-        if name not in ("reset", "apply", "observe", "inject"):
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._system, name)
+        if name not in CALLS:
             return found
 
         def call(*arguments: object) -> object:
@@ -42,7 +52,7 @@ class Timed:
         return call
 
 
-def run(adapter: Adapter, examples: int, seed: int, draw: Drawing) -> Conformance:
+def in_lockstep(adapter: Any, examples: int, seed: int, draw: Drawing) -> Conformance:
     """Hold an adapter against its variant; it must conform."""
     system = ground(PROTOCOLS[adapter.protocol].traced(adapter.variant), {})
     found = conform(adapter, system, binding_of(adapter.protocol, "--protocol"), Plan(examples, 50, seed, draw=draw))
@@ -50,29 +60,54 @@ def run(adapter: Adapter, examples: int, seed: int, draw: Drawing) -> Conformanc
     return found
 
 
-def main(examples: int, seed: int, names: Sequence[str]) -> None:
+def freely(system: Any, runs: int, seed: int) -> Free:
+    """Run a system freely against its variant; it must be followed."""
+    protocol = PROTOCOLS[system.protocol]
+    traced, binding = protocol.traced(system.variant), binding_of(system.protocol, "--protocol")
+    written = plan_of(protocol).free or ("",)
+    portfolio = [Ways(ground(traced, constants_of(protocol, each)), binding) for each in written]
+    found = run_freely(system, portfolio, FreePlan(runs, EVENTS, seed))
+    assert found.verdict is Verdict.HOLDS, (found.failure and found.failure.parted) or found.reason
+    return found
+
+
+def report(rates: dict[str, float], what: str, told: str, done: int, seconds: float, harness: float) -> None:
+    """One line, and note the rate."""
+    rates[what] = done / seconds
+    print(f"{what:<58}{done / seconds:>9,.0f} {told}{harness / done * 1e6:>8.0f} us of the harness each", flush=True)
+
+
+def main(runs: int, seed: int, wanted: Collection[str]) -> None:
     """Print the figures."""
-    print(f"{examples} examples of up to 50 steps, seed {seed}")
+    print(f"{runs} runs, of up to 50 steps in lockstep and {EVENTS} events freely, seed {seed}")
     rates: dict[str, float] = {}
-    for name in names:
-        for draw in ("random", "hypothesis"):
-            adapter = make_adapter(name, None, None)
-            timed = Timed(adapter)
+    for protocol in bound_protocols():
+        for name in _chosen(adapter_names(protocol), wanted):
+            for draw in ("random", "hypothesis"):
+                timed = Timed(make_adapter(name, protocol, None))
+                start = time.process_time()
+                done = in_lockstep(timed, runs, seed, draw)  # type: ignore[arg-type]
+                harness = time.process_time() - start - timed.seconds
+                what = f"{name} ({protocol} {timed.variant}), {draw}"
+                report(rates, what, "steps/s ", done.coverage.steps, done.seconds, harness)
+                timed.close()
+        for name in _chosen(free_names(protocol), wanted):
+            timed = Timed(make_free(name, protocol, None))
             start = time.process_time()
-            found = run(timed, examples, seed, draw)  # type: ignore[arg-type]
+            found = freely(timed, runs, seed)
             harness = time.process_time() - start - timed.seconds
-            adapter.close()
-            steps = found.coverage.steps
-            rates[f"{name} {draw}"] = steps / found.seconds
-            what = f"{name} ({adapter.protocol} {adapter.variant}), {draw}"
-            print(
-                f"{what:<56}{steps / found.seconds:>9,.0f} steps/s{harness / steps * 1e6:>8.0f} us of the harness each"
-            )
+            what = f"{name} ({protocol} {timed.variant}), freely"
+            report(rates, what, f"events/s, {share_wide(found):.1%} wide", found.met.events, found.seconds, harness)
+            timed.close()
     best = max(rates.values())
-    for name, rate in rates.items():
-        print(f"fastest : {name:<40}{best / rate:>6.1f} x")
+    for what, rate in rates.items():
+        print(f"fastest : {what:<58}{best / rate:>6.1f} x")
+
+
+def _chosen(names: Sequence[str], wanted: Collection[str]) -> list[str]:
+    return [name for name in names if not wanted or name in wanted]
 
 
 if __name__ == "__main__":
     given = sys.argv[1:]
-    main(int(given[0]) if given else 400, int(given[1]) if given[1:] else 1, given[2:] or list(BUILTIN))
+    main(int(given[0]) if given else 100, int(given[1]) if given[1:] else 1, given[2:])
