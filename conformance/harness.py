@@ -73,7 +73,7 @@ class Harness:
     def find_adapter(self, name: str) -> MakeAdapter | None:
         """What makes the adapter of that name, if there is one."""
         over = self.find_over_impl()
-        if name in _OVER_IMPL and over is not None:
+        if name in OVER_IMPL and over is not None:
             return lambda _protocol, variant: over(disk=name == "disk", variant=variant)
         found: MakeAdapter | None = looked_up(self.adapters.get(name), self.package)
         return found
@@ -81,7 +81,7 @@ class Harness:
     @property
     def adapter_names(self) -> tuple[str, ...]:
         """What ``--impl`` takes for this protocol, in lockstep."""
-        return (*(_OVER_IMPL if self.over_impl is not None else ()), *self.adapters)
+        return (*(OVER_IMPL if self.over_impl is not None else ()), *self.adapters)
 
     def find_free_over(self) -> MakeFreeOver | None:
         """What makes the freely running system of ``impl/``, if there is one."""
@@ -91,7 +91,7 @@ class Harness:
     def find_free(self, name: str) -> MakeFree | None:
         """What makes the freely running system of that name, if there is one."""
         over = self.find_free_over()
-        if name in _OVER_IMPL and over is not None:
+        if name in OVER_IMPL and over is not None:
             return lambda _protocol, variant: over(disk=name == "disk", variant=variant)
         found: MakeFree | None = looked_up(self.free_adapters.get(name), self.package)
         return found
@@ -99,7 +99,7 @@ class Harness:
     @property
     def free_names(self) -> tuple[str, ...]:
         """What ``--impl`` takes for this protocol, for free runs."""
-        return (*(_OVER_IMPL if self.free is not None else ()), *self.free_adapters)
+        return (*(OVER_IMPL if self.free is not None else ()), *self.free_adapters)
 
     def find_defects(self) -> tuple[Defect, ...]:
         """The planned defects."""
@@ -122,7 +122,7 @@ class Harness:
         return found
 
 
-_OVER_IMPL: Final = ("memory", "disk")
+OVER_IMPL: Final = ("memory", "disk")
 """Simulated disks, which can crash, fill up and fail; and real files."""
 
 

@@ -33,6 +33,7 @@ def conform(
     way: Literal["free", "lockstep", "both"] | None = None,
     runs: Positive | None = None,
     events: Positive | None = None,
+    source: Path | None = None,
     examples: Positive | None = None,
     time: Duration | None = None,
     steps: Positive | None = None,
@@ -71,6 +72,9 @@ def conform(
         How many free runs; by default 300.
     events
         Up to how many events in each free run; by default 400.
+    source
+        The folder of the system's source: lines of it that no free run has executed are told. By default what is known
+        of a built-in system, and the file of your own. On Python 3.11 every fifth run is watched.
     examples
         How many runs in lockstep; by default 100.
     time
@@ -110,6 +114,8 @@ def conform(
     refuse_same(trace_out=trace_out, html=html, junitxml=junitxml)
     for path in (trace_out, html, junitxml):
         refuse_unwritable(path)
+    if source is not None and not source.exists():
+        raise BadInput("there is no such folder", f"--source {source}", "name the folder of your system's source")
     refuse_twice(fault=fault, invariant=invariant)
     kinds = frozenset(Kind) if not fault else kinds_named(list(fault), "--fault")
     values = {name.replace("-", "_"): value for name, value in constants.items()}
@@ -118,7 +124,7 @@ def conform(
         protocol = protocol_named(protocol, "--protocol").name
     if replay is not None:
         drawn: dict[str, object] = {"examples": examples, "time": time, "steps": steps, "seed": seed, "fault": fault}
-        drawn |= {"draw": draw, "way": way, "runs": runs, "events": events}
+        drawn |= {"draw": draw, "way": way, "runs": runs, "events": events, "source": source}
         mend = "leave it out, or --replay"
         refuse_idle("the tries are the file's, and none is drawn", mend, **drawn, max_seconds=max_seconds)
         if faults is not None:
@@ -151,14 +157,14 @@ def conform(
         refuse_unwritable(default)
     with closing(offered(asked.impl, protocol, variant, _wanted(way))) as system:
         own: dict[Way, dict[str, object]] = {
-            Way.FREE: {"runs": runs, "events": events},
+            Way.FREE: {"runs": runs, "events": events, "source": source},
             Way.LOCKSTEP: {"examples": examples, "steps": steps, "fault": fault, "draw": draw},
         }
         for each, options in own.items():
             if each not in system.ways:
                 why = f"nothing is drawn for the way {each.value}"
                 refuse_idle(why, f"leave it out, or say --way {system.ways[0].value}", **options)
-        told = _driven(asked, system, Drawn(examples, steps, draw, kinds, bool(fault)), DrawnFree(runs, events))
+        told = _driven(asked, system, Drawn(examples, steps, draw, kinds, bool(fault)), DrawnFree(runs, events, source))
     return _answer(told, _joined(asked.impl, told, system), junitxml, json)
 
 

@@ -21,6 +21,7 @@ from ..free.events import Event
 from ..free.follow import Spent
 from ..free.registry import Way, make_free, system_names
 from ..free.runner import FreePlan, Ran, repeat, run_freely
+from ..free.sampled import Sampled, source_of
 from ..free.schedule import lines_of, read_schedule
 from ..free.system import FreeSystem
 from ..free.timeline import timeline_of
@@ -42,6 +43,7 @@ class DrawnFree:
 
     runs: int | None
     events: int | None
+    source: Path | None = None
 
 
 def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
@@ -55,13 +57,15 @@ def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
         asked.seconds,
         asked.max_seconds,
     )
+    executed = source_of(asked.impl, system, drawn.source)
+    sampled = system if executed is None else Sampled(system, executed)
     with progress_bar() as bar:
         task = bar.add_task(f"{system.name}, running freely", total=plan.runs if asked.seconds is None else None)
 
         def told(runs: int, events: int) -> None:
             bar.update(task, completed=runs, detail=f"{runs:,} runs, {events:,} events")
 
-        with WatchedSystem(system, asked.step_timeout) as watched:
+        with WatchedSystem(sampled, asked.step_timeout) as watched:
             found = run_freely(watched, portfolio, plan, told)
     failure = found.failure
     command = redraw = None
@@ -74,7 +78,7 @@ def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
                 [*asked.again, "--way", Way.FREE.value, *_redrawn(asked, portfolio[0], plan, found.runs)]
             )
         asked.page(lambda: _page(failure, system.name))
-    run = FreeRun(asked.impl, system.name, plan, tuple(portfolio), command, redraw)
+    run = FreeRun(asked.impl, system.name, plan, tuple(portfolio), command, redraw, executed)
     annotate_parted(portfolio[0].system.traced.protocol, system.name, failure)
     return Told(
         Way.FREE,

@@ -10,6 +10,7 @@ from rich.text import Text
 from ...model.core.ground import System
 from ...traces.story import Json
 from ...traces.words import counted
+from ..executed import EVERY, Executed, told
 from ..plan import written
 from .events import What
 from .runner import Free, FreePlan
@@ -21,7 +22,8 @@ class FreeRun:
     """What was run, for the report: what ``--impl`` named, the system's name, the plan, the commands that repeat it.
 
     ``portfolio``: the steps of the model at each of the constants that runs went through by turns. ``redraw``: the
-    command that draws the same runs without the clock, where a clock decided how many there are.
+    command that draws the same runs without the clock, where a clock decided how many there are. ``executed``: what was
+    executed of the system's source, where it is known.
     """
 
     impl: str
@@ -30,6 +32,7 @@ class FreeRun:
     portfolio: tuple[Ways, ...]
     command: str | None = None
     redraw: str | None = None
+    executed: Executed | None = None
 
     @property
     def system(self) -> System:
@@ -114,6 +117,16 @@ def to_json(run: FreeRun, found: Free) -> dict[str, Json]:
         "minimal": found.minimal if failure is not None else None,
         "replay": run.command,
         "redraw": run.redraw,
+        "source": None if run.executed is None else _source(run.executed),
+    }
+
+
+def _source(executed: Executed) -> dict[str, Json]:
+    return {
+        "watched_runs": f"1 of {EVERY}",
+        "lines": executed.total,
+        "executed": executed.done,
+        "never": [each.to_json() for each in executed.never()],
     }
 
 
@@ -155,10 +168,11 @@ def summary(run: FreeRun, found: Free) -> list[str]:
     ]
     # A run that ended in a disagreement did not get to everything; that is no news then.
     if found.failure is None:
-        told = {
+        never = {
             "actions of the model that never happened": never_taken(run, found),
             "guards that never refused anything": never_met(run, found),
             "cells never observed, so never compared": never_seen(run, found),
         }
-        lines += [f"{what}: {', '.join(names)}" for what, names in told.items() if names]
+        lines += [f"{what}: {', '.join(names)}" for what, names in never.items() if names]
+        lines += [] if run.executed is None else told(run.executed, EVERY)
     return lines

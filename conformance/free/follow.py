@@ -484,7 +484,7 @@ class Follower:
             if each.error is not None:
                 for call in calls:
                     for sight in self._sights(thread, thread.last.states[:1], each, call):
-                        for guard in self.ways.space.refusing(sight, call)[:1]:
+                        for guard in self.ways.space.refusing(sight, call):
                             pair = (call[0], guard)
                             met.refused[pair] = met.refused.get(pair, 0) + 1
 
