@@ -128,6 +128,8 @@ class Executed:
         self._left: dict[int, tuple[CodeType, set[int]]] = {}
         """By the id of a code object, which is kept so that the id stays its own: its lines that are asked about."""
         self._paths: dict[str, str] = {}
+        self.order: list[tuple[str, int]] = []
+        """Files and lines in the order in which they were first executed."""
 
     @property
     def total(self) -> int:
@@ -193,7 +195,13 @@ class Executed:
 
     def _execute(self, code: CodeType, line: int, left: set[int]) -> None:
         left.discard(line)
-        self._done[self._path(code.co_filename)].add(line)
+        self._note(self._path(code.co_filename), line)
+
+    def _note(self, path: str, line: int) -> None:
+        if line not in self._done[path]:
+            self._done[path].add(line)
+            if line in self._lines[path]:
+                self.order.append((path, line))
 
     # -- Python 3.12 and later --------------------------------------------------------------------------------------
 
@@ -206,9 +214,9 @@ class Executed:
             return
 
         def line(code: CodeType, number: int) -> Any:
-            done = self._done.get(self._path(code.co_filename))
-            if done is not None:
-                done.add(number)
+            path = self._path(code.co_filename)
+            if path in self._done:
+                self._note(path, number)
             return monitoring.DISABLE
 
         monitoring.use_tool_id(tool, "fencepost")

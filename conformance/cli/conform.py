@@ -34,6 +34,7 @@ def conform(
     runs: Positive | None = None,
     events: Positive | None = None,
     source: Path | None = None,
+    corpus: Path | None = None,
     examples: Positive | None = None,
     time: Duration | None = None,
     steps: Positive | None = None,
@@ -75,6 +76,9 @@ def conform(
     source
         The folder of the system's source: lines of it that no free run has executed are told. By default what is known
         of a built-in system, and the file of your own. On Python 3.11 every fifth run is watched.
+    corpus
+        A folder in which free runs that meet something new (steps of the model, refusing guards, lines) are kept, and
+        gone on from later. The same seed and the same folder give the same runs.
     examples
         How many runs in lockstep; by default 100.
     time
@@ -124,7 +128,7 @@ def conform(
         protocol = protocol_named(protocol, "--protocol").name
     if replay is not None:
         drawn: dict[str, object] = {"examples": examples, "time": time, "steps": steps, "seed": seed, "fault": fault}
-        drawn |= {"draw": draw, "way": way, "runs": runs, "events": events, "source": source}
+        drawn |= {"draw": draw, "way": way, "runs": runs, "events": events, "source": source, "corpus": corpus}
         mend = "leave it out, or --replay"
         refuse_idle("the tries are the file's, and none is drawn", mend, **drawn, max_seconds=max_seconds)
         if faults is not None:
@@ -157,14 +161,16 @@ def conform(
         refuse_unwritable(default)
     with closing(offered(asked.impl, protocol, variant, _wanted(way))) as system:
         own: dict[Way, dict[str, object]] = {
-            Way.FREE: {"runs": runs, "events": events, "source": source},
+            Way.FREE: {"runs": runs, "events": events, "source": source, "corpus": corpus},
             Way.LOCKSTEP: {"examples": examples, "steps": steps, "fault": fault, "draw": draw},
         }
         for each, options in own.items():
             if each not in system.ways:
                 why = f"nothing is drawn for the way {each.value}"
                 refuse_idle(why, f"leave it out, or say --way {system.ways[0].value}", **options)
-        told = _driven(asked, system, Drawn(examples, steps, draw, kinds, bool(fault)), DrawnFree(runs, events, source))
+        told = _driven(
+            asked, system, Drawn(examples, steps, draw, kinds, bool(fault)), DrawnFree(runs, events, source, corpus)
+        )
     return _answer(told, _joined(asked.impl, told, system), junitxml, json)
 
 

@@ -17,6 +17,7 @@ from ...traces.story import Json
 from ...traces.words import counted
 from ..check.task import word
 from ..free.answer import FreeRun, to_json
+from ..free.corpus import Corpus
 from ..free.events import Event
 from ..free.follow import Spent
 from ..free.registry import Way, make_free, system_names
@@ -44,6 +45,7 @@ class DrawnFree:
     runs: int | None
     events: int | None
     source: Path | None = None
+    corpus: Path | None = None
 
 
 def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
@@ -59,6 +61,7 @@ def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
     )
     executed = source_of(asked.impl, system, drawn.source)
     sampled = system if executed is None else Sampled(system, executed)
+    corpus = None if drawn.corpus is None else Corpus(drawn.corpus, asked.impl, executed)
     with progress_bar() as bar:
         task = bar.add_task(f"{system.name}, running freely", total=plan.runs if asked.seconds is None else None)
 
@@ -66,19 +69,19 @@ def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
             bar.update(task, completed=runs, detail=f"{runs:,} runs, {events:,} events")
 
         with WatchedSystem(sampled, asked.step_timeout) as watched:
-            found = run_freely(watched, portfolio, plan, told)
+            found = run_freely(watched, portfolio, plan, told, corpus)
     failure = found.failure
     command = redraw = None
     if failure is not None:
         trace = asked.trace or SCHEDULE
         _write(trace, failure, asked.impl, {"found with seed": plan.seed})
         command = shlex.join([*asked.again, "--replay", str(trace), *asked.promises])
-        if asked.seconds is not None:
+        if asked.seconds is not None and corpus is None:
             redraw = shlex.join(
                 [*asked.again, "--way", Way.FREE.value, *_redrawn(asked, portfolio[0], plan, found.runs)]
             )
         asked.page(lambda: _page(failure, system.name))
-    run = FreeRun(asked.impl, system.name, plan, tuple(portfolio), command, redraw, executed)
+    run = FreeRun(asked.impl, system.name, plan, tuple(portfolio), command, redraw, executed, corpus)
     annotate_parted(portfolio[0].system.traced.protocol, system.name, failure)
     return Told(
         Way.FREE,

@@ -25,7 +25,7 @@ FILE: Final = "pyproject.toml"
 KEYS: Final = ("tool", "fencepost")
 
 _LOCKSTEP: Final = frozenset({"examples", "steps", "fault", "draw"})
-_FREE: Final = frozenset({"runs", "events", "source"})
+_FREE: Final = frozenset({"runs", "events", "source", "corpus"})
 _DRAWN: Final = _LOCKSTEP | _FREE | {"way", "time", "seed", "faults", "max_seconds"}
 STEPS_BACK: Final[Mapping[tuple[str, str], frozenset[str]]] = {
     ("conform", "replay"): _DRAWN,

@@ -12,6 +12,7 @@ from ...traces.story import Json
 from ...traces.words import counted
 from ..executed import EVERY, Executed, told
 from ..plan import written
+from .corpus import Corpus
 from .events import What
 from .runner import Free, FreePlan
 from .ways import Ways
@@ -23,7 +24,7 @@ class FreeRun:
 
     ``portfolio``: the steps of the model at each of the constants that runs went through by turns. ``redraw``: the
     command that draws the same runs without the clock, where a clock decided how many there are. ``executed``: what was
-    executed of the system's source, where it is known.
+    executed of the system's source, where it is known. ``corpus``: where schedules are kept, if anywhere.
     """
 
     impl: str
@@ -33,6 +34,7 @@ class FreeRun:
     command: str | None = None
     redraw: str | None = None
     executed: Executed | None = None
+    corpus: Corpus | None = None
 
     @property
     def system(self) -> System:
@@ -117,6 +119,7 @@ def to_json(run: FreeRun, found: Free) -> dict[str, Json]:
         "minimal": found.minimal if failure is not None else None,
         "replay": run.command,
         "redraw": run.redraw,
+        "corpus": None if run.corpus is None else {"began": run.corpus.began, "kept": run.corpus.kept},
         "source": None if run.executed is None else _source(run.executed),
     }
 
@@ -166,6 +169,10 @@ def summary(run: FreeRun, found: Free) -> list[str]:
             f"at most {met.widest}"
         ),
     ]
+    if run.corpus is not None:
+        lines.append(
+            f"{run.corpus.folder}: {counted(run.corpus.began, 'schedule')} to go on from, {run.corpus.kept} more"
+        )
     # A run that ended in a disagreement did not get to everything; that is no news then.
     if found.failure is None:
         never = {

@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...model.explore.result import Verdict
-from .events import What
+from .corpus import Corpus
+from .events import Event, What
 from .follow import Met, Spent
 from .machine import Machine
+from .parted import Parted
 from .scheduler import Memory, Scheduler
 from .settle import settle
 from .smaller import Ran, repeat, smallest
@@ -76,28 +78,57 @@ def run_seed(seed: int, number: int) -> int:
     return (seed * 1_000_003 + number * 7_919) & 0x7FFF_FFFF
 
 
-def play(system: FreeSystem, ways: Ways, seed: int, plan: FreePlan, memory: Memory, met: Met) -> Ran:
-    """One drawn run. Raises Spent."""
-    machine = Machine(ways, system, seed, met)
+def play(
+    system: FreeSystem,
+    ways: Ways,
+    seed: int,
+    plan: FreePlan,
+    memory: Memory,
+    met: Met,
+    corpus: Corpus | None = None,
+) -> Ran:
+    """One drawn run; with a corpus, it may begin with a schedule that was kept. Raises Spent."""
+    beginning = None if corpus is None else corpus.begin(ways, seed)
+    machine = Machine(ways, system, seed if beginning is None else beginning.seed, met)
     found = machine.start()
     scheduler = Scheduler(seed ^ 0x5DEECE66, memory, faults=plan.faults)
+
+    def happen(event: Event) -> Parted | None:
+        parted = machine.perform(event)
+        scheduler.after(event, sent=bool(machine.history[-1].happened.sent))
+        if corpus is not None:
+            corpus.look(machine)
+        return parted
+
+    for event in () if beginning is None else beginning.events:
+        if found is None and machine.can(event):
+            found = happen(event)
     idle = 0
     while found is None and len(machine.history) <= plan.events and idle < IDLE:
-        event = scheduler.next(machine.pending())
-        if event is None:
+        drawn = scheduler.next(machine.pending())
+        if drawn is None:
             break
-        found = machine.perform(event)
+        found = happen(drawn)
         idle = 0 if machine.history[-1].path else idle + 1
-        scheduler.after(event, sent=bool(machine.history[-1].happened.sent))
     if found is None and ways.binding.settles and seed % PEACEFUL == 0:
         found = settle(machine)
-    return Ran(ways, seed, tuple(machine.history), found or machine.fallen, machine.in_peace)
+    ran = Ran(ways, machine.seed, tuple(machine.history), found or machine.fallen, machine.in_peace)
+    if corpus is not None:
+        corpus.end(ran)
+    return ran
 
 
 def run_freely(
-    system: FreeSystem, portfolio: Sequence[Ways], plan: FreePlan, on_progress: OnProgress | None = None
+    system: FreeSystem,
+    portfolio: Sequence[Ways],
+    plan: FreePlan,
+    on_progress: OnProgress | None = None,
+    corpus: Corpus | None = None,
 ) -> Free:
-    """Run a system freely at the constants of a portfolio. Raises BadInput where the system does."""
+    """Run a system freely at the constants of a portfolio. Raises BadInput where the system does.
+
+    ``corpus``: schedules to go on from, and where those that meet something new are kept.
+    """
     start = time.perf_counter()
     memory, met = Memory(), Met()
     unfinished, number, reason = 0, 0, None
@@ -106,7 +137,7 @@ def run_freely(
     while failed is None and not spent_all and _goes_on(plan, number, start):
         ways = portfolio[number % len(portfolio)]
         try:
-            ran = play(system, ways, run_seed(plan.seed, number), plan, memory, met)
+            ran = play(system, ways, run_seed(plan.seed, number), plan, memory, met, corpus)
         except Spent as spent:
             unfinished, reason = unfinished + 1, str(spent)
         else:

@@ -34,10 +34,12 @@ class Schedule:
     impl: str
     seed: int
     events: tuple[Event, ...]
+    met: tuple[str, ...] = ()
+    """What it was kept for (``corpus.py``)."""
 
 
-def lines_of(ran: Ran, impl: str, more: Mapping[str, Json] | None = None) -> list[str]:
-    """The lines of a run. ``impl`` is what ``--impl`` names; ``more`` goes to the head."""
+def lines_of(ran: Ran, impl: str, more: Mapping[str, Json] | None = None, *, plain: bool = False) -> list[str]:
+    """The lines of a run. ``impl`` is what ``--impl`` names; ``more`` goes to the head. ``plain``: events alone."""
     system = ran.ways.system
     head: dict[str, Json] = {
         "format": FORMAT,
@@ -56,6 +58,9 @@ def lines_of(ran: Ran, impl: str, more: Mapping[str, Json] | None = None) -> lis
         after = before if done.observed is None else done.observed
         if done.event is not None and not done.in_peace:
             told: dict[str, Json] = done.event.to_json()
+            if plain:
+                lines.append(json.dumps(told))
+                continue
             if done.path:
                 told["model"] = [str(Try(call)) for call, _ in done.path]
             changed = {name: value_json(value) for name, value in after.items() if before.get(name, _UNSEEN) != value}
@@ -112,4 +117,7 @@ def read_schedule(path: Path) -> Schedule:
         event_of({key: value for key, value in row.items() if key not in told}, f"{path}, line {number}")
         for number, row in enumerate(rows[1:], 2)
     )
-    return Schedule(head["protocol"], head["variant"], constants, head["impl"], head["seed"], events)
+    met = head.get("met", [])
+    if not isinstance(met, list) or not all(isinstance(each, str) for each in met):
+        raise BadInput("what it met is no list of texts", f"{path}, line 1", _MEND)
+    return Schedule(head["protocol"], head["variant"], constants, head["impl"], head["seed"], events, tuple(met))
