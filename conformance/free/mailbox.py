@@ -243,6 +243,11 @@ class MailSystem(ABC):
                 return self.act(event)
         return ()
 
+    def evidence(self) -> list[tuple[object, ...]]:
+        """What the messages in flight say. It is compared where two systems are (``fencepost mutants --source``)."""
+        letters = self.mail.in_flight.values()
+        return [(each.number, each.name, each.source, each.destination, each.body) for each in letters]
+
     def close(self) -> None:  # noqa: B027 - most have nothing to release
         """Release everything; may be called more than once."""
 

@@ -151,6 +151,12 @@ def commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     (tmp_path / "commit" / "test_core.py").write_text("def test_it(a):\n    return a + 1\n", encoding="utf-8")
     text = whole[:at] + "from commit import Commit, RefusedError\n\n\n" + whole[begin:]
     adapter.write_text(text, encoding="utf-8")
+    free = tmp_path / f"{NAME}_free.py"
+    whole = free.read_text(encoding="utf-8")
+    at, begin = whole.index("@dataclass"), whole.index("class Free(")
+    (tmp_path / "commit" / "nodes.py").write_text(whole[:begin], encoding="utf-8")
+    text = whole[:at] + "from commit.nodes import Coordinator, Outcome, Participant, Vote\n\n\n" + whole[begin:]
+    free.write_text(text, encoding="utf-8")
     return tmp_path
 
 
@@ -162,14 +168,35 @@ def of_commit(folder: Path, *more: object) -> tuple[object, ...]:
 
 
 def test_anybodys_source_is_measured(fencepost: Fencepost, commit: Path) -> None:
-    said = fencepost(*of_commit(commit, "--generated", 9, "--seed", 1, "--cpu", "2s", "--json"))
+    said = fencepost(*of_commit(commit, "--only", "core.py", "--generated", 9, "--seed", 1, "--cpu", "2s", "--json"))
     found = said.json
-    assert said.code == 0 and found["files"] == ["__init__.py", "core.py"]
+    assert said.code == 0 and found["files"] == ["core.py"]
     assert {row["file"] for row in found["rows"]} == {"core.py"}
     assert found["counts"]["killed"] >= 5, found["rows"]
     assert all(row["drive"] == f"{NAME} lockstep" for row in found["rows"] if row["by"] in ("conform", "promise"))
     table = fencepost(*of_commit(commit, "--generated", 2, "--seed", 1, "--cpu", "2s", "--at-least", 101))
     assert table.code == 1 and "2 mutants of" in table.out and "core.py:" in table.out
+
+
+def test_what_anybody_runs_freely_is_measured(commit: Path) -> None:
+    source = source_of(commit / "commit", ["nodes.py"], None)
+    place, system = f"{commit}/{NAME}.py:{NAME}", f"{commit}/{NAME}_free.py:Free"
+    drive = Drive("free", NAME, None, ((("replicas", 2),), (("replicas", 3),)), system, place)
+    changes = [
+        # A vote that a crash forgets.
+        ("self.vote = self.disk = vote", "self.vote = vote"),
+        ("self.voted == set(self.participants)", "bool(self.voted)"),
+        ('if self.vote == "working":', "if self.vote != 5:"),
+        # A message with another content to which everybody does the same.
+        ('Outcome(self.outcome == "commit")', 'Outcome(int(self.outcome == "commit"))'),
+        ("self.voted.add(participant)", "self.voted |= {participant}"),
+    ]
+    mutants = [planted(source, "nodes.py", *change) for change in changes]
+    rows = judge_all(Asked(source, [drive], 0, 0, 3.0, 2), mutants)
+    assert [row.fate for row in rows] == [Fate.KILLED, Fate.KILLED, Fate.KILLED, Fate.MISSED, Fate.UNOBSERVABLE], [
+        row.why for row in rows
+    ]
+    assert rows[3].why.startswith("evidence differ after")
 
 
 def test_the_source_on_the_disk_is_not_touched(commit: Path) -> None:
