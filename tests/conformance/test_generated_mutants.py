@@ -5,12 +5,15 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from fencepost import impl
+from fencepost.conformance.executed import Executed
 from fencepost.conformance.harness import find_harness
 from fencepost.conformance.mutants.generated.drawing import Drawing, Mutant, candidates
 from fencepost.conformance.mutants.generated.equivalent import Equivalent
+from fencepost.conformance.mutants.generated.recording import lines_run
 from fencepost.conformance.mutants.generated.source import drivers_of, files_driven, our_source, texts_of
 from fencepost.conformance.mutants.generated.text import Edit, Text, compiled, fingerprint
 from fencepost.conformance.mutants.generated.witness import ASPECTS, watched_world
@@ -270,3 +273,17 @@ def test_each_aspect_is_seen_and_messages_once() -> None:
         others.append(world.seen(None, {}, Telling()))
     differ = [[name for name, a, b in zip(ASPECTS, quiet, seen, strict=True) if a != b] for seen in others]
     assert differ == [["answers"], ["observations"], ["messages"], ["evidence"]]
+
+
+def test_lines_that_ran_are_those_of_statements(tmp_path: Path) -> None:
+    path = tmp_path / "some.py"
+    path.write_text(
+        "def f(a):\n    b = [\n        x\n        for x in a\n    ]\n    if b:\n        return 1\n    return 2\n"
+    )
+    executed = Executed([path])
+    namespace: dict[str, Any] = {}
+    exec(compile(path.read_text(), str(path), "exec"), namespace)
+    with executed.watching():
+        namespace["f"]([])
+    ran = lines_run(executed, path)
+    assert {2, 3, 4, 5, 6, 8} <= ran and 7 not in ran

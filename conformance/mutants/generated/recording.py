@@ -9,10 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, cast
 
 from ....model.core.errors import BadInput
 from ....traces.story import Json
+from ...executed import Executed
 from ...free.follow import Met, Spent
 from ...free.runner import FreePlan, run_seed
 from ...free.runner import play as play_freely
@@ -29,7 +31,7 @@ from .driving import Drive, Grounds, made
 from .judging import LENGTH, faults_of
 from .source import Source, loaded, modules_from
 from .taking import FreeTaker, Taken, Taker
-from .witness import ASPECTS, lines_executed, watched_world
+from .witness import ASPECTS, watched_world
 
 RECORDED: Final = {"free": 25, "lockstep": 120}
 """So many runs of a drive are compared."""
@@ -85,8 +87,8 @@ def record(source: Source, drives: Sequence[Drive], seed: int, seconds: float, g
     """
     start = time.process_time()
     runs: dict[str, tuple[Taken, ...]] = {}
-    names = {source.path(file): file for file in source.files}
-    with loaded(source, None) as parts, watched_world() as world, lines_executed(names) as lines:
+    executed = Executed(source.folder / file for file in source.files)
+    with loaded(source, None) as parts, watched_world() as world, executed.watching():
         for number, drive in enumerate(drives):
             drive.take_in()
             now = time.process_time()
@@ -102,7 +104,21 @@ def record(source: Source, drives: Sequence[Drive], seed: int, seconds: float, g
                     bound = Taker(cast("Adapter", system), world)
                     _draw_in_lockstep(bound, drive, seed, until, grounds)
                     runs[drive.name] = bound.taken()
-    return Recording(runs, {file: frozenset(found) for file, found in lines.items()})
+    return Recording(runs, {file: lines_run(executed, source.folder / file) for file in source.files})
+
+
+def lines_run(executed: Executed, path: Path) -> frozenset[int]:
+    """The lines of a file that ran. One that no function has as its own (within a comprehension) is as the last one."""
+    real = path.resolve()
+    known = {line for each in executed.functions if each.file == real for line in each.lines}
+    never = {line for each in executed.never() if each.function.file == real for line in each.lines}
+    found, runs = set[int](), False
+    for line in range(1, max(known, default=0) + 1):
+        if line in known:
+            runs = line not in never
+        if runs:
+            found.add(line)
+    return frozenset(found)
 
 
 def _draw_freely(taker: FreeTaker, drive: Drive, seed: int, until: float, grounds: Grounds) -> None:

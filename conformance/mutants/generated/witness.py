@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any, Final
 
 from ....impl.files.simulated import SimulatedFiles
@@ -76,31 +74,3 @@ def watched_world() -> Iterator[World]:
     finally:
         SimulatedFiles.__init__ = make  # type: ignore[method-assign]
         SimulatedNetwork.send = send  # type: ignore[method-assign]
-
-
-@contextmanager
-def lines_executed(files: Mapping[str, str]) -> Iterator[dict[str, set[int]]]:
-    """The lines of these files that run in the block. ``files``: by the name in code objects, what to call it."""
-    found: dict[str, set[int]] = {name: set() for name in files.values()}
-    local: dict[str, Callable[[FrameType, str, Any], Any]] = {}
-
-    def tracing(lines: set[int]) -> Callable[[FrameType, str, Any], Any]:
-        def trace(frame: FrameType, event: str, _arg: Any) -> Any:
-            if event == "line":
-                lines.add(frame.f_lineno)
-            return trace
-
-        return trace
-
-    for path, name in files.items():
-        local[path] = tracing(found[name])
-
-    def called(frame: FrameType, _event: str, _arg: Any) -> Any:
-        return local.get(frame.f_code.co_filename)
-
-    before = sys.gettrace()
-    sys.settrace(called)
-    try:
-        yield found
-    finally:
-        sys.settrace(before)
