@@ -117,6 +117,10 @@ def _nobody(_sight: Sight) -> Iterable[int]:
     return ()
 
 
+def _never(_sight: Sight) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class ActionBinding:
     """What one action means to a system.
@@ -126,6 +130,7 @@ class ActionBinding:
     ``consults``: replicas besides those of the exchange that a node has to hear from before it can do this; while one
     of them is isolated nothing is promised, and the action is not drawn where it is enabled.
     ``tells``: the same for the refusal: replicas that a node has to hear from to know that it may not.
+    ``waits``: where a system may wait though the model goes on, since it knows less: that is right too.
     ``stores``: the parameter of the replica that writes its log; ``always``: whenever the action happens, so that it
     cannot happen while the disk is full (a truncation may have nothing to cut).
     ``offline``: how it answers while the replica of a parameter is marked offline.
@@ -140,6 +145,7 @@ class ActionBinding:
     exchange: Exchange | None = None
     consults: Callable[[Sight], Iterable[int]] = _nobody
     tells: Callable[[Sight], Iterable[int]] = _nobody
+    waits: Callable[[Sight], bool] = _never
     stores: str | None = None
     always: bool = True
     offline: Mapping[str, Answer] = field(default_factory=dict)

@@ -73,14 +73,18 @@ class Expectation:
     """What must come of a try. ``happens``: None where both are right. ``errors``: the codes that go with that.
 
     ``why`` is the fault that decides, for the person who reads of a disagreement; empty where the model's guards do.
+    ``waits``: it need not happen now.
     """
 
     happens: bool | None
     errors: frozenset[str | None]
     why: str = ""
+    waits: bool = False
 
     def fits(self, happened: bool, error: str | None) -> bool:
         """Whether this is what came of it."""
+        if self.waits:
+            return error in self.errors
         if self.happens is None:
             return error in self.errors and happened is (error is None)
         # A step that a side step made possible may have happened; the model has already had its say on the whole run.
@@ -90,6 +94,7 @@ class Expectation:
 
 
 _HAPPENS: Final = Expectation(True, frozenset({None}))
+_MAY_WAIT: Final = Expectation(None, frozenset({None}), waits=True)
 _TIMES_OUT: Final = frozenset({TIMED_OUT})
 
 
@@ -103,9 +108,11 @@ def expectation(space: Space, node: Node, asked: Try, standing: Standing) -> Exp
         answer = space.refused(node, call)[1]
         if not askable(space, node, call):
             return None
+    sight = space.sight(node, call)
+    if enabled and fault is None and action.waits(sight):
+        return _MAY_WAIT
     if standing.clear and fault is None:
         return _HAPPENS if enabled else Expectation(False, answer.errors)
-    sight = space.sight(node, call)
     errors = frozenset({None}) if enabled else answer.errors
     blocked = ""
     reached = action.exchange.replicas(sight) if action.exchange is not None else frozenset()

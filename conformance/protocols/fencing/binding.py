@@ -85,6 +85,17 @@ def _isr(s: Sight) -> Iterable[int]:
     return (replica for replica in range(mask.bit_length()) if mask >> replica & 1)
 
 
+def _may_have_proposed(s: Sight) -> bool:
+    """A deposed leader may have proposed an ISR of which it will never hear: whoever was to join counts for good.
+
+    In the variants without proposals it counts the ISR that it knows. Where everybody is in that, there is nobody else.
+    """
+    leader = s["leader"]
+    everybody = s.cell("isr", leader) == (1 << s.system.constants["replicas"]) - 1
+    true_leader = (s.cell("quorum_leader"), s.cell("quorum_leader_epoch")) == (leader, s.cell("leader_epoch", leader))
+    return _told(s) and not true_leader and not everybody
+
+
 def _not_newer(replica: str) -> Rule:
     """A request of an older epoch is stale; a repeat of what is in force may be answered as what it is."""
 
@@ -169,6 +180,7 @@ FENCING: Final = Binding(
                 "isr_acknowledges": unasked(),
             },
             consults=_isr,
+            waits=_may_have_proposed,
         ),
         "leader_shrink_isr": ActionBinding(
             {
