@@ -1,53 +1,13 @@
 ---------------------------- MODULE LeaderIsTold ----------------------------
 (***************************************************************************)
-(* The leader goes by what its followers' fetches have told it, as brokers *)
-(* do: a fetch is asked for at the follower's LEO, and acknowledges all    *)
-(* below. A follower may have moved on to a newer epoch since. Replicas    *)
-(* crash and come back.                                                    *)
+(* What a leader that goes by its followers' fetches counts and whom it    *)
+(* drops, and the steps.                                                   *)
 (*                                                                         *)
 (* Kip320Brokers, where a leader forgets what it was told when it takes up *)
 (* a newer epoch, keeps all promises. Kip320StaleAcks, where it does not,  *)
 (* breaks them.                                                            *)
 (***************************************************************************)
-EXTENDS Crashes
-
-VARIABLES
-    remoteLeo   \* per leader and follower: the LEO that the last fetch told, NotTold if none or no leader
-
-toldVars == <<vars, remoteLeo>>
-
-NotTold == -1
-
-RemoteLeosOk ==
-    /\ remoteLeo \in [Replicas -> [Replicas -> EndOffsets \union {NotTold}]]
-    /\ \A leader, follower \in Replicas :
-            remoteLeo[leader][follower] # NotTold => PresumesLeadership(leader) /\ leader # follower
-
-ToldInit == Init /\ remoteLeo = [leader \in Replicas |-> [follower \in Replicas |-> NotTold]]
-
------------------------------------------------------------------------------
-(* What becomes of it. Where a step says nothing of remoteLeo, the relation *)
-(* of the steps, below, does.                                               *)
-
-\* The fetch is asked for at the follower's LEO.
-ToldEffect(leader, follower) ==
-    remoteLeo' = [remoteLeo EXCEPT ![leader][follower] = Leo(follower)]
-
-ForgottenEffect(replica) ==
-    remoteLeo' = [remoteLeo EXCEPT ![replica] = [follower \in Replicas |-> NotTold]]
-
-\* A fetch whose response is lost, or brings no record.
-FollowerAcknowledge(leader, follower) ==
-    /\ leader # follower                                            \* not_leader_itself
-    /\ PresumesLeadership(leader)                                   \* presumes_leadership
-    /\ Follows(follower, leader)                                    \* follows_leader
-    /\ InEpochOf(follower, leader)                                  \* epoch_not_fenced
-    /\ remoteLeo[leader][follower] # Leo(follower)                  \* something_new
-    /\ ToldEffect(leader, follower)
-    /\ UNCHANGED vars
-
-\* The end of a member's log, as far as the leader knows.
-KnownLeo(leader, member) == IF member = leader THEN Leo(leader) ELSE remoteLeo[leader][member]
+EXTENDS RemoteLeos
 
 LeaderIncHighWatermark(leader) ==
     /\ PresumesLeadership(leader)                                   \* presumes_leadership
@@ -62,11 +22,6 @@ LeaderShrinkIsr(leader, follower) ==
     /\ remoteLeo[leader][follower] < Leo(leader)                    \* not_caught_up
     /\ TrueLeader(leader)                                           \* true_leader
     /\ UpdateIsrEffect(leader, Isr(leader) \ {follower})
-
-Restart(replica, stored) ==
-    /\ stored <= Hw(replica)                                        \* stored_high_watermark
-    /\ SomethingLost(replica, stored)                               \* something_lost
-    /\ RestartEffect(replica, stored, Epoch(replica))
 
 -----------------------------------------------------------------------------
 (* The steps, but for taking up leadership, in which the variants differ.  *)

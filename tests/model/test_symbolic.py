@@ -28,6 +28,11 @@ def system_of(variant: str, constants: dict[str, int]) -> System:
     return ground(fencing.traced(variant), constants)
 
 
+def smallest(variant: str) -> System:
+    """The smallest constants, and one leader epoch where requests for another ISR are in flight: few enough states."""
+    return system_of(variant, SMALL | ({"max_leader_epoch": 0} if "proposed" in fencing.variables_of(variant) else {}))
+
+
 @pytest.fixture(scope="module")
 def small() -> tuple[System, Sample]:
     system = system_of("kip-320", SMALL)
@@ -41,7 +46,9 @@ def report(check: CrossCheck) -> CrossCheck:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_transition_at_the_smallest_constants(variant: str) -> None:
-    system = system_of(variant, SMALL)
+    system = smallest(variant)
+    # At the constants of ``smallest`` there is no second epoch to be fenced by.
+    never: set[str] = {"leader_forget_proposal"} if variant == "kip-497-fenced" else set()
     sample = exhaustive(system)
     thorough, refused = (100, len(sample.refused)) if variant == "kip-320" else (20, 700)
     check = report(crosscheck(system, sample, SEED, thorough=thorough, refused=refused))
@@ -51,7 +58,7 @@ def test_every_transition_at_the_smallest_constants(variant: str) -> None:
     assert check.near_misses == len(sample.transitions) + thorough * len(system.layout.cells)
     assert check.determined == thorough
     assert check.refused == refused
-    assert set(check.by_action) == set(system.actions)
+    assert set(check.by_action) == set(system.actions) - never
 
 
 def test_two_thousand_sampled_transitions_at_larger_constants() -> None:
@@ -76,7 +83,7 @@ def test_sampled_transitions_of_the_other_variants(variant: str) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_steps_from_states_that_no_run_reaches(variant: str) -> None:
-    system = system_of(variant, SMALL)
+    system = smallest(variant)
     sample = disturbed(system, exhaustive(system).states, 100, SEED)
     check = report(crosscheck(system, sample, SEED, thorough=0, refused=500))
     assert check.first_failure is None

@@ -234,9 +234,9 @@ def unproved(traced: TracedProtocol, claims: Mapping[str, Term]) -> list[tuple[s
     return failed
 
 
-@pytest.mark.parametrize("variant", fencing.variants)
+@pytest.mark.parametrize("variant", [v for v in fencing.variants if "proposed" not in fencing.variables_of(v)])
 def test_leader_in_isr_is_inductive(variant: str) -> None:
-    """It does not depend on how a variant truncates or fences, so it holds in all of them.
+    """It does not depend on how a variant truncates or fences, so it holds in all in which the ISR changes in one step.
 
     One proof does for all but one: a leader that forgets its epoch takes up its request with the ISR of then.
     """

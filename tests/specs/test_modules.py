@@ -24,6 +24,10 @@ VARIABLES = {
     "quorumState": ("quorum_leader_epoch", "quorum_leader", "quorum_isr"),
     "leaderAndIsrRequests": ("request_leader", "request_isr"),
     "remoteLeo": ("remote_leo",),
+    "quorumPartitionEpoch": ("quorum_partition_epoch",),
+    "leaderIsr": ("partition_epoch", "proposed"),
+    "alterIsrRequests": ("asked_in", "asked_out"),
+    "alterIsrAnswers": ("altered_isr", "altered_partition_epoch"),
 }
 
 
@@ -143,7 +147,8 @@ def test_fairness_names_the_same_actions(variant: str) -> None:
     module = read_module(camel(variant))
     subscript = re.search(r"_(\w+)$", module.definitions["Spec"].text)
     assert subscript is not None
-    assert subscript.group(1) == ("toldVars" if "remote_leo" in fencing.traced(variant).variables else "vars")
+    ours = fencing.traced(variant).variables
+    assert subscript.group(1) == ("alterVars" if "proposed" in ours else "toldVars" if "remote_leo" in ours else "vars")
 
     def fair_in(name: str) -> set[tuple[str, str]]:
         text = module.definitions[name].text
@@ -152,14 +157,14 @@ def test_fairness_names_the_same_actions(variant: str) -> None:
         return {(kind, call.group(1)) for kind, call in calls if call}
 
     present = {action.name for action in fencing.traced(variant).actions}
-    ours = {
+    conditions = {
         name: {
             ("SF" if fair.strong else "WF", camel(fair.action)) for fair in spec.conditions if fair.action in present
         }
         for name, spec in fencing.fairness.items()
     }
-    assert fair_in("KipFairness") == ours["kip"]
-    assert fair_in("FairFetches") == ours["fair-fetches"] - ours["kip"]
+    assert fair_in("KipFairness") == conditions["kip"]
+    assert fair_in("FairFetches") == conditions["fair-fetches"] - conditions["kip"]
 
 
 @pytest.mark.parametrize("cfg", sorted(SPECS.glob("*.cfg")), ids=lambda path: path.stem)
@@ -180,6 +185,8 @@ def test_every_variant_has_its_cfgs() -> None:
     for variant in fencing.variants.values():
         small = "3112" if variant.name == "kip-320-stale-acks" else "3111"
         kinds = ("2222", small) if variant.restarts else ("2222", "3222", "live-kip", "live-fetch")
+        if "proposed" in fencing.variables_of(variant.name):
+            kinds = ("2111", "3110")
         assert {f"{camel(variant.name)}-{kind}" for kind in kinds} <= stems
 
 

@@ -33,6 +33,7 @@ INELIGIBLE: Final = "INELIGIBLE_REPLICA"
 
 _NOT_SENT = environment("the controller has sent no such request")
 _OTHERWISE = environment("the request names another leader: it is taken up by another action")
+_NOT_ASKED = environment("the leader has sent no such request")
 _NO_SUCH_STATE = environment("no log is made longer by a truncation")
 
 
@@ -103,6 +104,11 @@ def _not_newer(replica: str) -> Rule:
         return unasked(FENCED) if s["epoch"] == s.cell("leader_epoch", s[replica]) else error(FENCED)
 
     return rule
+
+
+def _leader_of_epoch(s: Sight) -> int:
+    """Whose AlterIsr requests of a leader epoch are."""
+    return s.cell("request_leader", s["epoch"])
 
 
 def _follower(s: Sight) -> Iterable[int]:
@@ -205,6 +211,42 @@ FENCING: Final = Binding(
             consults=_follower,
             offline={"follower": unasked(INELIGIBLE)},
             distinct=_PAIR,
+        ),
+        "leader_propose_shrink": ActionBinding(
+            {
+                "presumes_leadership": unasked(NOT_LEADER),
+                "not_leader_itself": ITSELF,
+                "in_isr": unasked(),
+                "not_caught_up": unasked(),
+                "not_proposed": unasked(),
+            },
+        ),
+        "leader_propose_expand": ActionBinding(
+            {
+                "presumes_leadership": unasked(NOT_LEADER),
+                "outside_isr": unasked(),
+                "follows_leader": unasked(NOT_LEADER),
+                "epoch_not_fenced": _unseen_follower,
+                "reached_high_watermark": unasked(),
+                "hw_reached_epoch": unasked(),
+                "not_proposed": unasked(),
+            },
+            consults=_follower,
+            offline={"follower": unasked(INELIGIBLE)},
+            distinct=_PAIR,
+        ),
+        "controller_alter_isr": ActionBinding(
+            {
+                "request_sent": _NOT_ASKED,
+                "changes_asked": _NOT_ASKED,
+                "leader_epoch_matches": error(FENCED),
+                "partition_epoch_matches": error("INVALID_UPDATE_VERSION"),
+            },
+            Exchange(_leader_of_epoch, None, Effect.ASKED),
+        ),
+        "leader_take_isr": ActionBinding({"presumes_leadership": unasked(), "partition_epoch_newer": unasked()}),
+        "leader_forget_proposal": ActionBinding(
+            {"presumes_leadership": unasked(), "proposal_open": unasked(), "fenced": unasked()}
         ),
         "follower_truncate": ActionBinding(
             {"presumes_leadership": error(NOT_LEADER), "follows_leader": _follows_another, "diverges": NOTHING},

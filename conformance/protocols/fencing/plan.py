@@ -9,6 +9,8 @@ from ...plan import Plan
 _MAIN: Final = "3/2/2/2"
 _SMALL: Final = "2/2/2/2"
 _TINY: Final = "2/1/1/1"
+_LEAST: Final = "2/1/1/0"
+"""With requests for another ISR in flight there are forty times as many states as without."""
 _CRASHES: Final = "3/1/1/1"
 """With crashes there are ten times as many states: what must break does so at these constants too."""
 _ELECTED_AGAIN: Final = "3/1/1/2"
@@ -16,7 +18,7 @@ _ELECTED_AGAIN: Final = "3/1/1/2"
 
 PLAN: Final = Plan(
     at=_MAIN,
-    holds={"kip-320-restarts": _CRASHES, "kip-320-brokers": _ELECTED_AGAIN},
+    holds={"kip-320-restarts": _CRASHES, "kip-320-brokers": _ELECTED_AGAIN, "kip-497": _TINY},
     breaks={
         "truncate-to-hw": _MAIN,
         "kip-101": _MAIN,
@@ -25,6 +27,9 @@ PLAN: Final = Plan(
         "kip-320-resumes": _CRASHES,
         "kip-320-forgets": _CRASHES,
         "kip-320-stale-acks": _ELECTED_AGAIN,
+        "kip-497-eager": _TINY,
+        "kip-497-forgets": _TINY,
+        "kip-497-fenced": _TINY,
     },
     # Without any of these guards a committed record is lost at three replicas.
     needed=(
@@ -44,6 +49,10 @@ PLAN: Final = Plan(
         "kip-320-restarts": _TINY,
         "kip-320-stale-acks": _TINY,
         "kip-320-brokers": _TINY,
+        "kip-497-eager": _LEAST,
+        "kip-497-forgets": _LEAST,
+        "kip-497-fenced": _LEAST,
+        "kip-497": _LEAST,
         "kip-320": _SMALL,
     },
     relations=(_TINY, _MAIN),

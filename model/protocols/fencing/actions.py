@@ -1,19 +1,23 @@
 """Kafka's ISR replication with leader epochs, and the fencing that KIP-320 adds to it: the steps.
 
-State and steps are those of the TLA+ model that the KIP names (``Kip320.tla``); ``specs/Fencing.tla`` is our own
-text of the same graph, and ``specs/DEVIATIONS.md`` lists where the KIP's model slips. One partition; every
+State and steps are those of the TLA+ model that the KIP names (``Kip320.tla``); ``specs/Fencing.tla`` is our
+own text of the same graph, and ``specs/DEVIATIONS.md`` lists where the KIP's model slips. One partition; every
 replica is leader or follower at any time; the controller acts on the quorum state at once and its LeaderAndIsr
-requests reach replicas late, in any order, or never. In the variants with restarts replicas crash and come back too,
-and in some a leader knows of its followers' logs what their fetches told it. ``state.py`` has the variants and
-the variables.
+requests reach replicas late, in any order, or never. A leader changes its ISR and the controller's in one step;
+the variants of KIP-497 have a request and an answer for it (``alter_isr.py``). In the variants with restarts
+replicas crash and come back too, and in some a leader knows of its followers' logs what their fetches told it.
+``state.py`` has the variants and the variables.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from ...core.algebra import EVERY, Algebra, Step, Update, Value, View
 from ...core.domains import REPLICA
 from ..logs import END_OFFSET, EPOCH, OFFSET, append_record
 from .state import (
+    AlterIsr,
     RemoteLeo,
     Restart,
     Rules,
@@ -26,9 +30,11 @@ from .state import (
 )
 
 
-def _send_leader_and_isr(s: View, leader: Value, isr: Value) -> Update:
+def _send_leader_and_isr(k: Algebra, s: View, leader: Value, isr: Value) -> Update:
     """The controller bumps the leader epoch, updates the quorum state and sends the request of that epoch."""
     epoch = s.next_leader_epoch
+    # In each leader epoch the partition epochs are counted anew: a request for another leader epoch is refused anyway.
+    versions = {"quorum_partition_epoch": 0} if k.rules.alter_isr is not None else {}
     return s.update(
         next_leader_epoch=epoch + 1,
         quorum_leader_epoch=epoch,
@@ -36,6 +42,7 @@ def _send_leader_and_isr(s: View, leader: Value, isr: Value) -> Update:
         quorum_isr=isr,
         request_leader={epoch: leader},
         request_isr={epoch: isr},
+        **versions,
     )
 
 
@@ -45,7 +52,7 @@ def controller_elect_leader(k: Algebra, s: View, new_leader: Value) -> Step:
     yield "in_quorum_isr", k.member(new_leader, s.quorum_isr)
     yield "not_leader_yet", s.quorum_leader != new_leader
     yield "epoch_available", s.next_leader_epoch <= k.c.max_leader_epoch
-    yield _send_leader_and_isr(s, new_leader, s.quorum_isr)
+    yield _send_leader_and_isr(k, s, new_leader, s.quorum_isr)
 
 
 @fencing.action(replica=REPLICA)
@@ -56,6 +63,7 @@ def controller_shrink_isr(k: Algebra, s: View, replica: Value) -> Step:
     yield "epoch_available", s.next_leader_epoch <= k.c.max_leader_epoch
     last_leader = k.all(leads, s.quorum_isr == k.only(replica))
     yield _send_leader_and_isr(
+        k,
         s,
         k.ite(leads, k.NONE, s.quorum_leader),
         k.ite(last_leader, s.quorum_isr, k.without_member(s.quorum_isr, replica)),
@@ -69,7 +77,12 @@ def become_leader(k: Algebra, s: View, leader: Value, epoch: Value) -> Step:
     yield "names_leader", s.request_leader[epoch] == leader
     yield "epoch_newer", s.leader_epoch[leader] < epoch
     # Where it led already, it must not count what it was told in another epoch: the follower may have truncated since.
-    forgets = {"remote_leo": {(leader, EVERY): -1}} if k.rules.remote_leo is RemoteLeo.OF_EPOCH else {}
+    forgets: dict[str, dict[Value, Value]] = {}
+    if k.rules.remote_leo is RemoteLeo.OF_EPOCH:
+        forgets["remote_leo"] = {(leader, EVERY): -1}
+    if k.rules.alter_isr is not None:
+        forgets |= {"proposed": {leader: k.EMPTY}, "partition_epoch": {leader: 0}}
+        forgets |= {"altered_isr": {epoch: s.request_isr[epoch]}, "altered_partition_epoch": {epoch: 0}}
     yield s.update(
         leader_epoch={leader: epoch},
         leader={leader: leader},
@@ -188,10 +201,13 @@ def leader_inc_high_watermark(k: Algebra, s: View, leader: Value) -> Step:
             conditions.append(s.record_epoch[member, hw] == s.record_epoch[leader, hw])
         return k.all(*conditions)
 
-    yield (
-        "isr_acknowledges",
-        k.forall(REPLICA, lambda r: k.implies(k.member(r, s.isr[leader]), acknowledges(r))),
-    )
+    def counted(member: Value) -> Value:
+        known = k.member(member, s.isr[leader])
+        if rules.alter_isr in (None, AlterIsr.MEMBERS):
+            return known
+        return k.any(known, k.member(member, s.proposed[leader]))
+
+    yield "isr_acknowledges", k.forall(REPLICA, lambda r: k.implies(counted(r), acknowledges(r)))
     yield s.update(hw={leader: hw + 1})
 
 
@@ -209,9 +225,8 @@ def _follows_up_to(k: Algebra, s: View, leader: Value, follower: Value, end: Val
     return k.all(*follows, end <= s.leo[follower])
 
 
-@fencing.action(leader=REPLICA, follower=REPLICA)
-def leader_shrink_isr(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
-    """The true leader takes a follower that lags, or follows another epoch, out of the ISR."""
+def may_leave_isr(k: Algebra, s: View, leader: Value, follower: Value) -> Iterator[tuple[str, Value]]:
+    """What a leader looks at before it has a follower taken out of the ISR."""
     rules: Rules = k.rules
     end = s.leo[leader]
     yield "not_leader_itself", leader != follower
@@ -220,14 +235,10 @@ def leader_shrink_isr(k: Algebra, s: View, leader: Value, follower: Value) -> St
         yield "not_caught_up", s.remote_leo[leader, follower] < end
     else:
         yield "not_caught_up", k.negate(_follows_up_to(k, s, leader, follower, end))
-    yield "true_leader", is_true_leader(k, s, leader)
-    isr = k.without_member(s.isr[leader], follower)
-    yield s.update(quorum_isr=isr, isr={leader: isr})
 
 
-@fencing.action(leader=REPLICA, follower=REPLICA)
-def leader_expand_isr(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
-    """The true leader takes a follower that has reached its high watermark into the ISR.
+def may_join_isr(k: Algebra, s: View, leader: Value, follower: Value) -> Iterator[tuple[str, Value]]:
+    """What a leader looks at before it has a follower taken into the ISR.
 
     KIP-320's model adds that the high watermark has reached the leader's own epoch: before that, the leader does
     not know the high watermark of its predecessor (KAFKA-7128).
@@ -251,6 +262,21 @@ def leader_expand_isr(k: Algebra, s: View, leader: Value, follower: Value) -> St
                 k.all(hw < s.leo[leader], s.record_epoch[leader, hw] == s.leader_epoch[leader]),
             ),
         )
+
+
+@fencing.action(leader=REPLICA, follower=REPLICA, present=lambda rules: rules.alter_isr is None)
+def leader_shrink_isr(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
+    """The true leader takes a follower that lags, or follows another epoch, out of the ISR."""
+    yield from may_leave_isr(k, s, leader, follower)
+    yield "true_leader", is_true_leader(k, s, leader)
+    isr = k.without_member(s.isr[leader], follower)
+    yield s.update(quorum_isr=isr, isr={leader: isr})
+
+
+@fencing.action(leader=REPLICA, follower=REPLICA, present=lambda rules: rules.alter_isr is None)
+def leader_expand_isr(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
+    """The true leader takes a follower that has reached its high watermark into the ISR."""
+    yield from may_join_isr(k, s, leader, follower)
     yield "true_leader", is_true_leader(k, s, leader)
     isr = k.with_member(s.isr[leader], follower)
     yield s.update(quorum_isr=isr, isr={leader: isr})

@@ -1,6 +1,7 @@
 """What there is in Kafka's ISR replication: the variants and their rules, the state, and what it says of a replica.
 
-``actions.py`` has the steps, ``promises.py`` the invariants and ``liveness.py`` what holds in the end.
+``actions.py`` has the steps, ``alter_isr.py`` those of KIP-497, ``promises.py`` the invariants and ``liveness.py`` what
+holds in the end.
 """
 
 from __future__ import annotations
@@ -45,12 +46,22 @@ class RemoteLeo(Enum):
     OF_ANY_EPOCH = "what their fetches have told it since it last began to lead, in whatever epoch"
 
 
+class AlterIsr(Enum):
+    """Whom a leader counts on while an ISR that it has proposed to the controller is open (KIP-497)."""
+
+    MAXIMAL = "everyone who is in the ISR that it knows, or may soon be: the maximal ISR"
+    MEMBERS = "the ISR that it knows alone"
+    UNTIL_LOST = "the maximal ISR, until it gives up waiting for the answer"
+    UNTIL_FENCED = "the maximal ISR, until it is answered that the controller is in a newer leader epoch"
+
+
 @dataclass(frozen=True)
 class Rules:
     """In what a variant differs: the truncation, the fencing, whether replicas crash, and what a leader goes by.
 
     ``fenced`` compares the leader epochs of leader and follower wherever the two talk; ``validated`` compares
-    the epoch of the record before the fetch position instead.
+    the epoch of the record before the fetch position instead. ``alter_isr``: a leader asks the controller for another
+    ISR by a request that is answered, where there is one (``alter_isr.py``); else both change it in one step.
     """
 
     truncation: Truncation
@@ -58,6 +69,7 @@ class Rules:
     validated: bool = False
     restart: Restart | None = None
     remote_leo: RemoteLeo = RemoteLeo.AS_IT_IS
+    alter_isr: AlterIsr | None = None
 
     @property
     def told(self) -> bool:
@@ -86,6 +98,24 @@ for _name, _remote_leo, _doc in (
     fencing.variant(
         _name,
         Rules(Truncation.FIRST_MISMATCH, fenced=True, restart=Restart.SAME_EPOCH, remote_leo=_remote_leo),
+        _doc,
+        restarts=True,
+    )
+for _name, _alter_isr, _doc in (
+    ("kip-497-eager", AlterIsr.MEMBERS, "KIP-497 with a high watermark that waits for no member to be"),
+    ("kip-497-forgets", AlterIsr.UNTIL_LOST, "KIP-497 with a leader that forgets its proposal when no answer comes"),
+    ("kip-497-fenced", AlterIsr.UNTIL_FENCED, "KIP-497 with a leader that forgets its proposal when it is fenced"),
+    ("kip-497", AlterIsr.MAXIMAL, "kip-320-brokers with an ISR that the leader proposes and the controller takes up"),
+):
+    fencing.variant(
+        _name,
+        Rules(
+            Truncation.FIRST_MISMATCH,
+            fenced=True,
+            restart=Restart.SAME_EPOCH,
+            remote_leo=RemoteLeo.OF_EPOCH,
+            alter_isr=_alter_isr,
+        ),
         _doc,
         restarts=True,
     )

@@ -39,6 +39,12 @@ FENCING: Final = LogView(
         "request_leader": "leader",
         "request_isr": "ISR",
         "remote_leo": "remote LEO",
+        "quorum_partition_epoch": "partition epoch",
+        "partition_epoch": "partition epoch",
+        "asked_in": "asked to join the ISR",
+        "asked_out": "asked to leave the ISR",
+        "altered_isr": "ISR in the answer",
+        "altered_partition_epoch": "partition epoch in the answer",
     },
     routes={
         "controller_elect_leader": Route(CONTROLLER),
@@ -50,6 +56,11 @@ FENCING: Final = LogView(
         "leader_inc_high_watermark": Route("leader"),
         "leader_shrink_isr": Route("leader", CONTROLLER),
         "leader_expand_isr": Route("leader", CONTROLLER),
+        "leader_propose_shrink": Route("leader"),
+        "leader_propose_expand": Route("leader"),
+        "controller_alter_isr": Route(CONTROLLER),
+        "leader_take_isr": Route(CONTROLLER, "leader"),
+        "leader_forget_proposal": Route("leader"),
         "follower_truncate": Route("leader", "follower"),
         "restart": Route("replica"),
         "follower_acknowledge": Route("follower", "leader"),
@@ -68,6 +79,17 @@ UNCONSULTED: Final = replace(
 """The variants in which a new follower does not look at its leader's log before it cuts its own, if it does."""
 
 
+PROPOSED: Final = replace(
+    FENCING,
+    fields=("isr", "proposed", "partition_epoch"),
+    controller=(*FENCING.controller, "quorum_partition_epoch"),
+    per_epoch=(*FENCING.per_epoch, "altered_isr", "altered_partition_epoch"),
+)
+"""The variants of KIP-497: what a leader has proposed is beside the ISR that it knows."""
+
+
 def view(variant: str) -> LogView:
     """The layout of a variant."""
+    if variant.startswith("kip-497"):
+        return PROPOSED
     return UNCONSULTED if variant in ("truncate-to-hw", "kip-320-first-try") else FENCING
