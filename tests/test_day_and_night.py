@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -18,9 +17,13 @@ import pytest
 
 CONFTEST = Path(__file__).parent / "conftest.py"
 CASES = 40
+NIGHTLY = 5
 TESTS = f"""
 import os
 import pytest
+
+def reads():
+    from fencepost.model import fencing
 
 @pytest.mark.asked("cvc5")
 @pytest.mark.parametrize("n", range({CASES}))
@@ -30,6 +33,11 @@ def test_one(n):
 @pytest.mark.night
 def test_by_night():
     pass
+
+@pytest.mark.night(seconds=9)
+@pytest.mark.parametrize("n", range({NIGHTLY}))
+def test_soon(n):
+    assert n < {NIGHTLY}
 
 def test_hash_seed():
     assert "EXPECTED" not in os.environ or os.environ["PYTHONHASHSEED"] == os.environ["EXPECTED"]
@@ -63,10 +71,23 @@ class Project:
 
     @property
     def ledger(self) -> Path:
-        return self.root / "tests" / "asked.json"
+        return self.root / "tests" / "asked"
+
+    def lines(self, group: str = "cvc5") -> dict[str, str]:
+        """The lines of a group, as written."""
+        found: dict[str, str] = json.loads((self.ledger / f"{group}.json").read_text())
+        return found
 
     def run(self, *arguments: str, **environment: str) -> Done:
-        unset = ("CI", "FENCEPOST_NIGHT", "FENCEPOST_DRAW", "FENCEPOST_HASH_SEED", "HYPOTHESIS_PROFILE")
+        unset = (
+            "CI",
+            "FENCEPOST_NIGHT",
+            "FENCEPOST_WRITE_ASKED",
+            "FENCEPOST_RUN_IS_WHOLE",
+            "FENCEPOST_DRAW",
+            "FENCEPOST_HASH_SEED",
+            "HYPOTHESIS_PROFILE",
+        )
         inherited = {name: value for name, value in os.environ.items() if name not in unset and "PYTEST" not in name}
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
@@ -82,12 +103,15 @@ class Project:
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     (tmp_path / "model").mkdir()
+    for room in ("impl", "specs"):
+        (tmp_path / room).mkdir()
     (tmp_path / "__init__.py").write_text("")
+    (tmp_path / "model" / "__init__.py").write_text("")
     (tmp_path / "model" / "fencing.py").write_text("guard = 1\n")
     (tmp_path / "tests" / "model").mkdir(parents=True)
     shutil.copy(CONFTEST, tmp_path / "tests" / "conftest.py")
     (tmp_path / "tests" / "model" / "test_them.py").write_text(TESTS)
-    marks = 'markers = ["asked(group): ", "night: "]\n'
+    marks = 'markers = ["asked(group): ", "night(seconds): "]\n'
     options = 'addopts = "--import-mode=importlib -ra --strict-markers"\ntestpaths = ["tests"]\n'
     (tmp_path / "pyproject.toml").write_text(f"[tool.pytest.ini_options]\n{options}{marks}")
     return Project(tmp_path)
@@ -104,40 +128,78 @@ def shared() -> ModuleType:
     return module
 
 
+DAY = 3 + 1
+"""What is of no group, and one of the night's."""
+
+
 def test_an_eighth_of_what_a_night_has_asked_and_all_of_what_has_changed(project: Project) -> None:
     first = project.run()
     assert not project.ledger.exists()
-    assert (first.code, first.passed) == (0, CASES + 3), "no night has asked it: all of it, and what is not of a group"
+    assert (first.code, first.passed) == (0, CASES + DAY), (
+        "no night has asked it: all of it, and what is not of a group"
+    )
     # By the workers' word, as tox has it, where they are there.
     workers = ("-n", "2") if importlib.util.find_spec("xdist") else ()
     night = project.run(*workers, FENCEPOST_NIGHT="1")
-    assert (night.code, night.passed) == (0, CASES + 4)
-    entry = json.loads(project.ledger.read_text())["cvc5"]
-    assert (entry["tests"], entry["commit"]) == (CASES, "a draw")
+    assert (night.code, night.passed) == (0, CASES + 3 + 1 + NIGHTLY)
+    lines = project.lines()
+    assert len(lines) == CASES and all(line.endswith(" a draw") for line in lines.values())
+    assert len(project.lines("night")) == 1 + NIGHTLY
     day = project.run()
-    assert day.code == 0 and 0 < day.passed - 3 < CASES / 3
+    assert day.code == 0 and 0 < day.passed - DAY < CASES / 3
     assert "FENCEPOST_DRAW=a draw" in day.out
     assert project.run().passed == day.passed, "the same draw asks the same"
 
-    # Planted: an answer that is stale, as the text has changed; then one that somebody wrote down without asking.
+    # Planted: an answer that is stale, as the text has changed; then lines that somebody wrote without asking.
     text = project.root / "model" / "fencing.py"
     text.write_text("guard = 2\n")
-    assert project.run().passed == CASES + 3
+    assert project.run().passed == CASES + DAY
     text.write_text("guard = 1\n")
+    # What no text reads in changes nothing.
+    (project.root / "model" / "other.py").write_text("guard = 1\n")
     assert project.run().passed == day.passed
-    project.ledger.write_text(json.dumps({"cvc5": entry | {"state": "0" * 64}}))
-    assert project.run().passed == CASES + 3
+    stale = {test: line if "[3]" in test else "0" * 16 + " a draw" for test, line in lines.items()}
+    (project.ledger / "cvc5.json").write_text(json.dumps(stale))
+    assert project.run().passed in (CASES - 1 + DAY, CASES + DAY)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "environment"),
-    [((), {"BREAKS": "7"}), (("-k", "one"), {}), (("tests/model",), {})],
-)
-def test_only_a_whole_night_that_passed_is_written_down(
-    project: Project, arguments: tuple[str, ...], environment: dict[str, str]
+def test_a_night_that_was_broken_off_goes_on(project: Project) -> None:
+    """What has passed has its line at once; what fails has none, and is asked again."""
+    half = project.run("-k", "test_one and (1 or 2)", FENCEPOST_NIGHT="1")
+    assert half.code == 0 and len(project.lines()) == half.passed < CASES
+    failing = project.run(FENCEPOST_NIGHT="rest", BREAKS="7")
+    assert failing.code == 1
+    assert failing.passed == CASES - half.passed - 1 + 3 + 1 + NIGHTLY
+    assert len(project.lines()) == CASES - 1 and not any("[7]" in test for test in project.lines())
+    last = project.run(FENCEPOST_NIGHT="rest")
+    assert (last.code, last.passed, len(project.lines())) == (0, 1 + 3, CASES)
+    # Planted: the line of a test that is no more. A whole night drops it, and another one does not; what fails has lost
+    # its line, and is asked on every day.
+    gone = project.ledger / "cvc5.json"
+    gone.write_text(json.dumps(project.lines() | {"tests/model/test_them.py::test_gone": "0 a"}))
+    assert project.run("-k", "test_one and 7", FENCEPOST_NIGHT="1", BREAKS="7").code == 1
+    assert len(project.lines()) == CASES
+    assert project.run(FENCEPOST_NIGHT="1").code == 0
+    assert len(project.lines()) == CASES
+
+
+def test_a_day_writes_where_it_is_told_to(project: Project) -> None:
+    assert project.run(FENCEPOST_WRITE_ASKED="1").code == 0
+    assert len(project.lines()) == CASES and len(project.lines("night")) == 1
+
+
+def test_each_of_the_night_s_that_are_cheap_has_its_day(
+    project: Project, shared: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert project.run(*arguments, FENCEPOST_NIGHT="1", **environment).passed >= CASES - 1
-    assert not project.ledger.exists()
+    seconds = {f"tests/a.py::test_one[{n}]": float(n) for n in range(200)}
+    met = set()
+    for commit in range(1000):
+        monkeypatch.setattr(shared, "draw", lambda commit=commit: f"{commit}")
+        met.add(shared.of_the_day(seconds))
+    assert met == {test for test, takes in seconds.items() if takes <= shared.BY_DAY}
+    assert shared.of_the_day({"tests/a.py::test_one": shared.BY_DAY + 1}) is None
+    # Where tests are chosen, none is drawn.
+    assert "test_soon" not in project.run("--collect-only", "-q", "tests/model").out
 
 
 def test_what_an_answer_depends_on_that_the_state_lacks_is_found_by_the_part_that_is_asked(
@@ -146,11 +208,11 @@ def test_what_an_answer_depends_on_that_the_state_lacks_is_found_by_the_part_tha
     """Planted: a test that fails though nothing has changed that is known to matter. Its day comes within days."""
     assert project.run(FENCEPOST_NIGHT="1").code == 0
     draws: dict[bool, str] = {}
+    seven = shared.Asked("cvc5", "tests/model/test_them.py::test_one[7]", "")
     for number in range(24):
         monkeypatch.setattr(shared, "draw", lambda number=number: f"commit {number}")
-        draws[shared.is_due("cvc5", "tests/model/test_them.py::test_one[7]", {"cvc5": {"state": ""}}, "")] = (
-            shared.draw()
-        )
+        known = shared.Ledger(project.ledger, {"cvc5": {seven.test: " a"}})
+        draws[shared.is_due(seven, known)] = shared.draw()
     assert project.run(FENCEPOST_DRAW=draws[True], BREAKS="7").code == 1
     assert project.run(FENCEPOST_DRAW=draws[False], BREAKS="7").code == 0
 
@@ -175,21 +237,66 @@ def test_the_hash_seed_of_the_workers_is_drawn_and_printed(project: Project) -> 
 
 
 def test_every_test_of_a_group_has_its_day(shared: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    due: Callable[..., bool] = shared.is_due
-    tests = [f"tests/a.py::test_one[{n}]" for n in range(100)]
-    met: set[str] = set()
+    tests = [shared.Asked("tlc", f"tests/a.py::test_one[{n}]", "s") for n in range(100)]
+    ledger = shared.Ledger(Path("nowhere"), {"tlc": {each.test: "s commit" for each in tests}})
+    met: set[object] = set()
     for commit in range(60):
         monkeypatch.setattr(shared, "draw", lambda commit=commit: f"{commit}")
-        chosen = {test for test in tests if due("tlc", test, {"tlc": {"state": "s"}}, "s")}
+        chosen = {each for each in tests if shared.is_due(each, ledger)}
         assert 4 <= len(chosen) <= 25
-        assert all(due("tlc", test, {"tlc": {"state": "s"}}, "t") for test in tests)
+        assert all(shared.is_due(shared.Asked(each.group, each.test, "t"), ledger) for each in tests)
         met |= chosen
     assert met == set(tests)
 
 
+TESTS_OF = {
+    "matrix": "conformance/test_mutants_model.py",
+    "defects": "conformance/test_mutants_defects.py",
+    "proofs": "model/test_prove_snapshots.py",
+    "cvc5": "model/test_prove_cvc5.py",
+    "tlc": "specs/test_snapshots_tlc.py",
+    "night": "conformance/test_cli_check.py",
+}
+
+
+def names(shared: ModuleType, group: str, protocol: str | None = None) -> set[str]:
+    """The files on which the tests of a group depend."""
+    found = shared.GROUPS[group].files(CONFTEST.parent / TESTS_OF[group], protocol)
+    return {each.relative_to(CONFTEST.parents[1]).as_posix() for each in found}
+
+
 def test_what_the_groups_depend_on_is_there(shared: ModuleType) -> None:
-    states = {name: group.state() for name, group in shared.GROUPS.items()}
+    assert set(TESTS_OF) == set(shared.GROUPS)
+    tests = {group: CONFTEST.parent / test for group, test in TESTS_OF.items()}
+    states = {name: group.state(tests[name]) for name, group in shared.GROUPS.items()}
     assert len(set(states.values())) == len(states)
-    assert all(group.state() == states[name] for name, group in shared.GROUPS.items())
+    assert all(group.state(tests[name]) == states[name] for name, group in shared.GROUPS.items())
     with pytest.raises(pytest.UsageError, match="no-such-folder, on which answers depend, is not there"):
-        shared.Group(("no-such-folder",), ()).state()
+        shared.Group((), ("no-such-folder",)).state(tests["matrix"])
+
+
+def test_an_answer_depends_on_what_it_comes_from_and_on_nothing_else(shared: ModuleType) -> None:
+    matrix = names(shared, "matrix", "fencing")
+    assert matrix >= {
+        "model/core/terms.py",
+        "model/explore/compare.py",
+        "model/prove/implied.py",
+        "model/protocols/fencing/actions.py",
+        "model/protocols/fencing/proof.py",
+        "conformance/mutants/proofs.py",
+        "conformance/protocols/fencing/arguments.py",
+        "conformance/protocols/fencing/plan.py",
+        "traces/replay.py",
+        "tests/conformance/mutants_fencing.txt",
+    }
+    assert not any("snapshots" in each or each.startswith("impl/") for each in matrix)
+    assert names(shared, "matrix") > matrix | names(shared, "matrix", "snapshots")
+    assert "impl/log/log.py" in names(shared, "defects")
+    proofs = names(shared, "proofs", "snapshots")
+    assert "model/protocols/snapshots/proof_hints.py" in proofs and "model/prove/solve.py" in proofs
+    assert not any(each.startswith(("impl/", "traces/", "conformance/")) for each in proofs)
+    modules = {
+        each for each in names(shared, "tlc", "snapshots") if each.startswith("specs/") and each.endswith(".tla")
+    }
+    assert modules == {"specs/Snapshots.tla"}
+    assert "specs/Kip320Restarts.tla" in names(shared, "tlc", "fencing")

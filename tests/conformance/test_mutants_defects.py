@@ -61,7 +61,7 @@ def test_the_same_seed_finds_the_same_run() -> None:
     assert first.tries == again.tries
 
 
-@pytest.mark.night
+@pytest.mark.night(seconds=30)
 @pytest.mark.parametrize("name", BY_NAME)
 def test_it_is_killed_soon_in_the_median_of_ten_seeds(name: str) -> None:
     runs = [judge().drive(BY_NAME[name], seed) for seed in range(10)]

@@ -75,7 +75,7 @@ def first_counterexample(run: ProofRun) -> Counterexample:
     return found
 
 
-@pytest.mark.asked("proofs")
+@pytest.mark.asked("proofs", "fencing")
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
     action, _, name = guard.partition(".")
@@ -93,7 +93,7 @@ def test_without_it_an_obligation_fails(guard: str) -> None:
     assert found.conjunct in concrete.broken(found.after)
 
 
-@pytest.mark.asked("proofs")
+@pytest.mark.asked("proofs", "fencing")
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
     run = judge(kip_320, fencing.traced().drop(guard))

@@ -52,8 +52,10 @@ def test_it_is_registered() -> None:
     assert all(lemma.doc.endswith(".") and lemma.doc.count(". ") == 0 for lemma in kip_630.lemmas.values())
 
 
-@pytest.mark.asked("proofs")
-@pytest.mark.parametrize("variant", [pytest.param("kip-630-safe", marks=pytest.mark.night), "kip-630-nodes"])
+@pytest.mark.asked("proofs", "snapshots")
+@pytest.mark.parametrize(
+    "variant", [pytest.param("kip-630-safe", marks=pytest.mark.night(seconds=45)), "kip-630-nodes"]
+)
 def test_every_promise_is_proved(variant: str) -> None:
     attached = attach(kip_630, snapshots.traced(variant))
     run = prove(attached)
@@ -75,7 +77,7 @@ def test_neither_seed_nor_order_changes_a_verdict(seed: int) -> None:
         assert answer.proved and answer.resources < RLIMIT, (name, answer)
 
 
-@pytest.mark.night
+@pytest.mark.night(seconds=45)
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_no_verdict_of_all_depends_on_seed_or_order(seed: int) -> None:
     run = prove(attach(kip_630, snapshots.traced()), seed=seed, shuffle=seed, witnesses=False)

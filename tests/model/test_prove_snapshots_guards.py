@@ -20,7 +20,7 @@ from fencepost.model.prove.counterexample import breaking_run, shown
 from fencepost.model.prove.finite import Concrete, Counterexample
 from fencepost.model.prove.run import ProofRun, judge
 
-asked = pytest.mark.asked("proofs")
+asked = pytest.mark.asked("proofs", "snapshots")
 
 NEEDED = {
     "become_candidate.not_leading": "acknowledged_is_held",

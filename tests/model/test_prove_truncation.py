@@ -91,7 +91,7 @@ def test_neither_seed_nor_order_changes_a_verdict(seed: int) -> None:
         assert answer.proved and answer.resources < RLIMIT / 4, (name, answer)
 
 
-@pytest.mark.night
+@pytest.mark.night(seconds=20)
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_no_verdict_of_all_depends_on_seed_or_order(seed: int) -> None:
     run = prove(attach(kip_320_mended, truncation.traced()), seed=seed, shuffle=seed, witnesses=False)
@@ -121,7 +121,7 @@ def test_every_lemma_and_hint_is_accounted_for() -> None:
     assert given == set(WITHOUT_HINT)
 
 
-@pytest.mark.asked("proofs")
+@pytest.mark.asked("proofs", "truncation")
 @pytest.mark.parametrize("lemma", NEEDED_FOR)
 def test_every_lemma_is_needed(lemma: str) -> None:
     assert proved(kip_320_mended, NEEDED_FOR[lemma])

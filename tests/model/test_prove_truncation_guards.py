@@ -26,7 +26,7 @@ from fencepost.model.prove.finite import Concrete, Counterexample
 from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.run import ProofRun, judge, prove
 
-asked = pytest.mark.asked("proofs")
+asked = pytest.mark.asked("proofs", "truncation")
 MENDED = "kip-320-mended"
 
 NEEDED = {

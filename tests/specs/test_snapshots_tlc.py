@@ -13,7 +13,7 @@ from fencepost.model.protocols.snapshots import snapshots
 from .test_modules import SPECS, camel, snake
 from .test_tlc import Tlc, read_value, thorough, tlc
 
-pytestmark = pytest.mark.asked("tlc")
+pytestmark = pytest.mark.asked("tlc", "snapshots")
 
 __all__ = ["tlc"]
 

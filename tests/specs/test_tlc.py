@@ -97,7 +97,7 @@ SIZES = [(variant, size) for variant in VARIANTS if variant not in PROPOSES for 
 SIZES += [(variant, size) for variant in sorted(PROPOSES) for size in ("2111", "3110")]
 # What takes TLC more than some ten seconds, and what is told by the rest already.
 thorough = pytest.mark.night
-pytestmark = pytest.mark.asked("tlc")
+pytestmark = pytest.mark.asked("tlc", "fencing")
 SLOW_CFGS = {("kip-320", "3222"), ("kip-320-stale-acks", "3112")} | {(variant, "3110") for variant in PROPOSES}
 QUICK_LIVE = {"Kip320-live-fetch", "Kip320Restarts-live-fetch", "Kip320Brokers-live-fetch"}
 # Where fair fetches are not enough (DEVIATIONS.md, S6 and D7).

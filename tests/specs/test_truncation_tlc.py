@@ -14,7 +14,7 @@ from fencepost.model.protocols.truncation import truncation
 from .test_modules import SPECS, camel
 from .test_tlc import Tlc, read_value, thorough, tlc
 
-pytestmark = pytest.mark.asked("tlc")
+pytestmark = pytest.mark.asked("tlc", "truncation")
 
 __all__ = ["tlc"]
 
