@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ..model.core.domains import Index, Variable
 from ..model.core.protocol import Protocol
 from ..model.core.registration import Registration
 from ..model.core.show import show
 from ..traces.story import Json
+from .free.registry import Way, free_names
 from .harness import Harness, find_harness
 from .lockstep.faults import Kind
 from .lockstep.registry import adapter_names
@@ -40,6 +44,7 @@ def described(registration: Registration) -> dict[str, Json]:
         "proof": None if proof is None else {"variant": proof.variant, "lemmas": len(proof.lemmas)},
         "binding": harness is not None and harness.binding is not None,
         "adapters": list(adapter_names(protocol.name)) if harness is not None and harness.binding is not None else [],
+        "free": list(free_names(protocol.name)) if harness is not None and harness.binding is not None else [],
         "faults": [kind.value for kind in _faults(harness)],
         "defects": 0 if harness is None else len(harness.find_defects()),
     }
@@ -84,6 +89,13 @@ def _actions(protocol: Protocol) -> list[Json]:
 
 def _index(index: Index) -> str:
     return f"{index.name} ({' | '.join(index.names)})" if index.names else index.name
+
+
+def ways_of(described: Mapping[str, Any]) -> dict[str, list[str]]:
+    """By the name of a system of a protocol, the ways in which it is driven."""
+    by_way = {Way.FREE: described["free"], Way.LOCKSTEP: described["adapters"]}
+    names = dict.fromkeys((*described["adapters"], *described["free"]))
+    return {name: [way.value for way in Way if name in by_way[way]] for name in names}
 
 
 def _faults(harness: Harness | None) -> list[Kind]:

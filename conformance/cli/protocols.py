@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...model.core.registry import REGISTRY
-from ..describe import described
+from ..describe import described, ways_of
 from .output import print_json, stdout
 
 
@@ -118,7 +118,10 @@ def _sections(one: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
         ("witnesses", [(each["name"], each["says"]) for each in one["witnesses"]]),
         ("liveness", [(each["name"], each["says"]) for each in one["liveness"]]),
         ("fairness", [(each["name"], each["says"]) for each in one["fairness"]]),
-        ("adapters (--impl)", [(name, "") for name in one["adapters"]]),
+        (
+            "systems (--impl), and how they are driven (--way)",
+            [(name, ", ".join(how)) for name, how in ways_of(one).items()],
+        ),
         ("faults (--fault)", [(name, "") for name in one["faults"]]),
     ]
 
