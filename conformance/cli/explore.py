@@ -28,6 +28,7 @@ from ..check.stories import counterexample
 from .explore_answer import Untouched, annotate_failures, beyond_budget, obligations, overall, print_answer
 from .options import Natural, Positive, Whole, refuse_idle, refuse_twice
 from .output import exploring, note, print_json, refuse_same, refuse_unwritable, write_text, written
+from .refine_answer import answer_refinement
 
 
 def protocol_named(name: str, where: str = "PROTOCOL") -> Protocol:
@@ -45,6 +46,8 @@ def explore(
     liveness: Annotated[bool, Parameter(negative=())] = False,
     fairness: Annotated[Sequence[str], Parameter(negative=())] = (),
     drop: Annotated[Sequence[str], Parameter(negative=())] = (),
+    refines: str | None = None,
+    but: Annotated[Sequence[str], Parameter(negative=())] = (),
     max_states: Positive | None = None,
     max_memory: Positive = Limits.max_memory >> 20,
     max_depth: Natural | None = None,
@@ -80,6 +83,10 @@ def explore(
         Assume this named set of fairness conditions (repeatable; default: each in turn).
     drop
         Explore with this guard gone, written ACTION.GUARD (repeatable).
+    refines
+        Ask instead whether every step is a run of this other variant, once the states are mapped to its own.
+    but
+        Hold it against the other variant with this guard of that one gone, written ACTION.GUARD (repeatable).
     max_states
         Give up, with verdict unknown, after so many distinct states; by default 50,000,000.
     max_memory
@@ -106,7 +113,15 @@ def explore(
     refuse_same(trace_out=trace_out, html=html, graph=graph, junitxml=junitxml)
     for target in (trace_out, html, graph, junitxml):
         refuse_unwritable(target)
-    refuse_twice(invariant=invariant, drop=drop, fairness=fairness)
+    refuse_twice(invariant=invariant, drop=drop, fairness=fairness, but=but)
+    if refines is None:
+        refuse_idle("there is no other variant that it is held against", "add --refines, or leave it out", but=but)
+    else:
+        idle = {"invariant": invariant, "symmetry": symmetry, "liveness": liveness, "html": html, "graph": graph}
+        refuse_idle("steps are compared, by the reference", "leave it out", junitxml=junitxml, **idle)
+        refuse_idle(
+            "steps are compared, by the reference", "leave it out", engine=engine if engine != "batch" else None
+        )
     if engine == "symbolic" and liveness:
         raise BadInput("a run without end is no run of so many steps", "--liveness", "leave it out, or take batch")
     if engine == "symbolic":
@@ -129,6 +144,9 @@ def explore(
     if reason is not None:
         return _given_up(Untouched(traced, spec.check_constants(values), engine, reason), junitxml, json)
     system = ground(traced, values)
+    if refines is not None:
+        registration = REGISTRY.named(protocol, "PROTOCOL")
+        return answer_refinement(registration, system, refines, tuple(but), limits, trace_out, json)
     query = Query.of(system, tuple(invariant), symmetry, limits)
     with exploring(f"{system.name} {system.traced.variant.name}") as told:
         found = search(query, engine, told)

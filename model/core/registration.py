@@ -6,7 +6,7 @@ each part but the text may be given as ``module:name`` and is looked up when it 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -43,14 +43,17 @@ class Registration:
     """One protocol and what goes with it. ``package``: the ``__name__`` of the module that says it.
 
     ``proof``: the proof with no bound. ``view``: the layout of its pages, or a function that gives it for a variant.
-    ``harness``: what holds systems against it (``conformance.harness.Harness``). ``brokers_logs``: brokers' partition
-    logs are states of it (``traces.kafka.abstraction``), so that data directories are checked against it.
+    ``refinements``: by variant and another one, what maps states of the first to states of the second
+    (``explore.refine.StateMapping``). ``harness``: what holds systems against it (``conformance.harness.Harness``).
+    ``brokers_logs``: brokers' partition logs are states of it (``traces.kafka.abstraction``), so that data directories
+    are checked against it.
     """
 
     package: str
     protocol: Protocol
     proof: Proof | Ref | None = None
     view: LogView | Callable[[str], LogView] | Ref | None = None
+    refinements: Mapping[tuple[str, str], Mapping[str, Callable[..., Any]]] | Ref | None = None
     harness: object | Ref | None = None
     brokers_logs: bool = False
 
@@ -78,6 +81,12 @@ class Registration:
             return derived_view(self.protocol, variant)
         layout: LogView = found if isinstance(found, LogView) else found(variant)
         return layout
+
+    def mapping(self, variant: str, other: str) -> Mapping[str, Callable[..., Any]]:
+        """What maps a variant's states to another's, where that is not variable by variable; empty where it is."""
+        found: Mapping[tuple[str, str], Mapping[str, Callable[..., Any]]] | None
+        found = looked_up(self.refinements, self.package)
+        return {} if found is None else found.get((variant, other), {})
 
     def find_harness(self) -> object | None:
         """The harness, if there is one."""

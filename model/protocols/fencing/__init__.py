@@ -12,6 +12,7 @@ REGISTRATION = Registration(
     fencing,
     proof=".proof:kip_320",
     view=".view:view",
+    refinements=".refinements:REFINEMENTS",
     harness="fencepost.conformance.protocols.fencing:HARNESS",
     brokers_logs=True,
 )

@@ -1,0 +1,145 @@
+"""Refinement by exploration: what holds, what does not and by which guards, and mappings that are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from fencepost.model.core.algebra import Algebra, Value, View
+from fencepost.model.core.errors import BadInput
+from fencepost.model.core.ground import System
+from fencepost.model.explore import Limits, Verdict
+from fencepost.model.explore.refine import Refinement, StateMapping, refine
+from fencepost.model.interpret.reference import Reference
+from fencepost.model.protocols.fencing import fencing
+from fencepost.model.protocols.fencing.refinements import REFINEMENTS
+
+At = Callable[..., System]
+
+UNSPLIT = "kip-320-brokers"
+
+
+def held(system: System, other: str, *but: str, mapping: StateMapping | None = None) -> Refinement:
+    """A system against another variant, by the protocol's own mapping unless another is given."""
+    given = REFINEMENTS.get((system.traced.variant.name, other), {}) if mapping is None else mapping
+    return refine(system, fencing.traced(other), given, but)
+
+
+def kinds(found: Refinement) -> dict[tuple[str, ...], int]:
+    """The guards that tell each difference, and how long its shortest run is."""
+    return {each.guards: len(each.path) for each in found.apart}
+
+
+@pytest.mark.parametrize(
+    ("variant", "other", "constants"),
+    [
+        ("kip-320", "kip-320-restarts", "2/2/2/2"),
+        ("kip-320-brokers", "kip-320-stale-acks", "2/1/1/0"),
+        ("kip-497", "kip-497-forgets", "2/1/1/0"),
+        ("kip-320", "kip-320", "2/2/2/2"),
+    ],
+)
+def test_a_variant_with_fewer_steps_refines_the_one_with_more(at: At, variant: str, other: str, constants: str) -> None:
+    found = held(at(constants, variant), other)
+    assert (found.verdict, found.apart, found.broken, found.unreached) == (Verdict.HOLDS, [], None, 0)
+    assert found.distinct == found.mapped and found.steps > found.distinct
+
+
+def test_the_other_way_round_every_fence_is_a_difference_with_a_run(at: At) -> None:
+    """kip-279 talks across epochs: each guard of kip-320 that forbids it is named, with a run of kip-279 alone."""
+    system = at("2/1/1/1", "kip-279")
+    found = held(system, "kip-320")
+    assert found.verdict is Verdict.VIOLATED
+    named = {guard for each in found.apart for guard in each.guards}
+    assert {"follower_fetch.epoch_not_fenced", "leader_expand_isr.hw_reached_epoch"} <= named
+    reference, other = Reference(system), Reference(found.other)
+    for each in found.apart:
+        states = [system.initial, *(step.state for step in each.path)]
+        last = each.path[-1].instance
+        assert reference.step(states[-2], last.action, last.params) == states[-1]
+        # Both have the same cells: the mapping is none.
+        assert (each.before, each.after) == (states[-2], states[-1])
+        assert each.after not in {after for _, _, after in other.successors(each.before)}
+        assert each.nearest is not None and other.refused_by(each.before, each.nearest.action, each.nearest.params)
+    assert [len(each.path) for each in found.apart] == sorted(len(each.path) for each in found.apart)
+
+
+def test_a_proposed_isr_is_taken_up_when_things_are_no_more_as_they_were(at: At) -> None:
+    """Where kip-497 is not kip-320-brokers (DEVIATIONS.md, D9); and yet it comes to none but its states."""
+    found = held(at("2/1/1/0", "kip-497"), UNSPLIT)
+    assert found.verdict is Verdict.VIOLATED
+    assert {each.action for each in found.apart} == {"controller_alter_isr"}, "all else is a step, or nothing"
+    told = kinds(found)
+    # The leader has crashed since: there is no step in which the controller's ISR changes alone.
+    assert told[()] == 5 and found.apart[0].nearest is None
+    # The follower has caught up since, or has crashed since.
+    assert told[("leader_shrink_isr.not_caught_up",)] == 6
+    assert told[("leader_expand_isr.follows_leader",)] == 9
+    assert (found.broken, found.mapped, found.unreached) == (None, 165, 0)
+
+
+@pytest.mark.parametrize(("constants", "mapped"), [("2/1/1/0", 65), ("2/1/1/1", 479)])
+def test_without_crashes_one_guard_tells_them_apart(at: At, constants: str, mapped: int | None) -> None:
+    """A follower that has caught up since is taken out all the same; nothing else differs."""
+    whole = at(constants, "kip-497")
+    steady = replace(whole, instances=[each for each in whole.instances if each.action != "restart"])
+    found = held(steady, UNSPLIT, "leader_shrink_isr.not_caught_up")
+    assert (found.verdict, found.apart, found.broken) == (Verdict.HOLDS, [], None)
+    assert mapped in (None, found.mapped)
+    assert kinds(held(steady, UNSPLIT)).keys() == {("leader_shrink_isr.not_caught_up",)}
+
+
+def test_two_changes_in_one_request_are_a_run_of_two_steps(at: At) -> None:
+    whole = at("3/1/1/0", "kip-497")
+    kept = ("leader_propose_shrink", "controller_elect_leader", "become_leader", "leader_write", "controller_alter_isr")
+    found = held(replace(whole, instances=[each for each in whole.instances if each.action in kept]), UNSPLIT)
+    assert (found.verdict, found.apart) == (Verdict.HOLDS, [])
+
+
+def test_who_counts_too_few_is_refused_with_a_run_and_a_broken_promise(at: At) -> None:
+    """The planted fault: a twin that breaks."""
+    found = held(at("2/1/1/0", "kip-497-eager"), UNSPLIT)
+    assert ("leader_inc_high_watermark.isr_acknowledges",) in kinds(found)
+    assert found.broken in ("weak_isr", "strong_isr") and found.unreached
+    assert found.broken_path is not None and len(found.broken_path) >= 10
+
+
+def _known_isr(_k: Algebra, s: View, replica: Value) -> Value:
+    return s.isr[replica]
+
+
+def _nobody(k: Algebra, _s: View, _replica: Value) -> Value:
+    return k.EMPTY
+
+
+@pytest.mark.parametrize(("wrong", "length"), [(_known_isr, 4), (_nobody, 2)])
+def test_a_wrong_mapping_is_refused_with_a_run(at: At, wrong: Callable[..., Value], length: int) -> None:
+    """The planted fault: the ISR that a leader knows is none that both have, and that of nobody is no ISR."""
+    found = held(at("2/1/1/0", "kip-497"), UNSPLIT, mapping={"isr": wrong})
+    assert found.verdict is Verdict.VIOLATED and found.path is not None
+    assert len(found.path) == length
+    assert found.apart[0].action == ("controller_alter_isr" if wrong is _known_isr else "become_leader")
+
+
+def test_an_initial_state_that_maps_elsewhere_is_refused(at: At) -> None:
+    found = held(at("2/1/1/0", "kip-320-restarts"), "kip-320", mapping={"leo": lambda _k, _s, _r: 1})
+    assert (found.verdict, found.reason) == (
+        Verdict.VIOLATED,
+        "the initial state maps to another one than the initial one",
+    )
+
+
+def test_a_budget_that_runs_out_is_no_holds(at: At) -> None:
+    system = at("2/2/2/2", "kip-320")
+    spent = refine(system, fencing.traced("kip-320-restarts"), limits=Limits(max_states=100))
+    assert spent.verdict is Verdict.UNKNOWN and spent.reason is not None and spent.unreached is None
+    shallow = refine(system, fencing.traced("kip-320-restarts"), limits=Limits(max_depth=3))
+    assert shallow.verdict is Verdict.UNKNOWN
+
+
+def test_a_variable_that_is_not_there_and_not_mapped_is_bad_input(at: At) -> None:
+    with pytest.raises(BadInput, match="kip-320 has no remote_leo, which kip-320-brokers has"):
+        held(at("2/1/1/0", "kip-320"), UNSPLIT)
+    with pytest.raises(BadInput, match="restart has no guard 'no_such_guard'"):
+        held(at("2/1/1/0", "kip-320"), "kip-320-restarts", "restart.no_such_guard")
