@@ -148,7 +148,7 @@ class RunningNodes:
         raise NotImplementedError
 
     def _call(self, event: Event) -> Sequence[ModelStep]:
-        """Do what one of ``_calls`` asks for; the model's steps that it may be."""
+        """Do what one of ``_calls`` asks for; the model's steps that it may be. What it decides goes to ``decided``."""
         raise NotImplementedError
 
     def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:
@@ -160,7 +160,7 @@ class RunningNodes:
         raise NotImplementedError
 
     def _took(self, event: Event) -> Sequence[ModelStep]:
-        """The model's steps that an event may be besides, once it has happened."""
+        """The model's steps that an event may be besides, once it has happened; ``arrived`` is the message in it."""
         raise NotImplementedError
 
     def _is_lost(self, node: int) -> bool:
@@ -186,9 +186,13 @@ class RunningNodes:
         self.cut: set[int] = set()
         self.bad: dict[int, str] = {}
         """The disks that are full, or fail."""
+        self.arrived: Envelope | None = None
+        """The message that has reached its receiver in this event."""
+        self.decided: list[Judged] = []
+        """What a call has decided in this event."""
         self._lives = 0
         self._known = 0
-        self._asked: dict[tuple[int, int], tuple[int, Envelope]] = {}
+        self._requested: dict[tuple[int, int], tuple[int, Envelope]] = {}
         """By sender and correlation id: the requests that were sent."""
         self.replicas = self._set_up(constants)
         for node in self.replicas:
@@ -293,7 +297,9 @@ class RunningNodes:
         flight: Flight | None = None
         if event.what in (What.DELIVER, What.LOSE, What.REPEAT):
             flight = self._flight(event)
-        arrives = flight is not None and self._reaches(flight.envelope)
+        self.decided = []
+        reaches = flight is not None and event.what is not What.LOSE and self._reaches(flight.envelope)
+        self.arrived = flight.envelope if flight is not None and reaches else None
         try:
             match event.what:
                 case What.DELIVER | What.REPEAT:
@@ -343,7 +349,8 @@ class RunningNodes:
         steps += self._took(event)
         first = self._known
         sent = tuple(self._sent())
-        if arrives and flight is not None and event.what is not What.LOSE:
+        judged += self.decided
+        if flight is not None and self.arrived is not None:
             answer = self._answer(flight.envelope, first)
             if answer is not None:
                 judged += (
@@ -407,9 +414,9 @@ class RunningNodes:
             envelope = flight.envelope
             asked: tuple[int, Envelope] | None = None
             if is_response(envelope):
-                asked = self._asked.get((envelope.destination, envelope.correlation))
+                asked = self._requested.get((envelope.destination, envelope.correlation))
             else:
-                self._asked[envelope.source, envelope.correlation] = flight.number, envelope
+                self._requested[envelope.source, envelope.correlation] = flight.number, envelope
             self._known = flight.number + 1
             yield Message(
                 flight.number,

@@ -23,7 +23,7 @@ from ..lockstep.disagreement import CellDifference, error_words
 from ..lockstep.expect import Try
 from ..lockstep.faults import STORAGE_ERROR, TIMED_OUT
 from ..lockstep.space import Call
-from .events import Event
+from .events import Event, What
 from .parted import Parted, Sort
 from .system import Happened, Judged, Message
 from .ways import Party, Ways
@@ -132,7 +132,9 @@ class Follower:
             return Parted(Sort.UNKNOWN, event, f"it tells of {error}, which the model does not have", len(self.threads))
         self._down -= happened.started
         restarts = self.ways.restarts(happened.started)
-        hidden = self._hidden([thread.state for thread in self.threads], happened.crashed)
+        # Where a process ends between two events, nothing happens in it before: what it was is known.
+        busy = frozenset() if event is not None and event.what is What.CRASH else happened.crashed
+        hidden = self._hidden([thread.state for thread in self.threads], busy)
         quick = not changed and not hidden and not self._first
         self._first = False
         ways: list[tuple[Thread, list[Path]]] = []
@@ -142,7 +144,7 @@ class Follower:
                 for thread in self.threads
             ]
             ends = [path.states[-1] for _, paths in ways for path in paths]
-            more = hidden if quick else hidden | self._hidden(ends, happened.crashed)
+            more = hidden if quick else hidden | self._hidden(ends, busy)
             if more == hidden:
                 break
             # What has become live, and is not shown, may have become so in more ways than one.

@@ -56,7 +56,7 @@ class Ways:
     def _within(self, instance: Instance) -> bool:
         """Whether it happens within a node, by itself or on somebody's command: without an exchange, and no crash."""
         bound = self.binding.actions[instance.action]
-        return bound.exchange is None and instance.action not in self.binding.restarts
+        return bound.exchange is None and not bound.named and instance.action not in self.binding.restarts
 
     def within(self, state: State) -> list[tuple[Call, State]]:
         """What may happen in a state without any message."""

@@ -139,6 +139,8 @@ class ActionBinding:
     is enabled, no other of them is drawn as a refusal.
     ``promised``: who is answered without an error may go by it that the action happened, if the model allows it then;
     without, a system that answers so may as well have found nothing to do (a fetch that brings no record).
+    ``named``: without an exchange, and yet a free run takes it only where the system names it: it is tied to one kind
+    of event, and where it changes what cannot be seen it would widen the frontier at any other.
     """
 
     guards: Mapping[str, Rule]
@@ -152,6 +154,7 @@ class ActionBinding:
     distinct: tuple[tuple[str, str], ...] = ()
     poll: str | None = None
     promised: bool = False
+    named: bool = False
 
 
 @dataclass(frozen=True)

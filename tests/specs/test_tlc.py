@@ -43,6 +43,7 @@ GRAPHS = {
     "kip-497-forgets": {(2, 1, 1, 0): (2541, 23)},
     "kip-497-fenced": {(2, 1, 1, 0): (1573, 22)},
     "kip-497": {(2, 1, 1, 0): (1573, 22), (2, 1, 1, 1): (57095, 35)},
+    "kip-320-cluster": {(2, 1, 1, 1): (12407, 23), (2, 2, 2, 0): (11465, 24)},
     "kip-320": {(2, 1, 1, 1): (277, 12), (2, 2, 2, 2): (5973, 18), (3, 1, 1, 1): (6787, 18)},
 }
 # Where the graphs themselves are compared: smaller for the two largest.
@@ -54,6 +55,7 @@ COMPARED = dict.fromkeys(VARIANTS, (2, 2, 2, 2)) | {
     "kip-497-forgets": (2, 1, 1, 0),
     "kip-497-fenced": (2, 1, 1, 0),
     "kip-497": (2, 1, 1, 0),
+    "kip-320-cluster": (2, 1, 1, 1),
 }
 # Steps of the shortest run that breaks an invariant; None where it holds.
 BREACHES = [
@@ -93,12 +95,16 @@ BREACHES = [
 LARGER = dict.fromkeys(VARIANTS, "3222") | {v.name: "3111" for v in fencing.variants.values() if v.restarts}
 LARGER["kip-320-stale-acks"] = "3112"
 PROPOSES = {"kip-497-eager", "kip-497-forgets", "kip-497-fenced", "kip-497"}
-SIZES = [(variant, size) for variant in VARIANTS if variant not in PROPOSES for size in ("2222", LARGER[variant])]
+CLUSTER = "kip-320-cluster"
+LARGE = PROPOSES | {CLUSTER}
+SIZES = [(variant, size) for variant in VARIANTS if variant not in LARGE for size in ("2222", LARGER[variant])]
+SIZES += [(CLUSTER, "2111"), (CLUSTER, "2221")]
 SIZES += [(variant, size) for variant in sorted(PROPOSES) for size in ("2111", "3110")]
 # What takes TLC more than some ten seconds, and what is told by the rest already.
 thorough = pytest.mark.night
 pytestmark = pytest.mark.asked("tlc", "fencing")
-SLOW_CFGS = {("kip-320", "3222"), ("kip-320-stale-acks", "3112")} | {(variant, "3110") for variant in PROPOSES}
+SLOW_CFGS = {("kip-320", "3222"), ("kip-320-stale-acks", "3112"), (CLUSTER, "2221")}
+SLOW_CFGS |= {(variant, "3110") for variant in PROPOSES}
 QUICK_LIVE = {"Kip320-live-fetch", "Kip320Restarts-live-fetch", "Kip320Brokers-live-fetch"}
 # Where fair fetches are not enough (DEVIATIONS.md, S6 and D7).
 LIVE_BROKEN = {"Kip101-live-fetch", "Kip320Restarts-live-fetch", "Kip320Brokers-live-fetch"}
@@ -363,6 +369,10 @@ def to_state(system: System, text: str) -> State:
     for leader, known in tla.get("remoteLeo", {}).items():
         cells |= {f"remote_leo[{leader}][{follower}]": end for follower, end in known.items()}
     cells |= proposals(tla)
+    for name, ours in (("synced", "synced"), ("maximalIsr", "maximal_isr"), ("askedIsr", "asked_isr")):
+        cells |= {f"{ours}[{replica}]": value for replica, value in tla.get(name, {}).items()}
+    for name in ("acknowledged", "read"):
+        cells |= {f"{name}[{index}]": value for index, value in tla.get(name, {}).items()}
     unknown = cells.keys() - system.layout.by_name.keys()
     assert not unknown, unknown
     return tuple(

@@ -8,6 +8,7 @@ HARNESS = Harness(
     __name__,
     binding=".binding:FENCING",
     over_impl=".adapter:FencingAdapter",
+    free=".free:RunningCluster",
     adapters={"template": ".template:TemplateAdapter"},
     free_adapters={"template": ".template_free:TemplateFree"},
     defects=".defects:BROKER_DEFECTS",

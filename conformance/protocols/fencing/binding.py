@@ -30,10 +30,12 @@ from ...lockstep.binding import (
 )
 
 INELIGIBLE: Final = "INELIGIBLE_REPLICA"
+VERSION: Final = "INVALID_UPDATE_VERSION"
 
 _NOT_SENT = environment("the controller has sent no such request")
 _OTHERWISE = environment("the request names another leader: it is taken up by another action")
 _NOT_ASKED = environment("the leader has sent no such request")
+_SYNCS_FIRST = environment("a follower does not fetch before it has synced")
 _NO_SUCH_STATE = environment("no log is made longer by a truncation")
 
 
@@ -119,8 +121,115 @@ def _follower_untold(s: Sight) -> Iterable[int]:
     return () if _told(s) else (s["follower"],)
 
 
+def _older_version(s: Sight) -> Answer:
+    """An AlterIsr goes by another ISR than the one that holds; a repeat of what was taken up may be told so."""
+    repeated = s.cell("asked_isr", s["leader"]) == s.cell("quorum_isr")
+    return Answer(frozenset({None, VERSION})) if repeated else error(VERSION)
+
+
 _REQUEST: dict[str, Rule] = {"request_sent": _NOT_SENT, "names_leader": _OTHERWISE}
 _PAIR = (("leader", "follower"),)
+
+_RUNNING: Final[dict[str, ActionBinding]] = {
+    "controller_fail_over": ActionBinding(
+        {"leads": NOTHING, "another": ITSELF, "in_quorum_isr": error(INELIGIBLE), "epoch_available": BOUND}
+    ),
+    "controller_grant_isr": ActionBinding(
+        {"true_leader": _stale_alter_isr, "isr_is_current": _older_version, "something_asked": NOTHING},
+        Exchange("leader", None, Effect.ASKED),
+        promised=True,
+    ),
+    "hear_of_leader": ActionBinding(
+        {"request_sent": _NOT_SENT, "names_another": _OTHERWISE, "epoch_newer": _not_newer("replica")},
+        Exchange(None, "replica", Effect.ASKED),
+        promised=True,
+    ),
+    "truncate_partly": ActionBinding(
+        {
+            "not_leader_itself": ITSELF,
+            "presumes_leadership": error(NOT_LEADER),
+            "lost_role": unasked(),
+            "leader_epoch_matches": _follower_is_fenced,
+            "truncates_backward": NOTHING,
+            "keeps_what_matches": environment("what matches is not cut"),
+        },
+        Exchange("follower", "leader", Effect.ASKER),
+        stores="follower",
+        distinct=_PAIR,
+    ),
+    "restart_after_loss": ActionBinding(
+        {
+            "synced_survives": environment("what is synced is not lost"),
+            "within_log": BOUND,
+            "stored_high_watermark": environment("it was never stored"),
+            "something_lost": environment("the crash changes nothing"),
+        },
+    ),
+    "leader_write_again": ActionBinding(
+        {
+            "presumes_leadership": error(NOT_LEADER),
+            "was_sent": environment("it was never sent"),
+            "not_in_log": NOTHING,
+            "log_not_full": BOUND,
+        },
+        Exchange(None, "leader", Effect.ASKED),
+        stores="leader",
+    ),
+    "flush": ActionBinding({"not_synced": unasked(), "within_log": BOUND}, stores="replica"),
+    "follower_hear_high_watermark": ActionBinding(
+        {
+            "not_leader_itself": ITSELF,
+            "presumes_leadership": error(NOT_LEADER),
+            "follows_leader": _follows_another,
+            "epoch_not_fenced": _follower_is_fenced,
+            "something_new": NOTHING,
+        },
+        Exchange("follower", "leader", Effect.ASKER),
+        distinct=_PAIR,
+    ),
+    "leader_ask_shrink": ActionBinding(
+        {
+            "not_leader_itself": ITSELF,
+            "presumes_leadership": unasked(),
+            "in_isr": unasked(),
+            "not_asked_yet": unasked(),
+            "not_caught_up": unasked(),
+        },
+        named=True,
+    ),
+    "leader_ask_expand": ActionBinding(
+        {
+            "not_leader_itself": ITSELF,
+            "presumes_leadership": unasked(),
+            "outside_isr": unasked(),
+            "not_asked_yet": unasked(),
+            "reached_high_watermark": unasked(),
+            "hw_reached_epoch": unasked(),
+        },
+        named=True,
+    ),
+    "leader_ask_again": ActionBinding({"presumes_leadership": unasked(), "asked_another": unasked()}, named=True),
+    "leader_learn_isr": ActionBinding(
+        {"presumes_leadership": unasked(), "something_new": NOTHING}, Exchange("leader", None, Effect.ASKER)
+    ),
+    "producer_hears": ActionBinding(
+        {
+            "presumes_leadership": error(NOT_LEADER),
+            "below_high_watermark": unasked(),
+            "something_new": NOTHING,
+        },
+        Exchange(None, "leader", Effect.ASKER),
+    ),
+    "consumer_reads": ActionBinding(
+        {
+            "presumes_leadership": error(NOT_LEADER),
+            "below_high_watermark": NOTHING,
+            "something_new": NOTHING,
+        },
+        Exchange(None, "leader", Effect.ASKER),
+    ),
+}
+"""The steps that a running cluster has besides."""
 
 FENCING: Final = Binding(
     "fencing",
@@ -175,6 +284,7 @@ FENCING: Final = Binding(
                 "epoch_not_fenced": _follower_is_fenced,
                 "not_leader_itself": ITSELF,
                 "something_new": NOTHING,
+                "acknowledges_synced": _SYNCS_FIRST,
             },
             Exchange("follower", "leader", Effect.ASKED),
             distinct=_PAIR,
@@ -264,7 +374,8 @@ FENCING: Final = Binding(
         "resume_leadership": ActionBinding(
             {"lost_role": unasked(), "quorum_has_it_lead": unasked(), "epoch_is_quorums": unasked()},
         ),
+        **_RUNNING,
     },
-    restarts=frozenset({"restart"}),
+    restarts=frozenset({"restart", "restart_after_loss"}),
     prompt=frozenset({"leader_inc_high_watermark"}),
 )

@@ -13,12 +13,19 @@ _LEAST: Final = "2/1/1/0"
 """With requests for another ISR in flight there are forty times as many states as without."""
 _CRASHES: Final = "3/1/1/1"
 """With crashes there are ten times as many states: what must break does so at these constants too."""
+_CLUSTER: Final = "2/2/2/1"
+"""With the steps of a running cluster there are a hundred times as many."""
 _ELECTED_AGAIN: Final = "3/1/1/2"
 """A leader of two epochs, with another between, tells two variants with remote LEOs apart."""
 
 PLAN: Final = Plan(
     at=_MAIN,
-    holds={"kip-320-restarts": _CRASHES, "kip-320-brokers": _ELECTED_AGAIN, "kip-497": _TINY},
+    holds={
+        "kip-320-restarts": _CRASHES,
+        "kip-320-brokers": _ELECTED_AGAIN,
+        "kip-497": _TINY,
+        "kip-320-cluster": _CLUSTER,
+    },
     breaks={
         "truncate-to-hw": _MAIN,
         "kip-101": _MAIN,
@@ -53,6 +60,7 @@ PLAN: Final = Plan(
         "kip-497-forgets": _LEAST,
         "kip-497-fenced": _LEAST,
         "kip-497": _LEAST,
+        "kip-320-cluster": _TINY,
         "kip-320": _SMALL,
     },
     relations=(_TINY, _MAIN),

@@ -30,7 +30,12 @@ from .state import (
 )
 
 
-def _send_leader_and_isr(k: Algebra, s: View, leader: Value, isr: Value) -> Update:
+def _in_one_step(rules: Rules) -> bool:
+    """Whether a leader changes its ISR and the controller's at once."""
+    return rules.alter_isr is None and not rules.running
+
+
+def send_leader_and_isr(k: Algebra, s: View, leader: Value, isr: Value) -> Update:
     """The controller bumps the leader epoch, updates the quorum state and sends the request of that epoch."""
     epoch = s.next_leader_epoch
     # In each leader epoch the partition epochs are counted anew: a request for another leader epoch is refused anyway.
@@ -52,7 +57,7 @@ def controller_elect_leader(k: Algebra, s: View, new_leader: Value) -> Step:
     yield "in_quorum_isr", k.member(new_leader, s.quorum_isr)
     yield "not_leader_yet", s.quorum_leader != new_leader
     yield "epoch_available", s.next_leader_epoch <= k.c.max_leader_epoch
-    yield _send_leader_and_isr(k, s, new_leader, s.quorum_isr)
+    yield send_leader_and_isr(k, s, new_leader, s.quorum_isr)
 
 
 @fencing.action(replica=REPLICA)
@@ -62,7 +67,7 @@ def controller_shrink_isr(k: Algebra, s: View, replica: Value) -> Step:
     yield "leads_or_in_isr", k.any(leads, k.member(replica, s.quorum_isr))
     yield "epoch_available", s.next_leader_epoch <= k.c.max_leader_epoch
     last_leader = k.all(leads, s.quorum_isr == k.only(replica))
-    yield _send_leader_and_isr(
+    yield send_leader_and_isr(
         k,
         s,
         k.ite(leads, k.NONE, s.quorum_leader),
@@ -83,6 +88,8 @@ def become_leader(k: Algebra, s: View, leader: Value, epoch: Value) -> Step:
     if k.rules.alter_isr is not None:
         forgets |= {"proposed": {leader: k.EMPTY}, "partition_epoch": {leader: 0}}
         forgets |= {"altered_isr": {epoch: s.request_isr[epoch]}, "altered_partition_epoch": {epoch: 0}}
+    if k.rules.running:
+        forgets |= {name: {leader: s.request_isr[epoch]} for name in ("maximal_isr", "asked_isr")}
     yield s.update(
         leader_epoch={leader: epoch},
         leader={leader: leader},
@@ -133,8 +140,10 @@ def become_follower(k: Algebra, s: View, leader: Value, follower: Value, epoch: 
     joins = {
         "leader_epoch": {follower: epoch},
         "leader": {follower: leader},
-        "isr": {follower: s.request_isr[epoch]},
+        "isr": {follower: k.EMPTY if k.rules.running else s.request_isr[epoch]},
     }
+    if k.rules.running:
+        joins["synced"] = {follower: k.min(end, s.synced[follower])}
     if k.rules.truncation is Truncation.ON_FETCH:
         yield s.update(**joins)
         return
@@ -172,7 +181,7 @@ def follower_fetch(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     if k.rules.validated:
         yield "previous_epoch_matches", _previous_epoch_matches(k, s, leader, follower, end)
     yield "record_available", end < s.leo[leader]
-    tells = {"remote_leo": {(leader, follower): end}} if k.rules.told else {}
+    tells = {"remote_leo": {(leader, follower): end}} if k.rules.told and not k.rules.running else {}
     yield s.update(
         leo={follower: end + 1},
         record_id={(follower, end): s.record_id[leader, end]},
@@ -192,6 +201,8 @@ def leader_inc_high_watermark(k: Algebra, s: View, leader: Value) -> Step:
     yield "record_above_hw", hw < (s.leo[leader] if rules.fenced or rules.validated else k.c.log_size)
 
     def acknowledges(member: Value) -> Value:
+        if rules.running:
+            return hw < k.ite(member == leader, s.synced[leader], s.remote_leo[leader, member])
         if rules.told:
             return hw < k.ite(member == leader, s.leo[leader], s.remote_leo[leader, member])
         conditions = [s.leader[member] == leader, hw < s.leo[member]]
@@ -202,6 +213,8 @@ def leader_inc_high_watermark(k: Algebra, s: View, leader: Value) -> Step:
         return k.all(*conditions)
 
     def counted(member: Value) -> Value:
+        if rules.running:
+            return k.member(member, s.maximal_isr[leader])
         known = k.member(member, s.isr[leader])
         if rules.alter_isr in (None, AlterIsr.MEMBERS):
             return known
@@ -264,7 +277,7 @@ def may_join_isr(k: Algebra, s: View, leader: Value, follower: Value) -> Iterato
         )
 
 
-@fencing.action(leader=REPLICA, follower=REPLICA, present=lambda rules: rules.alter_isr is None)
+@fencing.action(leader=REPLICA, follower=REPLICA, present=_in_one_step)
 def leader_shrink_isr(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """The true leader takes a follower that lags, or follows another epoch, out of the ISR."""
     yield from may_leave_isr(k, s, leader, follower)
@@ -273,7 +286,7 @@ def leader_shrink_isr(k: Algebra, s: View, leader: Value, follower: Value) -> St
     yield s.update(quorum_isr=isr, isr={leader: isr})
 
 
-@fencing.action(leader=REPLICA, follower=REPLICA, present=lambda rules: rules.alter_isr is None)
+@fencing.action(leader=REPLICA, follower=REPLICA, present=_in_one_step)
 def leader_expand_isr(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """The true leader takes a follower that has reached its high watermark into the ISR."""
     yield from may_join_isr(k, s, leader, follower)
@@ -303,7 +316,9 @@ def follower_truncate(k: Algebra, s: View, leader: Value, follower: Value) -> St
     yield s.update(leo={follower: cut}, hw={follower: k.min(cut, s.hw[follower])})
 
 
-@fencing.action(replica=REPLICA, stored=END_OFFSET, present=lambda rules: rules.restart is not None)
+@fencing.action(
+    replica=REPLICA, stored=END_OFFSET, present=lambda rules: rules.restart is not None and not rules.running
+)
 def restart(k: Algebra, s: View, replica: Value, stored: Value) -> Step:
     """A replica crashes and comes back with its log, its leader epoch and the high watermark that it last stored.
 
@@ -319,13 +334,15 @@ def restart(k: Algebra, s: View, replica: Value, stored: Value) -> Step:
 
 
 @fencing.action(leader=REPLICA, follower=REPLICA, present=lambda rules: rules.told)
-def follower_acknowledge(_k: Algebra, s: View, leader: Value, follower: Value) -> Step:
+def follower_acknowledge(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """A follower's fetch reaches a presumed leader and tells it the follower's LEO; no response arrives.
 
     The fetch is asked for at the follower's LEO, so that it acknowledges all below. The response is lost, or brings no
-    record; one without records would bring a high watermark in Kafka, which is not modelled.
+    record; one without records would bring a high watermark in Kafka, which is not modelled but in ``running.py``.
     """
     end = s.leo[follower]
+    if k.rules.running:
+        yield "acknowledges_synced", s.synced[follower] == end
     yield "not_leader_itself", leader != follower
     yield "presumes_leadership", presumes_leadership(s, leader)
     yield "follows_leader", s.leader[follower] == leader

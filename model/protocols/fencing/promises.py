@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA
 from ..logs import OFFSET
-from .state import fencing, is_true_leader, presumes_leadership, same_record
+from .state import RECORD, fencing, is_true_leader, presumes_leadership, same_record
 
 
 def _committed_on(k: Algebra, s: View, leader: Value, replicas: Value) -> Value:
@@ -38,6 +38,47 @@ def strong_isr(k: Algebra, s: View) -> Value:
 def leader_in_isr(k: Algebra, s: View) -> Value:
     """While there is a leader, it is in the controller's ISR."""
     return k.any(s.quorum_leader == k.NONE, k.member(s.quorum_leader, s.quorum_isr))
+
+
+@fencing.always_in(lambda rules: rules.running)
+def acknowledged_is_kept(k: Algebra, s: View) -> Value:
+    """A record that its producer was told of is at that offset in the log of every member of the controller's ISR.
+
+    Whoever is elected next has it, so that ``acks=all`` means what it says.
+    """
+
+    def kept(replica: Value, record: Value) -> Value:
+        offset = s.acknowledged[record]
+        return k.implies(0 <= offset, k.all(offset < s.leo[replica], s.record_id[replica, offset] == record))
+
+    return k.forall(
+        REPLICA,
+        lambda r: k.implies(k.member(r, s.quorum_isr), k.forall(RECORD, lambda record: kept(r, record))),
+    )
+
+
+@fencing.always_in(lambda rules: rules.running)
+def read_is_kept(k: Algebra, s: View) -> Value:
+    """A record that a consumer was given is at that offset in the log of every member of the controller's ISR."""
+
+    def kept(replica: Value, offset: Value) -> Value:
+        record = s.read[offset]
+        return k.implies(0 <= record, k.all(offset < s.leo[replica], s.record_id[replica, offset] == record))
+
+    return k.forall(
+        REPLICA,
+        lambda r: k.implies(k.member(r, s.quorum_isr), k.forall(OFFSET, lambda o: kept(r, o))),
+    )
+
+
+@fencing.always_in(lambda rules: rules.running)
+def written_once(k: Algebra, s: View) -> Value:
+    """No log holds a record twice, however often its idempotent producer sent it (KIP-98)."""
+
+    def twice(replica: Value, one: Value, other: Value) -> Value:
+        return k.all(one < other, other < s.leo[replica], s.record_id[replica, one] == s.record_id[replica, other])
+
+    return k.forall(REPLICA, lambda r: k.forall(OFFSET, lambda a: k.forall(OFFSET, lambda b: k.negate(twice(r, a, b)))))
 
 
 @fencing.sometimes()

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ...core.algebra import Algebra, Value, View
-from ...core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, all_replicas, integers
+from ...core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, Index, all_replicas, integers
 from ...core.protocol import Protocol
+from ...core.terms import Sort
 from ..logs import EPOCH, OFFSET, partition_constants
 
 fencing = Protocol(
@@ -70,6 +71,8 @@ class Rules:
     restart: Restart | None = None
     remote_leo: RemoteLeo = RemoteLeo.AS_IT_IS
     alter_isr: AlterIsr | None = None
+    running: bool = False
+    """Whether a step is what one node does at once: see ``running.py``."""
 
     @property
     def told(self) -> bool:
@@ -120,6 +123,18 @@ for _name, _alter_isr, _doc in (
         restarts=True,
     )
 fencing.variant(
+    "kip-320-cluster",
+    Rules(
+        Truncation.FIRST_MISMATCH,
+        fenced=True,
+        restart=Restart.SAME_EPOCH,
+        remote_leo=RemoteLeo.OF_EPOCH,
+        running=True,
+    ),
+    "KIP-320 as a running cluster does it: step by step, with disks that lose what is not synced, and clients",
+    restarts=True,
+)
+fencing.variant(
     "kip-320",
     Rules(Truncation.FIRST_MISMATCH, fenced=True),
     "Kafka 2.1: fetch and truncation fenced by epoch",
@@ -128,6 +143,11 @@ fencing.variant(
 _IDS = integers(0, lambda c: c["max_records"])
 _EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])
 _OFFSETS = integers(0, lambda c: c["log_size"])
+_OPTIONAL_IDS = integers(-1, lambda c: c["max_records"] - 1)
+_OPTIONAL_OFFSETS = integers(-1, lambda c: c["log_size"] - 1)
+
+RECORD = Index("record", Sort.INT, lambda c: c["max_records"])
+"""The records that producers write, by their ids."""
 
 
 def _in_log(_k: Algebra, s: View, replica: Value, offset: Value) -> Value:
@@ -148,13 +168,17 @@ def _has_remote_leo(k: Algebra, s: View, leader: Value, follower: Value) -> Valu
     return k.all(presumes_leadership(s, leader), leader != follower)
 
 
+def _leads(_k: Algebra, s: View, replica: Value) -> Value:
+    return presumes_leadership(s, replica)
+
+
 fencing.variable("next_record_id", "the id of the next record that a producer writes", _IDS)
 fencing.variable("next_leader_epoch", "the next leader epoch", integers(0, lambda c: c["max_leader_epoch"] + 1))
 fencing.variable("leo", "log end offset, exclusive", _OFFSETS, per=(REPLICA,))
 fencing.variable(
     "record_id",
     "the record at an offset",
-    integers(-1, lambda c: c["max_records"] - 1),
+    _OPTIONAL_IDS,
     per=(REPLICA, OFFSET),
     initially=-1,
     live=_in_log,
@@ -198,6 +222,45 @@ fencing.variable(
     live=_has_remote_leo,
     unset=True,
     present=lambda rules: rules.told,
+)
+fencing.variable(
+    "synced",
+    "the end of what a replica's disk keeps when power is lost",
+    _OFFSETS,
+    per=(REPLICA,),
+    present=lambda rules: rules.running,
+)
+fencing.variable(
+    "maximal_isr",
+    "whoever is, or by what a leader has asked for may be, in the controller's ISR",
+    REPLICA_SET,
+    per=(REPLICA,),
+    live=_leads,
+    present=lambda rules: rules.running,
+)
+fencing.variable(
+    "asked_isr",
+    "the ISR that a leader has asked the controller for; the one that it knows where it asks for none",
+    REPLICA_SET,
+    per=(REPLICA,),
+    live=_leads,
+    present=lambda rules: rules.running,
+)
+fencing.variable(
+    "acknowledged",
+    "the offset at which its producer was told that all of the ISR have a record; -1: it was not told so",
+    _OPTIONAL_OFFSETS,
+    per=(RECORD,),
+    initially=-1,
+    present=lambda rules: rules.running,
+)
+fencing.variable(
+    "read",
+    "the record that a consumer was given at an offset; -1: none yet",
+    _OPTIONAL_IDS,
+    per=(OFFSET,),
+    initially=-1,
+    present=lambda rules: rules.running,
 )
 
 

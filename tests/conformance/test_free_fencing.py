@@ -1,0 +1,144 @@
+"""Brokers and their controller running freely, held to ``kip-320-cluster``: clean runs, and planted faults found."""
+
+from __future__ import annotations
+
+import pytest
+from fencepost.conformance.adapters.parts import Parts
+from fencepost.conformance.free.follow import Met
+from fencepost.conformance.free.parted import Parted, Sort
+from fencepost.conformance.free.runner import FreePlan, play, run_freely, run_seed
+from fencepost.conformance.free.scheduler import Memory
+from fencepost.conformance.free.ways import Ways
+from fencepost.conformance.harness import binding_of
+from fencepost.conformance.mutants.patched import Patch, patched
+from fencepost.conformance.protocols.fencing.free import RunningCluster
+from fencepost.conformance.protocols.fencing.plan import PLAN
+from fencepost.model.core.ground import ground
+from fencepost.model.explore.result import Verdict
+from fencepost.model.protocols.fencing import fencing
+
+NAMES = ("replicas", "log_size", "max_records", "max_leader_epoch")
+
+
+def ways_at(constants: str) -> Ways:
+    traced = fencing.traced(RunningCluster.implemented)
+    return Ways(
+        ground(traced, dict(zip(NAMES, map(int, constants.split("/")), strict=True))),
+        binding_of("fencing", "--protocol"),
+    )
+
+
+@pytest.fixture(scope="module")
+def portfolio() -> list[Ways]:
+    return [ways_at(constants) for constants in ("3/2/2/2", "3/3/4/4", "2/4/6/6")]
+
+
+def first_parting(portfolio: list[Ways], parts: Parts | None = None, runs: int = 12) -> Parted | None:
+    """How the first of so many runs parts that does."""
+    system, memory, met = RunningCluster(parts), Memory(), Met()
+    for number in range(runs):
+        ways = portfolio[number % len(portfolio)]
+        ran = play(system, ways, run_seed(0, number), FreePlan(), memory, met)
+        if ran.parted is not None:
+            return ran.parted
+    return None
+
+
+def test_the_model_follows_wherever_brokers_go(portfolio: list[Ways]) -> None:
+    system = RunningCluster()
+    found = run_freely(system, portfolio, FreePlan(runs=24, events=200, seed=1))
+    assert (found.verdict, found.reason) == (Verdict.HOLDS, None), found.failure and found.failure.parted
+    assert found.met.events > 2000
+    steps = {"follower_fetch", "leader_learn_isr", "restart_after_loss", "producer_hears", "consumer_reads"}
+    assert steps <= set(found.met.steps)
+    # Every variable is seen: nothing that the model says of a running cluster is taken on trust.
+    assert {name.split("[")[0] for name in found.met.cells} == set(ways_at("2/1/1/0").system.traced.variables)
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("constants", PLAN.free)
+def test_the_model_follows_for_long(constants: str) -> None:
+    found = run_freely(RunningCluster(), [ways_at(constants)], FreePlan(runs=60, seed=2))
+    assert (found.verdict, found.reason) == (Verdict.HOLDS, None), found.failure and found.failure.parted
+
+
+def test_on_real_files_too(portfolio: list[Ways]) -> None:
+    system = RunningCluster(disk=True)
+    try:
+        found = run_freely(system, portfolio, FreePlan(runs=3, events=80, seed=3))
+    finally:
+        system.close()
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.parted
+
+
+FAULTS = {
+    "a fenced leader forgets whom it has proposed": (
+        Patch(
+            "replica/isr.py",
+            "            self.fenced = True\n",
+            "            self.fenced = True\n            self.proposed = frozenset()\n            self._changed()\n",
+        ),
+        Sort.CELLS,
+        "maximal_isr",
+    ),
+    "a leader counts the members alone": (
+        Patch("replica/isr.py", "        return self.members | self.proposed\n", "        return self.members\n"),
+        Sort.CELLS,
+        "isr",
+    ),
+    "a follower acknowledges what it has not synced": (
+        Patch(
+            "replica/follower.py",
+            "            if log.recovery_point < log.end:\n                log.flush()\n",
+            "",
+        ),
+        Sort.CELLS,
+        "remote_leo",
+    ),
+    "a leader counts its own records before they are synced": (
+        Patch("replica/leader.py", "        if log.recovery_point < end:\n            log.flush()\n", ""),
+        Sort.CELLS,
+        "hw",
+    ),
+    "a produce is acknowledged one record too early": (
+        Patch(
+            "replica/leader.py",
+            "self._partition.high_watermark <= last_offset:",
+            "self._partition.high_watermark < last_offset:",
+        ),
+        Sort.CELLS,
+        "acknowledged",
+    ),
+    "a repeated batch is appended again": (
+        Patch(
+            "replica/leader.py",
+            "        return None if found is ErrorCode.NONE else found\n",
+            "        return None\n",
+        ),
+        Sort.CELLS,
+        "",
+    ),
+    "a leader epoch is not stored before it is acted in": (
+        Patch(
+            "replica/partition.py",
+            "            self.runtime.directory.store_leader_epoch(*self.key, request.leader_epoch)\n",
+            "            pass\n",
+        ),
+        Sort.CELLS,
+        "leader_epoch",
+    ),
+    "an older leader epoch is not fenced": (
+        Patch("replica/fetch.py", "    if epoch != leader.epoch:\n", "    if epoch > leader.epoch:\n"),
+        Sort.ERROR,
+        "FENCED_REPLICA",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found(portfolio: list[Ways], name: str) -> None:
+    patch, sort, word = FAULTS[name]
+    with patched(patch) as root:
+        parted = first_parting(portfolio, Parts.of(root))
+    assert parted is not None
+    assert parted.sort is sort and word in parted.headline, parted.headline
