@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -90,6 +91,15 @@ class Disagreement:
         place = () if self.at is None else (f"at {self.at}",)
         return (*place, *guard, *(str(each) for each in self.cells))
 
+    def is_like(self, other: Disagreement) -> bool:
+        """Whether a run that is repeated ends as before: with the same words, but for addresses of objects in memory.
+
+        Of a call that hung it is not told where it was when the time was over.
+        """
+        if self.sort is not other.sort or self.asked != other.asked:
+            return False
+        return self.sort is Sort.HUNG or _without_addresses(self) == _without_addresses(other)
+
     def to_json(self) -> dict[str, Json]:
         """As a JSON object."""
         guard: dict[str, Json] | None = None
@@ -109,6 +119,11 @@ class Disagreement:
             "cells": [each.to_json() for each in self.cells],
             "at": None if self.at is None else {"file": self.at.file, "line": self.at.line},
         }
+
+
+def _without_addresses(disagreement: Disagreement) -> list[str]:
+    """The sentence and the lines of a disagreement."""
+    return [re.sub(r"\b0x[0-9a-fA-F]+", "0x", told) for told in (disagreement.detail, *disagreement.lines)]
 
 
 @dataclass(frozen=True)

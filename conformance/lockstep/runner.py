@@ -312,7 +312,7 @@ class _Runner:
 
         if best.disagreement is not None and best.disagreement.sort is Sort.HUNG:
             again = repeat(self.space, self.adapter, best.seed, best.tries)
-            return best, again.disagreement is not None and again.tries == best.tries
+            return best, _ends_alike(best, again)
         try:
             least = minimize(best.tries, failing, simpler=without_fault, rewritten=partial(renumbered, self.space))
         except ValueError:
@@ -326,4 +326,12 @@ class _Runner:
         again = repeat(self.space, self.adapter, best.seed, least)
         if again.disagreement is None:
             return latest[0], False
-        return again, again.tries == tuple(least)
+        before = latest[0] if latest[0].tries == tuple(least) else repeat(self.space, self.adapter, best.seed, least)
+        return again, again.tries == tuple(least) and _ends_alike(before, again)
+
+
+def _ends_alike(before: Played, again: Played) -> bool:
+    """Whether the same was asked, and the two parted from the model in the same way."""
+    if before.disagreement is None or again.disagreement is None or before.tries != again.tries:
+        return False
+    return before.disagreement.is_like(again.disagreement)

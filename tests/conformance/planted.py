@@ -157,6 +157,29 @@ class AnswersAtRandom(ModelAdapter):
         return seen
 
 
+class ShowsAnotherEachTime(ModelAdapter):
+    """Fails at the same place always; what it shows there is one of two in turn."""
+
+    shown = 0
+
+    def observe(self) -> Mapping[str, Value]:
+        seen = dict(super().observe())
+        if seen["leo[1]"] == 2:
+            ShowsAnotherEachTime.shown = 1 - ShowsAnotherEachTime.shown
+            return seen | {"leo[1]": ShowsAnotherEachTime.shown}
+        return seen
+
+
+class NamesAnObject(ModelAdapter):
+    """Raises always at the same place, with the address of an object in its words."""
+
+    def observe(self) -> Mapping[str, Value]:
+        seen = super().observe()
+        if seen["leo[1]"] == 2:
+            raise ValueError(f"{object()!r} is full")
+        return seen
+
+
 class SeesLittle(ModelAdapter):
     """Shows log end offsets alone."""
 

@@ -97,6 +97,18 @@ def test_a_system_that_answers_otherwise_each_time_is_reported_as_such() -> None
     assert found.failure is not None and found.failure.disagreement is not None
 
 
+def test_one_that_parts_from_the_model_otherwise_each_time_is_not_repeatable() -> None:
+    """The same steps lead to it, and yet it is another disagreement."""
+    plan = Plan(examples=300, seed=3, shrink=False)
+    found = held(planted.ShowsAnotherEachTime("fencing"), plan)
+    assert found.verdict is Verdict.VIOLATED and not found.repeatable
+    # The clean case: what differs is the address of an object alone.
+    same = held(planted.NamesAnObject("fencing"), plan)
+    assert same.verdict is Verdict.VIOLATED and same.repeatable
+    assert same.failure is not None and same.failure.disagreement is not None
+    assert "is full" in same.failure.disagreement.detail
+
+
 def test_cells_that_were_never_shown_are_named_and_nothing_shown_is_no_verdict() -> None:
     little = held(planted.SeesLittle("fencing"))
     assert little.verdict is Verdict.HOLDS
