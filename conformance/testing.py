@@ -41,11 +41,11 @@ from .free.registry import make_free
 from .free.runner import Free, FreePlan, Ran, run_freely
 from .free.schedule import lines_of
 from .free.system import FreeSystem, MakeFree
+from .free.tell import script
 from .free.ways import Ways
 from .harness import binding_of, plan_of
 from .lockstep.adapter import Adapter, MakeAdapter
 from .lockstep.binding import Binding
-from .lockstep.expect import Try
 from .lockstep.faults import Kind
 from .lockstep.registry import make_adapter
 from .lockstep.runner import Conformance, Plan, conform, refuse_impossible
@@ -228,9 +228,5 @@ def assert_runs_freely(
 
 def _told(ran: Ran) -> str:
     """The events of a run, what the model made of each, and where the two part."""
-    lines = []
-    for number, done in enumerate(ran.history[1:], 1):
-        steps = ", ".join(str(Try(call)) for call, _ in done.path)
-        lines.append(f"{number:3}  {done.event}" + (f"  model: {steps}" if steps else ""))
     assert ran.parted is not None
-    return "\n".join((*lines, ran.parted.sort.value, ran.parted.headline, *ran.parted.lines))
+    return "\n".join((*script(ran), ran.parted.sort.value, ran.parted.headline, *ran.parted.lines))

@@ -22,6 +22,9 @@ from .system import Happened, Judged, Message, Pending
 MAX_ALIKE: Final = 4
 """So many messages of one kind are in flight between two nodes at most; of more, the oldest is lost."""
 
+CRASH_SEEDS: Final = 2
+"""So many outcomes of a loss of power are offered for each node. They are the same ones throughout a run."""
+
 
 @dataclass(frozen=True, slots=True)
 class Letter:
@@ -203,7 +206,10 @@ class MailSystem(ABC):
         """Messages, then what the system offers, then crashes and cuts."""
         offered = [event for event in self.offers() if event.node not in self.down]
         for node in self.nodes:
-            offered.append(Event(What.START if node in self.down else What.CRASH, node=node))
+            if node in self.down:
+                offered.append(Event(What.START, node=node))
+            else:
+                offered += [Event(What.CRASH, node=node, args=(("seed", seed),)) for seed in range(CRASH_SEEDS)]
             offered.append(Event(What.HEAL if node in self.cut else What.CUT, node=node))
         return [
             *self.mail.pending(self.may_arrive),
@@ -217,7 +223,8 @@ class MailSystem(ABC):
         crashed = {event.node} if event.node is not None and (lost or event.what is What.CRASH) else set[int]()
         for node in crashed:
             self.down.add(node)
-            self.lose_power(node, _drawn(f"{self._seed} {event}"))
+            seed = event.arg("seed") if event.what is What.CRASH else 0
+            self.lose_power(node, _drawn(f"{self._seed} {node} {seed}"))
         started = {event.node} if event.what is What.START and event.node not in crashed else set()
         silent = self.down | self.cut
         self.mail.drop(lambda each: each.destination in silent or each.source in self.cut)

@@ -178,6 +178,9 @@ def _one(
 def plainer(event: Event) -> Iterator[Event]:
     """The same event with less going wrong."""
     if event.crash is not None:
+        # A loss of power between two events, as the system offers it: see What.CRASH.
+        for args in ((), (("seed", 0),)):
+            yield Event(What.CRASH, node=event.node, args=args)
         yield replace(event, crash=None)
         for effects in range(event.crash):
             yield replace(event, crash=effects)

@@ -99,7 +99,7 @@ def test_the_template_is_a_free_system() -> None:
 def test_what_is_on_its_way_to_a_node_that_crashes_is_lost_and_what_it_sent_is_not() -> None:
     system = leading()
     assert ("EpochQuery", 0) in flying(system) and ("Heard", None) in flying(system)
-    happened = system.happen(Event(What.CRASH, node=0))
+    happened = system.happen(Event(What.CRASH, node=0, args=(("seed", 0),)))
     assert happened.crashed == {0} and "leo[0]" not in system.observe()
     assert ("EpochQuery", 0) not in flying(system) and ("Heard", None) in flying(system)
     assert Event(What.START, node=0) in [each.event for each in system.pending()]

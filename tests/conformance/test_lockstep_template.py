@@ -7,19 +7,21 @@ from pathlib import Path
 
 import pytest
 from fencepost.conformance.lockstep.adapter import Adapter
-from fencepost.conformance.protocols.fencing import template
+from fencepost.conformance.protocols.fencing import template, template_free
 from fencepost.conformance.protocols.fencing.template import TemplateAdapter
 
 from .conftest import Fencepost
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "conformance.md"
 SOURCE = Path(template.__file__).read_text(encoding="utf-8")
+FREE = Path(template_free.__file__).read_text(encoding="utf-8")
 UNFENCED = "        self.check_epoch(mine.epoch, theirs.epoch)\n"
 
 
-def blocks(language: str) -> list[str]:
-    """The tutorial's blocks of code in one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", TUTORIAL.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+def blocks(language: str, part: str | None = None) -> list[str]:
+    """The tutorial's blocks of code in one language, or those of a part of it."""
+    text = TUTORIAL.read_text(encoding="utf-8") if part is None else part
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
@@ -32,10 +34,13 @@ def my_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_piece_of_the_tutorial_is_the_templates() -> None:
-    pieces = blocks("python")
-    assert len(pieces) >= 6 and UNFENCED in pieces
-    for piece in pieces:
-        assert piece in SOURCE
+    free, lockstep = TUTORIAL.read_text(encoding="utf-8").split("\n# Lockstep\n")
+    for part, source, least in ((free, FREE, 10), (lockstep, SOURCE, 6)):
+        pieces = blocks("python", part)
+        assert len(pieces) >= least
+        for piece in pieces:
+            assert piece in source
+    assert UNFENCED in blocks("python", lockstep)
 
 
 def test_the_template_is_an_adapter() -> None:

@@ -475,8 +475,6 @@ class TemplateFree(MailSystem):
             for offset, record in enumerate(broker.log):
                 seen[f"record_id[{node}][{offset}]"] = self.ids[record]
                 seen[f"record_epoch[{node}][{offset}]"] = record.epoch
-            if broker.leads:
-                for follower in self.nodes:
-                    if follower != node:
-                        seen[f"remote_leo[{node}][{follower}]"] = broker.ends.get(follower, -1)
+            for follower in self.nodes:
+                seen[f"remote_leo[{node}][{follower}]"] = broker.ends.get(follower, -1) if broker.leads else -1
         return seen
