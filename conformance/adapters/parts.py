@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from ... import impl
-from ...impl.consumer import Consumer
+from ...impl.consumer import Consumer, ConsumerConfig, ConsumerError, LogTruncationError, ResetPolicy
 from ...impl.controller import Controller
 from ...impl.controller.errors import ControllerError
 from ...impl.log.config import LogConfig
@@ -28,6 +28,10 @@ class Parts:
     controller: type[Controller]
     controller_error: type[ControllerError]
     consumer: type[Consumer]
+    consumer_config: type[ConsumerConfig]
+    consumer_error: type[ConsumerError]
+    log_truncation_error: type[LogTruncationError]
+    reset_policy: type[ResetPolicy]
     coordinator: type[GroupCoordinator]
     quorum_node: type[QuorumNode]
     quorum_config: type[QuorumConfig]
@@ -49,6 +53,10 @@ class Parts:
             controller=named("controller", "Controller"),
             controller_error=named("controller.errors", "ControllerError"),
             consumer=named("consumer", "Consumer"),
+            consumer_config=named("consumer", "ConsumerConfig"),
+            consumer_error=named("consumer", "ConsumerError"),
+            log_truncation_error=named("consumer", "LogTruncationError"),
+            reset_policy=named("consumer", "ResetPolicy"),
             coordinator=named("offsets", "GroupCoordinator"),
             quorum_node=named("quorum.node", "QuorumNode"),
             quorum_config=named("quorum.config", "QuorumConfig"),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from ...model.core.ground import Grounder, Instance, State, System
+from ...model.core.ground import Cell, Grounder, Instance, State, System
 from ...model.core.terms import Sort
 from ...model.interpret.staged import expression, stage
 from ..lockstep.adapter import ModelStep
@@ -34,10 +34,7 @@ class Ways:
         self.system = system
         self.binding = binding
         self.space = Space(system, binding, invariants)
-        self.owner: tuple[Party, ...] = tuple(
-            cell.index[0] if cell.variable.per and cell.variable.per[0].sort is Sort.REPLICA else None
-            for cell in system.layout.cells
-        )
+        self.owner: tuple[Party, ...] = tuple(self._owner(cell) for cell in system.layout.cells)
         """By number of the cell: whose it is."""
         self._numbers: dict[Party, tuple[int, ...]] = {}
         for number, party in enumerate(self.owner):
@@ -52,6 +49,14 @@ class Ways:
         self._broken: dict[State, tuple[str, ...]] = {}
         self._live_cells = self._compile_live()
         self._live: dict[State, frozenset[int]] = {}
+
+    def _owner(self, cell: Cell) -> Party:
+        """Whose a cell is: its replica's, the party's that the binding names, else the controller's or a client's."""
+        variable = cell.variable
+        if variable.per and variable.per[0].sort is Sort.REPLICA:
+            return cell.index[0]
+        of = self.binding.parties.get(self.system.traced.variant.name, {}).get(variable.name)
+        return None if of is None else of(self.system.constants)
 
     def _within(self, instance: Instance) -> bool:
         """Whether it happens within a node, by itself or on somebody's command: without an exchange, and no crash."""

@@ -33,8 +33,8 @@ from ..wire.messages import (
     TopicPartition,
 )
 from .errors import ConsumerError, LogTruncationError, NotAssignedError, OffsetOutOfRangeError
-from .partition import Partition, PartitionRequest, Target
-from .position import ConsumerConfig, ConsumerRecord, OffsetAndMetadata, Outcome, PartitionState
+from .partition import Partition, PartitionRequest
+from .position import ConsumerConfig, ConsumerRecord, OffsetAndMetadata, Outcome, PartitionState, Target
 
 _ANSWERS: dict[type, type] = {
     FetchRequest: FetchResponse,

@@ -7,7 +7,6 @@ carries the epoch of the leader that served it, and no leader in a lower one may
 from __future__ import annotations
 
 from collections import deque
-from enum import Enum
 from typing import NamedTuple
 
 from ..log import CorruptBatch
@@ -40,6 +39,7 @@ from .position import (
     Outcome,
     PartitionState,
     ResetPolicy,
+    Target,
     nearest,
 )
 
@@ -49,15 +49,6 @@ PartitionRequest = (
 PartitionResponse = (
     FetchResponse | OffsetsForLeaderEpochResponse | ListOffsetsResponse | OffsetFetchResponse | MetadataResponse
 )
-
-
-class Target(Enum):
-    """Where a new position is asked for."""
-
-    COMMITTED = "committed"
-    BEGINNING = "beginning"
-    END = "end"
-    NEAREST = "nearest"
 
 
 class Lookup(NamedTuple):
@@ -75,6 +66,8 @@ class Partition:
         self.config = config
         self.position: OffsetAndMetadata | None = None
         self.consumed_from = -1
+        self._read: list[tuple[int, int]] = []
+        """Of what was read from ``consumed_from`` on: the leader epochs, and where each begins."""
         self.outcome = Outcome.FETCHING
         self.answered_epoch = NO_EPOCH
         self.divergence: OffsetAndMetadata | None = None
@@ -113,9 +106,10 @@ class Partition:
             self.divergence,
             self.leader,
             self.leader_epoch,
-            self.lookup is not None,
+            None if self.lookup is None else self.lookup.target,
             self.in_flight is not None,
-            sum(step.record is not None for step in self.buffer),
+            tuple(step.record for step in self.buffer if step.record is not None),
+            self.served_by if self.buffer else NO_EPOCH,
             self.committed,
             self.last_error,
         )
@@ -137,6 +131,7 @@ class Partition:
 
     def move(self, position: OffsetAndMetadata, consumed_from: int) -> None:
         """Go on from ``position``, fetching; what was asked and what has arrived for the old one is dropped."""
+        self._read = [(start, epoch) for start, epoch in self._read if consumed_from < position.offset > start]
         self.position = position
         self.consumed_from = consumed_from
         self.outcome = Outcome.FETCHING
@@ -168,8 +163,20 @@ class Partition:
         if there is None:
             return False
         exact = there.leader_epoch == position.leader_epoch
-        self.move(there, min(self.consumed_from, there.offset) if exact else there.offset)
+        self.move(there, self._unbroken_from(there) if exact else there.offset)
         return True
+
+    def _unbroken_from(self, there: OffsetAndMetadata) -> int:
+        """From where on reading goes on without a break at ``there``.
+
+        That is where it began, if the record before ``there`` is the one that was read at that offset: no two records
+        have both offset and epoch. Else it begins anew.
+        """
+        position = self.position
+        if position is None or not self.consumed_from < there.offset <= position.offset:
+            return there.offset
+        read = next((epoch for start, epoch in reversed(self._read) if start < there.offset), NO_EPOCH)
+        return self.consumed_from if read == there.leader_epoch != NO_EPOCH else there.offset
 
     def take(self, limit: int) -> list[ConsumerRecord]:
         """At most ``limit`` of the records that have arrived; the position moves behind them."""
@@ -179,6 +186,8 @@ class Partition:
             last = self.buffer.popleft()
             if last.record is not None:
                 records.append(last.record)
+            if not self._read or self._read[-1][1] != last.epoch:
+                self._read.append((last.next_offset - 1, last.epoch))
         if last is not None:
             self.position = OffsetAndMetadata(last.next_offset, last.epoch, self.served_by)
         return records
@@ -291,8 +300,7 @@ class Partition:
             response.offset, response.leader_epoch, response.serving_epoch, metadata=response.metadata
         )
         self.committed = there
-        begin = there.offset if self.position is None else min(self.consumed_from, there.offset)
-        self.move(there, begin)
+        self.move(there, self._unbroken_from(there))
 
     def _searched(self, response: OffsetsForLeaderEpochResponse) -> None:
         near = self.position if self.lookup is None else self.lookup.near
@@ -308,8 +316,8 @@ class Partition:
         elif found is None:
             self.move(near, near.offset)  # the leader's log has no epochs, and checks none
         else:
-            exact = found.leader_epoch == near.leader_epoch and self.position is not None
-            self.move(found, min(self.consumed_from, found.offset) if exact else found.offset)
+            exact = found.leader_epoch == near.leader_epoch
+            self.move(found, self._unbroken_from(found) if exact else found.offset)
 
     def _fetch_refused(self, response: FetchResponse, now: int) -> None:
         assert self.position is not None

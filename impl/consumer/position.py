@@ -33,6 +33,15 @@ class Outcome(IntEnum):
     """Where to go on from is known. The next ``poll`` goes there or, with the policy ``NONE``, raises."""
 
 
+class Target(Enum):
+    """Where a new position is asked for."""
+
+    COMMITTED = "committed"
+    BEGINNING = "beginning"
+    END = "end"
+    NEAREST = "nearest"
+
+
 @dataclass(frozen=True, slots=True)
 class OffsetAndMetadata:
     """A position to seek to or to commit.
@@ -108,7 +117,7 @@ class PartitionState:
     position: OffsetAndMetadata | None
     """The next offset to read, with its epochs; ``None`` while it has none."""
     consumed_from: int
-    """What was read from here to the position was read without a break; -1 without a position."""
+    """What was read from here to the position was read without a break, of one history; -1 without a position."""
     outcome: Outcome
     answered_epoch: int
     """The epoch of the leader that refused the fetch, or that found the divergence; -1 while fetching."""
@@ -117,15 +126,27 @@ class PartitionState:
     leader: int
     """By the metadata, which may be old."""
     leader_epoch: int
-    looking_up: bool
-    """Whether a new position is being asked for: by a seek, a reset, or for want of any."""
+    asks_for: Target | None
+    """Which new position is being asked for: by a seek, a reset, or for want of any."""
     in_flight: bool
-    buffered: int
+    fetched: tuple[ConsumerRecord, ...]
     """Records that have arrived and that ``poll`` has not yet given."""
+    served_by: int
+    """The epoch of the leader that sent them; -1 where there are none."""
     committed: OffsetAndMetadata | None
     """What this consumer knows to be committed."""
     last_error: ErrorCode
     """That of the last answer."""
+
+    @property
+    def looking_up(self) -> bool:
+        """Whether a new position is being asked for."""
+        return self.asks_for is not None
+
+    @property
+    def buffered(self) -> int:
+        """How many records have arrived and wait for ``poll``."""
+        return len(self.fetched)
 
 
 def nearest(end_offset: int, epoch: int, position: OffsetAndMetadata) -> tuple[int, int]:

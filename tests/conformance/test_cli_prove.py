@@ -24,7 +24,7 @@ FENCED = "follower_fetch.epoch_not_fenced"
 PROVED = {
     "fencing": (fencing, "kip-320", PROMISES),
     "snapshots": (snapshots, "kip-630-safe", snapshots.invariant_names),
-    "truncation": (truncation, "kip-320-mended", truncation.invariant_names),
+    "truncation": (truncation, "kip-320-mended", ("type_ok", *truncation.traced().invariants)),
 }
 
 

@@ -121,7 +121,7 @@ def test_every_guard_is_accounted_for_once() -> None:
 
 
 def test_every_variant_is_accounted_for_once() -> None:
-    assert sorted([*TWINS, MENDED]) == sorted(truncation.variants)
+    assert sorted([*TWINS, MENDED, "kip-320-client"]) == sorted(truncation.variants)
 
 
 def first_counterexample(run: ProofRun) -> Counterexample:

@@ -69,7 +69,7 @@ def test_every_rule_about_consumers_comes_from_a_sentence() -> None:
     }
     assert added
     assert added <= named
-    assert set(truncation.invariants) - {"logs_match", "hw_at_leaders"} <= named
+    assert set(truncation.traced().invariants) - {"logs_match", "hw_at_leaders"} <= named
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ HARNESS = Harness(
     __name__,
     binding=".binding:TRUNCATION",
     over_impl=".adapter:TruncationAdapter",
+    free=".free:RunningConsumer",
     defects=".defects:CONSUMER_DEFECTS",
     arguments={"kip-320-mended": ".arguments:kip_320_mended"},
     plan=".plan:PLAN",

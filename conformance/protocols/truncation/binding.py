@@ -33,6 +33,7 @@ from ...lockstep.binding import (
     error,
     unasked,
 )
+from .binding_client import CLIENT, PARTIES
 
 _NO_ELECTION = environment("there was no such election")
 _ELSEWHERE = environment("the consumer's metadata names another leader")
@@ -154,5 +155,8 @@ TRUNCATION: Final = Binding(
             },
             _TO_LEADER,
         ),
+        **CLIENT,
     },
+    restarts=frozenset({"replica_restarts"}),
+    parties={"kip-320-client": PARTIES},
 )

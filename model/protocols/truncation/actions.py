@@ -30,7 +30,9 @@ from .state import (
     UNKNOWN_LEADER_EPOCH,
     Check,
     Reset,
+    Rules,
     is_elected,
+    is_stepwise,
     presumes_leadership,
     truncation,
 )
@@ -41,7 +43,7 @@ def larger_epoch_start(k: Algebra, s: View, leader: Value, epoch: Value) -> Valu
     return k.first(OFFSET, lambda o: s.record_epoch[leader, o] > epoch, s.leo[leader])
 
 
-def _epoch_unknown(k: Algebra, s: View, leader: Value) -> Value:
+def unknown_epoch(k: Algebra, s: View, leader: Value) -> Value:
     """The consumer names an epoch that is larger than the leader's own."""
     return s.leader_epoch[leader] < k.max(s.last_epoch, s.seen_epoch)
 
@@ -94,7 +96,12 @@ def _move(k: Algebra, s: View, position: Value, epoch: Value, seen: Value, consu
     )
 
 
-@truncation.action(epoch=EPOCH)
+def _has_check(rules: Rules) -> bool:
+    """A variant that detects truncations, an exchange a step."""
+    return rules.check is not Check.NEVER and not rules.client
+
+
+@truncation.action(epoch=EPOCH, present=is_stepwise)
 def refresh_metadata(k: Algebra, s: View, epoch: Value) -> Step:
     """The consumer learns a leader from some broker's metadata, of the current epoch or of an older one (KIP-232)."""
     yield "epoch_started", is_elected(k, s, epoch)
@@ -113,11 +120,11 @@ def _asks(s: View, leader: Value, outcome: int) -> Step:
     yield "presumes_leadership", presumes_leadership(s, leader)
 
 
-@truncation.action(leader=REPLICA)
+@truncation.action(leader=REPLICA, present=is_stepwise)
 def consumer_fetch(k: Algebra, s: View, leader: Value) -> Step:
     """The consumer reads the next record below the high watermark (KIP-320, "Leader Fetch Handling")."""
     yield from _asks(s, leader, FETCHING)
-    yield "epoch_known", k.negate(_epoch_unknown(k, s, leader))
+    yield "epoch_known", k.negate(unknown_epoch(k, s, leader))
     yield "not_truncated", k.negate(_truncated(k, s, leader))
     yield "below_high_watermark", s.position < s.hw[leader]
     record = s.record_id[leader, s.position]
@@ -129,34 +136,34 @@ def consumer_fetch(k: Algebra, s: View, leader: Value) -> Step:
     )
 
 
-@truncation.action(leader=REPLICA, present=lambda rules: rules.check is not Check.NEVER)
+@truncation.action(leader=REPLICA, present=_has_check)
 def answer_unknown_leader_epoch(k: Algebra, s: View, leader: Value) -> Step:
     """The leader knows no epoch as large as the consumer's, which has to refresh its metadata (KIP-232)."""
     yield from _asks(s, leader, FETCHING)
-    yield "epoch_unknown", _epoch_unknown(k, s, leader)
+    yield "epoch_unknown", unknown_epoch(k, s, leader)
     yield s.update(outcome=UNKNOWN_LEADER_EPOCH, answered_epoch=s.leader_epoch[leader])
 
 
-@truncation.action(leader=REPLICA, present=lambda rules: rules.check is not Check.NEVER)
+@truncation.action(leader=REPLICA, present=_has_check)
 def answer_log_truncation(k: Algebra, s: View, leader: Value) -> Step:
     """The leader finds that the record before the fetch offset is not the one that the consumer fetched."""
     yield from _asks(s, leader, FETCHING)
-    yield "epoch_known", k.negate(_epoch_unknown(k, s, leader))
+    yield "epoch_known", k.negate(unknown_epoch(k, s, leader))
     yield "truncated", _truncated(k, s, leader)
     yield s.update(outcome=LOG_TRUNCATION, answered_epoch=s.leader_epoch[leader])
 
 
-@truncation.action(leader=REPLICA)
+@truncation.action(leader=REPLICA, present=is_stepwise)
 def answer_out_of_range(k: Algebra, s: View, leader: Value) -> Step:
     """The fetch offset is beyond the end of the leader's log."""
     yield from _asks(s, leader, FETCHING)
-    yield "epoch_known", k.negate(_epoch_unknown(k, s, leader))
+    yield "epoch_known", k.negate(unknown_epoch(k, s, leader))
     yield "not_truncated", k.negate(_truncated(k, s, leader))
     yield "beyond_leo", s.leo[leader] < s.position
     yield s.update(outcome=OFFSET_OUT_OF_RANGE)
 
 
-def _nearest(k: Algebra, s: View, leader: Value, position: Value, epoch: Value) -> tuple[Value, Value]:
+def nearest(k: Algebra, s: View, leader: Value, position: Value, epoch: Value) -> tuple[Value, Value]:
     """What OffsetForLeaderEpoch makes of a position: the offset to go on from, and the epoch to name there.
 
     The response has the largest epoch of the leader's log that is not larger than the one asked, and where that
@@ -168,7 +175,7 @@ def _nearest(k: Algebra, s: View, leader: Value, position: Value, epoch: Value) 
     return k.min(end, position), k.ite(k.any(end <= position, answer == epoch), answer, -1)
 
 
-@truncation.action(leader=REPLICA, present=lambda rules: rules.check is not Check.NEVER)
+@truncation.action(leader=REPLICA, present=_has_check)
 def find_divergence(k: Algebra, s: View, leader: Value) -> Step:
     """After LOG_TRUNCATION: find where to go on from, which ``none`` reports and the other policies take.
 
@@ -177,10 +184,10 @@ def find_divergence(k: Algebra, s: View, leader: Value) -> Step:
     """
     yield from _asks(s, leader, LOG_TRUNCATION)
     if k.rules.seen:
-        yield "epoch_known", k.negate(_epoch_unknown(k, s, leader))
+        yield "epoch_known", k.negate(unknown_epoch(k, s, leader))
     match k.rules.reset:
         case Reset.NEAREST:
-            offset, epoch = _nearest(k, s, leader, s.position, s.last_epoch)
+            offset, epoch = nearest(k, s, leader, s.position, s.last_epoch)
         case Reset.EARLIEST:
             offset, epoch = 0, -1
         case Reset.LATEST:
@@ -199,7 +206,7 @@ def exact(s: View) -> Value:
     return s.reported_epoch == s.last_epoch
 
 
-@truncation.action(present=lambda rules: rules.check is not Check.NEVER)
+@truncation.action(present=_has_check)
 def reset_to_divergence(k: Algebra, s: View) -> Step:
     """The consumer (or, with ``none``, the application) goes on from the reported offset.
 
@@ -212,7 +219,7 @@ def reset_to_divergence(k: Algebra, s: View) -> Step:
     yield _move(k, s, s.reported, s.reported_epoch, s.answered_epoch if k.rules.seen else -1, begin)
 
 
-@truncation.action(offset=OFFSET)
+@truncation.action(offset=OFFSET, present=is_stepwise)
 def seek(k: Algebra, s: View, offset: Value) -> Step:
     """The application seeks to any offset; the next fetch names no epoch (-1) and is not checked."""
     yield "has_metadata", s.metadata_leader != k.NONE
@@ -220,7 +227,7 @@ def seek(k: Algebra, s: View, offset: Value) -> Step:
     yield _move(k, s, offset, -1, -1, offset)
 
 
-@truncation.action(leader=REPLICA)
+@truncation.action(leader=REPLICA, present=is_stepwise)
 def reset_to_latest(k: Algebra, s: View, leader: Value) -> Step:
     """ListOffsets gives a consumer that has no valid offset the high watermark, with the epoch of the record before it.
 
@@ -240,7 +247,7 @@ def reset_to_latest(k: Algebra, s: View, leader: Value) -> Step:
     yield _move(k, s, end, _epoch_of_position(k, s, leader, end), _served_by(k, s, leader), end)
 
 
-@truncation.action()
+@truncation.action(present=is_stepwise)
 def commit_offset(_k: Algebra, s: View) -> Step:
     """OffsetCommit: the position with its epoch, here or in a store of the application's own."""
     yield "fetching", s.outcome == FETCHING
@@ -248,7 +255,7 @@ def commit_offset(_k: Algebra, s: View) -> Step:
     yield s.update(committed=s.position, committed_epoch=s.last_epoch, committed_seen=s.seen_epoch)
 
 
-@truncation.action()
+@truncation.action(present=is_stepwise)
 def restart(k: Algebra, s: View) -> Step:
     """A rebalance or a restart: OffsetFetch gives the position and its epoch back, and what came after is reread."""
     yield "offset_committed", s.committed != -1
@@ -257,7 +264,7 @@ def restart(k: Algebra, s: View) -> Step:
     yield _move(k, s, s.committed, s.committed_epoch, s.committed_seen, begin)
 
 
-@truncation.action(leader=REPLICA, present=lambda rules: rules.check is not Check.NEVER)
+@truncation.action(leader=REPLICA, present=_has_check)
 def seek_to_nearest(k: Algebra, s: View, leader: Value) -> Step:
     """The application gives a stored offset and epoch to ``seekToNearest``, which asks the leader at once."""
     yield "offset_stored", k.all(s.committed != -1, s.committed_epoch != -1)
@@ -265,7 +272,7 @@ def seek_to_nearest(k: Algebra, s: View, leader: Value) -> Step:
     yield "presumes_leadership", presumes_leadership(s, leader)
     if k.rules.seen:
         yield "epoch_known", k.max(s.committed_epoch, s.committed_seen) <= s.leader_epoch[leader]
-    offset, epoch = _nearest(k, s, leader, s.committed, s.committed_epoch)
+    offset, epoch = nearest(k, s, leader, s.committed, s.committed_epoch)
     exact = epoch == s.committed_epoch
     begin = k.ite(exact, k.min(s.consumed_from, offset), offset)
     yield _move(k, s, offset, epoch, _served_by(k, s, leader), begin)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.algebra import Algebra, Step, Update, Value, View
 from ...core.domains import REPLICA
 from ..logs import append_record
-from .state import common_end, current_leader, presumes_leadership, truncation
+from .state import common_end, current_leader, is_stepwise, presumes_leadership, truncation
 
 
 def _elect(k: Algebra, s: View, new_leader: Value, unclean: int) -> Update:
@@ -24,7 +24,7 @@ def _holds_committed(k: Algebra, s: View, replica: Value) -> Value:
     return s.hw[current_leader(s)] <= common_end(k, s, replica, current_leader(s))
 
 
-@truncation.action(new_leader=REPLICA)
+@truncation.action(new_leader=REPLICA, present=is_stepwise)
 def elect_cleanly(k: Algebra, s: View, new_leader: Value) -> Step:
     """The controller makes a replica the leader that holds all committed records, as every member of the ISR does.
 
@@ -35,7 +35,7 @@ def elect_cleanly(k: Algebra, s: View, new_leader: Value) -> Step:
     yield _elect(k, s, new_leader, 0)
 
 
-@truncation.action(new_leader=REPLICA)
+@truncation.action(new_leader=REPLICA, present=is_stepwise)
 def elect_uncleanly(k: Algebra, s: View, new_leader: Value) -> Step:
     """The controller makes a replica the leader that lacks committed records (unclean.leader.election.enable)."""
     yield "epoch_available", s.quorum_leader_epoch < k.c.max_leader_epoch
@@ -43,7 +43,7 @@ def elect_uncleanly(k: Algebra, s: View, new_leader: Value) -> Step:
     yield _elect(k, s, new_leader, 1)
 
 
-@truncation.action(follower=REPLICA)
+@truncation.action(follower=REPLICA, present=is_stepwise)
 def become_follower(k: Algebra, s: View, follower: Value) -> Step:
     """A replica takes up the current epoch and truncates its log to what it has in common with its leader."""
     yield "leader_elected", s.quorum_leader_epoch != -1
@@ -52,14 +52,14 @@ def become_follower(k: Algebra, s: View, follower: Value) -> Step:
     yield s.update(leader_epoch={follower: s.quorum_leader_epoch}, leo={follower: end}, hw={follower: 0})
 
 
-@truncation.action(leader=REPLICA)
+@truncation.action(leader=REPLICA, present=is_stepwise)
 def leader_write(k: Algebra, s: View, leader: Value) -> Step:
     """A presumed leader appends a producer's record in its own epoch."""
     yield "presumes_leadership", presumes_leadership(s, leader)
     yield from append_record(k, s, leader)
 
 
-@truncation.action(follower=REPLICA)
+@truncation.action(follower=REPLICA, present=is_stepwise)
 def follower_fetch(_k: Algebra, s: View, follower: Value) -> Step:
     """A follower in the current epoch copies the next record."""
     leader, end = current_leader(s), s.leo[follower]
@@ -72,7 +72,7 @@ def follower_fetch(_k: Algebra, s: View, follower: Value) -> Step:
     )
 
 
-@truncation.action(leader=REPLICA)
+@truncation.action(leader=REPLICA, present=is_stepwise)
 def leader_inc_high_watermark(k: Algebra, s: View, leader: Value) -> Step:
     """A presumed leader counts one more record as committed, and so exposes it to consumers."""
     epoch = s.leader_epoch[leader]

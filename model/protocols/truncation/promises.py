@@ -16,13 +16,14 @@ from .state import (
     UNKNOWN_LEADER_EPOCH,
     common_end,
     is_consumed,
+    is_stepwise,
     presumes_leadership,
     same_record,
     truncation,
 )
 
 
-@truncation.always
+@truncation.always_in(is_stepwise)
 def logs_match(k: Algebra, s: View) -> Value:
     """Two replicas that hold the same record at an offset hold the same records below it."""
     return k.forall(REPLICA, lambda a: k.forall(REPLICA, lambda b: _matches_below(k, s, a, b)))
@@ -33,7 +34,7 @@ def _matches_below(k: Algebra, s: View, left: Value, right: Value) -> Value:
     return k.forall(OFFSET, lambda o: k.implies(o < end, same_record(k, s, left, right, o)))
 
 
-@truncation.always
+@truncation.always_in(is_stepwise)
 def unclean_means_lost(k: Algebra, s: View) -> Value:
     """An election is unclean if and only if the new leader lacks records that its predecessor committed.
 
@@ -49,7 +50,7 @@ def unclean_means_lost(k: Algebra, s: View) -> Value:
     return k.forall(EPOCH, says_so)
 
 
-@truncation.always
+@truncation.always_in(is_stepwise)
 def hw_at_leaders(k: Algebra, s: View) -> Value:
     """A presumed leader's high watermark lies within its log; a follower's is not kept."""
     return k.forall(REPLICA, lambda r: s.hw[r] <= k.ite(presumes_leadership(s, r), s.leo[r], 0))
@@ -59,7 +60,7 @@ def _consumed_is_in(k: Algebra, s: View, replica: Value, offset: Value) -> Value
     return k.all(is_consumed(k, s, offset), s.record_id[replica, offset] == s.consumed_id[offset])
 
 
-@truncation.always
+@truncation.always_in(is_stepwise)
 def no_silent_gap(k: Algebra, s: View) -> Value:
     """What the consumer has read without a notice is the log of whoever served it, offset for offset.
 
@@ -84,7 +85,7 @@ def _answering(k: Algebra, s: View, body: Callable[[Value], Value]) -> Value:
     return k.implies(s.leader_epoch[leader] == s.answered_epoch, body(leader))
 
 
-@truncation.always
+@truncation.always_in(is_stepwise)
 def truncation_is_true(k: Algebra, s: View) -> Value:
     """LOG_TRUNCATION is returned only where an unclean election lost the consumer's last record.
 
@@ -96,7 +97,7 @@ def truncation_is_true(k: Algebra, s: View) -> Value:
     return k.implies(s.outcome == LOG_TRUNCATION, k.all(lost, gone))
 
 
-@truncation.always
+@truncation.always_in(is_stepwise)
 def reported_divergence(k: Algebra, s: View) -> Value:
     """The reported offset is where the logs part or, if the leader has lost the consumer's epoch, a bound for it.
 
@@ -135,7 +136,7 @@ def unknown_epoch_is_stale(k: Algebra, s: View) -> Value:
     return k.implies(s.outcome == UNKNOWN_LEADER_EPOCH, s.answered_epoch < s.quorum_leader_epoch)
 
 
-@truncation.always
+@truncation.always_in(is_stepwise)
 def out_of_range_only_unchecked(k: Algebra, s: View) -> Value:
     """OFFSET_OUT_OF_RANGE meets only a consumer that has consumed nothing since it was put where it is."""
     unchecked = k.all(s.position == s.consumed_from, s.last_epoch == -1)

@@ -8,6 +8,9 @@ commits nothing more, since a member of its ISR has left its epoch; after an unc
 once how much of what was committed it holds: in Kafka its high watermark lags behind, and consumers wait.
 
 ``partition.py`` has elections and replication, ``actions.py`` the consumer, and ``promises.py`` what it is promised.
+The variant ``kip-320-client`` has actions of its own, for systems that run by themselves: ``serving.py`` brokers with
+retention and crashes, ``polling.py`` a consumer whose requests take their time, and its coordinator, ``told.py`` what
+its application is told.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from enum import Enum
 
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import OPTIONAL_REPLICA, REPLICA, integers
+from ...core.enumeration import enumeration
 from ...core.protocol import Protocol
 from ..logs import EPOCH, OFFSET, partition_constants
 
@@ -60,12 +64,23 @@ class Rules:
     """In what a variant differs.
 
     ``seen`` adds to the consumer's position the leader epoch in which that position was served; a leader in a lower
-    one answers neither a fetch nor a search for the divergence.
+    one answers neither a fetch nor a search for the divergence. ``client`` is a consumer that runs by itself.
     """
 
     check: Check
     reset: Reset = Reset.NEAREST
     seen: bool = False
+    client: bool = False
+
+
+def is_client(rules: Rules) -> bool:
+    """Whether the variant is one of a consumer that runs by itself."""
+    return rules.client
+
+
+def is_stepwise(rules: Rules) -> bool:
+    """Whether each exchange of the variant is one step."""
+    return not rules.client
 
 
 truncation.variant("no-epoch", Rules(Check.NEVER), "Kafka before KIP-320: no epoch in the fetch")
@@ -80,6 +95,12 @@ truncation.variant(
     "reset-latest", Rules(Check.KNOWN_EPOCH, Reset.LATEST, seen=True), "a truncation leads on to the end"
 )
 truncation.variant(
+    "kip-320-client",
+    Rules(Check.KNOWN_EPOCH, seen=True, client=True),
+    "the mended rules as a running consumer meets them: late answers, partial takes, commits, retention, crashes",
+    restarts=True,
+)
+truncation.variant(
     "kip-320-mended",
     Rules(Check.KNOWN_EPOCH, seen=True),
     "the KIP less its holes: the leader must know the epoch, and be no older than who served the position",
@@ -89,10 +110,17 @@ _EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])
 _OFFSETS = integers(0, lambda c: c["log_size"])
 _OPTIONAL_OFFSETS = integers(-1, lambda c: c["log_size"])
 _OPTIONAL_IDS = integers(-1, lambda c: c["max_records"] - 1)
+_YES_OR_NO = integers(0, lambda _: 1)
+
+Awaited = enumeration("awaited", "nothing", "fetch", "search", "list", "committed", "metadata")
+"""Which answer a consumer waits for."""
+Asking = enumeration("asking", "nothing", "committed", "beginning", "end")
+"""Which new position a consumer asks for."""
 
 
-def _in_log(_k: Algebra, s: View, replica: Value, offset: Value) -> Value:
-    return offset < s.leo[replica]
+def _in_log(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
+    below_end = offset < s.leo[replica]
+    return k.all(s.log_start[replica] <= offset, below_end) if k.rules.client else below_end
 
 
 def is_elected(_k: Algebra, s: View, epoch: Value) -> Value:
@@ -103,6 +131,11 @@ def is_elected(_k: Algebra, s: View, epoch: Value) -> Value:
 def is_consumed(k: Algebra, s: View, offset: Value) -> Value:
     """The consumer has read the offset since the last break, and not gone back before it."""
     return k.all(s.consumed_from <= offset, offset < s.position)
+
+
+def is_fetched(k: Algebra, s: View, offset: Value) -> Value:
+    """The record at the offset has arrived, and is not yet given to the application."""
+    return k.all(s.position <= offset, offset < s.fetched_end)
 
 
 truncation.variable("next_record_id", "the next record that a producer writes", integers(0, lambda c: c["max_records"]))
@@ -144,6 +177,72 @@ truncation.variable("reported_epoch", "the epoch of the record before it, or -1"
 truncation.variable("committed", "the committed offset, or -1", _OPTIONAL_OFFSETS, initially=-1)
 truncation.variable("committed_epoch", "the epoch committed with it", _EPOCHS, initially=-1)
 truncation.variable("committed_seen", "the leader's epoch committed with it", _EPOCHS, initially=-1)
+
+# Of a consumer that runs by itself, of its coordinator, and of brokers with retention.
+
+_COMMIT = (("", "offset"), ("_epoch", "epoch of the record before it"), ("_seen", "leader's epoch"))
+truncation.variable("log_start", "the log begin offset", _OFFSETS, per=(REPLICA,), present=is_client)
+truncation.variable("leading", "whether a replica leads, and knows it", _YES_OR_NO, per=(REPLICA,), present=is_client)
+truncation.variable(
+    "metadata_epoch", "the leader epoch of the consumer's metadata", _EPOCHS, initially=-1, present=is_client
+)
+truncation.variable("placed", "whether the consumer has a position", _YES_OR_NO, present=is_client)
+truncation.variable("awaited", "which answer the consumer waits for", Awaited, present=is_client)
+truncation.variable(
+    "asking", "which new position the consumer asks for", Asking, initially=Asking.committed, present=is_client
+)
+truncation.variable("fetched_end", "behind the last record that has arrived", _OFFSETS, present=is_client)
+truncation.variable(
+    "fetched_id",
+    "the record that has arrived of an offset",
+    _OPTIONAL_IDS,
+    per=(OFFSET,),
+    initially=-1,
+    live=is_fetched,
+    present=is_client,
+)
+truncation.variable(
+    "fetched_epoch", "its leader epoch", _EPOCHS, per=(OFFSET,), initially=-1, live=is_fetched, present=is_client
+)
+truncation.variable(
+    "fetched_seen",
+    "the epoch of the leader that sent what has arrived, or -1",
+    _EPOCHS,
+    initially=-1,
+    present=is_client,
+)
+truncation.variable(
+    "consumed_epoch",
+    "the leader epoch of the record consumed at an offset",
+    _EPOCHS,
+    per=(OFFSET,),
+    initially=-1,
+    live=is_consumed,
+    present=is_client,
+)
+truncation.variable(
+    "told", "the divergence that the application was told of, or -1", _OPTIONAL_OFFSETS, initially=-1, present=is_client
+)
+truncation.variable(
+    "known",
+    "the committed offset, as far as the consumer was told, or -1",
+    _OPTIONAL_OFFSETS,
+    initially=-1,
+    present=is_client,
+)
+for _name, _doc in (
+    ("acknowledged", "of the commit that was acknowledged last, or -1"),
+    ("refused", "of a commit that was not acknowledged and may be stored, or -1"),
+):
+    for _suffix, _part in _COMMIT:
+        _values = _EPOCHS if _suffix else _OPTIONAL_OFFSETS
+        truncation.variable(_name + _suffix, f"the {_part} {_doc}", _values, initially=-1, present=is_client)
+truncation.variable(
+    "found_again",
+    "whether what is committed was never acknowledged, and found in the log",
+    _YES_OR_NO,
+    present=is_client,
+)
 
 
 def presumes_leadership(s: View, replica: Value) -> Value:
