@@ -77,6 +77,39 @@ def test_same_consumer_goes_back_to_its_commit() -> None:
     reader.step()
     assert at(reader) == (2, 1, 2)
     assert reader.consumer.state(TP).consumed_from == 0
+
+
+@pytest.mark.parametrize("read_again", [0, 1, 2])
+def test_going_back_to_a_commit_claims_no_more_than_was_read_since(read_again: int) -> None:
+    """Whoever sought back before its commit has read what lies in between only as far as it has read it again."""
+    _, _, reader = group()
+    reader.consumer.commit()
+    reader.deliver()
+    reader.consumer.seek(TP, 0)
+    assert [reader.step() for _ in range(read_again)] == [["a1"], ["b1"]][:read_again]
+    reader.consumer.seek_to_committed(TP)
+    reader.step()
+    assert at(reader) == (2, 1, 2)
+    assert reader.consumer.state(TP).consumed_from == (0 if read_again == 2 else 2)
+
+
+def test_going_back_to_a_commit_of_another_history_claims_nothing() -> None:
+    """The record before the commit is not the one that was read at that offset, as its epoch tells."""
+    _, _, reader = group()
+    reader.consumer.commit({TP: OffsetAndMetadata(2, 0, 0)})
+    reader.deliver()
+    reader.consumer.seek_to_committed(TP)
+    reader.step()
+    assert reader.consumer.state(TP).consumed_from == 2
+
+
+def test_nearest_beyond_the_position_claims_nothing() -> None:
+    _, _, reader = group()
+    reader.consumer.seek(TP, 0)
+    reader.consumer.seek_to_nearest(TP, OffsetAndMetadata(2, 1, 2))
+    reader.deliver()
+    assert at(reader) == (2, 1, 2)
+    assert reader.consumer.state(TP).consumed_from == 2
     assert reader.step() == ["c2"]
 
 

@@ -81,8 +81,9 @@ def _fetch(**rest: Rule) -> dict[str, Rule]:
     }
 
 
-def _refusal(guard: str) -> ActionBinding:
-    others = dict.fromkeys(("awaits_fetch", "leads", "epoch_known", "not_truncated"), _OTHER_ANSWER)
+def _refusal(guard: str, *before: str) -> ActionBinding:
+    """A refused fetch, as the consumer takes it; ``guard`` says that this is the right answer."""
+    others = dict.fromkeys(("awaits_fetch", "leads", *before), _OTHER_ANSWER)
     return ActionBinding({**others, guard: unasked()}, _TO_LEADER)
 
 
@@ -152,8 +153,8 @@ CLIENT: Final[dict[str, ActionBinding]] = {
     "fetch_record": ActionBinding(_fetch(below_high_watermark=NOTHING), _TO_LEADER),
     "end_fetch": ActionBinding(_fetch(), _TO_LEADER),
     "refuse_unknown_epoch": _refusal("epoch_unknown"),
-    "refuse_truncated": _refusal("truncated"),
-    "refuse_out_of_range": _refusal("not_in_range"),
+    "refuse_truncated": _refusal("truncated", "epoch_known"),
+    "refuse_out_of_range": _refusal("not_in_range", "epoch_known", "not_truncated"),
     "learn_divergence": ActionBinding(
         {"awaits_search": _NOT_ASKED, "leads": error(NOT_LEADER), "epoch_known": error(UNKNOWN_EPOCH)}, _TO_LEADER
     ),

@@ -1,0 +1,146 @@
+"""A running consumer, its coordinator and its brokers: thousands of clean events, and planted faults that are found."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from fencepost.conformance.adapters.parts import Parts
+from fencepost.conformance.free.events import Event, What
+from fencepost.conformance.free.follow import Met
+from fencepost.conformance.free.parted import Parted, Sort
+from fencepost.conformance.free.runner import FreePlan, play, run_seed
+from fencepost.conformance.free.scheduler import Memory
+from fencepost.conformance.free.ways import Ways
+from fencepost.conformance.mutants.patched import Patch, patched
+from fencepost.conformance.protocols.truncation.binding import TRUNCATION
+from fencepost.conformance.protocols.truncation.binding_client import CONSUMER
+from fencepost.conformance.protocols.truncation.free import RunningConsumer
+from fencepost.model.core.ground import ground
+from fencepost.model.protocols.truncation import truncation
+
+EVENTS = 300
+SEED = 5
+
+
+@cache
+def portfolio() -> tuple[Ways, ...]:
+    sizes = ((2, 7, 16, 6), (3, 6, 14, 6))
+    traced = truncation.traced("kip-320-client")
+    return tuple(Ways(ground(traced, dict(zip(truncation.constants, size, strict=True))), TRUNCATION) for size in sizes)
+
+
+def run(runs: int, parts: Parts | None = None, met: Met | None = None, seed: int = SEED) -> Parted | None:
+    """So many runs, up to the first disagreement, which nobody makes small."""
+    system, memory, plan = RunningConsumer(parts), Memory(), FreePlan(events=EVENTS)
+    for number in range(runs):
+        ways = portfolio()[number % 2]
+        found = play(system, ways, run_seed(seed, number), plan, memory, met or Met()).parted
+        if found is not None:
+            return found
+    return None
+
+
+def test_whose_cells_are_whose() -> None:
+    ways = portfolio()[0]
+    owners = {cell.variable.name: ways.owner[cell.number] for cell in ways.system.layout.cells if not cell.index}
+    assert owners["position"] == owners["fetched_end"] == CONSUMER
+    assert owners["committed"] == owners["acknowledged"] == 2  # the node after the two replicas'
+    assert owners["quorum_leader_epoch"] is None
+    assert {ways.owner[cell.number] for cell in ways.system.layout.cells if cell.variable.name == "leo"} == {0, 1}
+
+
+def test_thousands_of_events_are_explained_and_what_matters_is_among_them() -> None:
+    met = Met()
+    assert run(20, met=met) is None
+    assert met.events > 6_000
+    for action in ("fetch_record", "take_record", "store_commit", "learn_commit", "refuse_truncated", "delete_records"):
+        assert met.steps.get(action, 0) > 0, action
+
+
+@pytest.mark.night
+def test_more_seeds_are_explained_and_every_action_is_taken() -> None:
+    met = Met()
+    for seed in range(100, 104):
+        assert run(60, met=met, seed=seed) is None
+    never = {action.name for action in portfolio()[0].system.traced.actions} - met.steps.keys()
+    # Power that fails between the append and the answer is rare.
+    assert never <= {"find_commit", "miss_commit", "refuse_commit"}
+
+
+def test_the_same_seed_gives_the_same_events() -> None:
+    ways, plan = portfolio()[0], FreePlan(events=100)
+    first, second = (play(RunningConsumer(), ways, 11, plan, Memory(), Met()) for _ in range(2))
+    assert first.events == second.events and len(first.events) > 90
+    assert [done.observed for done in first.history] == [done.observed for done in second.history]
+
+
+FAULTS = {
+    "a late answer is taken after a seek": (
+        Patch(
+            "consumer/consumer.py",
+            "        elif partition is not None and partition.in_flight == envelope.correlation:\n            assert",
+            "        elif partition is not None and partition.position is not None:\n            assert",
+        ),
+        Sort.CELLS,
+    ),
+    "a commit is acknowledged before it is durable": (
+        Patch("offsets/coordinator.py", "            self._log.flush()\n", ""),
+        Sort.CELLS,
+    ),
+    "the position's epoch is not updated": (
+        Patch("consumer/partition.py", "(last.next_offset, last.epoch, self.served_by)", "(last.next_offset, -1, -1)"),
+        Sort.CELLS,
+    ),
+    "what has arrived is committed before it is given": (
+        Patch(
+            "consumer/consumer.py",
+            "OffsetAndMetadata(at.offset, at.leader_epoch, at.serving_epoch, metadata)",
+            "OffsetAndMetadata(at.offset + len(there.buffer), at.leader_epoch, at.serving_epoch, metadata)",
+        ),
+        Sort.CELLS,
+    ),
+    "a seek leaves what has arrived": (
+        Patch(
+            "consumer/partition.py",
+            "        self.lookup = None\n        self.buffer.clear()\n",
+            "        self.lookup = None\n",
+        ),
+        Sort.CELLS,
+    ),
+    "records above the high watermark are served": (
+        Patch(
+            "replica/fetch.py",
+            "        up_to = partition.high_watermark\n    if error",
+            "        up_to = log.end\n    if error",
+        ),
+        Sort.CELLS,
+    ),
+    "a truncation is not noticed": (
+        Patch(
+            "replica/fetch.py",
+            "    found, end = log.end_offset_for(last_epoch)\n    if found == UNDEFINED_EPOCH:\n",
+            "    found, end = log.end_offset_for(last_epoch)\n    if found >= UNDEFINED_EPOCH:\n",
+        ),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found(fault: str) -> None:
+    patch, sort = FAULTS[fault]
+    with patched(patch) as root:
+        found = run(60, Parts.of(root))
+    assert found is not None
+    assert sort is None or found.sort is sort
+
+
+def test_failures_come_by_turns_and_no_broker_fails_that_no_epoch_is_left_for() -> None:
+    system = RunningConsumer()
+    system.reset({"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}, 3)
+    for seed in range(8):
+        system.reset({"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}, seed)
+        crashes = [each.event for each in system.pending() if each.event.what is What.CRASH]
+        assert all(event.node == 2 for event in crashes)
+    assert Event(What.CALL, "poll", args=(("records", 1),)) in [each.event for each in system.pending()]
