@@ -82,4 +82,4 @@ def test_random_walks_keep_every_promise(seed: int) -> None:
             taken.add(action)
             broken = [name for name, holds in compiled.invariants.items() if not holds(state)]
             assert broken == []
-    assert {"fetch_record", "take_record", "store_commit", "replica_restarts", "refuse_truncated"} <= taken
+    assert {"fetch_record", "take_record", "store_commit", "replica_restarts"} <= taken

@@ -15,9 +15,8 @@ PLAN: Final = Plan(
     breaks=dict.fromkeys(("no-epoch", "kip-320", "epoch-ignored", "reset-earliest", "reset-latest"), _MAIN),
     # One for each rule in which variants differ: the KIP's text, who checks, and where a truncation leads.
     unproved=("kip-320", "epoch-ignored", "reset-earliest"),
-    free=("2/2/3/2", "3/4/6/5", "2/6/8/6"),
+    free=("2/2/3/2", "3/4/6/5", "2/7/16/6", "3/6/14/6"),
     # At 2/3/4/1 two logs can part in the middle; at 3/2/2/1 and 3/1/2/2 a third replica can answer.
-    free=("2/7/16/6", "3/6/14/6"),
     rungs=("2/1/1/1", "2/1/1/2", "2/1/2/2", "2/2/2/1", "3/1/1/1", "2/3/4/1", "3/2/2/1", "2/2/3/2", "3/1/2/2"),
 )
 """Of KIP-320's consumers."""
