@@ -662,12 +662,12 @@ class RunningConsumer(RunningNodes):
             if flight is None:
                 break
             envelope = flight.envelope
-            asked = None
+            request: tuple[int, Envelope] | None = None
             if is_response(envelope):
-                asked = self._asked.get((envelope.destination, envelope.correlation), (0, None))[1]
+                request = self._requested.get((envelope.destination, envelope.correlation))
             else:
-                self._asked[envelope.source, envelope.correlation] = flight.number, envelope
-            steps += self._steps(envelope, asked)
+                self._requested[envelope.source, envelope.correlation] = flight.number, envelope
+            steps += self._steps(envelope, None if request is None else request[1])
             if envelope.destination >= 0:
                 touched.add(envelope.destination)
             self.network.deliver(flight)
