@@ -24,7 +24,7 @@ from ..traces.words import counted
 MONITORS: Final = sys.version_info >= (3, 12)
 """Whether watching costs next to nothing, so that every run is watched."""
 
-EVERY: Final = 1 if MONITORS else 5
+EVERY: Final = 1 if MONITORS else 8
 """One run of so many is watched, the first of them."""
 
 _FILES: Final = 12

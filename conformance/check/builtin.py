@@ -22,6 +22,7 @@ from ...traces.stepper import stepper_for
 from ...traces.words import counted
 from ..harness import plan_of
 from ..plan import Plan, constants_of, written
+from .running import running_tasks
 from .stories import counterexample, lasso_story
 from .task import Outcome, Task
 
@@ -45,6 +46,7 @@ def plan_tasks(registration: Registration) -> list[Task]:
         *_liveness(protocol, plan),
         *_replay(protocol, plan),
         *_proofs(registration, plan),
+        *running_tasks(registration),
     ]
 
 

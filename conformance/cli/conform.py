@@ -75,7 +75,7 @@ def conform(
         Up to how many events in each free run; by default 400.
     source
         The folder of the system's source: lines of it that no free run has executed are told. By default what is known
-        of a built-in system, and the file of your own. On Python 3.11 every fifth run is watched.
+        of a built-in system, and the file of your own. On Python 3.11 one run of eight is watched.
     corpus
         A folder in which free runs that meet something new (steps of the model, refusing guards, lines) are kept, and
         gone on from later. The same seed and the same folder give the same runs.

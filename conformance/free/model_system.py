@@ -42,13 +42,16 @@ class ModelSystem:
         traced = PROTOCOLS[self.protocol].traced(variant)
         self.variant = traced.variant.name
         self._traced = traced.drop(*drop)
-        self._constants: dict[str, int] | None = None
+        self._at: dict[tuple[tuple[str, int], ...], Ways] = {}
+        """By the constants; runs go through several by turns."""
 
     def reset(self, constants: Mapping[str, int], seed: int) -> Happened:  # noqa: ARG002 - nothing here is random
         """Start anew."""
-        if self._constants != dict(constants):
-            self._constants = dict(constants)
-            self._ways = Ways(ground(self._traced, constants), self._binding)
+        key = tuple(sorted(constants.items()))
+        ways = self._at.get(key)
+        if ways is None:
+            ways = self._at[key] = Ways(ground(self._traced, constants), self._binding)
+        self._ways = ways
         self._state: State = self._ways.system.initial
         self._flights: list[_Flight] = []
         self._number = 0
