@@ -1,8 +1,7 @@
-"""What only the source of a text can tell: a cell that a dict of writes names twice, and what Python decides by itself.
+"""What only the source of a text can tell, and a cell that a dict of writes names twice.
 
-Python keeps one value of two that have the same key, and says nothing; terms that are equal are the same key. And it
-asks nobody what ``is`` gives, nor, of most terms, whether one is in a set or a key of a dict: a term is never the same
-object as a number, so the answer is a constant, and the condition around it says nothing.
+Python keeps one value of two that have the same key, and says nothing; terms that are equal are the same key. What else
+Python does by itself is in ``decided.py``.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import ast
 import inspect
 import linecache
 import textwrap
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import FrameType
 from typing import Any, TypeAlias
@@ -34,7 +33,7 @@ def one_key_once(text: Callable[..., Any]) -> None:
 
 @cache
 def _key_twice(text: Callable[..., Any]) -> tuple[str, str] | None:
-    parsed = _parsed(text)
+    parsed = parsed_source(text)
     if parsed is None:
         return None
     tree, file, first = parsed
@@ -50,78 +49,7 @@ def _key_twice(text: Callable[..., Any]) -> tuple[str, str] | None:
     return None
 
 
-def python_decides_nothing(text: Callable[..., Any]) -> None:
-    """Refuse a text that compares what it reads of the state by ``is`` or ``in``, or does nothing with a condition.
-
-    What ``k.rules`` say is Python's, and may be asked so. Raises BadText.
-    """
-    found = _decided(text)
-    if found is not None:
-        what, where, mend = found
-        raise BadText(what, where, mend)
-
-
-@cache
-def _decided(text: Callable[..., Any]) -> tuple[str, str, str] | None:
-    parsed = _parsed(text)
-    if parsed is None:
-        return None
-    tree, file, first = parsed
-    function = next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)), None)
-    if function is None:
-        return None
-    terms = _names_of_terms(function)
-    # Not its decorators: what they ask of the rules is Python's.
-    for node in (part for statement in function.body for part in ast.walk(statement)):
-        where = place(file, first + getattr(node, "lineno", 1) - 1)
-        if isinstance(node, ast.Compare) and _reads(node, terms):
-            for operator in node.ops:
-                if isinstance(operator, ast.Is | ast.IsNot):
-                    return f"{ast.unparse(node)} is decided by Python, once and for all", where, "write == or !="
-                if isinstance(operator, ast.In | ast.NotIn):
-                    mend = "write k.member for a set of replicas, and else k.any(x == a, x == b)"
-                    return f"{ast.unparse(node)} is decided by Python, once and for all", where, mend
-        if isinstance(node, ast.Call) and _looks_up(node, terms):
-            return f"{ast.unparse(node)} is looked up by Python, which knows no values", where, "write k.ite"
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare) and _reads(node.value, terms):
-            mend = "join it to the others by k.all, or take it out"
-            return f"nothing is done with {ast.unparse(node)}", where, mend
-    return None
-
-
-def _looks_up(call: ast.Call, names: Collection[str]) -> bool:
-    """Whether this asks a dict for a key that is a term, and has a value ready where it is not there."""
-    method = isinstance(call.func, ast.Attribute) and call.func.attr == "get"
-    return method and any(_reads(each, names) for each in call.args[:1])
-
-
-def _names_of_terms(function: ast.FunctionDef) -> frozenset[str]:
-    """The names, in a text, of what depends on the state: it, the parameters, and what is made of them.
-
-    The algebra is none: ``k.rules`` and what is made of them alone are Python's.
-    """
-    found = {each.arg for each in (*function.args.args[1:], *function.args.kwonlyargs)}
-    body = [part for statement in function.body for part in ast.walk(statement)]
-    found |= {each.arg for node in body if isinstance(node, ast.Lambda) for each in node.args.args}
-    while True:
-        more = {
-            name.id
-            for node in body
-            if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value and _reads(node.value, found)
-            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-            for name in ast.walk(target)
-            if isinstance(name, ast.Name)
-        }
-        if more <= found:
-            return frozenset(found)
-        found |= more
-
-
-def _reads(node: ast.AST, names: Collection[str]) -> bool:
-    return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))
-
-
-def _parsed(text: Callable[..., Any]) -> tuple[ast.AST, str, int] | None:
+def parsed_source(text: Callable[..., Any]) -> tuple[ast.AST, str, int] | None:
     """The text's syntax tree, its file and its first line; None where the source is not to be had."""
     try:
         lines, first = inspect.getsourcelines(text)

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from . import terms
 from .algebra import Update, Value
+from .decided import python_decides_nothing
 from .domains import Variable
 from .errors import BadText, ProtocolError
 from .places import Reading
 from .refusals import NoTerm
-from .source import MEND, one_key_once, python_decides_nothing
+from .source import MEND, one_key_once
 from .terms import Sort, Term
 from .tracing import TracedState, Tracer, bound, param, term_of
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..core import terms
+from ..core.decided import python_decides_nothing
 from ..core.domains import REPLICA, Index
 from ..core.errors import ProtocolError
 from ..core.places import Reading
@@ -129,6 +130,7 @@ def _clauses(lemma: Lemma, text: Text) -> tuple[Clause, ...]:
         body = terms.lift(lemma.text(text.k, text.s, **given))
         if body.sort is not Sort.BOOL:
             raise ProtocolError(f"{lemma.name} is not a condition: {body}", "compare it, as in s.x == y or s.x < y")
+        python_decides_nothing(lemma.text)
     outer = tuple((term_of(given[name]), index) for name, index in lemma.params.items())
     return tuple(Clause(outer + inner.bound, inner.body) for inner in prenex(body, text.protocol.indices))
 
@@ -136,6 +138,7 @@ def _clauses(lemma: Lemma, text: Text) -> tuple[Clause, ...]:
 def _updates(proof: Proof, action: str, params: Mapping[str, Index], text: Text) -> tuple[GhostUpdate, ...]:
     found = []
     with Reading(proof.update_texts[action]):
+        python_decides_nothing(proof.update_texts[action])
         for name, value_at in proof.update_texts[action](text.k, text.s, **_said(params)).items():
             if name not in proof.ghosts:
                 raise ProtocolError(f"the updates of {action} write {name!r}, which is no ghost")
@@ -149,6 +152,7 @@ def _updates(proof: Proof, action: str, params: Mapping[str, Index], text: Text)
 def _hint(spec: HintSpec, params: Mapping[str, Index], text: Text) -> Hint:
     goal = _bound("goal", spec.goal)
     with Reading(spec.text):
+        python_decides_nothing(spec.text)
         found = tuple(map(term_of, spec.text(text.k, text.s, **_said(params), **goal)))
     return Hint(tuple((term_of(goal[name]), index) for name, index in spec.goal.items()), found)
 

@@ -110,3 +110,162 @@ def test_a_decorator_without_its_parentheses_is_refused(register: str, write: st
     assert refused(snippet) == (
         f"promised is not registered: its decorator is given the text itself; write @toy.{write}, with parentheses"
     )
+
+
+def helped(body: str, call: str = "helper(k, s, replica)") -> str:
+    return f"""
+        def helper(k, s, replica):
+            {body}
+
+        @toy.action(replica=REPLICA)
+        def wrong(k, s, replica):
+            yield "asked", {call}
+            yield s.update(count=0)
+    """
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("return k.any(s.count == 0, s.owner is k.NONE)  # here", f"s.owner is k.NONE {DECIDED}; write == or !="),
+        ("return k.any(s.count == 0, replica in {1})  # here", f"replica in {{1}} {DECIDED}; {MEMBER}"),
+        (
+            "return k.any(s.count == 0, (lambda o: o is replica)(replica))  # here",
+            f"o is replica {DECIDED}; write == or !=",
+        ),
+    ],
+)
+def test_helpers_are_looked_into(body: str, says: str, refused: Refused) -> None:
+    assert refused(helped(body)) == says
+
+
+def test_a_helper_of_a_helper_that_gets_its_terms_by_name_is_looked_into(refused: Refused) -> None:
+    snippet = """
+        def inner(who, *, kind):
+            return who == kind if who is kind else who == kind  # here
+
+        def helper(k, owner):
+            return k.all(inner(owner, kind=k.NONE), owner == k.NONE)
+
+        @toy.always
+        def promised(k, s):
+            return helper(k, s.owner)
+    """
+    assert refused(snippet) == f"who is kind {DECIDED}; write == or !="
+
+
+WORDS = (
+    "makes words of a term, which has no value yet; a condition is written by ==, <, k.all; a guard's name is a literal"
+)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["f'{s.count}'", "'{} of'.format(s.count)", "'%s of' % s.count", "str(s.count)", "repr(replica)"],
+)
+def test_words_are_made_of_no_term(words: str, refused: Refused) -> None:
+    """The words would be those of the term, whatever its value: nothing that is asked of them can be meant."""
+    snippet = f"""
+        @toy.action(replica=REPLICA)
+        def wrong(k, s, replica):
+            yield "asked", s.count == (0 if {words} == "0" else 1)  # here
+            yield s.update(count=0)
+    """
+    assert refused(snippet) == f"{words} {WORDS}"
+
+
+SWALLOWED = "a mistake in these terms would be swallowed; take the try out; by k.rules ask what there is"
+
+
+@pytest.mark.parametrize("text", ["s.extr == 0", "k.forall(SLOT, lambda o: s.item[o] == 0)", "k.al(s.count == 0)"])
+def test_a_mistake_is_not_swallowed(text: str, refused: Refused) -> None:
+    snippet = f"""
+        @toy.always
+        def promised(k, s):
+            try:  # here
+                more = {text}
+            except Exception:
+                more = s.count == 1
+            return k.any(more, s.count <= 1)
+    """
+    assert refused(snippet) == SWALLOWED
+
+
+def test_a_mistake_is_not_suppressed_in_a_helper(refused: Refused) -> None:
+    snippet = """
+        import contextlib
+
+        def helper(k, s):
+            found = s.count == 0
+            with contextlib.suppress(Exception):  # here
+                found = s.extr == 0
+            return found
+
+        @toy.always
+        def promised(k, s):
+            return k.any(helper(k, s), s.count <= 1)
+    """
+    assert refused(snippet) == SWALLOWED
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "bodies = [lambda o: s.item[o] == n for n in (1, 2)]  # here",
+        "bodies = list({n: lambda o: s.item[o] == n for n in (1, 2)}.values())  # here",
+    ],
+)
+def test_a_lambda_that_is_kept_does_not_read_a_loop_s_variable(kept: str, refused: Refused) -> None:
+    """All would read the last value: of two conditions one would be asked twice, and the other one not at all."""
+    snippet = f"""
+        @toy.always
+        def promised(k, s):
+            {kept}
+            return k.any(s.count <= 1, *(k.exists(SLOT, body) for body in bodies))
+    """
+    late = "lambda o: s.item[o] == n reads n when it is called, after the loop: its last value"
+    assert refused(snippet) == f"{late}; give it as a default: lambda ..., n=n: ..."
+
+
+def test_a_lambda_that_is_appended_does_not_either(refused: Refused) -> None:
+    snippet = """
+        @toy.always
+        def promised(k, s):
+            bodies = []
+            for n in (1, 2):
+                bodies.append(lambda o: s.item[o] == n)  # here
+            return k.any(s.count <= 1, *(k.exists(SLOT, body) for body in bodies))
+    """
+    assert "reads n when it is called" in refused(snippet)
+
+
+def test_what_is_python_s_in_helpers_and_loops_is_let_pass(toy: Toy) -> None:
+    """The clean cases: names, rules, what is called at once, and a default that keeps the value."""
+    snippet = """
+        def within(k, s, names, limit=None):
+            if limit is None or "count" in names:
+                limit = 1
+            try:
+                rich = k.rules == "rich" and len(names)
+            except TypeError:
+                rich = False
+            return k.all(s.count <= limit, *([s.extra == 0] if rich else []))
+
+        @toy.action(replica=REPLICA)
+        def fine(k, s, replica):
+            for name, at in (("one", 0), ("two", 1)):
+                yield f"is_{name}", k.exists(SLOT, lambda o: s.item[o] == at)
+            kept = [lambda o, n=n: s.item[o] == n for n in (1, 2)]
+            yield "kept", k.any(*(k.exists(SLOT, body) for body in kept))
+            yield s.update(count=0)
+
+        @toy.always
+        def promised(k, s):
+            return within(k, s, ("count",))
+    """
+    traced = {name: toy(snippet).toy.traced(name) for name in ("rich", "plain")}
+    guards = dict(traced["rich"].action("fine").guards)
+    assert list(guards) == ["is_one", "is_two", "kept"]
+    assert "== 1" in str(guards["is_two"]) and "== 1" in str(guards["kept"]) and "== 2" in str(guards["kept"])
+    assert "extra" in str(traced["rich"].invariants["promised"])
+    assert "extra" not in str(traced["plain"].invariants["promised"])
