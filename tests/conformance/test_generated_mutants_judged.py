@@ -107,7 +107,7 @@ def test_drawn_mutants_are_judged(fencepost: Fencepost, drawn_by_commit: Callabl
     seed = drawn_by_commit("generated mutants", 1 << 31)
     protocol = list(REGISTRY)[drawn_by_commit("protocol of generated mutants", len(REGISTRY))]
     of = ("mutants", "--impl", "--protocol", protocol, "--generated", 6, "--seed", seed)
-    said = fencepost(*of, "--cpu", "3s", "--json").json
+    said = fencepost(*of, "--cpu", "2s", "--json").json
     assert said["seed"] == seed and len(said["rows"]) == 6 and said["lines"] > 500
     for row in said["rows"]:
         assert (row["fate"] == "killed") is (row["by"] is not None), row

@@ -30,15 +30,16 @@ from ...lockstep.faults import Kind
 from ...lockstep.play import play, repeat
 from ...lockstep.runner import ROUND
 from ...lockstep.space import Space
+from ..defect_rows import EXAMPLES, STEPS
 from .calls import LimitedAdapter, LimitedSystem
 from .drawing import Mutant
 from .driving import Drive, Grounds, made
 from .source import Source, loaded
 from .taking import try_of
 
-RUNS: Final = {"free": 200, "lockstep": 600}
+RUNS: Final = {"free": FreePlan.runs, "lockstep": EXAMPLES}
 """Runs after which a mutant has survived a drive."""
-LENGTH: Final = {"free": 200, "lockstep": 25}
+LENGTH: Final = {"free": FreePlan.events, "lockstep": STEPS}
 """Events, or tries, of one run."""
 _WEIGHT: Final = {"free": 3.0, "lockstep": 1.0}
 """Shares of the time."""
