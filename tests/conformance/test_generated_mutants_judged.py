@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 from fencepost import impl
+from fencepost.conformance.mutants.generated import worker
 from fencepost.conformance.mutants.generated.answer import summary
 from fencepost.conformance.mutants.generated.drawing import Mutant
 from fencepost.conformance.mutants.generated.driving import Drive, Grounds
@@ -91,6 +94,26 @@ def test_planted_mutants_become_what_they_are() -> None:
     assert found.exit_code(None) == found.exit_code(62.5) == 0 and found.exit_code(63) == 1
     told = "5 killed (1 conform, 1 hung, 3 raised), 1 missed, 1 unobservable, 1 not driven, 1 equivalent"
     assert told in summary(found) and summary(found).endswith("62 % of 8 not equivalent are killed")
+
+
+@pytest.mark.parametrize(("does", "ended"), [("sleep", "hung"), ("work", "exit code 0")])
+def test_who_sleeps_for_ever_has_hung_and_who_works_has_not(
+    monkeypatch: pytest.MonkeyPatch, does: str, ended: str
+) -> None:
+    monkeypatch.setattr(worker, "ASLEEP", 2.0)
+    monkeypatch.setattr(worker, "LOOK", 0.1)
+    out, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        if does == "sleep":
+            time.sleep(600)
+        while time.process_time() < 2.5:
+            pass
+        os._exit(0)
+    os.close(into)
+    assert worker.awaited(child, out) == {"ended": ended}
+    os.close(out)
 
 
 def test_an_argument_for_what_is_killed_is_refuted() -> None:

@@ -1,8 +1,8 @@
 """A process that has everything imported and computed, and makes a child of itself for each mutant.
 
 It reads one JSON object a line from its input: first the source and its drives, then one task after the other; and
-writes one for each. A child has limits of processor time, of time on the wall and of memory, and may fall over, hang or
-end as it likes: that is an answer too.
+writes one for each. A child has limits of processor time and of memory, may not sleep for long, and may fall over, hang
+or end as it likes: that is an answer too.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ from .source import Source
 
 MEMORY: Final = 2 << 30
 """Bytes that a child may have beyond what it began with: one that appends for ever must not take the machine."""
+ASLEEP: Final = 60.0
+"""Seconds on the wall for which a child may do next to nothing, before it is taken for one that waits for ever."""
+LOOK: Final = 2.0
+_LITTLE: Final = 0.05
 _OVER: Final = 10.0
 """Seconds of the processor beyond those that judging takes note of itself."""
 
@@ -41,6 +45,7 @@ def main() -> None:
     source = Source(Path(head["folder"]), tuple(head["files"]), head["ours"])
     grounds = Grounds()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
     if source.is_ours:
         for drive in head["drives"]:
             grounds.prepare(Drive.from_json(drive))
@@ -64,21 +69,26 @@ def _in_a_child(task: Mapping[str, Any], source: Source, grounds: Grounds) -> Ma
         _work(task, source, grounds, into, seconds)
     os.close(into)
     try:
-        return _awaited(child, out, deadline=time.monotonic() + 6 * (seconds + _OVER))
+        return awaited(child, out)
     finally:
         os.close(out)
         # Its group: a system may have started processes of its own.
         _kill_group(child)
 
 
-def _awaited(child: int, out: int, deadline: float) -> Mapping[str, Json]:
-    said = b""
+def awaited(child: int, out: int) -> Mapping[str, Json]:
+    """What a child says. One that works ends by its limit, however slow the machine; one that waits is waited for."""
+    said, used, since = b"", 0.0, time.monotonic()
     while True:
-        left = deadline - time.monotonic()
-        if left <= 0 or not select.select([out], [], [], left)[0]:
-            _kill_group(child)
-            os.waitpid(child, 0)
-            return {"ended": "hung"}
+        if not select.select([out], [], [], LOOK)[0]:
+            now, before = _used(child), used
+            if now > before + _LITTLE:
+                used, since = now, time.monotonic()
+            elif time.monotonic() - since > ASLEEP:
+                _kill_group(child)
+                os.waitpid(child, 0)
+                return {"ended": "hung"}
+            continue
         piece = os.read(out, 1 << 16)
         if not piece:
             break
@@ -91,6 +101,15 @@ def _awaited(child: int, out: int, deadline: float) -> Mapping[str, Json]:
         number = os.WTERMSIG(status)
         return {"ended": "hung" if number == signal.SIGXCPU else f"signal {number}"}
     return {"ended": f"exit code {os.waitstatus_to_exitcode(status)}"}
+
+
+def _used(child: int) -> float:
+    """Seconds of the processor that a child has had."""
+    try:
+        times = psutil.Process(child).cpu_times()
+    except psutil.Error:
+        return 0.0
+    return float(times.user + times.system)
 
 
 def _kill_group(child: int) -> None:
