@@ -57,7 +57,9 @@ CONSTANTS
     CommittedOnly,
     CoveredLbo,
     KeepsLast,
-    AsNodes
+    AsNodes,
+    VotesTravel,
+    CountsLateVotes
 
 None     == -1
 NoEpoch  == -1
@@ -75,7 +77,7 @@ ASSUME ConstantsOk ==
     /\ LagExpires \in {0, 1}
     /\ Boot \in {"snapshot", "high-watermark", "from-lbo"}
     /\ {VotesAsEmpty, AcknowledgesWhole, ValidatesAtLbo, FetchesAnew, Correlates, CommittedOnly, CoveredLbo,
-        KeepsLast, AsNodes} \subseteq BOOLEAN
+        KeepsLast, AsNodes, VotesTravel, CountsLateVotes} \subseteq BOOLEAN
 
 VARIABLES
     election,       \* the newest epoch, its candidate until that is decided, and who voted for it
@@ -87,10 +89,11 @@ VARIABLES
     snapshotFiles,  \* per replica and last offset: the snapshot's size, epoch and records
     fetchState,     \* per replica: the snapshot being fetched, and how many chunks of it there are
     late,           \* per slot: a response that the network holds back
-    committed       \* per offset: the epoch of the record that was committed; no step reads it
+    committed,      \* per offset: the epoch of the record that was committed; no step reads it
+    voteAnswers     \* per epoch: who stood for it, and who has granted its vote; as at first where votes do not travel
 
 vars == <<election, voters, epochLeader, replicaLog, replicaState, acknowledged, snapshotFiles, fetchState, late,
-          committed>>
+          committed, voteAnswers>>
 
 -----------------------------------------------------------------------------
 (* The shape of the state. *)
@@ -129,6 +132,7 @@ TypeOk ==
     /\ snapshotFiles \in [Replicas -> [Offsets -> [size : 0 .. MaxChunks, epoch : EpochOpt, records : EndOpt]]]
     /\ fetchState \in [Replicas -> [offset : OffsetOpt, epoch : EpochOpt, position : -1 .. MaxChunks]]
     /\ committed \in [Offsets -> EpochOpt]
+    /\ voteAnswers \in [Epochs -> [stood : ReplicaOpt, granted : SUBSET Replicas]]
     /\ \A replica \in Replicas, offset \in Offsets :
         /\ InLog(replica, offset) <=> replicaLog[replica].epochs[offset] # NoEpoch
         /\ IF snapshotFiles[replica][offset].size = 0
@@ -152,6 +156,7 @@ Init ==
     /\ fetchState = [replica \in Replicas |-> NotFetching]
     /\ late = [slot \in Slots |-> NoResponse]
     /\ committed = [o \in Offsets |-> NoEpoch]
+    /\ voteAnswers = [epoch \in Epochs |-> [stood |-> None, granted |-> {}]]
 
 -----------------------------------------------------------------------------
 (* Words for the rules. *)
@@ -237,19 +242,45 @@ BecomeCandidate(candidate) ==
     /\ election.newestEpoch < MaxLeaderEpoch                        \* epoch_available
     /\ CountVotesEffect(election.newestEpoch + 1, candidate, {candidate})
     /\ EnterEpochEffect(candidate, election.newestEpoch + 1)
+    /\ voteAnswers' = IF VotesTravel
+                      THEN [voteAnswers EXCEPT ![election.newestEpoch + 1].stood = candidate]
+                      ELSE voteAnswers
 
 \* As nodes have it, who has refused is in the epoch, and may have another log after a crash.
 IsFree(voter) ==
     \/ Epoch(voter) < election.newestEpoch
     \/ AsNodes /\ Epoch(voter) = election.newestEpoch /\ voter \notin election.votes
+       /\ voter \notin voteAnswers[election.newestEpoch].granted
+
+\* Where votes travel, the candidate does not hear of it yet.
+GrantEffect(voter) ==
+    IF VotesTravel
+    THEN /\ voteAnswers' = [voteAnswers EXCEPT ![election.newestEpoch].granted = @ \union {voter}]
+         /\ UNCHANGED <<election, epochLeader>>
+    ELSE /\ CountVotesEffect(election.newestEpoch, election.candidate, election.votes \union {voter})
+         /\ UNCHANGED voteAnswers
+
+HearEffect(voter) ==
+    /\ CountVotesEffect(election.newestEpoch, election.candidate, election.votes \union {voter})
+    /\ UNCHANGED <<voters, replicaLog, replicaState, acknowledged, snapshotFiles, fetchState, late, committed,
+                   voteAnswers>>
 
 GrantVote(voter) ==
     /\ election.candidate # None                                    \* candidate_stands
     /\ voter \in voters                                             \* is_voter
     /\ IsFree(voter)                                                \* epoch_newer
     /\ UpToDate(election.candidate, voter)                          \* up_to_date
-    /\ CountVotesEffect(election.newestEpoch, election.candidate, election.votes \union {voter})
+    /\ GrantEffect(voter)
     /\ EnterEpochEffect(voter, election.newestEpoch)
+
+\* A late answer, or one that comes again, counts as long as its candidate stands in that epoch, and once.
+HearVote(voter, epoch) ==
+    /\ voter \in voteAnswers[epoch].granted                         \* vote_granted
+    /\ election.candidate # None                                    \* candidate_stands
+    /\ voteAnswers[epoch].stood = election.candidate                \* asked_by_candidate
+    /\ epoch = election.newestEpoch \/ (CountsLateVotes /\ epoch <= election.newestEpoch) \* of_this_candidacy
+    /\ voter \notin election.votes                                  \* not_counted
+    /\ HearEffect(voter)
 
 RefuseVote(voter) ==
     /\ election.candidate # None                                    \* candidate_stands
@@ -258,12 +289,14 @@ RefuseVote(voter) ==
     /\ AsNodes /\ ~ UpToDate(election.candidate, voter)             \* out_of_date
     /\ UNCHANGED <<election, epochLeader>>
     /\ EnterEpochEffect(voter, election.newestEpoch)
+    /\ UNCHANGED voteAnswers
 
 BecomeFollower(follower, epoch) ==
     /\ epochLeader[epoch] # None                                    \* leader_elected
     /\ Epoch(follower) < epoch                                      \* epoch_newer
     /\ UNCHANGED <<election, epochLeader>>
     /\ EnterEpochEffect(follower, epoch)
+    /\ UNCHANGED voteAnswers
 
 -----------------------------------------------------------------------------
 (* Appends and the high watermark. *)
@@ -275,6 +308,7 @@ LeaderWrite(leader) ==
     /\ SettleEffect([replicaLog EXCEPT
             ![leader].leo = @ + 1,
             ![leader].epochs = Put(@, Leo(leader), Epoch(leader))], acknowledged, snapshotFiles)
+    /\ UNCHANGED voteAnswers
 
 LeaderIncHighWatermark(leader, offset) ==
     /\ PresumesLeadership(leader)                                   \* presumes_leadership
@@ -287,6 +321,7 @@ LeaderIncHighWatermark(leader, offset) ==
                     ELSE committed
     /\ UNCHANGED <<election, voters, epochLeader, fetchState, late>>
     /\ SettleEffect(replicaLog, acknowledged, snapshotFiles)
+    /\ UNCHANGED voteAnswers
 
 -----------------------------------------------------------------------------
 (* Fetch: what a leader says of a follower's log. *)
@@ -413,6 +448,7 @@ FollowerFetch(leader, follower) ==
     /\ ~ BelowLog(leader, follower)                                 \* reaches_back
     /\ Matches(leader, follower)                                    \* last_record_matches
     /\ TakeRecordsEffect(follower, RecordsResponse(leader, follower), AcknowledgeAtOnce(leader, follower))
+    /\ UNCHANGED voteAnswers
 
 FollowerAcknowledge(leader, follower) ==
     /\ leader # follower                                            \* not_leader_itself
@@ -422,6 +458,7 @@ FollowerAcknowledge(leader, follower) ==
     /\ AsNodes /\ Matches(leader, follower)                         \* last_record_matches
     /\ UNCHANGED <<election, voters, epochLeader, replicaState, fetchState, late, committed>>
     /\ SettleEffect(replicaLog, Acknowledge(leader, follower), snapshotFiles)
+    /\ UNCHANGED voteAnswers
 
 FollowerTruncate(leader, follower) ==
     /\ leader # follower                                            \* not_leader_itself
@@ -430,6 +467,7 @@ FollowerTruncate(leader, follower) ==
     /\ ~ BelowLog(leader, follower)                                 \* reaches_back
     /\ ~ Matches(leader, follower)                                  \* diverges
     /\ TakeDivergenceEffect(follower, DivergenceResponse(leader, follower))
+    /\ UNCHANGED voteAnswers
 
 FollowerStartOver(leader, follower) ==
     /\ leader # follower                                            \* not_leader_itself
@@ -438,6 +476,7 @@ FollowerStartOver(leader, follower) ==
     /\ BelowLog(leader, follower)                                   \* begins_later
     /\ LatestSnapshot(leader) # NoOffset                            \* snapshot_exists
     /\ TakeSnapshotEffect(follower, SnapshotResponse(leader, follower))
+    /\ UNCHANGED voteAnswers
 
 SnapshotFound(leader, follower) ==
     /\ HasSnapshot(leader, fetchState[follower].offset)
@@ -454,6 +493,7 @@ FetchSnapshot(leader, follower) ==
     /\ SnapshotFound(leader, follower)                              \* snapshot_found
     /\ PositionInRange(leader, follower)                            \* position_in_range
     /\ TakeChunkEffect(follower, ChunkResponse(leader, follower))
+    /\ UNCHANGED voteAnswers
 
 \* NOT_LEADER_FOR_PARTITION, SNAPSHOT_NOT_FOUND, OFFSET_OUT_OF_RANGE.
 FetchRefused(follower) ==
@@ -470,6 +510,7 @@ RediscoverSnapshot(follower) ==
     /\ fetchState' = [fetchState EXCEPT ![follower] = NotFetching]
     /\ UNCHANGED <<election, voters, epochLeader, late, committed>>
     /\ SettleEffect(BeginAt(follower, 0), acknowledged, snapshotFiles)
+    /\ UNCHANGED voteAnswers
 
 -----------------------------------------------------------------------------
 (* Late responses: the leader handles a request, and the response stays in a slot, to be delivered at any *)
@@ -488,6 +529,7 @@ HoldRecords(leader, follower, slot) ==
     /\ Matches(leader, follower)                                    \* last_record_matches
     /\ HoldEffect(slot, leader, follower, Records, RecordsResponse(leader, follower),
                   AcknowledgeAtOnce(leader, follower))
+    /\ UNCHANGED voteAnswers
 
 HoldDivergence(leader, follower, slot) ==
     /\ leader # follower                                            \* not_leader_itself
@@ -496,6 +538,7 @@ HoldDivergence(leader, follower, slot) ==
     /\ ~ BelowLog(leader, follower)                                 \* reaches_back
     /\ ~ Matches(leader, follower)                                  \* diverges
     /\ HoldEffect(slot, leader, follower, Divergence, DivergenceResponse(leader, follower), acknowledged)
+    /\ UNCHANGED voteAnswers
 
 HoldSnapshot(leader, follower, slot) ==
     /\ leader # follower                                            \* not_leader_itself
@@ -504,6 +547,7 @@ HoldSnapshot(leader, follower, slot) ==
     /\ BelowLog(leader, follower)                                   \* begins_later
     /\ LatestSnapshot(leader) # NoOffset                            \* snapshot_exists
     /\ HoldEffect(slot, leader, follower, Snapshot, SnapshotResponse(leader, follower), acknowledged)
+    /\ UNCHANGED voteAnswers
 
 HoldChunk(leader, follower, slot) ==
     /\ IsFetching(follower)                                         \* is_fetching
@@ -513,6 +557,7 @@ HoldChunk(leader, follower, slot) ==
     /\ SnapshotFound(leader, follower)                              \* snapshot_found
     /\ PositionInRange(leader, follower)                            \* position_in_range
     /\ HoldEffect(slot, leader, follower, ChunkOfSnapshot, ChunkResponse(leader, follower), acknowledged)
+    /\ UNCHANGED voteAnswers
 
 AddressedTo(follower, slot, kind) == late[slot].to = follower /\ late[slot].kind = kind
 
@@ -526,18 +571,21 @@ LateRecords(follower, slot) ==
     /\ IF Correlates THEN AnswersFetch(follower, slot)
                      ELSE late[slot].fetchOffset = Leo(follower)    \* answers_request
     /\ TakeRecordsEffect(follower, late[slot], acknowledged)
+    /\ UNCHANGED voteAnswers
 
 LateDivergence(follower, slot) ==
     /\ AddressedTo(follower, slot, Divergence)                      \* addressed_to
     /\ late[slot].epoch = Epoch(follower)                           \* epoch_not_fenced
     /\ Correlates => AnswersFetch(follower, slot)                   \* answers_request
     /\ TakeDivergenceEffect(follower, late[slot])
+    /\ UNCHANGED voteAnswers
 
 LateSnapshot(follower, slot) ==
     /\ AddressedTo(follower, slot, Snapshot)                        \* addressed_to
     /\ late[slot].epoch = Epoch(follower)                           \* epoch_not_fenced
     /\ Correlates => AnswersFetch(follower, slot)                   \* answers_request
     /\ TakeSnapshotEffect(follower, late[slot])
+    /\ UNCHANGED voteAnswers
 
 LateChunk(follower, slot) ==
     /\ IsFetching(follower)                                         \* is_fetching
@@ -546,6 +594,7 @@ LateChunk(follower, slot) ==
     /\ Correlates => fetchState[follower] = [offset |-> late[slot].offset, epoch |-> late[slot].offsetEpoch,
                                              position |-> late[slot].fetchOffset]       \* answers_request
     /\ TakeChunkEffect(follower, late[slot])
+    /\ UNCHANGED voteAnswers
 
 -----------------------------------------------------------------------------
 (* Snapshots and the LBO. *)
@@ -565,6 +614,7 @@ GenerateSnapshot(replica, offset, more) ==
                 size    |-> more + 1,
                 epoch   |-> RecordEpoch(replica, offset),
                 records |-> IF Lbo(replica) <= applied THEN offset + 1 ELSE applied]])
+    /\ UNCHANGED voteAnswers
 
 Covered(leader) == IF CoveredLbo THEN LatestSnapshot(leader) + 1 ELSE Hw(leader)
 Replicated(leader, lbo) ==
@@ -583,6 +633,7 @@ LeaderAdvanceLbo(leader, lbo) ==
     /\ lbo <= Covered(leader)                                       \* snapshot_includes
     /\ LagExpires = 1 \/ Replicated(leader, lbo)                          \* replicated_or_old
     /\ AdvanceEffect(leader, lbo)
+    /\ UNCHANGED voteAnswers
 
 DeleteRecords(leader, lbo) ==
     /\ PresumesLeadership(leader)                                   \* presumes_leadership
@@ -590,12 +641,14 @@ DeleteRecords(leader, lbo) ==
     /\ lbo <= Covered(leader)                                       \* snapshot_includes
     /\ LagExpires = 1 \/ Replicated(leader, lbo)                          \* replicated_or_old
     /\ AdvanceEffect(leader, lbo)
+    /\ UNCHANGED voteAnswers
 
 DeleteSnapshot(replica, offset) ==
     /\ HasSnapshot(replica, offset)                                 \* is_complete
     /\ offset < IF KeepsLast THEN Lbo(replica) - 1 ELSE Lbo(replica)        \* below_lbo
     /\ UNCHANGED <<election, voters, epochLeader, replicaState, fetchState, late, committed>>
     /\ SettleEffect(replicaLog, acknowledged, [snapshotFiles EXCEPT ![replica][offset] = NoFile])
+    /\ UNCHANGED voteAnswers
 
 -----------------------------------------------------------------------------
 (* A crash, and booting after it. *)
@@ -627,6 +680,7 @@ Restart(replica, checkpoint) ==
     /\ fetchState' = fetchState
     /\ LeaveOfficeEffect(replica)
     /\ SettleEffect(replicaLog, acknowledged, snapshotFiles)
+    /\ UNCHANGED voteAnswers
 
 RestartEmpty(replica, checkpoint) ==
     /\ WasKnown(replica, checkpoint)                                \* was_known
@@ -635,12 +689,14 @@ RestartEmpty(replica, checkpoint) ==
     /\ fetchState' = [fetchState EXCEPT ![replica] = NotFetching]
     /\ LeaveOfficeEffect(replica)
     /\ SettleEffect(BeginAt(replica, 0), acknowledged, snapshotFiles)
+    /\ UNCHANGED voteAnswers
 
 -----------------------------------------------------------------------------
 
 Next ==
     \/ \E replica \in Replicas : BecomeCandidate(replica)
     \/ \E replica \in Replicas : GrantVote(replica)
+    \/ \E replica \in Replicas, epoch \in Epochs : HearVote(replica, epoch)
     \/ \E replica \in Replicas : RefuseVote(replica)
     \/ \E replica \in Replicas, epoch \in Epochs : BecomeFollower(replica, epoch)
     \/ \E replica \in Replicas : LeaderWrite(replica)

@@ -136,13 +136,17 @@ from the initial state breaks, with the number of its steps, shortest at the fir
 """
 
 
+UNPROVED = ("kip-630-votes", "late-votes")
+
+
 def test_every_guard_is_accounted_for_once() -> None:
     guards = [f"{action.name}.{guard}" for action in snapshots.traced().actions for guard, _ in action.guards]
     assert sorted([*NEEDED, *REDUNDANT]) == sorted(guards)
 
 
 def test_every_variant_is_accounted_for_once() -> None:
-    assert sorted([*TWINS, "kip-630-safe", "kip-630-nodes"]) == sorted(snapshots.variants)
+    """Votes on their way are not proved: no lemma speaks of them."""
+    assert sorted([*TWINS, *UNPROVED, "kip-630-safe", "kip-630-nodes"]) == sorted(snapshots.variants)
 
 
 def first_counterexample(run: ProofRun) -> Counterexample:

@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 from fencepost.model.core.algebra import Algebra, Value, View
 from fencepost.model.core.errors import BadInput
-from fencepost.model.core.ground import System
+from fencepost.model.core.ground import System, ground
 from fencepost.model.explore import Limits, Verdict
 from fencepost.model.explore.refine import Refinement, StateMapping, refine
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.refinements import REFINEMENTS
+from fencepost.model.protocols.snapshots import snapshots
 
 At = Callable[..., System]
 
@@ -103,6 +104,34 @@ def test_who_counts_too_few_is_refused_with_a_run_and_a_broken_promise(at: At) -
     assert ("leader_inc_high_watermark.isr_acknowledges",) in kinds(found)
     assert found.broken in ("weak_isr", "strong_isr") and found.unreached
     assert found.broken_path is not None and len(found.broken_path) >= 10
+
+
+def voting(variant: str, constants: str) -> System:
+    values = dict(zip(snapshots.constants, map(int, constants.split("/")), strict=True))
+    return ground(snapshots.traced(variant), values)
+
+
+@pytest.mark.parametrize(
+    ("constants", "distinct"),
+    [("2/0/1/1/1/0/0/1", 771), pytest.param("3/0/1/1/1/0/0/1", 84001, marks=pytest.mark.night)],
+)
+def test_votes_that_travel_are_votes_refused_at_first(constants: str, distinct: int) -> None:
+    """A voter whose answer has not come yet is one that has refused, whatever the candidate's log; then it grants."""
+    other = snapshots.traced("kip-630-nodes")
+    found = refine(voting("kip-630-votes", constants), other, but=("refuse_vote.out_of_date",))
+    assert (found.verdict, found.distinct, found.apart, found.unreached) == (Verdict.HOLDS, distinct, [], 0)
+    found = refine(voting("kip-630-votes", constants), other)
+    assert kinds(found) == {("refuse_vote.out_of_date",): 2} and found.broken is None
+
+
+def test_a_late_vote_that_counts_is_refused_with_a_run() -> None:
+    """The planted fault: a twin. It leads by a vote of its former candidacy."""
+    found = refine(
+        voting("late-votes", "2/0/1/1/1/0/0/1"), snapshots.traced("kip-630-nodes"), but=("refuse_vote.out_of_date",)
+    )
+    assert found.verdict is Verdict.VIOLATED and found.path is not None
+    told = [step.instance.action for step in found.path]
+    assert told == ["become_candidate", "grant_vote", "become_candidate", "hear_vote"]
 
 
 def _known_isr(_k: Algebra, s: View, replica: Value) -> Value:

@@ -44,6 +44,8 @@ OTHERS = {
     "boot-by-hw": {"2/0/2/1/1/0/0/1": (19877, 36), LATE: (10873, 22)},
     "mixed-chunks": {"2/1/2/1/2/0/0/1": (9759, 19), DEFAULT: (479685, 32)},
     "stale-responses": {"2/0/2/1/1/0/0/1": (6102, 22), LATE: (5768, 20)},
+    "kip-630-votes": {"2/0/2/1/1/0/0/1": (9155, 24), "3/0/1/1/1/0/0/1": (84001, 22)},
+    "late-votes": {"2/0/2/1/1/0/0/1": (11063, 24), "3/0/1/1/1/0/0/1": (90937, 22)},
     "kip-630-nodes": {"2/0/2/1/1/0/0/1": (5475, 22), "3/0/1/1/1/0/0/1": (10419, 19)},
 }
 # Steps of the shortest run that breaks a promise asked for alone; those not named hold, or nothing breaks them before
@@ -71,8 +73,9 @@ BREACHES = {
     "boot-by-hw": {"no_committed_record_lost": 11},
     "mixed-chunks": {"snapshot_is_committed_prefix": 16},
     "stale-responses": {"snapshot_is_committed_prefix": 14},
+    "late-votes": {"no_committed_record_lost": 11},
 }
-BREAKS_AT = {"mixed-chunks": CHUNKED, "stale-responses": LATE}
+BREAKS_AT = {"mixed-chunks": CHUNKED, "stale-responses": LATE, "late-votes": "3/0/1/2/1/0/0/1"}
 
 
 @cache

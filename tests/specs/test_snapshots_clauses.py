@@ -13,7 +13,7 @@ from .test_clauses import Clause, functions_of
 ROOT = Path(__file__).parents[2]
 # What KIP-595 has of elections and replication, on which the KIP builds, and the network's part.
 NOT_ITS_OWN = {"become_candidate", "become_follower", "leader_write", "leader_inc_high_watermark", "follower_truncate"}
-FINER_STEPS = {"refuse_vote", "follower_acknowledge"}
+FINER_STEPS = {"refuse_vote", "hear_vote", "follower_acknowledge"}
 
 
 def read_rows(text: str) -> tuple[list[Clause], list[int]]:

@@ -24,10 +24,16 @@ VARIABLES = {
     "fetchState": ("fetching", "fetching_epoch", "position"),
     "late": tuple(name for name in snapshots.variables if name.startswith("response_")),
     "committed": ("committed",),
+    "voteAnswers": ("stood", "granted"),
 }
 BOOTS = {Boot.SNAPSHOT: "snapshot", Boot.HIGH_WATERMARK: "high-watermark", Boot.FROM_LBO: "from-lbo"}
 # Where a twin breaks at other constants than the default ones.
-SIZES = {"mixed-chunks": "3/0/2/1/2/0/0/1", "stale-responses": "2/1/2/0/1/0/1/1"}
+SIZES = {
+    "mixed-chunks": "3/0/2/1/2/0/0/1",
+    "stale-responses": "2/1/2/0/1/0/1/1",
+    "kip-630-votes": "3/0/1/1/1/0/0/1",
+    "late-votes": "3/0/1/2/1/0/0/1",
+}
 
 
 def rules_of(variant: str) -> dict[str, str]:

@@ -31,8 +31,10 @@ GRAPHS = {
     ("kip-630-safe", (3, 0, 1, 1, 1, 0, 0, 1)): (10308, 19),
     ("kip-630-nodes", (3, 0, 1, 1, 1, 0, 0, 1)): (10419, 19),
     ("kip-630-nodes", CHUNKED): (8590, 19),
+    ("kip-630-votes", VOTERS): (9155, 24),
+    ("late-votes", VOTERS): (11063, 24),
 }
-QUICK = (("kip-630", LATE), ("kip-630-safe", VOTERS), ("kip-630-safe", CHUNKED))
+QUICK = (("kip-630", LATE), ("kip-630-safe", VOTERS), ("kip-630-safe", CHUNKED), ("kip-630-votes", VOTERS))
 # What TLC's search finds first with the variant's own ``.cfg``, and after how many steps.
 BREACHES = {
     "lbo-past-snapshot": ("SnapshotInBetween", 7),
@@ -48,6 +50,7 @@ SLOW_BREACHES = {
     "acknowledge-half-fetched": ("NoCommittedRecordLost", 16),
     "fetch-at-lbo": ("LogsMatch", 16),
     "mixed-chunks": ("SnapshotIsCommittedPrefix", 16),
+    "late-votes": ("NoCommittedRecordLost", 11),
 }
 
 
@@ -138,6 +141,9 @@ def to_state(system: System, text: str) -> State:
     # A function without arguments is an empty sequence to TLC.
     for slot, response in tla["late"].items() if tla["late"] else ():
         cells |= {f"response_{snake(name)}[{slot}]": value for name, value in response.items()}
+    if "granted" in system.traced.variables:
+        for epoch, answers in tla["voteAnswers"].items():
+            cells |= {f"{name}[{epoch}]": value for name, value in answers.items()}
     assert cells.keys() == system.layout.by_name.keys()
     values = (cells[cell.name] for cell in system.layout.cells)
     return tuple(sum(1 << i for i in value) if isinstance(value, list) else value for value in values)

@@ -121,6 +121,15 @@ SNAPSHOTS: Final = Binding(
             Exchange(_candidate, "voter", Effect.BOTH),
             poll=_VOTE,
         ),
+        "hear_vote": ActionBinding(
+            {
+                "vote_granted": environment("the voter has granted none"),
+                "candidate_stands": unasked(),
+                "asked_by_candidate": unasked(),
+                "of_this_candidacy": unasked(),
+                "not_counted": unasked(),
+            },
+        ),
         "refuse_vote": ActionBinding(
             {"candidate_stands": unasked(), "is_voter": _NO_VOTER, "epoch_newer": unasked(), "out_of_date": unasked()},
             Exchange(_candidate, "voter", Effect.ASKED),

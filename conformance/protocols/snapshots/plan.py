@@ -15,7 +15,7 @@ _ONE_VOTER: Final = "2/1/2/0/1/0/0/1"
 
 PLAN: Final = Plan(
     at="3/0/2/1/1/0/0/1",
-    holds={"kip-630-nodes": _ONE_OFFSET},
+    holds={"kip-630-nodes": _ONE_OFFSET, "kip-630-votes": _ONE_OFFSET},
     # Each at the smallest constants at which it breaks.
     breaks={
         "kip-630": _ONE_OFFSET,
@@ -29,6 +29,7 @@ PLAN: Final = Plan(
         "boot-by-hw": _ONE_OFFSET,
         "mixed-chunks": "3/0/1/1/2/0/0/1",
         "stale-responses": "2/1/2/0/1/0/1/1",
+        "late-votes": "3/0/1/2/1/0/0/1",
     },
     relations=("2/1/1/0/1/0/1/1", "3/0/1/1/1/0/1/1"),
     unproved=("vote-half-fetched", "acknowledge-half-fetched"),

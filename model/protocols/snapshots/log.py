@@ -8,7 +8,7 @@ from ..logs import EPOCH, OFFSET
 from .state import enter_epoch, presumes_leadership, snapshots, vote_log
 
 
-def _counted(k: Algebra, s: View, candidate: Value, votes: Value, epoch: Value) -> dict[str, Value]:
+def counted(k: Algebra, s: View, candidate: Value, votes: Value, epoch: Value) -> dict[str, Value]:
     """The votes so far; with a majority of them the candidate leads."""
     won = k.majority(votes, s.voters)
     return {
@@ -25,9 +25,11 @@ def become_candidate(k: Algebra, s: View, candidate: Value) -> Step:
     yield "not_leading", k.negate(presumes_leadership(s, candidate))
     yield "epoch_available", s.newest_epoch < k.c.max_leader_epoch
     epoch = s.newest_epoch + 1
+    stands = {"stood": {epoch: candidate}} if k.rules.votes_travel else {}
     yield s.update(
         newest_epoch=epoch,
-        **_counted(k, s, candidate, k.only(candidate), epoch),
+        **stands,
+        **counted(k, s, candidate, k.only(candidate), epoch),
         **enter_epoch(k, s, candidate, epoch),
     )
 
@@ -45,13 +47,20 @@ def grant_vote(k: Algebra, s: View, voter: Value) -> Step:
     free = s.leader_epoch[voter] < epoch
     if k.rules.as_nodes:
         # Who has refused is in the epoch, and may have another log after a crash.
-        free = k.any(free, k.all(s.leader_epoch[voter] == epoch, k.negate(k.member(voter, s.votes))))
+        again = k.all(s.leader_epoch[voter] == epoch, k.negate(k.member(voter, s.votes)))
+        if k.rules.votes_travel:
+            again = k.all(again, k.negate(k.member(voter, s.granted[epoch])))
+        free = k.any(free, again)
     yield "candidate_stands", s.candidate != k.NONE
     yield "is_voter", k.member(voter, s.voters)
     yield "epoch_newer", free
     yield "up_to_date", _is_up_to_date(k, s, voter)
+    if k.rules.votes_travel:
+        granted = k.with_member(s.granted[epoch], voter)
+        yield s.update(granted={epoch: granted}, **enter_epoch(k, s, voter, epoch))
+        return
     yield s.update(
-        **_counted(k, s, s.candidate, k.with_member(s.votes, voter), epoch),
+        **counted(k, s, s.candidate, k.with_member(s.votes, voter), epoch),
         **enter_epoch(k, s, voter, epoch),
     )
 

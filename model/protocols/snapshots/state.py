@@ -7,8 +7,9 @@ what its followers acknowledged by their fetches, and commits by majority, and o
 What is committed is remembered in ``committed``, which no step reads.
 
 The LEO and the high watermark are exclusive ends; a snapshot id is the last offset that the snapshot includes, as in
-the text (``specs/DEVIATIONS.md``). ``log.py`` has elections and appends, ``fetch.py`` the exchanges between a leader
-and its followers, ``late.py`` their late responses, ``actions.py`` the rest, ``promises.py`` what is promised.
+the text (``specs/DEVIATIONS.md``). ``log.py`` has elections and appends, ``votes.py`` votes on their way,
+``fetch.py`` the exchanges between a leader and its followers, ``late.py`` their late responses, ``actions.py`` the
+rest, ``promises.py`` what is promised.
 """
 
 from __future__ import annotations
@@ -65,6 +66,9 @@ class Rules:
     not. A fetch is counted before it is answered, and the answer may have the high watermark that it raised. A snapshot
     has all that is committed. A leader that is gone makes nobody start over: there is nobody to refuse the fetch. The
     high watermark is in no file.
+
+    ``votes_travel``: a vote that is granted is an answer, which reaches its candidate late or never (``votes.py``).
+    ``counts_late_votes``: a candidate counts one of a former candidacy of its own.
     """
 
     boot: Boot = Boot.SNAPSHOT
@@ -77,6 +81,8 @@ class Rules:
     covered_lbo: bool = True
     keeps_last: bool = True
     as_nodes: bool = False
+    votes_travel: bool = False
+    counts_late_votes: bool = False
 
 
 AS_WRITTEN = Rules(
@@ -101,6 +107,18 @@ snapshots.variant("fetch-at-lbo", Rules(validates_at_lbo=False), "any fetch at t
 snapshots.variant("boot-by-hw", Rules(boot=Boot.HIGH_WATERMARK), "the text's rule at boot: hole 3 alone")
 snapshots.variant("mixed-chunks", Rules(fetches_anew=False), "a snapshot of two leaders' bytes: hole 4 alone")
 snapshots.variant("stale-responses", Rules(correlates=False), "a response to an old request counts: hole 5 alone")
+snapshots.variant(
+    "late-votes",
+    Rules(as_nodes=True, votes_travel=True, counts_late_votes=True),
+    "kip-630-votes with a candidate that counts votes of its former candidacies",
+    restarts=True,
+)
+snapshots.variant(
+    "kip-630-votes",
+    Rules(as_nodes=True, votes_travel=True),
+    "kip-630-nodes with votes that reach their candidate late, again, or never",
+    restarts=True,
+)
 snapshots.variant(
     "kip-630-nodes",
     Rules(as_nodes=True),

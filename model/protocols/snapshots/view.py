@@ -28,6 +28,7 @@ SNAPSHOTS: Final = LogView(
     routes={
         "become_candidate": Route("candidate", CONTROLLER),
         "grant_vote": Route("voter", CONTROLLER),
+        "hear_vote": Route("voter", CONTROLLER, sent="granted[{epoch}]"),
         "become_follower": Route(CONTROLLER, "follower"),
         **{
             action: Route("leader", "follower")
