@@ -189,5 +189,5 @@ def test_an_installed_package_registers_its_protocol(folder: Path, tmp_path: Pat
     assert json.loads(run("protocols", "--json").stdout)["protocols"][-1]["protocol"] == NAME
     assert run("explore", NAME).returncode == 0
     assert run("prove", NAME).returncode == 0
-    assert run("conform", "--protocol", NAME, "--examples", "5").returncode == 0
+    assert run("conform", "--protocol", NAME, "--runs", "5", "--examples", "5").returncode == 0
     assert run("explore", NAME, "--variant", "hasty").returncode == 1
