@@ -58,7 +58,7 @@ BUGS = {
 BY_DAY = tuple(BUGS)[:6]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found is made small in a second."""
     monkeypatch.setattr("fencepost.conformance.free.smaller.DRAWS", 100)
@@ -106,6 +106,7 @@ def test_the_template_runs_clean_for_long(seed: int) -> None:
     assert assert_runs_freely(TemplateFree, seed=seed).met.events > 20_000
 
 
+@pytest.mark.usefixtures("_few_draws")
 @pytest.mark.parametrize("bug", [bug if bug in BY_DAY else pytest.param(bug, marks=pytest.mark.night) for bug in BUGS])
 def test_a_planted_bug_is_found(my_brokers: Path, bug: str) -> None:
     """With the settings that the command has by default."""
