@@ -28,7 +28,7 @@ from .parted import Parted, Sort
 from .system import Happened, Judged, Message
 from .ways import Party, Ways
 
-MAX_STEPS: Final = 14
+MAX_STEPS: Final = 32
 """So many steps of the model between two looks: a batch that is fetched, and counted, is two steps a record."""
 
 MAX_STATES: Final = 4_000

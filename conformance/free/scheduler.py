@@ -25,10 +25,16 @@ Kind: TypeAlias = tuple[What, str]
 
 _FAULTS: Final = (What.CRASH, What.CUT, What.DISK, What.PROBE)
 _ENDS: Final = (What.START, What.HEAL)
+_MENDED: Final = "mended"
 _OFF: Final = 0.15
 """So many kinds of events do not happen in a run."""
 _EFFECTS: Final = 12
 """Power is lost after fewer effects than this."""
+
+
+def _ends(kind: Kind) -> bool:
+    """Whether something is over that goes wrong."""
+    return kind[0] in _ENDS or kind == (What.DISK, _MENDED)
 
 
 class Memory:
@@ -136,9 +142,9 @@ class Scheduler:
         if weight and not self._stormy:
             if event.what is What.DELIVER:
                 weight = 6.0 / (1 + 3 * event.number)
-            elif event.what in _FAULTS:
+            elif event.what in _FAULTS and not _ends(kind):
                 weight *= 0.05
-        elif event.what in _ENDS:
+        elif _ends(kind):
             weight = max(weight, 1.0)
         return weight
 
@@ -147,11 +153,11 @@ class Scheduler:
         chance, what = self._chance, kind[0]
         spread = math.pow(4.0, chance.uniform(-1, 1))
         off = chance.random() < _OFF
+        if _ends(kind):
+            return spread
         if what in _FAULTS:
             rare = {What.CRASH: 0.06, What.CUT: 0.06, What.DISK: 0.03, What.PROBE: 0.15}[what]
             return 0.0 if off else self._faults * rare * spread * 2 * self._memory.rarity(kind)
-        if what in _ENDS:
-            return spread
         if what is What.DELIVER:
             return 2.0 * spread
         if what is What.TIME:
@@ -166,7 +172,7 @@ class Scheduler:
                 return replace(event, what=What.LOSE)
             if point < self._lose + self._repeat:
                 event = replace(event, what=What.REPEAT)
-        within = event.what in (What.DELIVER, What.REPEAT, What.TIMER, What.SYNC, What.START)
+        within = event.what in (What.DELIVER, What.REPEAT, What.TIMER, What.SYNC, What.START, What.CALL)
         if within and event.node is not None and event.node >= 0 and chance.random() < self._crash_within:
             return event.crashing(int(math.pow(_EFFECTS, chance.random())) - 1)
         return event

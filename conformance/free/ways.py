@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from ...model.core.ground import Cell, Grounder, Instance, State, System
-from ...model.core.terms import Sort
-from ...model.interpret.staged import expression, stage
+from ...model.core.terms import Sort, Term
+from ...model.interpret.staged import expression, shared, stage
 from ..lockstep.adapter import ModelStep
 from ..lockstep.binding import Answer, Binding, Sight, Who
 from ..lockstep.space import Call, Space
@@ -59,7 +59,7 @@ class Ways:
         return None if of is None else of(self.system.constants)
 
     def _within(self, instance: Instance) -> bool:
-        """Whether it happens within a node, by itself or on somebody's command: without an exchange, and no crash."""
+        """Whether it may happen within a node at any time: without an exchange, not named, and no crash."""
         bound = self.binding.actions[instance.action]
         return bound.exchange is None and not bound.named and instance.action not in self.binding.restarts
 
@@ -113,9 +113,13 @@ class Ways:
         instance = self.system.by_step[call]
         names = [f"c{cell.number}" for cell in self.system.layout.cells]
         lines = ["def doing(state):", "    (" + ", ".join(names) + ",) = state"]
-        lines += [f"    if not {expression(guard)}: return None" for _, guard in instance.guards]
+        known: dict[Term, str] = {}
+        for _, guard in instance.guards:
+            lines += shared([guard], "    ", known)
+            lines.append(f"    if not {expression(guard, known)}: return None")
+        lines += shared(instance.effect.values(), "    ", known)
         cells = [
-            expression(instance.effect[number]) if number in instance.effect else name
+            expression(instance.effect[number], known) if number in instance.effect else name
             for number, name in enumerate(names)
         ]
         lines.append(f"    return ({', '.join(cells)},)")

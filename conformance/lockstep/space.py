@@ -7,13 +7,15 @@ instance, when it is first asked for; the reference interpreter has the word onl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from ...model.core.ground import Params, State, System
-from ...model.core.terms import Sort
+from ...model.core.terms import Sort, Term
 from ...model.interpret.explain import Refusal, refusal
 from ...model.interpret.reference import Reference
-from ...model.interpret.staged import expression, stage
+from ...model.interpret.staged import expression, shared, stage
 from ...traces.format import Value
 from ...traces.observe import decode
 from .binding import Answer, Binding, Sight
@@ -58,13 +60,10 @@ class Space:
     """A system and its binding. ``invariants`` (None: all) are those that every state must keep."""
 
     def __init__(self, system: System, binding: Binding, invariants: frozenset[str] | None = None) -> None:
-        staged = stage(system)
         self.system = system
         self.binding = binding
-        self.successors = staged.successors
-        self.invariants = {
-            name: holds for name, holds in staged.invariants.items() if invariants is None or name in invariants
-        }
+        promised = stage(replace(system, instances=[], by_step={}, witnesses={}, grounder=None)).invariants
+        self.invariants = {name: holds for name, holds in promised.items() if invariants is None or name in invariants}
         self.calls: list[Call] = [(each.action, each.params) for each in system.instances]
         self.params = {action.name: tuple(action.params) for action in system.traced.actions}
         self.crashes = self.binding.restarts & self.params.keys()
@@ -88,9 +87,18 @@ class Space:
         """For each of ``tries`` its guards."""
         self.askable: frozenset[Pair] = frozenset(pair for each in self.pairs for pair in each if self._drawn(pair))
         """The guards whose refusal a system can be asked about."""
-        self.first_refusing = self._compile_first()
         self._refusing: dict[Call, Refusing] = {}
         self._nodes: dict[State, Node] = {}
+
+    @cached_property
+    def successors(self) -> Callable[[State], list[tuple[int, State]]]:
+        """All that may happen in a state: the number of each enabled instance, and where it leads."""
+        return stage(self.system).successors
+
+    @cached_property
+    def first_refusing(self) -> FirstRefusing:
+        """For each of ``tries`` the number of the first guard that refuses it, -1 where it is enabled."""
+        return self._compile_first()
 
     def _makes_sense(self, call: Call) -> bool:
         action, params = call
@@ -164,8 +172,10 @@ class Space:
 
     def _compile(self, call: Call) -> Refusing:
         lines = ["def refusing(state):", self._unpack(), "    out = []"]
+        names: dict[Term, str] = {}
         for name, guard in self.system.by_step[call].guards:
-            lines += [f"    if not {expression(guard)}:", f"        out.append({name!r})"]
+            lines += shared([guard], "    ", names)
+            lines += [f"    if not {expression(guard, names)}:", f"        out.append({name!r})"]
         lines.append("    return tuple(out)")
         scope: dict[str, Refusing] = {}
         exec(compile("\n".join(lines), f"<{call[0]} refusing>", "exec"), scope)  # noqa: S102 - our own text

@@ -7,7 +7,7 @@ reading of the text in ``reference.py`` this is about two hundred times as fast 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ..core.ground import Instance, State, System
@@ -81,17 +81,30 @@ def _shared(term: Term, seen: dict[Term, int]) -> None:
                 _shared(a, seen)
 
 
-def _emit_instance(system: System, number: int, pad: str) -> list[str]:
-    effect = system.instances[number].effect
-    lines: list[str] = []
+def shared(terms: Iterable[Term], pad: str, names: dict[Term, str]) -> list[str]:
+    """Assignments, each on a line behind ``pad``, of what occurs more than once in these terms and has no name yet.
+
+    ``names`` has what they are called from then on.
+    """
     counts: dict[Term, int] = {}
-    for value in effect.values():
-        _shared(value, counts)
-    # A value that several cells use (the truncation offset) is computed once.
-    names: dict[Term, str] = {}
-    for term in sorted((t for t, n in counts.items() if n > 1 and t.cost > 6), key=lambda t: t.cost):
+    for term in terms:
+        _shared(term, counts)
+    lines: list[str] = []
+    for term in sorted((t for t, n in counts.items() if n > 1 and t.cost > 6 and t not in names), key=_cost):
         lines.append(f"{pad}t{len(names)} = {expression(term, names)}")
         names[term] = f"t{len(names)}"
+    return lines
+
+
+def _cost(term: Term) -> int:
+    return term.cost
+
+
+def _emit_instance(system: System, number: int, pad: str) -> list[str]:
+    effect = system.instances[number].effect
+    # A value that several cells use (the truncation offset) is computed once.
+    names: dict[Term, str] = {}
+    lines = shared(effect.values(), pad, names)
     cells = [expression(effect[c.number], names) if c.number in effect else f"c{c.number}" for c in system.layout.cells]
     lines.append(f"{pad}put(({number}, ({', '.join(cells)},)))")
     return lines
@@ -118,7 +131,9 @@ def stage(system: System) -> Staged:
     constraint = {"constraint": system.constraint}
     for kind, conditions in (("always", system.invariants), ("sometimes", system.witnesses), ("within", constraint)):
         for name, term in conditions.items():
-            lines += [f"def {kind}_{name}(state):", _unpack(system), f"    return {expression(term)}"]
+            names: dict[Term, str] = {}
+            found = shared([term], "    ", names)
+            lines += [f"def {kind}_{name}(state):", _unpack(system), *found, f"    return {expression(term, names)}"]
     source = "\n".join(lines) + "\n"
     scope: dict[str, Callable[..., object]] = {}
     exec(compile(source, f"<{system.name} staged>", "exec"), scope)  # noqa: S102 - our own text, generated above
