@@ -2,7 +2,10 @@
 
 Whoever asks in an older epoch gets FENCED_REPLICA (Kafka's FENCED_LEADER_EPOCH), in a newer one UNKNOWN_LEADER_EPOCH,
 and whoever leads nothing answers NOT_LEADER_OR_FOLLOWER. FetchSnapshot has SNAPSHOT_NOT_FOUND and POSITION_OUT_OF_RANGE
-besides. A vote that is refused is no error.
+besides. A vote that is refused is no error. INVALID_REQUEST has whoever says that it leads, or led, an epoch that has
+another leader.
+
+What a timer does is named by a system that runs freely, where its timer fires.
 """
 
 from __future__ import annotations
@@ -107,6 +110,34 @@ def _all(rule: Answer, *guards: str) -> ActionBinding:
     return ActionBinding(dict.fromkeys(guards, rule))
 
 
+_ASKS_FOR_VOTE: Final[dict[str, Rule]] = {
+    "not_candidate_itself": ITSELF,
+    "candidate_stands": unasked(),
+    "is_voter": _NO_VOTER,
+}
+_TOLD_BY_LEADER: Final[dict[str, Rule]] = {
+    "not_leader_itself": ITSELF,
+    "is_voter": _NO_VOTER,
+    "epoch_not_fenced": error(FENCED),
+    "no_other_leader": error("INVALID_REQUEST"),
+}
+
+
+def _named(*guards: str) -> ActionBinding:
+    """What a node does within itself when a timer fires, or when it is told to."""
+    return ActionBinding(dict.fromkeys(guards, unasked()), named=True)
+
+
+def _amid_reset(*guards: str) -> ActionBinding:
+    """What a loss of power leaves of a full reset, to which the answer to a fetch has led."""
+    return ActionBinding(
+        dict.fromkeys((*_NAMES_SNAPSHOT, *guards), _CRASH), Exchange("follower", "leader", Effect.ASKER)
+    )
+
+
+_ELECTION = (("candidate", "voter"),)
+_NAMES_SNAPSHOT = ("not_leader_itself", "presumes_leadership", "epoch_not_fenced", "begins_later", "snapshot_exists")
+
 _FOLLOWING = tuple(_FOLLOWS)
 _ARRIVING = ("addressed_to", "epoch_not_fenced", "answers_request")
 
@@ -160,12 +191,15 @@ SNAPSHOTS: Final = Binding(
             Exchange("follower", _own_leader, Effect.ASKER),
         ),
         "generate_snapshot": ActionBinding(
-            dict.fromkeys(("state_loaded", "below_high_watermark", "later_than_latest", "enough_records"), unasked()),
+            dict.fromkeys(
+                ("state_loaded", "below_high_watermark", "later_than_latest", "enough_records", "synced"), unasked()
+            ),
             stores="replica",
+            named=True,
         ),
-        "leader_advance_lbo": _all(unasked(), *_BEGINS),
+        "leader_advance_lbo": _named(*_BEGINS),
         "delete_records": ActionBinding(_BEGINS, Exchange(None, "leader", Effect.ASKED)),
-        "delete_snapshot": _all(unasked(), "is_complete", "below_lbo"),
+        "delete_snapshot": _named("is_complete", "below_lbo"),
         "restart": _all(_CRASH, "was_known", "log_valid"),
         "restart_empty": _all(_CRASH, "was_known", "log_not_valid"),
         "hold_records": _all(_LATE, *_SERVED),
@@ -176,7 +210,78 @@ SNAPSHOTS: Final = Binding(
         "late_divergence": _all(_LATE, *_ARRIVING),
         "late_snapshot": _all(_LATE, *_ARRIVING),
         "late_chunk": _all(_LATE, "is_fetching", *_ARRIVING),
+        # A quorum that runs by itself.
+        "stand": _named("is_voter", "not_leading", "epoch_next"),
+        "look_for_leader": _named("is_observer", "knows_leader"),
+        "give_vote": ActionBinding(
+            {
+                **_ASKS_FOR_VOTE,
+                "epoch_not_fenced": error(FENCED),
+                "in_its_epoch": NOTHING,
+                "vote_free": NOTHING,
+                "up_to_date": NOTHING,
+            },
+            Exchange("candidate", "voter", Effect.ASKED),
+            distinct=_ELECTION,
+        ),
+        "hear_of_candidate": ActionBinding(
+            {**_ASKS_FOR_VOTE, "epoch_newer": unasked()},
+            Exchange("candidate", "voter", Effect.ASKED),
+            distinct=_ELECTION,
+        ),
+        "count_vote": ActionBinding(
+            {**_ASKS_FOR_VOTE, "vote_given": unasked()},
+            Exchange("candidate", "voter", Effect.ASKER),
+            distinct=_ELECTION,
+        ),
+        "take_office": _all(unasked(), "candidate_stands", "majority_voted"),
+        "learn_leader": ActionBinding(
+            {"not_told_by_itself": ITSELF, "is_news": unasked()}, Exchange("replica", "teller", Effect.ASKER)
+        ),
+        "begin_epoch": ActionBinding(
+            {**_TOLD_BY_LEADER, "presumes_leadership": unasked()},
+            Exchange("leader", "follower", Effect.ASKED),
+            distinct=_PAIR,
+        ),
+        "resign": _named("presumes_leadership"),
+        "end_epoch": ActionBinding(
+            {**_TOLD_BY_LEADER, "was_elected": unasked(), "has_resigned": unasked()},
+            Exchange("leader", "follower", Effect.ASKED),
+            distinct=_PAIR,
+        ),
+        "client_append": ActionBinding(
+            {"presumes_leadership": error(NOT_LEADER), "log_not_full": BOUND},
+            Exchange(None, "leader", Effect.ASKED),
+            stores="leader",
+            promised=True,
+        ),
+        "sync": _named("not_synced"),
+        "count_fetch": ActionBinding(
+            {**_SERVED, "is_voter": NOTHING, "synced": unasked()},
+            Exchange("follower", "leader", Effect.ASKED),
+            distinct=_PAIR,
+        ),
+        "raise_high_watermark": _all(
+            unasked(), "presumes_leadership", "above_high_watermark", "of_own_epoch", "synced", "majority_has_it"
+        ),
+        "tell_client": _all(
+            unasked(), "presumes_leadership", "below_high_watermark", "of_own_epoch", "not_told", "in_order"
+        ),
+        "rediscover_at": ActionBinding(
+            {
+                "is_fetching": unasked(),
+                "not_leader_itself": ITSELF,
+                "epoch_not_fenced": _fenced,
+                "fetch_refused": unasked(),
+            },
+            Exchange("follower", "leader", Effect.ASKER),
+            distinct=_PAIR,
+        ),
+        "resume": _all(_CRASH, "keeps_synced", "was_written", "log_valid"),
+        "resume_empty": _all(_CRASH, "log_not_valid"),
+        "lose_snapshot": _amid_reset("is_complete", "log_stays_valid"),
+        "lose_log": _amid_reset("begins_at_0", "no_snapshot", "was_synced"),
     },
-    restarts=frozenset({"restart", "restart_empty"}),
-    prompt=frozenset({"leader_inc_high_watermark"}),
+    restarts=frozenset({"restart", "restart_empty", "resume", "resume_empty"}),
+    prompt=frozenset({"leader_inc_high_watermark", "raise_high_watermark", "take_office"}),
 )

@@ -19,8 +19,17 @@ from __future__ import annotations
 from ...core.algebra import Algebra, Step, Value, View
 from ...core.domains import REPLICA
 from ..logs import END_OFFSET, OFFSET
-from .fetch import Writes, reset_to_empty
-from .state import CHUNK, Boot, has_snapshot, is_fetching, latest_snapshot, presumes_leadership, snapshots
+from .fetch import Writes, raise_lbo, reset_to_empty
+from .state import (
+    CHUNK,
+    Boot,
+    has_snapshot,
+    in_whole_exchanges,
+    is_fetching,
+    latest_snapshot,
+    presumes_leadership,
+    snapshots,
+)
 
 
 @snapshots.action(replica=REPLICA, offset=OFFSET, more=CHUNK)
@@ -36,6 +45,8 @@ def generate_snapshot(k: Algebra, s: View, replica: Value, offset: Value, more: 
     yield "below_high_watermark", offset == end - 1 if k.rules.as_nodes else offset < end
     yield "later_than_latest", latest < offset
     yield "enough_records", k.c.minimum_records < end - 1 - latest
+    if k.rules.running:
+        yield "synced", offset < s.synced[replica]
     yield s.update(
         snapshot_size={(replica, offset): more + 1},
         snapshot_epoch={(replica, offset): s.record_epoch[replica, offset]},
@@ -53,11 +64,11 @@ def _begins_at(k: Algebra, s: View, leader: Value, lbo: Value) -> Step:
     """ "When to Increase the Log Begin Offset". Client's requests "will be validated using the same logic"."""
     covered = latest_snapshot(k, s, leader) + 1 if k.rules.covered_lbo else s.hw[leader]
     replicated = k.forall(REPLICA, lambda r: _has_up_to(k, s, leader, r, lbo))
-    yield "presumes_leadership", presumes_leadership(s, leader)
+    yield "presumes_leadership", presumes_leadership(k, s, leader)
     yield "increases", s.lbo[leader] < lbo
     yield "snapshot_includes", lbo <= covered
     yield "replicated_or_old", k.any(k.c.lag_expires == 1, replicated)
-    yield s.update(lbo={leader: lbo}, lbo_reached={leader: k.max(s.lbo_reached[leader], lbo)})
+    yield s.update(**raise_lbo(k, s, leader, lbo))
 
 
 @snapshots.action(leader=REPLICA, lbo=END_OFFSET)
@@ -81,7 +92,7 @@ def delete_snapshot(k: Algebra, s: View, replica: Value, offset: Value) -> Step:
     yield s.update(snapshot_size={(replica, offset): 0})
 
 
-def _is_valid(k: Algebra, s: View, replica: Value, checkpoint: Value) -> Value:
+def is_valid(k: Algebra, s: View, replica: Value, checkpoint: Value) -> Value:
     """The log does not count as empty at boot. One that begins at 0 needs no snapshot."""
     lbo, latest = s.lbo[replica], latest_snapshot(k, s, replica)
     match k.rules.boot:
@@ -102,29 +113,29 @@ def _was_known(k: Algebra, s: View, replica: Value, checkpoint: Value) -> Value:
 def _leave_office(k: Algebra, s: View, replica: Value) -> Writes:
     """Whoever crashes leads no more in its epoch, and stands for none."""
     epoch = s.leader_epoch[replica]
-    leads = presumes_leadership(s, replica)
+    leads = presumes_leadership(k, s, replica)
     return {
         "candidate": k.ite(s.candidate == replica, k.NONE, s.candidate),
         "epoch_leader": {epoch: k.ite(leads, k.NONE, s.epoch_leader[epoch])},
     }
 
 
-@snapshots.action(replica=REPLICA, checkpoint=END_OFFSET)
+@snapshots.action(replica=REPLICA, checkpoint=END_OFFSET, present=in_whole_exchanges)
 def restart(k: Algebra, s: View, replica: Value, checkpoint: Value) -> Step:
     """A replica crashes and boots with the log that it has ("Validation of Snapshot and Log").
 
     ``checkpoint`` is the high watermark that it had last written to disk: any up to the one that it knew.
     """
     yield "was_known", _was_known(k, s, replica, checkpoint)
-    yield "log_valid", _is_valid(k, s, replica, checkpoint)
+    yield "log_valid", is_valid(k, s, replica, checkpoint)
     by_snapshot = k.max(checkpoint, latest_snapshot(k, s, replica) + 1)
     hw = checkpoint if k.rules.boot is Boot.HIGH_WATERMARK else by_snapshot
     yield s.update(hw={replica: hw}, **_leave_office(k, s, replica))
 
 
-@snapshots.action(replica=REPLICA, checkpoint=END_OFFSET)
+@snapshots.action(replica=REPLICA, checkpoint=END_OFFSET, present=in_whole_exchanges)
 def restart_empty(k: Algebra, s: View, replica: Value, checkpoint: Value) -> Step:
     """A replica crashes, boots, and has to assume that its log is empty; what it fetched of a snapshot is lost."""
     yield "was_known", _was_known(k, s, replica, checkpoint)
-    yield "log_not_valid", k.negate(_is_valid(k, s, replica, checkpoint))
-    yield s.update(**reset_to_empty(replica), **_leave_office(k, s, replica))
+    yield "log_not_valid", k.negate(is_valid(k, s, replica, checkpoint))
+    yield s.update(**reset_to_empty(k, replica), **_leave_office(k, s, replica))

@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from ...core.algebra import Algebra, Step, Value, View
 from ...core.domains import REPLICA
 from ..logs import OFFSET
-from .state import epoch_at, has_snapshot, is_fetching, last_epoch, latest_snapshot, presumes_leadership, snapshots
+from .state import (
+    epoch_at,
+    has_snapshot,
+    in_whole_exchanges,
+    is_fetching,
+    last_epoch,
+    latest_snapshot,
+    presumes_leadership,
+    snapshots,
+)
 
 Writes = dict[str, Value]
 """What an update writes: a mapping from index to value for each variable."""
@@ -39,9 +48,9 @@ class Response:
     records: Value = -1
 
 
-def _follows(s: View, leader: Value, follower: Value) -> Step:
+def follows(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     yield "not_leader_itself", leader != follower
-    yield "presumes_leadership", presumes_leadership(s, leader)
+    yield "presumes_leadership", presumes_leadership(k, s, leader)
     yield "epoch_not_fenced", s.leader_epoch[follower] == s.leader_epoch[leader]
 
 
@@ -80,7 +89,7 @@ def _matches(k: Algebra, s: View, leader: Value, follower: Value) -> Value:
 
 def serves_records(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """Guards: the leader serves the follower's fetch."""
-    yield from _follows(s, leader, follower)
+    yield from follows(k, s, leader, follower)
     yield "reaches_back", k.negate(_below_log(k, s, leader, follower))
     yield "last_record_matches", _matches(k, s, leader, follower)
 
@@ -116,6 +125,12 @@ def acknowledge_at_once(k: Algebra, s: View, leader: Value, follower: Value) -> 
     return {} if k.rules.as_nodes else acknowledge(k, s, leader, follower)
 
 
+def raise_lbo(k: Algebra, s: View, replica: Value, lbo: Value) -> Writes:
+    """A larger LBO, or the same; who runs freely is seen to take every step, and needs no note of the largest."""
+    reached = {} if k.rules.running else {"lbo_reached": {replica: k.max(s.lbo_reached[replica], lbo)}}
+    return {"lbo": {replica: lbo}, **reached}
+
+
 def take_records(k: Algebra, s: View, follower: Value, response: Response) -> Writes:
     """The follower appends, and takes the LBO if its own snapshot reaches it.
 
@@ -129,8 +144,7 @@ def take_records(k: Algebra, s: View, follower: Value, response: Response) -> Wr
         "leo": {follower: end},
         "record_epoch": {(follower, response.fetch_offset): response.offset_epoch},
         "hw": {follower: k.max(s.hw[follower], k.min(response.hw, end))},
-        "lbo": {follower: begin},
-        "lbo_reached": {follower: k.max(s.lbo_reached[follower], begin)},
+        **raise_lbo(k, s, follower, begin),
     }
 
 
@@ -142,7 +156,7 @@ def follower_fetch(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     yield s.update(**acknowledge_at_once(k, s, leader, follower), **take_records(k, s, follower, response))
 
 
-@snapshots.action(leader=REPLICA, follower=REPLICA, present=lambda rules: rules.as_nodes)
+@snapshots.action(leader=REPLICA, follower=REPLICA, present=lambda rules: rules.as_nodes and in_whole_exchanges(rules))
 def follower_acknowledge(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """The leader counts a fetch that it serves. The response may come after this, or never."""
     yield from serves_records(k, s, leader, follower)
@@ -151,7 +165,7 @@ def follower_acknowledge(k: Algebra, s: View, leader: Value, follower: Value) ->
 
 def finds_divergence(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """Guards: the leader lacks the follower's last record."""
-    yield from _follows(s, leader, follower)
+    yield from follows(k, s, leader, follower)
     yield "reaches_back", k.negate(_below_log(k, s, leader, follower))
     yield "diverges", k.negate(_matches(k, s, leader, follower))
 
@@ -166,7 +180,8 @@ def divergence_response(k: Algebra, s: View, leader: Value, follower: Value) -> 
 def take_divergence(k: Algebra, s: View, follower: Value, response: Response) -> Writes:
     """The follower truncates to where its own epochs and the leader's part."""
     end = k.min(response.offset, _larger_epoch_start(k, s, follower, response.offset_epoch))
-    return {"leo": {follower: end}, "hw": {follower: k.min(end, s.hw[follower])}}
+    synced = {"synced": {follower: k.min(end, s.synced[follower])}} if k.rules.running else {}
+    return {"leo": {follower: end}, "hw": {follower: k.min(end, s.hw[follower])}, **synced}
 
 
 @snapshots.action(leader=REPLICA, follower=REPLICA)
@@ -178,7 +193,7 @@ def follower_truncate(k: Algebra, s: View, leader: Value, follower: Value) -> St
 
 def names_snapshot(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """Guards: the leader answers a fetch with its latest snapshot's id ("Handling Fetch Request")."""
-    yield from _follows(s, leader, follower)
+    yield from follows(k, s, leader, follower)
     yield "begins_later", _below_log(k, s, leader, follower)
     yield "snapshot_exists", latest_snapshot(k, s, leader) != -1
 
@@ -194,15 +209,16 @@ def snapshot_response(k: Algebra, s: View, leader: Value, follower: Value) -> Re
     )
 
 
-def _begin_at(replica: Value, offset: Value) -> Writes:
+def begin_at(k: Algebra, replica: Value, offset: Value) -> Writes:
     """A full reset: an empty log that begins at this offset, below which everything is committed."""
-    return {name: {replica: offset} for name in ("lbo", "leo", "hw", "lbo_reached")}
+    more = "synced" if k.rules.running else "lbo_reached"
+    return {name: {replica: offset} for name in ("lbo", "leo", "hw", more)}
 
 
-def take_snapshot(follower: Value, response: Response) -> Writes:
+def take_snapshot(k: Algebra, follower: Value, response: Response) -> Writes:
     """The follower deletes its entire log and all snapshots, and begins to fetch both ("Handling Fetch Response")."""
     return {
-        **_begin_at(follower, response.offset + 1),
+        **begin_at(k, follower, response.offset + 1),
         "fetching": {follower: response.offset},
         "fetching_epoch": {follower: response.offset_epoch},
         "position": {follower: 0},
@@ -214,16 +230,16 @@ def take_snapshot(follower: Value, response: Response) -> Writes:
 def follower_start_over(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """A fetch below the LBO is answered with a snapshot id: the follower has to start over from that snapshot."""
     yield from names_snapshot(k, s, leader, follower)
-    yield s.update(**take_snapshot(follower, snapshot_response(k, s, leader, follower)))
+    yield s.update(**take_snapshot(k, follower, snapshot_response(k, s, leader, follower)))
 
 
-def reset_to_empty(replica: Value) -> Writes:
+def reset_to_empty(k: Algebra, replica: Value) -> Writes:
     """A full reset to nothing at all."""
     nothing = {name: {replica: -1} for name in ("fetching", "fetching_epoch", "position")}
-    return {**_begin_at(replica, 0), **nothing}
+    return {**begin_at(k, replica, 0), **nothing}
 
 
-def _is_found(k: Algebra, s: View, leader: Value, follower: Value) -> Value:
+def is_found(k: Algebra, s: View, leader: Value, follower: Value) -> Value:
     """The leader has the snapshot that the follower asks for by its id."""
     offset = s.fetching[follower]
     return k.all(has_snapshot(k, s, leader, offset), s.snapshot_epoch[leader, offset] == s.fetching_epoch[follower])
@@ -232,8 +248,8 @@ def _is_found(k: Algebra, s: View, leader: Value, follower: Value) -> Value:
 def serves_chunk(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """Guards: none of the three errors ("Fetching Snapshots", "Request Handling")."""
     yield "is_fetching", is_fetching(s, follower)
-    yield from _follows(s, leader, follower)
-    yield "snapshot_found", _is_found(k, s, leader, follower)
+    yield from follows(k, s, leader, follower)
+    yield "snapshot_found", is_found(k, s, leader, follower)
     yield "position_in_range", s.position[follower] <= s.snapshot_size[leader, s.fetching[follower]]
 
 
@@ -284,7 +300,7 @@ def fetch_snapshot(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     yield s.update(**take_chunk(k, s, follower, chunk_response(s, leader, follower)))
 
 
-@snapshots.action(follower=REPLICA)
+@snapshots.action(follower=REPLICA, present=in_whole_exchanges)
 def rediscover_snapshot(k: Algebra, s: View, follower: Value) -> Step:
     """FetchSnapshot fails: NOT_LEADER_FOR_PARTITION, SNAPSHOT_NOT_FOUND or OFFSET_OUT_OF_RANGE.
 
@@ -293,11 +309,11 @@ def rediscover_snapshot(k: Algebra, s: View, follower: Value) -> Step:
     """
     leader = s.epoch_leader[s.leader_epoch[follower]]
     not_leader = k.any(leader == k.NONE, s.leader_epoch[leader] != s.leader_epoch[follower])
-    not_found = k.negate(_is_found(k, s, leader, follower))
+    not_found = k.negate(is_found(k, s, leader, follower))
     out_of_range = s.snapshot_size[leader, s.fetching[follower]] < s.position[follower]
     refused = k.any(not_leader, not_found, out_of_range)
     if k.rules.as_nodes:
         refused = k.all(k.negate(not_leader), k.any(not_found, out_of_range))
     yield "is_fetching", is_fetching(s, follower)
     yield "fetch_refused", refused
-    yield s.update(**reset_to_empty(follower))
+    yield s.update(**reset_to_empty(k, follower))

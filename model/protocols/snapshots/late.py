@@ -32,7 +32,7 @@ from .fetch import (
     take_records,
     take_snapshot,
 )
-from .state import SLOT, is_fetching, last_epoch, snapshots
+from .state import SLOT, in_whole_exchanges, is_fetching, last_epoch, snapshots
 
 RECORDS = 0
 """A fetch was served."""
@@ -78,7 +78,7 @@ def _hold(s: View, slot: Value, leader: Value, follower: Value, kind: int, respo
     return {f"response_{name}": {slot: value} for name, value in names.items()}
 
 
-@snapshots.action(leader=REPLICA, follower=REPLICA, slot=SLOT)
+@snapshots.action(leader=REPLICA, follower=REPLICA, slot=SLOT, present=in_whole_exchanges)
 def hold_records(k: Algebra, s: View, leader: Value, follower: Value, slot: Value) -> Step:
     """The leader serves a fetch, and the network holds the response back."""
     yield from serves_records(k, s, leader, follower)
@@ -87,21 +87,21 @@ def hold_records(k: Algebra, s: View, leader: Value, follower: Value, slot: Valu
     yield s.update(**acknowledge_at_once(k, s, leader, follower), **held)
 
 
-@snapshots.action(leader=REPLICA, follower=REPLICA, slot=SLOT)
+@snapshots.action(leader=REPLICA, follower=REPLICA, slot=SLOT, present=in_whole_exchanges)
 def hold_divergence(k: Algebra, s: View, leader: Value, follower: Value, slot: Value) -> Step:
     """The leader finds that the logs diverge, and the network holds the response back."""
     yield from finds_divergence(k, s, leader, follower)
     yield s.update(**_hold(s, slot, leader, follower, DIVERGENCE, divergence_response(k, s, leader, follower)))
 
 
-@snapshots.action(leader=REPLICA, follower=REPLICA, slot=SLOT)
+@snapshots.action(leader=REPLICA, follower=REPLICA, slot=SLOT, present=in_whole_exchanges)
 def hold_snapshot(k: Algebra, s: View, leader: Value, follower: Value, slot: Value) -> Step:
     """The leader answers with a snapshot id, and the network holds the response back."""
     yield from names_snapshot(k, s, leader, follower)
     yield s.update(**_hold(s, slot, leader, follower, SNAPSHOT, snapshot_response(k, s, leader, follower)))
 
 
-@snapshots.action(leader=REPLICA, follower=REPLICA, slot=SLOT)
+@snapshots.action(leader=REPLICA, follower=REPLICA, slot=SLOT, present=in_whole_exchanges)
 def hold_chunk(k: Algebra, s: View, leader: Value, follower: Value, slot: Value) -> Step:
     """The leader sends a chunk of a snapshot, and the network holds it back."""
     yield from serves_chunk(k, s, leader, follower)
@@ -122,28 +122,28 @@ def _arrives(k: Algebra, s: View, follower: Value, slot: Value, kind: int) -> St
         yield "answers_request", k.all()
 
 
-@snapshots.action(follower=REPLICA, slot=SLOT)
+@snapshots.action(follower=REPLICA, slot=SLOT, present=in_whole_exchanges)
 def late_records(k: Algebra, s: View, follower: Value, slot: Value) -> Step:
     """A follower takes records that come late."""
     yield from _arrives(k, s, follower, slot, RECORDS)
     yield s.update(**take_records(k, s, follower, held_response(s, slot)))
 
 
-@snapshots.action(follower=REPLICA, slot=SLOT)
+@snapshots.action(follower=REPLICA, slot=SLOT, present=in_whole_exchanges)
 def late_divergence(k: Algebra, s: View, follower: Value, slot: Value) -> Step:
     """A follower truncates by a response that comes late."""
     yield from _arrives(k, s, follower, slot, DIVERGENCE)
     yield s.update(**take_divergence(k, s, follower, held_response(s, slot)))
 
 
-@snapshots.action(follower=REPLICA, slot=SLOT)
+@snapshots.action(follower=REPLICA, slot=SLOT, present=in_whole_exchanges)
 def late_snapshot(k: Algebra, s: View, follower: Value, slot: Value) -> Step:
     """A follower starts over by a response that comes late."""
     yield from _arrives(k, s, follower, slot, SNAPSHOT)
-    yield s.update(**take_snapshot(follower, held_response(s, slot)))
+    yield s.update(**take_snapshot(k, follower, held_response(s, slot)))
 
 
-@snapshots.action(follower=REPLICA, slot=SLOT)
+@snapshots.action(follower=REPLICA, slot=SLOT, present=in_whole_exchanges)
 def late_chunk(k: Algebra, s: View, follower: Value, slot: Value) -> Step:
     """A follower writes a chunk that comes late. By the text it cannot tell of which snapshot, or of whose."""
     yield "is_fetching", is_fetching(s, follower)

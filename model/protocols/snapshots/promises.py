@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA, Constants
-from ..logs import OFFSET
+from ..logs import EPOCH, OFFSET
 from .state import SLOT, has_snapshot, in_log, is_fetching, latest_snapshot, presumes_leadership, snapshots
 
 
@@ -32,6 +32,9 @@ def offsets_in_order(k: Algebra, s: View) -> Value:
 @snapshots.always
 def lbo_never_retreats(k: Algebra, s: View) -> Value:
     """An LBO only increases, but for a full reset: it is the largest one since the last."""
+    if k.rules.running:
+        # Every step of such a replica is seen; what could take its LBO back is a crash, if the log were not synced.
+        return k.forall(REPLICA, lambda r: k.all(s.lbo[r] <= s.synced[r], s.synced[r] <= s.leo[r]))
     return k.forall(REPLICA, lambda r: s.lbo[r] == s.lbo_reached[r])
 
 
@@ -50,9 +53,21 @@ def _holds(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
 @snapshots.always
 def no_committed_record_lost(k: Algebra, s: View) -> Value:
     """The leader of the newest epoch has every committed record, in its log or in its latest snapshot."""
+
+    def kept_by(leader: Value) -> Value:
+        return k.forall(OFFSET, lambda o: k.implies(_is_committed(s, o), _holds(k, s, leader, o)))
+
+    if k.rules.running:
+        # What a client was told is committed is the record that was committed there.
+        told = k.forall(OFFSET, lambda o: k.any(s.told[o] == -1, s.told[o] == s.committed[o]))
+        newest = k.last(EPOCH, lambda e: s.epoch_leader[e] != k.NONE, -1)
+
+        def leads(replica: Value) -> Value:
+            return k.all(presumes_leadership(k, s, replica), s.leader_epoch[replica] == newest)
+
+        return k.all(told, k.forall(REPLICA, lambda r: k.implies(leads(r), kept_by(r))))
     leader = s.epoch_leader[s.newest_epoch]
-    kept = k.forall(OFFSET, lambda o: k.implies(_is_committed(s, o), _holds(k, s, leader, o)))
-    return k.implies(leader != k.NONE, kept)
+    return k.implies(leader != k.NONE, kept_by(leader))
 
 
 @snapshots.always
@@ -126,7 +141,7 @@ def follower_took_lbo(k: Algebra, s: View) -> Value:
     """A follower that has never been in another epoch has a log that does not begin at 0, and a snapshot before it."""
     return k.exists(
         REPLICA,
-        lambda r: k.all(s.lbo[r] > 0, k.negate(presumes_leadership(s, r)), k.negate(is_fetching(s, r))),
+        lambda r: k.all(s.lbo[r] > 0, k.negate(presumes_leadership(k, s, r)), k.negate(is_fetching(s, r))),
     )
 
 
@@ -174,7 +189,7 @@ def two_presumed_leaders(k: Algebra, s: View) -> Value:
     """Two replicas presume leadership at once: one is deposed and has not heard of it."""
 
     def both_lead(left: Value, right: Value) -> Value:
-        return k.all(left != right, presumes_leadership(s, left), presumes_leadership(s, right))
+        return k.all(left != right, presumes_leadership(k, s, left), presumes_leadership(k, s, right))
 
     return k.exists(REPLICA, lambda a: k.exists(REPLICA, lambda b: both_lead(a, b)))
 

@@ -132,7 +132,7 @@ def _chosen(k: Algebra, s: View, leader: Value, offset: Value) -> Ghosts:
 
 @kip_630.updates("generate_snapshot")
 def _generated(k: Algebra, s: View, replica: Value, offset: Value, more: Value) -> Ghosts:
-    epoch, leads = s.leader_epoch[replica], presumes_leadership(s, replica)
+    epoch, leads = s.leader_epoch[replica], presumes_leadership(k, s, replica)
     return {
         "latest": lambda r: k.ite(r == replica, offset, s.latest[r]),
         "file_size": lambda e, o: k.ite(k.all(leads, e == epoch, o == offset), more + 1, s.file_size[e, o]),

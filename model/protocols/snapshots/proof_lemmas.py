@@ -134,7 +134,7 @@ def leader_is_whole(k: Algebra, s: View, leader: Value) -> Value:
     """A presumed leader has all of its epoch's history, and fetches no snapshot."""
     end = s.history_end[s.leader_epoch[leader]]
     return k.implies(
-        presumes_leadership(s, leader),
+        presumes_leadership(k, s, leader),
         k.all(0 <= s.leader_epoch[leader], s.leo[leader] == end, k.negate(is_fetching(s, leader))),
     )
 
@@ -147,7 +147,7 @@ def leader_log_is_history(k: Algebra, s: View, leader: Value, offset: Value) -> 
         k.implies(s.lbo[leader] <= offset, s.record_epoch[leader, offset] == there),
         k.implies(offset < s.lbo[leader], s.chosen[offset] == there),
     )
-    return k.implies(k.all(presumes_leadership(s, leader), offset < s.leo[leader]), same)
+    return k.implies(k.all(presumes_leadership(k, s, leader), offset < s.leo[leader]), same)
 
 
 # What is chosen.
@@ -230,7 +230,7 @@ def blocked_without_acknowledgement(k: Algebra, s: View, leader: Value, replica:
     """Where an epoch is blocked, no elector of the one that blocks it has acknowledged, and so no majority will."""
     epoch = s.leader_epoch[leader]
     by = s.blocked_by[epoch, offset]
-    own = k.all(presumes_leadership(s, leader), by != -1, s.record_epoch[leader, offset] == epoch)
+    own = k.all(presumes_leadership(k, s, leader), by != -1, s.record_epoch[leader, offset] == epoch)
     return k.implies(
         k.all(own, k.member(replica, s.elected_by[by])), k.negate(k.member(replica, s.acknowledged[leader, offset]))
     )
@@ -248,7 +248,7 @@ def blocked_by_a_later_epoch(k: Algebra, s: View, epoch: Value, offset: Value) -
 def acknowledged_is_held(k: Algebra, s: View, leader: Value, replica: Value, offset: Value) -> Value:
     """Whoever acknowledged a record of the leader's epoch has it, or it is chosen, or the epoch is blocked there."""
     epoch = s.leader_epoch[leader]
-    acknowledged = k.all(presumes_leadership(s, leader), k.member(replica, s.acknowledged[leader, offset]))
+    acknowledged = k.all(presumes_leadership(k, s, leader), k.member(replica, s.acknowledged[leader, offset]))
     has = k.all(s.record_epoch[replica, offset] == epoch, k.negate(is_fetching(s, replica)))
     chosen = k.all(offset < s.chosen_end, s.chosen[offset] == epoch)
     kept = k.implies(s.record_epoch[leader, offset] == epoch, k.any(has, chosen, s.blocked_by[epoch, offset] != -1))
@@ -300,6 +300,6 @@ def leader_has_the_file(k: Algebra, s: View, leader: Value, offset: Value) -> Va
     size = s.file_size[s.leader_epoch[leader], offset]
     has = has_snapshot(k, s, leader, offset)
     return k.implies(
-        presumes_leadership(s, leader),
+        presumes_leadership(k, s, leader),
         k.all(k.implies(has, s.snapshot_size[leader, offset] == size), k.implies(0 < size, offset <= s.latest[leader])),
     )

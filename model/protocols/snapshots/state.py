@@ -69,6 +69,8 @@ class Rules:
 
     ``votes_travel``: a vote that is granted is an answer, which reaches its candidate late or never (``votes.py``).
     ``counts_late_votes``: a candidate counts one of a former candidacy of its own.
+    ``running``: nodes that run by themselves (``running.py``): every replica has its own vote and its own candidacy,
+    what is not synced may be lost, and what clients were told is remembered.
     """
 
     boot: Boot = Boot.SNAPSHOT
@@ -83,6 +85,7 @@ class Rules:
     as_nodes: bool = False
     votes_travel: bool = False
     counts_late_votes: bool = False
+    running: bool = False
 
 
 AS_WRITTEN = Rules(
@@ -125,6 +128,12 @@ snapshots.variant(
     "the KIP less its holes, in the steps of nodes that send messages",
     restarts=True,
 )
+snapshots.variant(
+    "kip-630-quorum",
+    Rules(as_nodes=True, running=True),
+    "the same of a quorum that runs by itself: own votes, unsynced records, what clients were told",
+    restarts=True,
+)
 snapshots.variant("kip-630-safe", Rules(), "the KIP less its holes")
 
 _EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])
@@ -134,6 +143,11 @@ _OPTIONAL_OFFSETS = integers(-1, lambda c: c["log_size"] - 1)
 
 def _all_voters(constants: Constants) -> int:
     return (1 << max(constants["replicas"] - constants["observers"], 0)) - 1
+
+
+def in_whole_exchanges(rules: Rules) -> bool:
+    """Elections have one candidate at a time, and whoever leads is known at once: all variants but the running one."""
+    return not rules.running
 
 
 def in_log(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
@@ -146,8 +160,10 @@ def is_fetching(s: View, replica: Value) -> Value:
     return s.fetching[replica] != -1
 
 
-def presumes_leadership(s: View, replica: Value) -> Value:
+def presumes_leadership(k: Algebra, s: View, replica: Value) -> Value:
     """The replica was elected for the epoch that it is in, and has not crashed since."""
+    if k.rules.running:
+        return s.leader[replica] == replica
     # No replica is the leader of epoch -1: a read out of range gives NONE.
     return s.epoch_leader[s.leader_epoch[replica]] == replica
 
@@ -164,12 +180,24 @@ def _has_bytes(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
 
 
 def _is_counted(k: Algebra, s: View, leader: Value, offset: Value) -> Value:
-    return k.all(presumes_leadership(s, leader), s.hw[leader] <= offset, offset < s.leo[leader])
+    return k.all(presumes_leadership(k, s, leader), s.hw[leader] <= offset, offset < s.leo[leader])
 
 
-snapshots.variable("newest_epoch", "the newest leader epoch for which anyone stood", _EPOCHS, initially=-1)
-snapshots.variable("candidate", "who stands for it, until it is decided", OPTIONAL_REPLICA, initially=-1)
-snapshots.variable("votes", "who voted for the candidate", REPLICA_SET, live=_is_undecided)
+snapshots.variable(
+    "newest_epoch",
+    "the newest leader epoch for which anyone stood",
+    _EPOCHS,
+    initially=-1,
+    present=in_whole_exchanges,
+)
+snapshots.variable(
+    "candidate",
+    "who stands for it, until it is decided",
+    OPTIONAL_REPLICA,
+    initially=-1,
+    present=in_whole_exchanges,
+)
+snapshots.variable("votes", "who voted for the candidate", REPLICA_SET, live=_is_undecided, present=in_whole_exchanges)
 snapshots.variable("voters", "the replicas that are no observers", REPLICA_SET, initially=_all_voters)
 snapshots.variable("epoch_leader", "who leads an epoch", OPTIONAL_REPLICA, per=(EPOCH,), initially=-1)
 snapshots.variable("leader_epoch", "the leader epoch that a replica is in", _EPOCHS, per=(REPLICA,), initially=-1)
@@ -190,6 +218,7 @@ snapshots.variable(
     REPLICA_SET,
     per=(REPLICA, OFFSET),
     live=_is_counted,
+    present=in_whole_exchanges,
 )
 snapshots.variable(
     "snapshot_size",
@@ -227,7 +256,13 @@ snapshots.variable(
     initially=-1,
 )
 
-snapshots.variable("lbo_reached", "the largest LBO since the last full reset", _END_OFFSETS, per=(REPLICA,))
+snapshots.variable(
+    "lbo_reached",
+    "the largest LBO since the last full reset",
+    _END_OFFSETS,
+    per=(REPLICA,),
+    present=in_whole_exchanges,
+)
 snapshots.variable(
     "committed", "the epoch of the record that was committed at an offset", _EPOCHS, per=(OFFSET,), initially=-1
 )
@@ -265,6 +300,8 @@ def vote_log(k: Algebra, s: View, replica: Value) -> tuple[Value, Value]:
 def enter_epoch(k: Algebra, s: View, replica: Value, epoch: Value) -> dict[str, Value]:
     """What changes at a replica that takes up an epoch. With ``fetches_anew``, chunks of an older leader go."""
     entered: dict[str, Value] = {"leader_epoch": {replica: epoch}}
+    if k.rules.running:
+        entered |= {"voted": {replica: k.NONE}, "leader": {replica: k.NONE}, "supporters": {replica: k.EMPTY}}
     if k.rules.fetches_anew:
         entered["position"] = {replica: k.ite(is_fetching(s, replica), 0, -1)}
         entered["snapshot_size"] = {(replica, s.fetching[replica]): 0}
