@@ -8,6 +8,7 @@ HARNESS = Harness(
     __name__,
     binding=".binding:SNAPSHOTS",
     over_impl=".adapter:SnapshotsAdapter",
+    free=".free:FreeQuorum",
     defects=".defects:DEFECTS",
     arguments={"kip-630-safe": ".arguments:kip_630_safe"},
     plan=".plan:PLAN",

@@ -15,7 +15,7 @@ _ONE_VOTER: Final = "2/1/2/0/1/0/0/1"
 
 PLAN: Final = Plan(
     at="3/0/2/1/1/0/0/1",
-    holds={"kip-630-nodes": _ONE_OFFSET, "kip-630-votes": _ONE_OFFSET},
+    holds={"kip-630-nodes": _ONE_OFFSET, "kip-630-votes": _ONE_OFFSET, "kip-630-quorum": "2/0/2/1/1/0/0/1"},
     # Each at the smallest constants at which it breaks.
     breaks={
         "kip-630": _ONE_OFFSET,
@@ -54,5 +54,12 @@ PLAN: Final = Plan(
     # A sixth of the states of three replicas.
     symmetric=True,
     beyond=BEYOND,
+    free=(
+        "3/0/10/10/2/0/0/1",
+        "2/1/8/4/3/0/0/1",
+        "3/1/8/8/2/1/0/1",
+        "5/0/6/8/2/0/0/1",
+        "4/2/8/8/3/0/0/1",
+    ),
 )
 """Of KIP-630."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple, cast
 
-from ....impl.files.interface import read_file
+from ....impl.files.interface import Files, read_file
 from ....impl.net.faults import Flight
 from ....impl.quorum.config import CLUSTER_METADATA
 from ....impl.quorum.node import NodeState, QuorumNode
@@ -39,6 +39,30 @@ class SnapshotSeen(NamedTuple):
     size: int
     epoch: int
     records: int
+
+
+def snapshots_in(files: Files, node: QuorumNode) -> dict[int, SnapshotSeen]:
+    """By last offset, what there is of a node's snapshots: the files, and the one that is being fetched.
+
+    One that the node does not know, or knows and has not got, has size -1.
+    """
+    replica = node.replica
+    known = {(each.end_offset, each.epoch) for each in replica.snapshots.ids}
+    found: dict[int, SnapshotSeen] = {}
+    for name in files.list(_FOLDER):
+        match = _NAME.fullmatch(name)
+        if match:
+            end, epoch = int(match[1]), int(match[2])
+            data = read_file(files, f"{_FOLDER}/{name}")
+            size = size_of(data) if (end, epoch) in known else -1
+            found[end - 1] = SnapshotSeen(size, epoch, records_in(data))
+            known.discard((end, epoch))
+    found |= {end - 1: SnapshotSeen(-1, epoch, 0) for end, epoch in known}
+    partial = replica.fetching
+    if partial is not None and partial.size:
+        data = partial.file.pread(0, partial.size)
+        found[partial.id.end_offset - 1] = SnapshotSeen(size_of(data), partial.id.epoch, records_in(data, partial=True))
+    return found
 
 
 class Quorum(Carrier[QuorumRequest, QuorumResponse]):
@@ -147,29 +171,8 @@ class Quorum(Carrier[QuorumRequest, QuorumResponse]):
         return self._reader.read(self._store.files(node))
 
     def snapshots(self, node: int) -> dict[int, SnapshotSeen]:
-        """By last offset, what there is of snapshots: the files, and the one that is being fetched.
-
-        One that the node does not know, or knows and has not got, has size -1.
-        """
-        files, replica = self._store.files(node), self.nodes[node].replica
-        known = {(each.end_offset, each.epoch) for each in replica.snapshots.ids}
-        found: dict[int, SnapshotSeen] = {}
-        for name in files.list(_FOLDER):
-            match = _NAME.fullmatch(name)
-            if match:
-                end, epoch = int(match[1]), int(match[2])
-                data = read_file(files, f"{_FOLDER}/{name}")
-                size = size_of(data) if (end, epoch) in known else -1
-                found[end - 1] = SnapshotSeen(size, epoch, records_in(data))
-                known.discard((end, epoch))
-        found |= {end - 1: SnapshotSeen(-1, epoch, 0) for end, epoch in known}
-        partial = replica.fetching
-        if partial is not None and partial.size:
-            data = partial.file.pread(0, partial.size)
-            found[partial.id.end_offset - 1] = SnapshotSeen(
-                size_of(data), partial.id.epoch, records_in(data, partial=True)
-            )
-        return found
+        """By last offset, what there is of a node's snapshots."""
+        return snapshots_in(self._store.files(node), self.nodes[node])
 
     # -- messages ---------------------------------------------------------------------------------------------------
 

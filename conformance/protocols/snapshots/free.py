@@ -1,0 +1,387 @@
+"""A quorum of ``impl`` that runs freely, held against ``snapshots``: voters and observers, every message an event.
+
+An election timer fires when it has run off, any other whenever it is set. Batches have one to three records, a fetch
+brings one batch or all there is, and a chunk of a snapshot is small. A process may also end by itself, as one that is
+shut down does. Records are told by their content too: one that no client has appended at that offset in that epoch is
+seen as none. What clients were told is noted at the leader that took their records, as long as it leads that epoch.
+``probes.py`` has what must be refused.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, cast
+
+from ....impl.log.records import Record
+from ....impl.quorum.node import QuorumNode
+from ....impl.quorum.timers import ADVANCE_BEGIN, CLEAN, ELECTION, GENERATE
+from ....impl.replica.timers import Key
+from ....impl.wire.errors import ErrorCode
+from ....impl.wire.messages import Envelope
+from ....impl.wire.quorum import (
+    BeginQuorumEpochRequest,
+    DeleteRecordsRequest,
+    EndQuorumEpochRequest,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    QuorumFetchRequest,
+    QuorumFetchResponse,
+    QuorumRequest,
+    QuorumResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from ....model.core.errors import BadInput
+from ....traces.format import Value
+from ...adapters.carrier import CLIENT, error_name
+from ...adapters.nodes import DUE, Node, RunningNodes
+from ...adapters.stores import SegmentReader
+from ...free.events import Event, What
+from ...free.system import Happened, Judged
+from ...lockstep.adapter import ModelStep
+from .counting import CHUNK, CountingMachine
+from .probes import probe, probes
+from .quorum import PARTITION, SnapshotSeen, snapshots_in
+
+_NO_SNAPSHOT: Final = SnapshotSeen(0, -1, -1)
+_MAX_VOTERS: Final = 5
+"""The model counts no larger majorities than those of so many."""
+_MAX_RECORDS: Final = 14
+"""So many offsets fit into the last chunk of a snapshot."""
+_BATCHES: Final = {"append": 1, "append-two": 2, "append-three": 3}
+"""How many records a client appends at once."""
+_SELDOM: Final = 7
+"""At one of so many moments somebody may have a leader resign."""
+_UNKNOWN: Final = -2
+"""The epoch that is seen of a record that no client has appended."""
+
+_DECIDED: Final[Mapping[type, Callable[[int, int], tuple[ModelStep, ...]]]] = {
+    VoteRequest: lambda asker, asked: (("give_vote", {"candidate": asker, "voter": asked}),),
+    BeginQuorumEpochRequest: lambda asker, asked: (("begin_epoch", {"leader": asker, "follower": asked}),),
+    EndQuorumEpochRequest: lambda asker, asked: (("end_epoch", {"leader": asker, "follower": asked}),),
+    QuorumFetchRequest: lambda asker, asked: tuple(
+        (action, {"leader": asked, "follower": asker})
+        for action in ("follower_fetch", "follower_truncate", "follower_start_over")
+    ),
+    FetchSnapshotRequest: lambda asker, asked: (("fetch_snapshot", {"leader": asked, "follower": asker}),),
+}
+"""For each request, the model's steps of which it is asked whether they may be, by who asks and who is asked."""
+_FETCHED: Final = ("follower_fetch", "follower_truncate", "follower_start_over", "lose_snapshot", "lose_log")
+_SHUT_DOWN: Final = "shut-down"
+_TIMED: Final[Mapping[Key, tuple[str, str]]] = {
+    ELECTION: ("look_for_leader", "replica"),
+    GENERATE: ("generate_snapshot", "replica"),
+    ADVANCE_BEGIN: ("leader_advance_lbo", "leader"),
+    CLEAN: ("delete_snapshot", "replica"),
+}
+"""For a timer, what a node does when it fires, and the parameter that names the node; a voter stands besides."""
+
+
+class FreeQuorum(RunningNodes):
+    """Nodes ``0`` to ``replicas - 1``, the last ``observers`` of which are no voters."""
+
+    protocol = "snapshots"
+    implemented = "kip-630-quorum"
+    times = (10, 100, 1_000)
+
+    # -- the nodes --------------------------------------------------------------------------------------------------
+
+    def _set_up(self, constants: Mapping[str, int]) -> range:
+        voters = constants["replicas"] - constants["observers"]
+        if not 0 < voters <= _MAX_VOTERS:
+            mend = f"give one to {_MAX_VOTERS} more than --observers"
+            raise BadInput(f"a quorum of {voters} voters cannot be followed", "--replicas", mend)
+        if constants["log_size"] > _MAX_RECORDS:
+            raise BadInput("a snapshot cannot name so many records", "--log-size", f"give at most {_MAX_RECORDS}")
+        self.voters = tuple(range(voters))
+        self._offsets = range(constants["log_size"])
+        self._epochs = range(constants["max_leader_epoch"] + 1)
+        chosen = self.seed
+        self._config = self._parts.quorum_config(
+            self.voters,
+            log=self._parts.log_config(segment_bytes=1 << 20 if chosen % 2 else 200),
+            snapshot_minimum_records=constants["minimum_records"],
+            max_replication_lag_ms=(0, 0, 2_000)[chosen % 3],
+            fetch_max_bytes=(1, 1 << 20)[chosen // 2 % 2],
+            snapshot_max_bytes=CHUNK,
+            leader_change_record=False,
+        )
+        self._machines: dict[int, CountingMachine] = {}
+        self._reader = SegmentReader(PARTITION, lambda each: (each.offset, each.leader_epoch, each.value))
+        self._correlation = 0
+        self._appended: dict[tuple[int, int], bytes] = {}
+        """What a client has appended, by epoch and offset."""
+        self._awaited: list[tuple[int, int, int]] = []
+        """Leader, epoch and offset of records that their clients do not know to be committed."""
+        self._elected: dict[int, int] = {}
+        self._committed: dict[int, int] = {}
+        self._told: dict[int, int] = {}
+        self._logs: dict[int, dict[int, int]] = {node: {} for node in range(constants["replicas"])}
+        """By node and offset, the epoch of each record, when the node was last up."""
+        self._said: list[Judged] = []
+        self._was_in = -1
+        """The epoch of the node whose timer fires."""
+        return range(constants["replicas"])
+
+    def _begin(self, node: int, first_correlation: int) -> QuorumNode:
+        machine = self._machines[node] = CountingMachine()
+        return self._parts.quorum_node(
+            node,
+            self.store.files(node),
+            self.wire(),
+            self.clock.at(node),
+            machine,
+            self._config,
+            seed=self.seed,
+            first_correlation=first_correlation,
+        )
+
+    def node(self, number: int) -> QuorumNode:
+        """One that is up."""
+        return cast(QuorumNode, self.nodes[number])
+
+    def _is_lost(self, node: int) -> bool:
+        return self.node(node).failure is not None
+
+    def _up(self) -> Iterator[tuple[int, QuorumNode]]:
+        for number in self.replicas:
+            if number not in self.down:
+                yield number, self.node(number)
+
+    # -- what may happen --------------------------------------------------------------------------------------------
+
+    def _timers(self, node: int) -> Iterable[Key]:
+        """Those that are set; of the election only once it has run off."""
+        due = self._due(node)
+        for key in self.node(node).timers.keys():  # noqa: SIM118 - it is no dict
+            if key != ELECTION or key in due:
+                yield key
+
+    def _due(self, node: int) -> list[Key]:
+        """Those that have run off, in order, but for an election in an epoch that the model does not have."""
+        timers, now = self.node(node).timers, self.clock.now()
+        last = node in self.voters and self.node(node).epoch >= self._epochs[-1]
+        deadlines = {key: timers.get(key) for key in timers.keys()}  # noqa: SIM118 - it is no dict
+        due = sorted((at, key) for key, at in deadlines.items() if at is not None and at <= now)
+        return [key for _, key in due if key != ELECTION or not last]
+
+    def _is_due(self, node: Node) -> bool:
+        return bool(self._due(node.address))
+
+    def _fire(self, event: Event) -> None:
+        """A timer that fires is set no more; the next snapshot of a node has a length of its own."""
+        assert event.node is not None
+        node = self.node(event.node)
+        self._was_in = node.epoch
+        told = f"{self.seed} {event.node} {node.replica.applied}"
+        self._machines[event.node].chunks = 1 + zlib.crc32(told.encode()) % self.constants["max_chunks"]
+        for key in self._due(event.node) if event.name == DUE else (cast(Key, (event.name,)),):
+            node.timers.cancel(key)
+            node.fire(key)
+
+    def _calls(self) -> Iterator[Event]:
+        for number, node in self._up():
+            if node.is_leader:
+                replica = node.replica
+                for name, records in _BATCHES.items():
+                    if replica.end + records <= self.constants["log_size"]:
+                        yield Event(What.CALL, name, number)
+                if self.clock.now() // self.times[0] % _SELDOM == 0:
+                    yield Event(What.CALL, "resign", number)
+                if number not in self.cut:
+                    for lbo in sorted({replica.begin + 1, replica.snapshots.latest_end, replica.high_watermark}):
+                        if replica.begin < lbo <= self.constants["log_size"]:
+                            yield Event(What.CALL, "delete-records", number, args=(("lbo", lbo),))
+            yield Event(What.CRASH, _SHUT_DOWN, number)
+            if number not in self.cut:
+                yield from probes(number, node, self.voters)
+
+    # -- what happens -----------------------------------------------------------------------------------------------
+
+    def happen(self, event: Event) -> Happened:
+        """One event. Raises what a node does, and ``WrongAnswer`` for a probe that is not refused as it must be."""
+        self._said = []
+        if event.what is What.CRASH and event.name == _SHUT_DOWN and event.node is not None:
+            self._shut_down(self.node(event.node))
+        happened = super().happen(event)
+        self._note()
+        return replace(happened, judged=(*happened.judged, *self._said))
+
+    def _call(self, event: Event) -> Sequence[ModelStep]:
+        assert event.node is not None
+        number, node = event.node, self.node(event.node)
+        if event.what is What.PROBE:
+            probe(event, node, self.voters, lambda body: self._ask(number, body))
+            return ()
+        leads = {"leader": number}
+        if event.name in _BATCHES:
+            return self._append(number, node, _BATCHES[event.name])
+        match event.name:
+            case "delete-records":
+                step = ("delete_records", {**leads, "lbo": int(event.arg("lbo"))})
+                answer = self._ask(number, DeleteRecordsRequest(PARTITION, int(event.arg("lbo"))))
+                self._said.append(Judged((step,), error_name(answer)))
+                return (step,)
+            case _:
+                node.resign()
+                return (("resign", leads),)
+
+    def _append(self, number: int, node: QuorumNode, records: int) -> Sequence[ModelStep]:
+        epoch, end = node.epoch, node.replica.end
+        offsets = range(end, end + records)
+        sent = [f"{number} {len(self._appended) + offset}".encode() for offset in offsets]
+        self._appended |= {(epoch, offset): value for offset, value in zip(offsets, sent, strict=True)}
+        step = ("client_append", {"leader": number})
+        try:
+            first = node.append([Record(value) for value in sent])
+        except Exception:
+            if node.failure is None:
+                raise
+            return (step,)
+        self._awaited += ((number, epoch, first + each) for each in range(records))
+        self._said.append(Judged((step,), None))
+        return (step,)
+
+    def _shut_down(self, node: QuorumNode) -> None:
+        """Let a process end by itself; on a disk that fails it ends as it can."""
+        try:
+            node.close()
+        except Exception:
+            if node.address not in self.bad:
+                raise
+
+    def _ask(self, number: int, body: QuorumRequest) -> QuorumResponse:
+        """A client's request, which is answered at once."""
+        self._correlation -= 1
+        asked = Envelope(CLIENT, number, self._correlation, body)
+        self.node(number).receive(asked)
+        (answer,) = self.network.in_flight(source=number, destination=CLIENT)
+        self.network.drop(answer)
+        return cast(QuorumResponse, answer.envelope.body)
+
+    def _took(self, event: Event) -> Sequence[ModelStep]:
+        node = event.node
+        if node is None or event.what not in (What.DELIVER, What.REPEAT, What.TIMER, What.CALL, What.CRASH):
+            return ()
+        if event.what is What.CRASH:
+            return (("resign", {"leader": node}), ("sync", {"replica": node})) if event.name == _SHUT_DOWN else ()
+        steps: list[ModelStep] = [("sync", {"replica": node})]
+        if event.what is What.TIMER:
+            steps += ((step, {name: node}) for key, (step, name) in _TIMED.items() if event.name in (key[0], DUE))
+            if event.name in (ELECTION[0], DUE) and self._was_in < self._epochs[-1]:
+                steps.append(("stand", {"replica": node, "epoch": self._was_in + 1}))
+        return steps
+
+    # -- messages ---------------------------------------------------------------------------------------------------
+
+    def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:
+        body: Any = envelope.body
+        source, to = envelope.source, envelope.destination
+        self._overhear(source, body)
+        if source < 0 or to < 0:
+            return ()
+        if asked is None:
+            match body:
+                case VoteRequest():
+                    pair = {"candidate": source, "voter": to}
+                    return ("give_vote", pair), ("hear_of_candidate", pair)
+                case QuorumFetchRequest():
+                    return (("count_fetch", {"leader": to, "follower": source}),)
+                case FetchSnapshotRequest():
+                    return ()
+                case _:
+                    return _DECIDED[type(body)](source, to)
+        heard: ModelStep = ("learn_leader", {"replica": to, "teller": source})
+        pair = {"leader": source, "follower": to}
+        match body:
+            case VoteResponse():
+                return heard, ("count_vote", {"candidate": to, "voter": source})
+            case QuorumFetchResponse():
+                return heard, *((action, pair) for action in _FETCHED)
+            case FetchSnapshotResponse():
+                return heard, ("fetch_snapshot", pair), ("rediscover_at", pair)
+            case _:
+                return (heard,)
+
+    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:
+        if request.source >= 0:
+            steps = _DECIDED[type(request.body)](request.source, request.destination)
+            yield Judged(steps, error_name(cast(QuorumResponse, answer.body)))
+
+    # -- what is known of the whole ---------------------------------------------------------------------------------
+
+    def _overhear(self, source: int, body: object) -> None:
+        """What a node has told others has happened, though it may have lost power since."""
+        if isinstance(body, BeginQuorumEpochRequest):
+            self._elected[body.epoch] = source
+        elif isinstance(body, QuorumFetchResponse) and body.error is ErrorCode.NONE:
+            self._commit(source, body.high_watermark)
+
+    def _commit(self, leader: int, high_watermark: int) -> None:
+        for offset, epoch in self._logs[leader].items():
+            if offset < high_watermark:
+                self._committed.setdefault(offset, epoch)
+
+    def _note(self) -> None:
+        """Who leads, what is committed, and what clients are told."""
+        for number, node in self._up():
+            replica = node.replica
+            self._logs[number] = {
+                offset: epoch if self._appended.get((epoch, offset)) == value else _UNKNOWN
+                for offset, epoch, value in self._reader.read(self.store.files(number))
+                if replica.begin <= offset < replica.end
+            }
+            if node.is_leader:
+                self._elected[node.epoch] = number
+                self._commit(number, replica.high_watermark)
+        waiting = self._awaited
+        self._awaited = []
+        for number, epoch, offset in waiting:
+            if number not in self.down and self.node(number).is_leader and self.node(number).epoch == epoch:
+                if offset < self.node(number).replica.high_watermark:
+                    self._told.setdefault(offset, epoch)
+                else:
+                    self._awaited.append((number, epoch, offset))
+
+    # -- looking ----------------------------------------------------------------------------------------------------
+
+    def observe(self) -> Mapping[str, Value]:
+        """All cells of the nodes that are up, and what is known of the whole."""
+        cells: dict[str, Value] = {"voters": self.voters}
+        for epoch in self._epochs:
+            cells[f"epoch_leader[{epoch}]"] = self._elected.get(epoch)
+        for offset in self._offsets:
+            cells[f"committed[{offset}]"] = self._committed.get(offset, -1)
+            cells[f"told[{offset}]"] = self._told.get(offset, -1)
+        for number, node in self._up():
+            self._look(cells, number, node)
+        return cells
+
+    def _look(self, cells: dict[str, Value], number: int, node: QuorumNode) -> None:
+        state, replica, role = node.state(), node.replica, cast(Any, node.role)
+        standing, leads = state.role == "candidate", state.role == "leader"
+        cells[f"leader_epoch[{number}]"] = state.epoch
+        cells[f"leader[{number}]"] = None if state.leader < 0 else state.leader
+        cells[f"voted[{number}]"] = None if state.voted < 0 else state.voted
+        cells[f"supporters[{number}]"] = tuple(sorted(role.granted)) if standing else ()
+        cells[f"lbo[{number}]"] = state.begin
+        cells[f"leo[{number}]"] = state.end
+        cells[f"hw[{number}]"] = state.high_watermark
+        cells[f"synced[{number}]"] = min(replica.log.recovery_point, state.end)
+        for other in self.replicas:
+            cells[f"counted[{number}][{other}]"] = role._counted.get(other, -1) if leads else -1
+        wanted = state.fetching
+        chunks, rest = divmod(state.position, CHUNK)
+        cells[f"fetching[{number}]"] = -1 if wanted is None else wanted.end_offset - 1
+        cells[f"fetching_epoch[{number}]"] = -1 if wanted is None else wanted.epoch
+        cells[f"position[{number}]"] = -1 if wanted is None else state.position if rest else chunks
+        found = snapshots_in(self.store.files(number), node)
+        for offset in sorted({*self._offsets, *found}):
+            seen = found.get(offset, _NO_SNAPSHOT)
+            for name, value in seen._asdict().items():
+                cells[f"snapshot_{name}[{number}][{offset}]"] = value
+        log = self._logs[number]
+        for offset in sorted({*self._offsets, *log}):
+            cells[f"record_epoch[{number}][{offset}]"] = log.get(offset, -1)
