@@ -33,7 +33,6 @@ PLAN: Final = Plan(
     },
     relations=("2/1/1/0/1/0/1/1", "3/0/1/1/1/0/1/1"),
     unproved=("vote-half-fetched", "acknowledge-half-fetched"),
-    free=("3/0/2/1/1/0/0/1", "3/0/4/4/2/1/1/1", "3/1/3/3/1/1/1/1"),
     # Each has a few of the constants larger than they must be.
     rungs=(
         "2/0/1/1/1/0/0/1",
