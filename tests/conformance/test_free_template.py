@@ -43,9 +43,9 @@ BUGS = {
         "fits = answer.epoch == self.epoch and self.leader == letter.source and",
         "fits = self.leader is not None and not self.leads and",
     ),
-    "an ISR is taken from an answer that is late": (
-        "and answer.epoch == self.epoch and answer.version > self.version",
-        "and answer.epoch == self.epoch",
+    "an ISR holds before the controller has granted it": (
+        "self.isr - {min(self.lagging())}, self.version))",
+        "self.isr - {min(self.lagging())}, self.version))\n            self.isr -= {min(self.lagging())}",
     ),
     "a follower acknowledges what it has not synced": (
         "            self.disk.write(self.log + answer.records, self.epoch)\n" + SYNC,
