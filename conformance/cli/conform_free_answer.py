@@ -60,7 +60,11 @@ def told_of(ran: Ran) -> list[str]:
     assert found is not None
     constants = ", ".join(f"{name} {value}" for name, value in ran.ways.system.constants.items())
     what = f"{found.sort.value[0].upper()}{found.sort.value[1:]}."
-    return [f"At {constants}:", *script(ran), "", what, *(f"  {line}" for line in (found.headline, *found.lines))]
+    told = script(ran)
+    outside = "; ? is the controller, or a client" if any("? ->" in line or "-> ?" in line for line in told) else ""
+    # The headline tells of the first cell already.
+    why = [found.headline, *(line for line in found.lines if line not in found.headline)]
+    return [f"At {constants}{outside}:", *told, "", what, *(f"  {line}" for line in why)]
 
 
 def obligations(run: FreeRun, found: Free) -> list[Obligation]:
