@@ -436,7 +436,7 @@ class RunningNodes:
             envelope = flight.envelope
             alike.setdefault((kind_of(envelope), envelope.source, envelope.destination), []).append(flight)
         for (name, _, _), group in alike.items():
-            for flight in group[: -self._room_for(name)]:
+            for flight in group[: max(0, len(group) - self._room_for(name))]:
                 self.network.drop(flight)
 
     def _room_for(self, name: str) -> int:  # noqa: ARG002 - for those who want less of some

@@ -30,10 +30,10 @@ def ways_at(constants: str) -> Ways:
 
 @pytest.fixture(scope="module")
 def portfolio() -> list[Ways]:
-    return [ways_at(constants) for constants in ("3/2/2/2", "3/3/4/4", "2/4/6/6")]
+    return [ways_at(constants) for constants in ("2/4/6/12", "3/4/6/12", "3/2/2/2")]
 
 
-def first_parting(portfolio: list[Ways], parts: Parts | None = None, runs: int = 12) -> Parted | None:
+def first_parting(portfolio: list[Ways], parts: Parts | None = None, runs: int = 80) -> Parted | None:
     """How the first of so many runs parts that does."""
     system, memory, met = RunningCluster(parts), Memory(), Met()
     for number in range(runs):
@@ -127,10 +127,19 @@ FAULTS = {
         Sort.CELLS,
         "leader_epoch",
     ),
+    "a follower that is answered never asks again": (
+        Patch(
+            "replica/follower.py",
+            "        self._next_in(0 if body.records else self._runtime.config.replica_fetch_wait_ms)\n",
+            '        self._runtime.timers.cancel(("fetch", self._partition.key))\n',
+        ),
+        Sort.NEVER,
+        "Whoever follows that leader has all of its log",
+    ),
     "an older leader epoch is not fenced": (
         Patch("replica/fetch.py", "    if epoch != leader.epoch:\n", "    if epoch > leader.epoch:\n"),
-        Sort.ERROR,
-        "FENCED_REPLICA",
+        Sort.CELLS,
+        "remote_leo",
     ),
 }
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from ....model.core.algebra import Algebra, Value, View
+from ....model.core.domains import REPLICA
+from ....model.protocols.fencing.state import is_true_leader
 from ...lockstep.binding import (
     BOUND,
     FENCED,
@@ -231,6 +234,28 @@ _RUNNING: Final[dict[str, ActionBinding]] = {
 }
 """The steps that a running cluster has besides."""
 
+
+def all_is_committed(k: Algebra, s: View) -> Value:
+    """Whoever leads in the controller's leader epoch has committed all of its log."""
+    if not k.rules.running:
+        return True
+    return k.forall(REPLICA, lambda r: k.implies(is_true_leader(k, s, r), s.hw[r] == s.leo[r]))
+
+
+def followers_have_it_all(k: Algebra, s: View) -> Value:
+    """Whoever follows that leader has all of its log, and its high watermark."""
+    if not k.rules.running:
+        return True
+
+    def follows(leader: Value, follower: Value) -> Value:
+        return k.all(is_true_leader(k, s, leader), follower != leader, s.leader[follower] == leader)
+
+    def same(leader: Value, follower: Value) -> Value:
+        return k.all(s.leo[follower] == s.leo[leader], s.hw[follower] == s.hw[leader])
+
+    return k.forall(REPLICA, lambda a: k.forall(REPLICA, lambda b: k.implies(follows(a, b), same(a, b))))
+
+
 FENCING: Final = Binding(
     "fencing",
     {
@@ -378,4 +403,5 @@ FENCING: Final = Binding(
     },
     restarts=frozenset({"restart", "restart_after_loss"}),
     prompt=frozenset({"leader_inc_high_watermark"}),
+    settles=(all_is_committed, followers_have_it_all),
 )

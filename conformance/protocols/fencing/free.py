@@ -42,18 +42,24 @@ from ...adapters.carrier import error_name
 from ...adapters.cluster import shown_leader, shown_set
 from ...adapters.nodes import DUE, Mailbox, Node, RunningNodes
 from ...free.events import Event, What
-from ...free.system import Judged
+from ...free.system import Judged, Pending
 from ...lockstep.adapter import ModelStep
 
 PARTITION: Final = TopicPartition("t", 0)
 PRODUCER: Final = FIRST_CLIENT
 READER: Final = FIRST_CLIENT - 1
 
+RESEND: Final = "resend"
+"""The controller's timer: it sends again what nobody has answered."""
 _RETRY_MS: Final = 300
+_SPARE: Final = 3
+"""So many leader epochs are left to bring a leader about in the end."""
 _LAG_MS: Final = 100
 _UNBORN: Final = 3
 """So many batches that are in no log yet may be on their way."""
 _LARGEST_BATCH: Final = 3
+_TELLS_METADATA: Final = 0.2
+"""In so many runs metadata reaches the brokers: they keep it for clients, and go by none of it."""
 _NO_RECORD: Final = -1
 _CODES: Final = {"NotEligible": "ELIGIBLE_LEADERS_NOT_AVAILABLE", "ElectionNotNeeded": None, "NotInIsr": None}
 """How the controller refuses an operator, as the binding has it."""
@@ -104,6 +110,9 @@ class RunningCluster(RunningNodes):
         self._acknowledged: dict[int, int] = {}
         self._read: dict[int, int] = {}
         self._cells: dict[int, dict[str, Value]] = {}
+        self._kept = dict.fromkeys(range(constants["replicas"]), (0, 0))
+        """By node: the high watermark and the end of what was synced when a timer stored them last."""
+        self._metadata = chance.random() < _TELLS_METADATA
         return range(constants["replicas"])
 
     def _begin(self, node: int, first_correlation: int) -> Node:
@@ -224,12 +233,33 @@ class RunningCluster(RunningNodes):
             cells |= self._cells.get(node, {})
         return cells
 
+    def pending(self) -> Sequence[Pending]:
+        """What may happen to nodes and clients, and what the controller sends again."""
+        deadline = self.controller.deadline()
+        due = deadline is not None and deadline <= self.clock.now()
+        urgent = set(self._urgent([node for node in self.replicas if node not in self.down]))
+        found = {each.event: each for each in super().pending()}
+        found |= {event: Pending(event, due=True) for event in urgent}
+        return [*found.values(), *([Pending(Event(What.TIMER, RESEND), due=True)] if due else [])]
+
+    def _fire(self, event: Event) -> None:
+        if event.name == RESEND:
+            self.controller.wake()
+        else:
+            super()._fire(event)
+
     # -- what clients and operators do ------------------------------------------------------------------------------
 
     def _timers(self, node: int) -> Iterable[Key]:
-        broker = self._broker(node)
-        # That a produce has waited for too long is looked at where it has: before, its timer does nothing.
-        return [key for key in broker.timers() if key[0] != "produce" or self._is_due(broker)]
+        """Those that have something to do: others fire, too, when they are due."""
+        broker, state = self._broker(node), self._state(node)
+        kept = (-1, -1) if state is None else (state.high_watermark, state.synced)
+        idle = {
+            "produce": not self._is_due(broker),
+            "high-watermarks": state is None or kept[0] == self._kept[node][0],
+            "recovery-points": state is None or kept[1] == self._kept[node][1],
+        }
+        return [key for key in broker.timers() if not idle.get(key[0], False)]
 
     def _calls(self) -> Iterator[Event]:
         up = [node for node in self.replicas if node not in self.down]
@@ -241,9 +271,6 @@ class RunningCluster(RunningNodes):
                 if state.high_watermark > 0:
                     yield _call("consume", to=node, offset=state.high_watermark - 1)
         yield from self._operations(up)
-        deadline = self.controller.deadline()
-        if deadline is not None and deadline <= self.clock.now():
-            yield _call("resend")
 
     def _writes(self, up: Sequence[int]) -> Iterator[Event]:
         left = self.constants["max_records"] - len(self._ids)
@@ -263,19 +290,41 @@ class RunningCluster(RunningNodes):
                     yield _call("retry", to=node, batch=number)
 
     def _operations(self, up: Sequence[int]) -> Iterator[Event]:
-        quorum = self.controller.partition(PARTITION)
-        left = self.constants["max_leader_epoch"] - quorum.leader_epoch
+        """What operators may want, while there are leader epochs to spare."""
+        quorum, left = self.controller.partition(PARTITION), self._epochs_left()
+        yield from self._urgent(up)
+        if left <= _SPARE:
+            return
         for node in self.replicas:
-            if left > 0:
+            if quorum.leader == NO_LEADER and node in quorum.isr:
                 yield _call("elect", replica=node)
-                yield _call("shrink", replica=node)
-                yield _call("mark_online" if node in quorum.offline else "mark_offline", replica=node)
-            # One that was restarted unnoticed fails first, and then leads or is left without an epoch of its own.
-            restarted = self.controller.brokers[node].incarnation < self._incarnations[node]
-            if node in up and left > restarted:
-                yield _call("register", replica=node)
-        if left > 0:
-            yield _call("prefer")
+            yield _operation("elect", node)
+            yield _operation("shrink", node)
+            if node not in quorum.offline:
+                yield _operation("mark_offline", node)
+            if node in up and not self._is_unregistered(node):
+                yield _operation("register", node)
+        yield _operation("prefer", quorum.replicas[0])
+
+    def _urgent(self, up: Sequence[int]) -> Iterator[Event]:
+        """What whoever watches the brokers does as soon as it can: tell of those that are there, and have one lead."""
+        quorum, left = self.controller.partition(PARTITION), self._epochs_left()
+        for node in up:
+            # One that was restarted unnoticed fails first, and may lead again after.
+            if self._is_unregistered(node):
+                if left > 1:
+                    yield _operation("register", node)
+            elif node in quorum.offline and left > 0:
+                yield _operation("mark_online", node)
+        if quorum.leader == NO_LEADER and left > 0:
+            able = [node for node in up if node in quorum.isr and node not in quorum.offline]
+            yield from (_call("elect", replica=node) for node in able[:1])
+
+    def _epochs_left(self) -> int:
+        return self.constants["max_leader_epoch"] - self.controller.partition(PARTITION).leader_epoch
+
+    def _is_unregistered(self, node: int) -> bool:
+        return self.controller.brokers[node].incarnation < self._incarnations[node]
 
     def _call(self, event: Event) -> Sequence[ModelStep]:
         match event.name:
@@ -289,10 +338,10 @@ class RunningCluster(RunningNodes):
             case "consume":
                 body = FetchRequest(CONSUMER, PARTITION, int(event.arg("offset")), 1 << 20)
                 self._ask(READER, int(event.arg("to")), body)
-            case "resend":
-                self.controller.wake()
-            case _:
-                return self._operate(event)
+            case "elect":
+                self._operate("elect", int(event.arg("replica")))
+            case "operate":
+                self._operate(str(event.arg("what")), int(event.arg("replica")))
         return ()
 
     def _produce(self, number: int, node: int, acks: int) -> None:
@@ -305,14 +354,13 @@ class RunningCluster(RunningNodes):
         self._correlation += 1
         self.network.send(Envelope(client, node, self._correlation, body, "User:client"))
 
-    def _operate(self, event: Event) -> Sequence[ModelStep]:
+    def _operate(self, what: str, replica: int) -> None:
         """An operator, or whatever watches brokers, speaks to the controller."""
         controller = self.controller
-        replica = -1 if event.name == "prefer" else int(event.arg("replica"))
         steps: tuple[ModelStep, ...] = ()
         error: str | None = None
         try:
-            match event.name:
+            match what:
                 case "elect":
                     steps = (("controller_elect_leader", {"new_leader": replica}),)
                     controller.elect_leader(PARTITION, replica)
@@ -332,7 +380,6 @@ class RunningCluster(RunningNodes):
         # That a replica is marked offline is nothing that the model knows of.
         if steps and not controller.partition(PARTITION).offline:
             self.decided.append(Judged(steps, error))
-        return ()
 
     def _told(self, envelope: Envelope) -> None:
         """A client gets an answer."""
@@ -422,6 +469,12 @@ class RunningCluster(RunningNodes):
                 steps += (("leader_write_again", {"leader": node, "record": record}) for record in again)
             elif isinstance(body, LeaderAndIsrRequest) and body.leader == node:
                 steps.append(("leader_learn_isr", {"leader": node}))
+        if event.node is not None and event.what is What.TIMER and event.node not in self.down:
+            state = self._state(event.node)
+            if state is not None:
+                hw, synced = self._kept[event.node]
+                hw = state.high_watermark if event.name == "high-watermarks" else hw
+                self._kept[event.node] = hw, state.synced if event.name == "recovery-points" else synced
         if event.what is What.TIMER and event.name in ("isr", DUE):
             asks = ("leader_ask_again", "leader_ask_shrink", "leader_ask_expand")
             steps += ((name, {"leader": cast(int, event.node)}) for name in asks)
@@ -447,7 +500,12 @@ class RunningCluster(RunningNodes):
         return True
 
     def _room_for(self, name: str) -> int:
-        return 1 if name.startswith("UpdateMetadata") else super()._room_for(name)
+        return int(self._metadata) if name.startswith("UpdateMetadata") else super()._room_for(name)
+
+
+def _operation(what: str, replica: int) -> Event:
+    """All of them are one kind of call: the leader epochs that they use up are rare beside what happens in one."""
+    return Event(What.CALL, "operate", args=(("replica", replica), ("what", what)))
 
 
 def _call(name: str, **args: int) -> Event:

@@ -69,8 +69,8 @@ PLAN: Final = Plan(
     replayed=("truncate-to-hw", _SMALL),
     unproved=("kip-279",),
     # At 2/1/2/2 the log has no room for all records.
-    # Two replicas and few records reach depth, long logs and four replicas breadth.
-    free=("2/3/5/4", "3/3/6/5", "3/6/10/4", "4/4/6/6"),
+    # Each decision of the controller takes a leader epoch, and a run is over when they are used up.
+    free=("2/4/6/12", "3/4/6/12", "3/6/10/8", "4/4/6/10"),
     rungs=("2/1/1/1", "2/1/2/2", "2/2/2/2", "3/1/1/1", "3/2/2/2"),
 )
 """Of KIP-320's replicas."""
