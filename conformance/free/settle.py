@@ -30,18 +30,16 @@ _ENDS: Final = (What.HEAL, What.START)
 def settle(machine: Machine) -> Parted | None:
     """Let a run end in peace. The events are those of the system, and followed like any. Raises Spent."""
     machine.in_peace = True
-    quiet, ran_off = 0, False
+    quiet = 0
     for _ in range(ROUNDS):
         before = machine.history[-1].observed
-        ran_off = ran_off or any(each.due for each in machine.pending())
         for event in _round(machine):
             found = machine.perform(event)
             if found is not None:
                 return found
         quiet = quiet + 1 if machine.history[-1].observed == before else 0
         if quiet >= QUIET:
-            # A system of which no timer ever runs off does nothing by itself, and comes to nothing.
-            return _judge(machine) if ran_off else None
+            return _judge(machine)
     return None
 
 

@@ -33,12 +33,12 @@ def portfolio() -> list[Ways]:
     return [ways_at(constants) for constants in ("2/4/6/12", "3/4/6/12", "3/2/2/2")]
 
 
-def first_parting(portfolio: list[Ways], parts: Parts | None = None, runs: int = 80) -> Parted | None:
-    """How the first of so many runs parts that does."""
+def first_parting(portfolio: list[Ways], parts: Parts, plan: FreePlan) -> Parted | None:
+    """How the first run of the plan parts that does."""
     system, memory, met = RunningCluster(parts), Memory(), Met()
-    for number in range(runs):
+    for number in range(plan.runs):
         ways = portfolio[number % len(portfolio)]
-        ran = play(system, ways, run_seed(0, number), FreePlan(), memory, met)
+        ran = play(system, ways, run_seed(0, number), plan, memory, met)
         if ran.parted is not None:
             return ran.parted
     return None
@@ -127,15 +127,6 @@ FAULTS = {
         Sort.CELLS,
         "leader_epoch",
     ),
-    "a follower that is answered never asks again": (
-        Patch(
-            "replica/follower.py",
-            "        self._next_in(0 if body.records else self._runtime.config.replica_fetch_wait_ms)\n",
-            '        self._runtime.timers.cancel(("fetch", self._partition.key))\n',
-        ),
-        Sort.NEVER,
-        "Whoever follows that leader has all of its log",
-    ),
     "an older leader epoch is not fenced": (
         Patch("replica/fetch.py", "    if epoch != leader.epoch:\n", "    if epoch > leader.epoch:\n"),
         Sort.CELLS,
@@ -148,6 +139,19 @@ FAULTS = {
 def test_a_planted_fault_is_found(portfolio: list[Ways], name: str) -> None:
     patch, sort, word = FAULTS[name]
     with patched(patch) as root:
-        parted = first_parting(portfolio, Parts.of(root))
+        parted = first_parting(portfolio, Parts.of(root), FreePlan(runs=80))
     assert parted is not None
     assert parted.sort is sort and word in parted.headline, parted.headline
+
+
+def test_a_follower_that_never_asks_again_is_found_in_the_end(portfolio: list[Ways]) -> None:
+    """No state tells of it: it may always ask later."""
+    patch = Patch(
+        "replica/follower.py",
+        "        self._next_in(0 if body.records else self._runtime.config.replica_fetch_wait_ms)\n",
+        '        self._runtime.timers.cancel(("fetch", self._partition.key))\n',
+    )
+    with patched(patch) as root:
+        parted = first_parting(portfolio, Parts.of(root), FreePlan(runs=80, events=100, faults=False))
+    assert parted is not None and parted.sort is Sort.NEVER
+    assert "Whoever follows that leader has all of its log" in parted.headline
