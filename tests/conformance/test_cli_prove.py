@@ -17,7 +17,7 @@ from fencepost.model.prove.solve import RLIMIT
 
 from .conftest import Fencepost
 
-PROMISES = [*fencing.invariant_names, "log_matching", "committed_never_lost", "consumers_agree"]
+PROMISES = ["type_ok", *fencing.traced().invariants, "log_matching", "committed_never_lost", "consumers_agree"]
 FENCED = "follower_fetch.epoch_not_fenced"
 
 
