@@ -146,6 +146,16 @@ def test_what_is_planted_is_found(what: str) -> None:
     assert first_parted(at, *patches) is not None
 
 
+def test_a_chunk_that_is_never_asked_for_again_is_found_in_peace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fencepost.conformance.free.runner.PEACEFUL", 1)
+    asks = "        self._fetch_snapshot = node.requests.request(self.leader, body, self._fetched_snapshot)\n"
+    again = "        node.set_timer(FETCH_SNAPSHOT, node.config.request_timeout_ms)"
+    found = first_parted("4/2/8/8/3/0/0/1", Patch("quorum/follower.py", asks + again, asks))
+    assert found is not None
+    assert found.sort is Sort.NEVER
+    assert "half fetched" in found.headline
+
+
 def test_a_probe_that_is_served_is_found() -> None:
     stale = Patch("quorum/answers.py", "    if epoch != node.epoch:", "    if epoch > node.epoch:")
     found = first_parted(VOTERS, stale)

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ....model.core.algebra import Algebra, Value, View
+from ....model.core.domains import REPLICA
 from ...lockstep.binding import (
     BOUND,
     FENCED,
@@ -140,6 +142,21 @@ _NAMES_SNAPSHOT = ("not_leader_itself", "presumes_leadership", "epoch_not_fenced
 
 _FOLLOWING = tuple(_FOLLOWS)
 _ARRIVING = ("addressed_to", "epoch_not_fenced", "answers_request")
+
+
+def _caught_up(k: Algebra, s: View) -> Value:
+    """Whoever follows a leader has its log to the end, and no snapshot that is half fetched."""
+    if not k.rules.running:
+        return True
+
+    def has_all(replica: Value) -> Value:
+        leader = s.leader[replica]
+        led = k.all(leader != k.NONE, s.leader[leader] == leader, s.leader_epoch[leader] == s.leader_epoch[replica])
+        whole = k.all(s.fetching[replica] == -1, s.leo[replica] == s.leo[leader])
+        return k.implies(led, whole)
+
+    return k.forall(REPLICA, has_all)
+
 
 SNAPSHOTS: Final = Binding(
     "snapshots",
@@ -284,4 +301,5 @@ SNAPSHOTS: Final = Binding(
     },
     restarts=frozenset({"restart", "restart_empty", "resume", "resume_empty"}),
     prompt=frozenset({"leader_inc_high_watermark", "raise_high_watermark", "take_office"}),
+    settles=(_caught_up,),
 )
