@@ -85,7 +85,8 @@ class RunningCluster(RunningNodes):
             replica_lag_time_max_ms=_LAG_MS,
             isr_interval_ms=_LAG_MS // 2,
             replica_fetch_max_bytes=chance.choice((1, 150, 1 << 20)),
-            request_timeout_ms=2 * _LAG_MS,
+            # Longer than the clock is ever moved on at once: else, in peace, each answer would come too late.
+            request_timeout_ms=4 * _LAG_MS,
             flush_each_append=chance.random() < 0.2,
         )
         self.controller = self._parts.controller(self.network, self.clock, SimulatedFiles(self.seed), retry=_RETRY_MS)
