@@ -116,6 +116,10 @@ class RunningNodes:
     protocol: ClassVar[str]
     implemented: ClassVar[str]
     """The variant that the nodes are held to."""
+    dues: ClassVar[frozenset[str]] = frozenset()
+    """The calls that come by themselves in the end: a process that has started says so."""
+    syncs: ClassVar[frozenset[str]] = frozenset()
+    """The timers that only store what is there, in the background."""
     times: ClassVar[tuple[int, ...]] = (1,)
     """The milliseconds by which the clock is moved at once."""
 
@@ -144,7 +148,7 @@ class RunningNodes:
         raise NotImplementedError
 
     def _calls(self) -> Iterator[Event]:
-        """What clients and operators may ask for next: events of CALL and PROBE."""
+        """What clients and operators may ask for next: events of CALL, OPERATE and PROBE."""
         raise NotImplementedError
 
     def _call(self, event: Event) -> Sequence[ModelStep]:
@@ -259,7 +263,8 @@ class RunningNodes:
         events: list[Event] = []
         for node in self.replicas:
             if node not in self.down:
-                events += (Event(What.TIMER, key[0], node) for key in self._timers(node))
+                for key in self._timers(node):
+                    events.append(Event(What.SYNC if key[0] in self.syncs else What.TIMER, key[0], node))
                 if self._is_due(self.nodes[node]):
                     found.append(Pending(Event(What.TIMER, DUE, node), due=True))
         events += (Event(What.TIME, args=(("ms", ms),)) for ms in self.times)
@@ -274,7 +279,7 @@ class RunningNodes:
             if not self._disk:
                 names = (MENDED,) if node in self.bad else (FULL, FAILS)
                 events += (Event(What.DISK, name, node) for name in names)
-        return found + [Pending(event) for event in events]
+        return found + [Pending(event, due=event.name in self.dues) for event in events]
 
     def _is_due(self, node: Node) -> bool:
         """Whether a node would be woken now."""
@@ -312,7 +317,7 @@ class RunningNodes:
                     self._fire(event)
                 case What.TIME:
                     self.clock.advance(int(event.arg("ms")))
-                case What.CALL | What.PROBE:
+                case What.CALL | What.OPERATE | What.PROBE:
                     steps += self._call(event)
                 case What.CRASH:
                     assert event.node is not None

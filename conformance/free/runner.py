@@ -95,7 +95,8 @@ def play(
 
     def happen(event: Event) -> Parted | None:
         parted = machine.perform(event)
-        scheduler.after(event, sent=bool(machine.history[-1].happened.sent))
+        sent = [message.name for message in machine.history[-1].happened.sent]
+        scheduler.after(event, sent, new=memory.is_new(machine.follower.state))
         if corpus is not None:
             corpus.look(machine)
         return parted

@@ -1,11 +1,17 @@
 """What happens next: a seeded draw among what is pending.
 
-Each run draws its own world (swarm testing): how likely each kind of event is, and some not at all; how often messages
-are lost, come twice or wait; how often a node loses power in the midst of an event. Calm stretches, in which messages
-arrive in their order and due timers fire, take the system to where something can go wrong; in storms anything happens.
+First the class of event is drawn (a message arrives, a timer fires, a client asks, an operator acts, something fails),
+then which one: so that twelve ways to crash a node are not twelve times as likely as one message. Each run draws its
+own world (swarm testing): how likely each class and each kind is, some kinds not at all; how often messages are lost,
+come twice or wait; how often a node loses power in the midst of an event.
 
-What has seldom happened comes rather, at whom it has seldom happened, and so does a loss of power at whoever has just
-sent something, as what is not yet on its disk is what it forgets.
+Calm stretches, in which messages arrive in their order and what is due fires, take the system to where something can go
+wrong; in storms anything happens. Elections and failures are rare beside what they interrupt, as what the model's
+constants allow of them is soon used up.
+
+Coverage leads: a kind of event of which seldom anything comes (a message, or a state of the model that no run had met)
+is drawn less, and what has seldom happened rather. So is a loss of power at whoever has just sent something, as what
+is not yet on its disk is what it forgets.
 """
 
 from __future__ import annotations
@@ -13,59 +19,102 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+from ...model.core.ground import State
 from .events import Event, What
 from .system import Pending
 
 Kind: TypeAlias = tuple[What, str]
 """What is weighed: the event and its name, not at whom."""
 
-_FAULTS: Final = (What.CRASH, What.CUT, What.DISK, What.PROBE)
-_ENDS: Final = (What.START, What.HEAL)
-_MENDED: Final = "mended"
-_OFF: Final = 0.15
-"""So many kinds of events do not happen in a run."""
+_CLASSES: Final = {
+    What.DELIVER: 10.0,
+    What.TIMER: 4.0,
+    What.CALL: 3.0,
+    What.TIME: 0.7,
+    What.SYNC: 0.5,
+    What.START: 1.5,
+    What.HEAL: 0.6,
+}
+"""How likely a class of events is beside the others, in a run that is as most are."""
+
+_DISRUPTIONS: Final = {What.OPERATE: 1.0, What.PROBE: 0.8, What.CRASH: 0.35, What.CUT: 0.3, What.DISK: 0.12}
+"""The same of what changes the course of things. How often any of these comes is drawn apart."""
+
+_FAULTS: Final = frozenset({What.CRASH, What.CUT, What.DISK, What.PROBE})
+_ENDS: Final = ((What.START, ""), (What.HEAL, ""), (What.DISK, "mended"))
+"""The ends of what goes wrong."""
+_OFF: Final = 0.2
+"""So many kinds of failures and operations do not happen in a run."""
 _EFFECTS: Final = 12
 """Power is lost after fewer effects than this."""
-
-
-def _ends(kind: Kind) -> bool:
-    """Whether something is over that goes wrong."""
-    return kind[0] in _ENDS or kind == (What.DISK, _MENDED)
+_EARLY: Final = 0.2
+"""The weight of a timer that fires before it is due, where a system says which are due."""
+_SLOW: Final = 0.08
+"""How likely time passes in calm while messages are in flight."""
+_DULL: Final = 0.25
+"""Where no more than this is to be hoped for, something else is tried as often."""
+_LEAST: Final = 0.04
+"""The weight of a kind of event of which nothing new ever comes, beside one of which it always does."""
 
 
 class Memory:
-    """How often each kind of event has happened, over all runs."""
+    """How often each kind of event has happened, over all runs, and how often something came of it."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[Kind, bool]] = Counter()
+        self._worth: dict[Kind, float] = {}
+        self._happened: Counter[Kind] = Counter()
+        self._states: set[int] = set()
+        self.tells_due = False
+        """Whether the system says which timers are due."""
 
-    def rarity(self, kind: Kind, *, crash: bool = False) -> float:
+    def is_new(self, state: State) -> bool:
+        """Whether no run has met a state of the model before; it has from now on."""
+        known = len(self._states)
+        self._states.add(hash(state))
+        return len(self._states) > known
+
+    def yields(self, kind: Kind) -> float:
+        """How often something comes of a kind of event, at once or by a message; 1 for what has never happened."""
+        return _LEAST + (1 - _LEAST) * (1 + self._worth.get(kind, 0.0)) / (1 + self._happened[kind])
+
+    def rarity(self, kind: Kind) -> float:
         """From 1 for what has never happened towards 0."""
-        return math.pow(1.0 + self.counts[kind, crash], -0.25)
+        return math.pow(1.0 + self._happened[kind], -0.25)
 
-    def happened(self, event: Event) -> None:
-        """Count an event."""
-        self.counts[(event.what, event.name), event.crash is not None] += 1
+    def happened(self, event: Event, sent: Sequence[str], *, new: bool) -> None:
+        """Count an event: the messages that left in it, and whether the model met a new state.
+
+        A message is worth what comes of its arrival.
+        """
+        kind = (event.what, event.name)
+        self.counts[kind, event.crash is not None] += 1
+        self._happened[kind] += 1
+        worth = 1.0 if new else max((self.yields((What.DELIVER, name)) for name in sent), default=0.0)
+        self._worth[kind] = self._worth.get(kind, 0.0) + worth
 
 
 class Scheduler:
     """The draw of one run. ``faults``: whether anything goes wrong at all."""
 
     def __init__(self, seed: int, memory: Memory, *, faults: bool = True) -> None:
-        self._chance = random.Random(seed)  # noqa: S311 - repeatable on purpose
+        self._chance = chance = random.Random(seed)  # noqa: S311 - repeatable on purpose
         self._memory = memory
-        chance = self._chance
         self._weights: dict[Kind, float] = {}
-        scale = chance.choice((0.0, 0.3, 1.0, 1.0, 3.0)) if faults else 0.0
-        self._lose = scale * chance.choice((0.0, 0.01, 0.05, 0.15))
-        self._repeat = scale * chance.choice((0.0, 0.01, 0.05, 0.15))
-        self._crash_within = scale * chance.choice((0.0, 0.0, 0.01, 0.03))
-        self._crash_after = scale * chance.choice((0.0, 0.01, 0.05, 0.2))
-        self._faults = scale
+        self._faults = chance.choice((0.0, 0.3, 1.0, 1.0, 2.0)) if faults else 0.0
+        self._classes = {
+            what: weight * math.pow(4.0, chance.uniform(-0.7, 0.7)) * (self._faults if what in _FAULTS else 1.0)
+            for what, weight in (_CLASSES | _DISRUPTIONS).items()
+        }
+        self._disrupt = chance.choice((0.01, 0.03, 0.06, 0.12))
+        self._lose = self._faults * chance.choice((0.0, 0.01, 0.05, 0.15))
+        self._repeat = self._faults * chance.choice((0.0, 0.01, 0.05, 0.15))
+        self._crash_within = self._faults * chance.choice((0.0, 0.0, 0.01, 0.03))
+        self._crash_after = self._faults * chance.choice((0.0, 0.01, 0.05, 0.2))
         self._storm = chance.choice((0.1, 0.3, 0.5, 0.9))
         self._late = chance.choice((0.0, 0.1, 0.3))
         self._stretch = 0
@@ -75,11 +124,11 @@ class Scheduler:
         self._last: Event | None = None
         self._busy = False
 
-    def after(self, event: Event, *, sent: bool) -> None:
-        """Take note of what has just happened; ``sent``: whether a message left in it."""
+    def after(self, event: Event, sent: Sequence[str], *, new: bool) -> None:
+        """Take note of what has just happened: the messages that left in it, whether the model met a new state."""
         self._last = event
-        self._busy = sent
-        self._memory.happened(event)
+        self._busy = bool(sent)
+        self._memory.happened(event, sent, new=new)
 
     def next(self, pending: Sequence[Pending]) -> Event | None:
         """One of the pending events, or a variation of one; None where nothing is pending."""
@@ -93,9 +142,8 @@ class Scheduler:
         crash = self._crash_of_the_last(pending)
         if crash is not None:
             return crash
-        ready = [each.event for each in pending if not self._is_held(each.event)]
-        event = self._drawn(ready or [each.event for each in pending])
-        return self._varied(event)
+        ready = [each for each in pending if not self._is_held(each.event)] or list(pending)
+        return self._varied(self._drawn(ready))
 
     def _crash_of_the_last(self, pending: Sequence[Pending]) -> Event | None:
         if self._last is None or not self._busy or self._chance.random() >= self._crash_after:
@@ -117,52 +165,93 @@ class Scheduler:
             self._held[way] = until
         return self._clock < until
 
-    def _drawn(self, events: Sequence[Event]) -> Event:
+    def _drawn(self, pending: Sequence[Pending]) -> Event:
+        groups: dict[What, list[Pending]] = {}
+        for each in pending:
+            groups.setdefault(self._class_of(each), []).append(each)
+        what = self._class_drawn(groups)
+        group = groups[what]
         # What is offered in several ways (with other arguments) is not the likelier for it.
-        ways: Counter[tuple[What, str, int | None]] = Counter()
-        for event in events:
-            if event.what is not What.DELIVER:
-                ways[event.what, event.name, event.node] += 1
-        weights = [self._weight(event) / (ways[event.what, event.name, event.node] or 1) for event in events]
+        ways: Counter[tuple[str, int | None]] = Counter()
+        if what is not What.DELIVER:
+            for each in group:
+                ways[each.event.name, each.event.node] += 1
+        weights = [self._weight(each) / (ways[each.event.name, each.event.node] or 1) for each in group]
+        return group[self._one(weights)].event
+
+    def _class_of(self, pending: Pending) -> What:
+        """The class of an event; the end of what goes wrong with a disk is one like others."""
+        event = pending.event
+        return What.HEAL if (event.what, event.name) in _ENDS and event.what is What.DISK else event.what
+
+    def _class_drawn(self, groups: Mapping[What, Sequence[Pending]]) -> What:
+        """Whether the course of things is disrupted, and then a class. Where nothing else leads on it is, rather."""
+        course = {what: self._promise(group) for what, group in groups.items() if what not in _DISRUPTIONS}
+        disruptions = [what for what in groups if self._classes[what] and what in _DISRUPTIONS]
+        often = self._disrupt * (2.0 if self._stormy else 0.3)
+        if max((promise for what, promise in course.items() if what is not What.TIME), default=0.0) < _DULL:
+            often = max(often, _DULL)
+        if disruptions and (not course or self._chance.random() < often):
+            return disruptions[self._one([self._classes[what] for what in disruptions])]
+        if not course:
+            return next(iter(groups))
+        if not self._stormy and What.DELIVER in course:
+            # In calm, messages are quick beside whatever is waited for.
+            for slow in (What.TIME, What.TIMER):
+                if slow in course and not any(each.due for each in groups[slow]):
+                    course[slow] *= _SLOW
+        return list(course)[self._one([self._classes[what] * promise for what, promise in course.items()])]
+
+    def _promise(self, group: Sequence[Pending]) -> float:
+        """How much may come of a class: as much as of the best of its kinds that are pending, and of what is due."""
+        if any(each.due for each in group):
+            self._memory.tells_due = True
+            return 1.0
+        what = group[0].event.what
+        if what in (What.TIME, What.START, What.HEAL):
+            return 1.0
+        early = _EARLY if what is What.TIMER and self._memory.tells_due else 1.0
+        return early * max(self._memory.yields(kind) for kind in {(what, each.event.name) for each in group})
+
+    def _one(self, weights: Sequence[float]) -> int:
+        """A place, drawn by its weight; by none where all are zero."""
         total = sum(weights)
         if total <= 0:
-            return self._chance.choice(events)
+            return self._chance.randrange(len(weights))
         point = self._chance.random() * total
-        for event, weight in zip(events, weights, strict=True):
+        for place, weight in enumerate(weights):
             point -= weight
             if point < 0:
-                return event
-        return events[-1]
+                return place
+        return len(weights) - 1
 
-    def _weight(self, event: Event) -> float:
+    def _weight(self, pending: Pending) -> float:
+        event = pending.event
         kind = (event.what, event.name)
         weight = self._weights.get(kind)
         if weight is None:
             weight = self._weights[kind] = self._weight_of(kind)
-        if weight and not self._stormy:
-            if event.what is What.DELIVER:
-                weight = 6.0 / (1 + 3 * event.number)
-            elif event.what in _FAULTS and not _ends(kind):
-                weight *= 0.05
-        elif _ends(kind):
-            weight = max(weight, 1.0)
-        return weight
+        hope = self._memory.yields(kind)
+        if event.what is What.DELIVER and not self._stormy:
+            # In calm every message comes, and in the order in which they were sent.
+            return (0.3 + hope) / (1 + 3 * event.number)
+        weight *= hope
+        if event.what is What.TIME:
+            # Most often the next thing comes soon.
+            return math.pow(1 + int(event.arg("ms")), -0.25)
+        if event.what is What.TIMER and self._memory.tells_due and not pending.due:
+            # A node that asks again and again hears of no answer.
+            weight *= _EARLY if self._stormy else _EARLY * _SLOW
+        if self._stormy:
+            return weight
+        return max(weight, 1.0) if pending.due else weight
 
     def _weight_of(self, kind: Kind) -> float:
-        """How likely a kind of event is in this run."""
+        """How likely a kind of event is among those of its class, in this run."""
         chance, what = self._chance, kind[0]
         spread = math.pow(4.0, chance.uniform(-1, 1))
-        off = chance.random() < _OFF
-        if _ends(kind):
-            return spread
-        if what in _FAULTS:
-            rare = {What.CRASH: 0.06, What.CUT: 0.06, What.DISK: 0.03, What.PROBE: 0.15}[what]
-            return 0.0 if off else self._faults * rare * spread * 2 * self._memory.rarity(kind)
-        if what is What.DELIVER:
-            return 2.0 * spread
-        if what is What.TIME:
-            return 0.3 * spread
-        return 0.0 if off else 0.5 * spread * (0.5 + self._memory.rarity(kind))
+        off = chance.random() < _OFF and (what in _FAULTS or what is What.OPERATE) and kind not in _ENDS
+        return 0.0 if off else spread * (0.5 + self._memory.rarity(kind))
 
     def _varied(self, event: Event) -> Event:
         chance = self._chance

@@ -64,7 +64,7 @@ def _row(look: Look) -> Row:
 
 def _label(event: Event) -> str:
     """What is written at the mark."""
-    if event.what in (What.TIMER, What.CALL, What.PROBE):
+    if event.what in (What.TIMER, What.CALL, What.OPERATE, What.PROBE):
         return event.name
     if event.what is What.TIME:
         return f"+{event.arg('ms')} ms" if event.args else "time"

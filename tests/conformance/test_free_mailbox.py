@@ -79,7 +79,7 @@ def leading() -> TemplateFree:
     """Broker 0 leads, broker 1 has been told to follow."""
     system = TemplateFree()
     system.reset(CONSTANTS, 1)
-    system.happen(Event(What.CALL, "elect", args=(("broker", 0),)))
+    system.happen(Event(What.OPERATE, "elect", args=(("broker", 0),)))
     system.happen(Event(What.DELIVER, "LeaderAndIsr", 0))
     system.happen(Event(What.DELIVER, "LeaderAndIsr", 1))
     return system

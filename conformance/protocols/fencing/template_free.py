@@ -371,9 +371,9 @@ class TemplateFree(MailSystem):
                 yield Event(What.CALL, "produce", args=(("broker", node),))
             if state.epoch < self.constants["max_leader_epoch"]:
                 if node in state.isr and node != state.leader:
-                    yield Event(What.CALL, "elect", args=(("broker", node),))
+                    yield Event(What.OPERATE, "elect", args=(("broker", node),))
                 if node in self.down | self.cut and (node in state.isr or node == state.leader):
-                    yield Event(What.CALL, "fail", args=(("broker", node),))
+                    yield Event(What.OPERATE, "fail", args=(("broker", node),))
 
     def act(self, event: Event) -> Sequence[ModelStep]:
         """One of them happens; the operator's calls are steps of the model."""
