@@ -263,8 +263,8 @@ class RunningNodes:
         events: list[Event] = []
         for node in self.replicas:
             if node not in self.down:
-                names = [key[0] for key in self._timers(node)]
-                events += (Event(What.SYNC if name in self.syncs else What.TIMER, name, node) for name in names)
+                timers = [key[0] for key in self._timers(node)]
+                events += (Event(What.SYNC if name in self.syncs else What.TIMER, name, node) for name in timers)
                 if self._is_due(self.nodes[node]):
                     found.append(Pending(Event(What.TIMER, DUE, node), due=True))
         events += (Event(What.TIME, args=(("ms", ms),)) for ms in self.times)
