@@ -116,10 +116,6 @@ class RunningNodes:
     protocol: ClassVar[str]
     implemented: ClassVar[str]
     """The variant that the nodes are held to."""
-    dues: ClassVar[frozenset[str]] = frozenset()
-    """The calls that come by themselves in the end: a process that has started says so."""
-    syncs: ClassVar[frozenset[str]] = frozenset()
-    """The timers that only store what is there, in the background."""
     times: ClassVar[tuple[int, ...]] = (1,)
     """The milliseconds by which the clock is moved at once."""
 
@@ -263,8 +259,7 @@ class RunningNodes:
         events: list[Event] = []
         for node in self.replicas:
             if node not in self.down:
-                timers = [key[0] for key in self._timers(node)]
-                events += (Event(What.SYNC if name in self.syncs else What.TIMER, name, node) for name in timers)
+                events += (Event(What.TIMER, key[0], node) for key in self._timers(node))
                 if self._is_due(self.nodes[node]):
                     found.append(Pending(Event(What.TIMER, DUE, node), due=True))
         events += (Event(What.TIME, args=(("ms", ms),)) for ms in self.times)
@@ -279,7 +274,7 @@ class RunningNodes:
             if not self._disk:
                 names = (MENDED,) if node in self.bad else (FULL, FAILS)
                 events += (Event(What.DISK, name, node) for name in names)
-        return found + [Pending(event, due=event.name in self.dues) for event in events]
+        return found + [Pending(event) for event in events]
 
     def _is_due(self, node: Node) -> bool:
         """Whether a node would be woken now."""

@@ -180,8 +180,10 @@ class Scheduler:
         return group[self._one(weights)].event
 
     def _class_of(self, pending: Pending) -> What:
-        """The class of an event; the end of what goes wrong with a disk is one like others."""
+        """The class of an event: a disk that works again is like other ends, and what is due is asked for."""
         event = pending.event
+        if event.what is What.OPERATE and pending.due:
+            return What.CALL
         return What.HEAL if (event.what, event.name) in _ENDS and event.what is What.DISK else event.what
 
     def _class_drawn(self, groups: Mapping[What, Sequence[Pending]]) -> What:
@@ -204,10 +206,10 @@ class Scheduler:
 
     def _promise(self, group: Sequence[Pending]) -> float:
         """How much may come of a class: as much as of the best of its kinds that are pending, and of what is due."""
-        if any(each.due for each in group):
-            self._memory.tells_due = True
-            return 1.0
         what = group[0].event.what
+        if any(each.due for each in group):
+            self._memory.tells_due = self._memory.tells_due or what is What.TIMER
+            return 1.0
         if what in (What.TIME, What.START, What.HEAL):
             return 1.0
         early = _EARLY if what is What.TIMER and self._memory.tells_due else 1.0

@@ -74,8 +74,6 @@ class RunningCluster(RunningNodes):
 
     protocol = "fencing"
     implemented = "kip-320-cluster"
-    dues = frozenset({"resend", "register", "mark_online"})
-    syncs = frozenset({"high-watermarks", "recovery-points"})
     times = (1, 60, _LAG_MS + 1, _RETRY_MS + 1)
 
     # -- the start --------------------------------------------------------------------------------------------------
@@ -299,7 +297,6 @@ class RunningCluster(RunningNodes):
         if left <= _SPARE:
             return
         for node in self.replicas:
-<<<<<<< HEAD
             if quorum.leader == NO_LEADER and node in quorum.isr:
                 yield _call("elect", replica=node)
             yield _operation("elect", node)
@@ -329,18 +326,6 @@ class RunningCluster(RunningNodes):
 
     def _is_unregistered(self, node: int) -> bool:
         return self.controller.brokers[node].incarnation < self._incarnations[node]
-=======
-            if left > 0:
-                yield _operation("elect", replica=node)
-                yield _operation("shrink", replica=node)
-                yield _operation("mark_online" if node in quorum.offline else "mark_offline", replica=node)
-            # One that was restarted unnoticed fails first, and then leads or is left without an epoch of its own.
-            restarted = self.controller.brokers[node].incarnation < self._incarnations[node]
-            if node in up and left > restarted:
-                yield _operation("register", replica=node)
-        if left > 0:
-            yield _operation("prefer")
->>>>>>> 133d418 (Draw classes of events first, let coverage lead, and keep messages quick beside timers in calm)
 
     def _call(self, event: Event) -> Sequence[ModelStep]:
         match event.name:
@@ -521,12 +506,8 @@ class RunningCluster(RunningNodes):
 
 def _operation(what: str, replica: int) -> Event:
     """All of them are one kind of call: the leader epochs that they use up are rare beside what happens in one."""
-    return Event(What.CALL, "operate", args=(("replica", replica), ("what", what)))
+    return Event(What.OPERATE, "operate", args=(("replica", replica), ("what", what)))
 
 
 def _call(name: str, **args: int) -> Event:
     return Event(What.CALL, name, args=tuple(sorted(args.items())))
-
-
-def _operation(name: str, **args: int) -> Event:
-    return Event(What.OPERATE, name, args=tuple(sorted(args.items())))
