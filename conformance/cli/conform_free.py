@@ -19,12 +19,12 @@ from ..check.task import word
 from ..free.answer import FreeRun, to_json
 from ..free.corpus import Corpus
 from ..free.events import Event
-from ..free.follow import Spent
 from ..free.registry import Way, make_free, system_names
 from ..free.runner import FreePlan, Ran, repeat, run_freely
 from ..free.sampled import Sampled, source_of
 from ..free.schedule import lines_of, read_schedule
 from ..free.system import FreeSystem
+from ..free.threads import Spent
 from ..free.timeline import timeline_of
 from ..free.watch import WatchedSystem
 from ..free.ways import Ways

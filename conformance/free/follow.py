@@ -11,8 +11,8 @@ looked at only after an event, and a message may leave at any point in it, so th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Final
 
 from ...model.core.ground import State
 from ...model.interpret.explain import Refusal
@@ -24,8 +24,10 @@ from ..lockstep.expect import Try
 from ..lockstep.faults import STORAGE_ERROR, TIMED_OUT
 from ..lockstep.space import Call
 from .events import Event, What
+from .met import Met
 from .parted import Parted, Sort
 from .system import Happened, Judged, Message
+from .threads import Path, Spent, Thread, apart, path_to
 from .ways import Party, Ways
 
 MAX_STEPS: Final = 32
@@ -37,30 +39,11 @@ MAX_STATES: Final = 4_000
 MAX_FRONTIER: Final = 256
 """So many states may explain the same at once."""
 
+RECENT: Final = 300
+"""The mail of so many messages is kept, whatever is pending."""
+
 MAX_TOLD: Final = 8
 """So many differing cells, and refusals, are told."""
-
-Mail: TypeAlias = dict[int, tuple[State, ...]]
-
-
-class Spent(Exception):
-    """The budget of one event ran out: nothing can be said of the run any more."""
-
-
-class Path(NamedTuple):
-    """States of the model from before an event to after it, and the steps between them."""
-
-    states: tuple[State, ...]
-    calls: tuple[Call, ...]
-
-
-@dataclass
-class Thread:
-    """One state that explains everything so far, with the mail. ``last``: its path through the last event."""
-
-    state: State
-    mail: Mail
-    last: Path
 
 
 @dataclass(frozen=True)
@@ -73,18 +56,6 @@ class _Half:
     @property
     def is_request(self) -> bool:
         return self.message.answers is None
-
-
-@dataclass
-class Met:
-    """What following has met, for the report: how often the frontier was wide, and which steps and guards were met."""
-
-    events: int = 0
-    wide: int = 0
-    widest: int = 1
-    steps: dict[str, int] = field(default_factory=dict)
-    refused: dict[tuple[str, str], int] = field(default_factory=dict)
-    cells: set[str] = field(default_factory=set)
 
 
 class Follower:
@@ -106,6 +77,8 @@ class Follower:
         self._messages: dict[int, Message] = {}
         self._unseen: tuple[int, ...] = ()
         self._first = True
+        self._spent: Spent | None = None
+        """Why a state of the frontier was given up: that nothing explains what is seen cannot be said any more."""
 
     @property
     def state(self) -> State:
@@ -140,7 +113,7 @@ class Follower:
         ways: list[tuple[Thread, list[Path]]] = []
         while True:
             ways = [
-                (thread, [Path((thread.state,), ())] if quick else self._paths(thread, halves, whole, restarts, hidden))
+                (thread, [Path((thread.state,), ())] if quick else self._tried(thread, halves, whole, restarts, hidden))
                 for thread in self.threads
             ]
             ends = [path.states[-1] for _, paths in ways for path in paths]
@@ -161,18 +134,21 @@ class Follower:
         self._down |= happened.crashed
         self._messages.update((each.number, each) for each in happened.sent)
         if not found:
+            if self._spent is not None:
+                raise self._spent
             if dirty:
                 return self._broken(event, dirty[0])
             return self._part(event, halves, whole, judged, restarts, hidden)
-        self.threads = _apart(found)
+        self.threads = apart(found)
         self._count(judged)
         if len(self.threads) > MAX_FRONTIER:
             raise Spent(f"more than {MAX_FRONTIER} states of the model explain what was seen")
         return None
 
     def forget(self, pending: Iterable[int]) -> None:
-        """Keep only the mail that is still in flight."""
+        """Let the mail go that is no longer in flight: what is not pending, and not of late (it may be kept back)."""
         kept = set(pending)
+        kept.update(sorted(self._messages)[-RECENT:])
         for thread in self.threads:
             thread.mail = {number: states for number, states in thread.mail.items() if number in kept}
         self._messages = {number: each for number, each in self._messages.items() if number in kept}
@@ -227,6 +203,23 @@ class Follower:
             return ()
         return (_Half(message, self.ways.calls(message.steps)),)
 
+    def _tried(
+        self,
+        thread: Thread,
+        halves: Sequence[_Half],
+        whole: Sequence[Call],
+        restarts: Sequence[Call],
+        hidden: frozenset[int],
+    ) -> list[Path]:
+        """The paths from one state of several; none, and that is remembered, where the budget runs out."""
+        try:
+            return self._paths(thread, halves, whole, restarts, hidden)
+        except Spent as spent:
+            if len(self.threads) == 1:
+                raise
+            self._spent = spent
+            return []
+
     def _paths(
         self,
         thread: Thread,
@@ -249,7 +242,7 @@ class Follower:
             for state in level:
                 wanted = self._differing(state)
                 if not wanted:
-                    ends.append(_path(parents, state))
+                    ends.append(path_to(parents, state))
                     if not hidden:
                         return ends
                 if depth == MAX_STEPS:
@@ -451,7 +444,7 @@ class Follower:
             if len(queue) > MAX_STATES // 4:
                 break
         best = min(queue, key=lambda state: len(self._differing(state)))
-        return best, _path(parents, best).calls
+        return best, path_to(parents, best).calls
 
     def _difference(self, state: State, number: int) -> CellDifference:
         cell = self._cells[number]
@@ -489,27 +482,3 @@ class Follower:
                         for guard in self.ways.space.refusing(sight, call):
                             pair = (call[0], guard)
                             met.refused[pair] = met.refused.get(pair, 0) + 1
-
-
-def _path(parents: Mapping[State, tuple[State, Call] | None], state: State) -> Path:
-    states, calls = [state], []
-    while (parent := parents[state]) is not None:
-        state, call = parent
-        states.append(state)
-        calls.append(call)
-    return Path(tuple(reversed(states)), tuple(reversed(calls)))
-
-
-def _apart(threads: Sequence[Thread]) -> list[Thread]:
-    """Those that differ in their state. Of one state the mail is put together: it may have been sent in any of them."""
-    if len(threads) == 1:
-        return list(threads)
-    found: dict[State, Thread] = {}
-    for thread in threads:
-        known = found.setdefault(thread.state, thread)
-        if known is not thread and known.mail != thread.mail:
-            both = known.mail | thread.mail
-            for number in known.mail.keys() & thread.mail.keys():
-                both[number] = tuple(dict.fromkeys((*known.mail[number], *thread.mail[number])))
-            known.mail = both
-    return list(found.values())

@@ -13,7 +13,8 @@ from ..lockstep.raised import raised_at
 from ..lockstep.space import Call
 from ..lockstep.watch import Hung
 from .events import Event, What
-from .follow import Follower, Met
+from .follow import Follower
+from .met import Met
 from .parted import Parted, Sort
 from .system import FreeSystem, Happened, Pending
 from .ways import Ways
@@ -54,7 +55,7 @@ class Machine:
         """That the system raised something when it was asked what may happen next."""
 
     def start(self) -> Parted | None:
-        """Start the system afresh, and compare. Raises BadInput where the system does, and follow.Spent."""
+        """Start the system afresh, and compare. Raises BadInput where the system does, and threads.Spent."""
         try:
             happened = self.system.reset(self.ways.system.constants, self.seed)
             observed = self.system.observe()
@@ -91,7 +92,7 @@ class Machine:
         return self._pending.get(replace(event, what=what, crash=None))
 
     def perform(self, event: Event) -> Parted | None:
-        """Let an event happen that can, and follow it. Raises BadInput where the system does, and follow.Spent."""
+        """Let an event happen that can, and follow it. Raises BadInput where the system does, and threads.Spent."""
         pending = self._found(event)
         assert pending is not None
         self._pending = None

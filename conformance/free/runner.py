@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from ...model.explore.result import Verdict
 from .corpus import Corpus
 from .events import Event, What
-from .follow import Met, Spent
 from .machine import Machine
+from .met import Met
 from .parted import Parted
 from .scheduler import Memory, Scheduler
 from .settle import settle
 from .smaller import Ran, repeat, smallest
 from .system import FreeSystem
+from .threads import Spent
 from .ways import Ways
 
 __all__ = ["Free", "FreePlan", "Ran", "play", "repeat", "run_freely", "run_seed"]

@@ -24,6 +24,9 @@ ROUNDS: Final = 60
 QUIET: Final = 4
 """So many rounds in which nothing moves are peace. In each of them the clock moves on by the longest time there is."""
 
+WAVES: Final = 3
+"""So often what is in flight arrives before any time passes: messages are quick beside the patience of who waits."""
+
 _ENDS: Final = (What.HEAL, What.START)
 
 
@@ -44,17 +47,18 @@ def settle(machine: Machine) -> Parted | None:
 
 
 def _round(machine: Machine) -> Iterator[Event]:
-    """Whatever is over, all that is in flight now, what is due, and time."""
+    """Whatever is over, all that is in flight, and what is sent in answer; then what is due, and time."""
     for event in _ends(machine.pending()):
         if machine.can(event):
             yield event
-    flights = {each.message for each in machine.pending() if each.message is not None}
-    while flights:
-        first = next((each for each in machine.pending() if each.message in flights), None)
-        if first is None:
-            break
-        flights.discard(first.message)
-        yield first.event
+    for _ in range(WAVES):
+        flights = {each.message for each in machine.pending() if each.message is not None}
+        while flights:
+            first = next((each for each in machine.pending() if each.message in flights), None)
+            if first is None:
+                break
+            flights.discard(first.message)
+            yield first.event
     for event in [each.event for each in machine.pending() if each.due]:
         if machine.can(event):
             yield event

@@ -14,11 +14,11 @@ from typing import Final, TypeAlias
 
 from ...traces.shrink import minimize
 from .events import Argument, Event, What
-from .follow import Spent
 from .machine import Done, Machine
 from .parted import Parted, Sort
 from .settle import settle
 from .system import FreeSystem, Pending
+from .threads import Spent
 from .ways import Ways
 
 SECONDS: Final = 45.0

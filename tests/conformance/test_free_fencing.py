@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fencepost.conformance.adapters.parts import Parts
-from fencepost.conformance.free.follow import Met
+from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted, Sort
 from fencepost.conformance.free.runner import FreePlan, play, run_freely, run_seed
 from fencepost.conformance.free.scheduler import Memory

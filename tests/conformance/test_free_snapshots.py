@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.free.events import Event, What
-from fencepost.conformance.free.follow import Met
+from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted, Sort
 from fencepost.conformance.free.runner import Free, FreePlan, play, run_freely, run_seed
 from fencepost.conformance.free.scheduler import Memory

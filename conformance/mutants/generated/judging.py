@@ -15,13 +15,14 @@ from typing import Any, Final, cast
 
 from ....traces.story import Json
 from ...free.events import event_of
-from ...free.follow import Met, Spent
+from ...free.met import Met
 from ...free.parted import Sort as FreeSort
 from ...free.runner import FreePlan, run_seed
 from ...free.runner import play as play_freely
 from ...free.runner import repeat as repeat_freely
 from ...free.scheduler import Memory
 from ...free.system import FreeSystem
+from ...free.threads import Spent
 from ...lockstep.adapter import Adapter
 from ...lockstep.coverage import Coverage
 from ...lockstep.disagreement import Sort

@@ -1,0 +1,17 @@
+"""What following has met, over all runs, for the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Met:
+    """What following has met, for the report: how often the frontier was wide, and which steps and guards were met."""
+
+    events: int = 0
+    wide: int = 0
+    widest: int = 1
+    steps: dict[str, int] = field(default_factory=dict)
+    refused: dict[tuple[str, str], int] = field(default_factory=dict)
+    cells: set[str] = field(default_factory=set)
