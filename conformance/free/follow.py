@@ -36,7 +36,7 @@ MAX_STEPS: Final = 32
 MAX_STATES: Final = 4_000
 """So many states are come to for one event, before it is given up: unknown."""
 
-MAX_FRONTIER: Final = 256
+MAX_FRONTIER: Final = 1_024
 """So many states may explain the same at once."""
 
 RECENT: Final = 300

@@ -35,7 +35,7 @@ _CLASSES: Final = {
     What.TIMER: 4.0,
     What.CALL: 3.0,
     What.TIME: 0.7,
-    What.SYNC: 0.5,
+    What.SYNC: 1.0,
     What.START: 1.5,
     What.HEAL: 0.6,
 }

@@ -129,8 +129,8 @@ FAULTS = {
     ),
     "an older leader epoch is not fenced": (
         Patch("replica/fetch.py", "    if epoch != leader.epoch:\n", "    if epoch > leader.epoch:\n"),
-        Sort.CELLS,
-        "remote_leo",
+        Sort.ERROR,
+        "FENCED_REPLICA",
     ),
 }
 

@@ -146,6 +146,7 @@ def test_what_is_planted_is_found(what: str) -> None:
     assert first_parted(at, *patches) is not None
 
 
+@pytest.mark.night
 def test_a_chunk_that_is_never_asked_for_again_is_found_in_peace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fencepost.conformance.free.runner.PEACEFUL", 1)
     asks = "        self._fetch_snapshot = node.requests.request(self.leader, body, self._fetched_snapshot)\n"

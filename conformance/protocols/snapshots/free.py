@@ -50,6 +50,18 @@ _MAX_VOTERS: Final = 5
 """The model counts no larger majorities than those of so many."""
 _MAX_RECORDS: Final = 14
 """So many offsets fit into the last chunk of a snapshot."""
+_AFTER_ALL: Final = 1 << 20
+"""Power is lost after more effects than any event has."""
+_ACTS: Final = (
+    What.DELIVER,
+    What.REPEAT,
+    What.TIMER,
+    What.SYNC,
+    What.CALL,
+    What.OPERATE,
+    What.CRASH,
+)
+"""The events in which a node does something itself."""
 _BATCHES: Final = {"append": 1, "append-two": 2, "append-three": 3}
 """How many records a client appends at once."""
 _SELDOM: Final = 7
@@ -85,6 +97,7 @@ class FreeQuorum(RunningNodes):
     protocol = "snapshots"
     implemented = "kip-630-quorum"
     times = (10, 100, 1_000)
+    syncs = frozenset({GENERATE[0], ADVANCE_BEGIN[0], CLEAN[0]})
 
     # -- the nodes --------------------------------------------------------------------------------------------------
 
@@ -189,7 +202,7 @@ class FreeQuorum(RunningNodes):
                     if replica.end + records <= self.constants["log_size"]:
                         yield Event(What.CALL, name, number)
                 if self.clock.now() // self.times[0] % _SELDOM == 0:
-                    yield Event(What.CALL, "resign", number)
+                    yield Event(What.OPERATE, "resign", number)
                 if number not in self.cut:
                     for lbo in sorted({replica.begin + 1, replica.snapshots.latest_end, replica.high_watermark}):
                         if replica.begin < lbo <= self.constants["log_size"]:
@@ -203,11 +216,25 @@ class FreeQuorum(RunningNodes):
     def happen(self, event: Event) -> Happened:
         """One event. Raises what a node does, and ``WrongAnswer`` for a probe that is not refused as it must be."""
         self._said = []
+        if event.crash is not None and self._brings_begin(event):
+            event = replace(event, crash=_AFTER_ALL)
         if event.what is What.CRASH and event.name == _SHUT_DOWN and event.node is not None:
             self._shut_down(self.node(event.node))
         happened = super().happen(event)
         self._note()
         return replace(happened, judged=(*happened.judged, *self._said))
+
+    def _brings_begin(self, event: Event) -> bool:
+        """Whether a response brings records and an LBO to go with them, which are one step of the model.
+
+        Power that fails between the two leaves the records without the LBO, of which the model knows nothing.
+        """
+        if event.what not in (What.DELIVER, What.REPEAT) or event.node is None or event.node in self.down:
+            return False
+        body = self._flight(event).envelope.body
+        if not isinstance(body, QuorumFetchResponse) or not body.records:
+            return False
+        return body.log_begin_offset > self.node(event.node).replica.begin
 
     def _call(self, event: Event) -> Sequence[ModelStep]:
         assert event.node is not None
@@ -263,12 +290,12 @@ class FreeQuorum(RunningNodes):
 
     def _took(self, event: Event) -> Sequence[ModelStep]:
         node = event.node
-        if node is None or event.what not in (What.DELIVER, What.REPEAT, What.TIMER, What.CALL, What.CRASH):
+        if node is None or event.what not in _ACTS:
             return ()
         if event.what is What.CRASH:
             return (("resign", {"leader": node}), ("sync", {"replica": node})) if event.name == _SHUT_DOWN else ()
         steps: list[ModelStep] = [("sync", {"replica": node})]
-        if event.what is What.TIMER:
+        if event.what in (What.TIMER, What.SYNC):
             steps += ((step, {name: node}) for key, (step, name) in _TIMED.items() if event.name in (key[0], DUE))
             if event.name in (ELECTION[0], DUE) and self._was_in < self._epochs[-1]:
                 steps.append(("stand", {"replica": node, "epoch": self._was_in + 1}))
