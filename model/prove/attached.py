@@ -153,7 +153,8 @@ def _hint(spec: HintSpec, params: Mapping[str, Index], text: Text) -> Hint:
     goal = _bound("goal", spec.goal)
     with Reading(spec.text):
         python_decides_nothing(spec.text)
-        found = tuple(map(term_of, spec.text(text.k, text.s, **_said(params), **goal)))
+        # A hint's own names come first: it is asked of actions that have a parameter of such a name, too.
+        found = tuple(map(term_of, spec.text(text.k, text.s, **{**_said(params), **goal})))
     return Hint(tuple((term_of(goal[name]), index) for name, index in spec.goal.items()), found)
 
 

@@ -359,6 +359,7 @@ def test_an_action_of_another_variant_is_a_key_error() -> None:
 def test_names_for_people_and_for_tla() -> None:
     assert fencing.actions["leader_inc_high_watermark"].tla_name == "LeaderIncHighWatermark"
     assert fencing.actions["leader_write"].doc == ("A presumed leader appends a producer's record in its own epoch.")
-    assert fencing.invariant_names == ("type_ok", "weak_isr", "strong_isr", "leader_in_isr")
+    told = ("acknowledged_is_kept", "read_is_kept", "written_once")
+    assert fencing.invariant_names == ("type_ok", "weak_isr", "strong_isr", "leader_in_isr", *told)
     for spec in (*fencing.actions.values(), *fencing.invariants.values(), *fencing.witnesses.values()):
         assert spec.doc.endswith((".", ")")), spec.name
