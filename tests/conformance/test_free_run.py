@@ -9,12 +9,16 @@ import pytest
 from fencepost.conformance.free.events import What
 from fencepost.conformance.free.model_system import ModelSystem
 from fencepost.conformance.free.parted import Sort
+from fencepost.conformance.free.registry import make_free
 from fencepost.conformance.free.runner import FreePlan, Ran, repeat, run_freely
 from fencepost.conformance.free.schedule import is_schedule, lines_of, read_schedule
-from fencepost.conformance.harness import binding_of
+from fencepost.conformance.harness import binding_of, plan_of
+from fencepost.conformance.plan import constants_of
 from fencepost.model.core.algebra import Algebra, Value, View
+from fencepost.model.core.budget import too_large
 from fencepost.model.core.domains import REPLICA
 from fencepost.model.core.errors import BadInput
+from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.explore.result import Verdict
 from fencepost.model.protocols.fencing.state import is_true_leader
 
@@ -206,6 +210,15 @@ def test_no_schedule_is_taken_for_one(tmp_path: Path) -> None:
     assert not is_schedule(other) and not is_schedule(tmp_path / "nowhere")
     with pytest.raises(BadInput, match="this is no schedule"):
         read_schedule(other)
+
+
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+def test_what_a_plan_runs_at_is_within_what_the_command_takes(protocol: str) -> None:
+    plan = plan_of(PROTOCOLS[protocol])
+    system = make_free("memory", protocol, None)
+    assert plan.free
+    for at in plan.free:
+        assert too_large(PROTOCOLS[protocol].traced(system.variant), constants_of(PROTOCOLS[protocol], at)) is None, at
 
 
 def test_runs_go_through_the_constants_by_turns() -> None:
