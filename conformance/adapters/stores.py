@@ -14,6 +14,7 @@ from ...impl.files.disk import DiskFile, DiskFiles
 from ...impl.files.interface import Files, read_file
 from ...impl.files.simulated import SimulatedFiles
 from ...impl.log.batch import read_batches
+from ...impl.log.errors import CorruptBatch
 from ...impl.log.records import StoredRecord
 from ...impl.wire.messages import TopicPartition
 
@@ -141,11 +142,16 @@ class DiskStore:
 
 
 class SegmentReader(Generic[Row_]):
-    """Reads a partition's records past the nodes, each as ``row`` makes it. The same bytes are decoded once."""
+    """Reads a partition's records past the nodes, each as ``row`` makes it. The same bytes are decoded once.
 
-    def __init__(self, partition: TopicPartition, row: Callable[[StoredRecord], Row_]) -> None:
+    ``torn``: a segment may end in a batch that is torn, which a crash leaves and recovery will cut off; the records up
+    to there are read. Raises CorruptBatch for one otherwise.
+    """
+
+    def __init__(self, partition: TopicPartition, row: Callable[[StoredRecord], Row_], *, torn: bool = False) -> None:
         self._folder = str(partition)
         self._row = row
+        self._torn = torn
         self._decoded: dict[bytes, tuple[Row_, ...]] = {}
 
     def read(self, files: Files) -> tuple[Row_, ...]:
@@ -155,12 +161,19 @@ class SegmentReader(Generic[Row_]):
         found: tuple[Row_, ...] = ()
         for name in files.list(self._folder):
             if name.endswith(".log"):
-                found += self._decode(read_file(files, f"{self._folder}/{name}"))
+                found += self.decode(read_file(files, f"{self._folder}/{name}"))
         return found
 
-    def _decode(self, data: bytes) -> tuple[Row_, ...]:
+    def decode(self, data: bytes) -> tuple[Row_, ...]:
+        """The records of encoded batches."""
         found = self._decoded.get(data)
         if found is None:
-            rows = (self._row(record) for batch in read_batches(data) for record in batch.records())
+            rows: list[Row_] = []
+            try:
+                for batch in read_batches(data):
+                    rows += map(self._row, batch.records())
+            except CorruptBatch:
+                if not self._torn:
+                    raise
             found = self._decoded[data] = tuple(rows)
         return found

@@ -11,11 +11,9 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-from ....impl.files.interface import read_file
 from ....impl.files.simulated import SimulatedFiles
-from ....impl.log.batch import encode_batch, read_batches
-from ....impl.log.errors import CorruptBatch
-from ....impl.log.records import Record
+from ....impl.log.batch import encode_batch
+from ....impl.log.records import Record, StoredRecord
 from ....impl.replica.broker import Broker
 from ....impl.replica.partition import PartitionState
 from ....impl.replica.timers import Key
@@ -41,6 +39,7 @@ from ....traces.format import Value
 from ...adapters.carrier import error_name
 from ...adapters.cluster import shown_leader, shown_set
 from ...adapters.nodes import DUE, Mailbox, Node, RunningNodes
+from ...adapters.stores import SegmentReader
 from ...free.events import Event, What
 from ...free.system import Judged, Pending
 from ...lockstep.adapter import ModelStep
@@ -103,7 +102,7 @@ class RunningCluster(RunningNodes):
         self._ids: dict[Payload, int] = {}
         """The records that are, or were, in some log."""
         self._records: dict[int, tuple[tuple[int, int, Payload], ...]] = {}
-        self._decoded: dict[bytes, tuple[tuple[int, int, Payload], ...]] = {}
+        self._reader = SegmentReader(PARTITION, _row, torn=True)
         self._asked_isr: dict[int, tuple[int, int, frozenset[int]]] = {}
         """By leader: the leader epoch and the partition epoch that it asked by last, and the ISR that it asked for."""
         self._requests: dict[int, tuple[int, frozenset[int]]] = {}
@@ -150,7 +149,7 @@ class RunningCluster(RunningNodes):
 
     def _look(self, node: int) -> None:
         """Read a node's log past the node, and take its cells anew."""
-        self._records[node] = records = tuple(self._log(node))
+        self._records[node] = records = self._reader.read(self.store.files(node))
         for _, _, payload in records:
             if payload not in self._ids:
                 self._ids[payload] = len(self._ids)
@@ -158,27 +157,6 @@ class RunningCluster(RunningNodes):
             self._cells.pop(node, None)
         else:
             self._cells[node] = self._cells_of(node)
-
-    def _log(self, node: int) -> Iterator[tuple[int, int, Payload]]:
-        """Offset, leader epoch and content of the records in a node's segments, up to where one is torn."""
-        files, folder = self.store.files(node), str(PARTITION)
-        if not files.exists(folder):
-            return
-        for name in files.list(folder):
-            if name.endswith(".log"):
-                yield from self._decode(read_file(files, f"{folder}/{name}"))
-
-    def _decode(self, data: bytes) -> tuple[tuple[int, int, Payload], ...]:
-        found = self._decoded.get(data)
-        if found is None:
-            rows = []
-            try:
-                for batch in read_batches(data):
-                    rows += [(each.offset, each.leader_epoch, each.value or b"") for each in batch.records()]
-            except CorruptBatch:
-                pass  # what a crash left, and recovery will cut off
-            found = self._decoded[data] = tuple(rows)
-        return found
 
     def _cells_of(self, node: int) -> dict[str, Value]:
         constants, state = self.constants, self._state(node)
@@ -394,7 +372,7 @@ class RunningCluster(RunningNodes):
                 record = self._ids.setdefault(payload, len(self._ids))
                 self._acknowledged[record] = body.base_offset + number
         elif isinstance(body, FetchResponse):
-            for offset, _, payload in self._decode(body.records):
+            for offset, _, payload in self._reader.decode(body.records):
                 self._read[offset] = self._ids.setdefault(payload, len(self._ids))
 
     # -- what messages say ------------------------------------------------------------------------------------------
@@ -429,7 +407,7 @@ class RunningCluster(RunningNodes):
                 hears = (("follower_hear_high_watermark", pair),)
                 return (("follower_fetch", pair), *hears) if body.records else hears
             case FetchResponse():
-                offsets = [offset for offset, _, _ in self._decode(body.records)]
+                offsets = [offset for offset, _, _ in self._reader.decode(body.records)]
                 return tuple(("consumer_reads", {"leader": source, "offset": offset}) for offset in offsets)
             case ProduceResponse() if isinstance(asked.body, ProduceRequest) and asked.body.acks == -1:
                 count = len(self._payloads[asked.body.records])
@@ -511,3 +489,8 @@ def _operation(what: str, replica: int) -> Event:
 
 def _call(name: str, **args: int) -> Event:
     return Event(What.CALL, name, args=tuple(sorted(args.items())))
+
+
+def _row(record: StoredRecord) -> tuple[int, int, Payload]:
+    """Offset, leader epoch and content."""
+    return record.offset, record.leader_epoch, record.value or b""

@@ -131,7 +131,7 @@ class Disk:
         self.synced: tuple[tuple[Record, ...], int] = (), -1
 
     def write(self, log: tuple[Record, ...], epoch: int) -> None:
-        """Write, for now."""
+        """Write; a crash forgets it until it is synced."""
         self.mail.effect()
         self.log, self.epoch = log, epoch
 

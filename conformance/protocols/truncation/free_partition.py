@@ -10,11 +10,9 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
-from ....impl.files.interface import read_file
 from ....impl.files.simulated import SimulatedFiles
-from ....impl.log.batch import encode_batch, read_batches
-from ....impl.log.errors import CorruptBatch
-from ....impl.log.records import Record
+from ....impl.log.batch import encode_batch
+from ....impl.log.records import Record, StoredRecord
 from ....impl.offsets import OFFSETS_TOPIC, GroupCoordinator
 from ....impl.replica.broker import Broker
 from ....impl.replica.partition import PartitionState, Role
@@ -34,6 +32,7 @@ from ....impl.wire.messages import (
 from ....traces.format import Value
 from ...adapters.cluster import PARTITION, shown_leader
 from ...adapters.nodes import DUE, MENDED, Mailbox, Node, RunningNodes, is_response, kind_of
+from ...adapters.stores import SegmentReader
 from ...free.events import Event, What
 from ...free.system import Happened, Pending
 from ...lockstep.adapter import ModelStep
@@ -97,7 +96,7 @@ class RunningPartition(RunningNodes):
         self._batches = 0
         self.ids: dict[Row, int] = {}
         """The records that are, or were, in some log."""
-        self._decoded: dict[bytes, tuple[Row, ...]] = {}
+        self._reader = SegmentReader(PARTITION, _row, torn=True)
         self._cells: dict[int, dict[str, Value]] = {}
         self._leaders: list[tuple[int, int]] = []
         """Of each leader epoch, the leader and whether it was elected from outside of the ISR."""
@@ -153,31 +152,10 @@ class RunningPartition(RunningNodes):
         if node == self.coordinator:
             self._cells[node] = {} if node in self.down else self._commit_cells()
             return
-        rows = tuple(self._log(node))
+        rows = self._reader.read(self.store.files(node))
         for row in rows:
             self.ids.setdefault(row, len(self.ids))
         self._cells[node] = {} if node in self.down else self._replica_cells(node, rows)
-
-    def _log(self, node: int) -> Iterator[Row]:
-        """The records in a node's segments, up to where one is torn."""
-        files, folder = self.store.files(node), str(PARTITION)
-        if not files.exists(folder):
-            return
-        for name in files.list(folder):
-            if name.endswith(".log"):
-                yield from self._decode(read_file(files, f"{folder}/{name}"))
-
-    def _decode(self, data: bytes) -> tuple[Row, ...]:
-        found = self._decoded.get(data)
-        if found is None:
-            rows = []
-            try:
-                for batch in read_batches(data):
-                    rows += [(each.offset, each.leader_epoch, each.value or b"") for each in batch.records()]
-            except CorruptBatch:
-                pass  # what a crash left, and recovery will cut off
-            found = self._decoded[data] = tuple(rows)
-        return found
 
     def _replica_cells(self, node: int, rows: Iterable[Row]) -> dict[str, Value]:
         state = self._state(node)
@@ -414,7 +392,7 @@ class RunningPartition(RunningNodes):
         """Not what would go beyond the model's records, log size and leader epochs: that is lost."""
         body, node = envelope.body, envelope.destination
         if isinstance(body, ProduceRequest) and node not in self.down:
-            rows, state = self._decode(body.records), self._state(node)
+            rows, state = self._reader.decode(body.records), self._state(node)
             end = 0 if state is None else state.end
             return (
                 len(self.ids) + len(rows) <= self.constants["max_records"]
@@ -435,3 +413,7 @@ def call(name: str, **args: int) -> Event:
 
 def _triple(name: str, commit: Triple) -> dict[str, Value]:
     return dict(zip((name, f"{name}_epoch", f"{name}_seen"), commit, strict=True))
+
+
+def _row(record: StoredRecord) -> Row:
+    return record.offset, record.leader_epoch, record.value or b""
