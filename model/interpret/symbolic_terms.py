@@ -93,13 +93,13 @@ def _overwrite(before: Function, target: tuple[Scalar, ...], value: Value) -> Fu
 class Reading:
     """Terms read in one state under one binding; equal terms are read once.
 
-    ``definitions`` collects the axioms of the values that ``first`` and ``last`` stand for where an index is unbounded;
-    they belong beside every formula that this reading gave. They define and restrict nothing: of naturals there is
-    always a first, and ``last`` looks no further than the index goes at the constants, as every finite reading does, so
-    that there is one even where a changed condition holds at every dead cell. ``scope``: values bound around what is
-    read, on which such values depend. ``named``: where a majority cannot be counted it is a new condition, the same for
-    the same term, so that it can stand in an if-then-else; its definition says only that there is then a quorum. That
-    allows more than the text does: where there is one, the condition may fail.
+    ``definitions`` collects the axioms of the values that ``first`` and ``last`` stand for where an index has no
+    literal size; they belong beside every formula that this reading gave. They define and restrict nothing: both look
+    no further than the index goes at the constants, as every finite reading does, so that there is one even where a
+    changed condition holds at every dead cell. ``scope``: values bound around what is read, on which such values
+    depend. ``named``: where a majority cannot be counted it is a new condition, the same for the same term, so that it
+    can stand in an if-then-else; its definition says only that there is then a quorum. That allows more than the text
+    does: where there is one, the condition may fail.
     """
 
     def __init__(
@@ -224,8 +224,7 @@ class Reading:
             if known.op == t.op and terms.alike(known, t):
                 return value
         assert isinstance(self.universe, UnboundedUniverse)
-        # There is a first one of any naturals, but a last one only of those up to some bound.
-        inside = self.universe.inside if t.op == "first" else self.universe.admits
+        inside = self.universe.inside
         found = self.universe.skolem(index, tuple(b.value for b in self._scope))
         x = self.universe.fresh(index)
         holds = self._at(bound, x, index, quantified=True)(body)
@@ -323,7 +322,7 @@ class Interpreter:
     def guards(self, action: TracedAction, reading: Reading) -> dict[str, Truth]:
         """The guards of an action whose parameters a reading binds, ``parameters_in_range`` first."""
         params = [bound for term, bound in reading.binding.items() if term.op == "param"]
-        in_range = both(*(self.universe.admits(bound.index, bound.value) for bound in params))
+        in_range = both(*(self.universe.inside(bound.index, bound.value) for bound in params))
         first = {} if in_range is True else {"parameters_in_range": in_range}
         return first | {name: reading(guard) for name, guard in action.guards}
 

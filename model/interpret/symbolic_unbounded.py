@@ -33,8 +33,8 @@ class Claim:
 class Unbounded:
     """One variant of a protocol at all constants at once.
 
-    Offsets and epochs are naturals with no upper bound: a cell beyond a finite model's last offset is dead in the
-    canonical form, so every finite run is a run here.
+    Whatever the constants are: an index goes as far as they say, quantifiers too, and a read beyond it gives the dead
+    value. So every run at finite constants is a run here, and with replicas and constants to be chosen no step more.
     """
 
     def __init__(self, traced: TracedProtocol, mark: str = "") -> None:

@@ -2,7 +2,8 @@
 
 ``FiniteUniverse`` reads a protocol at finite constants: a replica is an int (NONE is -1), an index is a range,
 quantifiers are expanded. ``UnboundedUniverse`` reads it at all constants at once: replicas are an uninterpreted
-sort with one element ``none`` that is no replica, offsets and epochs are all the naturals, constants are integers.
+sort with one element ``none`` that is no replica, constants are unknown integers, and an index of integers ends where
+its size, a number made of them, says so: what breaks at the last offset that a log has room for breaks there too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import count
 
 import z3
 
-from ..core.domains import Constants, Index, Values
+from ..core.domains import REPLICA, Constants, Index, Size, Values
 from ..core.errors import ProtocolError
 from ..core.terms import NONE, Sort
 from .symbolic_values import EMPTY, Replicas, Scalar, Truth, Value, both, either, equal
@@ -35,10 +36,6 @@ class Universe(ABC):
     @abstractmethod
     def inside(self, index: Index, value: Scalar) -> Truth:
         """Whether a value is in the range of an index."""
-
-    def admits(self, index: Index, value: Scalar) -> Truth:
-        """Whether a parameter of an action may have a value."""
-        return self.inside(index, value)
 
     @abstractmethod
     def fresh(self, index: Index) -> Scalar:
@@ -64,7 +61,15 @@ class Universe(ABC):
 
     def bounds(self, values: Values) -> tuple[Scalar, Scalar]:
         """The smallest and the largest INT of a value domain (they may depend on the constants)."""
-        return values.low(self.constants), values.high(self.constants)
+        return self._sized(values.low, "a value"), self._sized(values.high, "a value")
+
+    def _sized(self, size: Size, of: str) -> Scalar:
+        """A number that depends on the constants. Raises ProtocolError for one that z3 cannot tell."""
+        try:
+            return size(self.constants)
+        except (z3.Z3Exception, TypeError) as error:
+            what = f"the bound of {of} is more than sums of constants, and has no meaning for any constants"
+            raise ProtocolError(what, "give it by + and -, as in c['log_size'] + 1") from error
 
 
 class FiniteUniverse(Universe):
@@ -128,7 +133,7 @@ class Quorums:
 
 
 class UnboundedUniverse(Universe):
-    """A protocol with any number of replicas and no bound on offsets and epochs.
+    """A protocol with any number of replicas, offsets and epochs.
 
     The names of bound constants are counted from zero in each universe, so that the same calls give the same text;
     ``mark`` keeps the skolem values of one universe apart from those of another in the same text.
@@ -146,11 +151,11 @@ class UnboundedUniverse(Universe):
         return None
 
     def inside(self, index: Index, value: Scalar) -> Truth:
-        return value != self.none if index.sort is Sort.REPLICA else 0 <= value
-
-    def admits(self, index: Index, value: Scalar) -> Truth:
-        inside = self.inside(index, value)
-        return inside if index.sort is Sort.REPLICA else both(inside, value < index.size(self.constants))
+        if index.sort is Sort.REPLICA:
+            if index.name != REPLICA.name:
+                raise ProtocolError(f"among any number of replicas {index.name} is no index: only REPLICA is")
+            return value != self.none
+        return both(0 <= value, value < self._sized(index.size, index.name))
 
     def fresh(self, index: Index) -> Scalar:
         return z3.Const(f"{index.name}!{next(self._fresh)}", self.sort(index.sort))

@@ -42,7 +42,6 @@ NEEDED_FOR = {
     "leader_has_the_whole_history": "become_follower.weak_isr",
     "final_isrs_shrink": "become_leader.older_epochs_are_sealed",
     "older_epochs_are_sealed": "leader_inc_high_watermark.committed_never_lost",
-    "hw_within_log": "become_leader.weak_isr",
     "committed_in_a_started_epoch": "controller_elect_leader.later_isrs_hold_the_committed",
     "later_histories_hold_the_committed": "become_follower.strong_isr",
     "later_isrs_hold_the_committed": "become_leader.weak_isr",
@@ -50,6 +49,9 @@ NEEDED_FOR = {
     "leader_counts_its_own_commits": "leader_expand_isr.committed_never_lost",
 }
 """For each lemma an obligation that is not proved without it. Promises that nothing rests on are not listed."""
+
+FOR_CVC5 = {"hw_within_log"}
+"""Lemmas that z3 does without, as they follow from the range of an index, and cvc5 does not (test_prove_cvc5.py)."""
 
 WITHOUT_HINT = {
     "_when_committed": "become_leader.weak_isr",
@@ -97,7 +99,7 @@ def without_lemma(name: str) -> Proof:
 
 def test_every_lemma_is_accounted_for() -> None:
     used_by_none = {"committed_never_lost", "consumers_agree"}
-    assert set(NEEDED_FOR) == set(kip_320.lemmas) - used_by_none
+    assert set(NEEDED_FOR) == set(kip_320.lemmas) - used_by_none - FOR_CVC5
     assert all(kip_320.lemmas[name].promise for name in used_by_none)
 
 
@@ -107,6 +109,13 @@ def test_every_lemma_is_needed(lemma: str) -> None:
     traced = fencing.traced()
     assert ask(Obligations(attach(kip_320, traced)).obligation(action, conjunct).smt).proved
     assert not ask(Obligations(attach(without_lemma(lemma), traced)).obligation(action, conjunct).smt).proved
+
+
+def test_z3_proves_it_all_without_the_lemmas_for_cvc5() -> None:
+    proof = copy.copy(kip_320)
+    proof.lemmas = {key: lemma for key, lemma in kip_320.lemmas.items() if key not in FOR_CVC5}
+    run = prove(attach(proof, fencing.traced()), witnesses=False)
+    assert [result.obligation.name for result in run.failed] == []
 
 
 @pytest.mark.parametrize("hint", WITHOUT_HINT)
