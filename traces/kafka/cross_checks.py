@@ -7,8 +7,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from ..words import counted
+from .committed import committed_below, differ_in_committed
 from .divergence import Difference, EpochSpan, by_epoch, disagreement
-from .partition import METADATA_TOPIC
 from .truncation import Truncation, prescribe
 from .verdicts import CheckResult
 
@@ -30,7 +30,7 @@ class Divergence:
     epochs: tuple[EpochSpan, ...]
     """Both logs from the difference on, by leader epoch."""
     committed: bool | None
-    """Whether it is below the smallest high watermark; ``None`` where no high watermark is known."""
+    """Whether it is in a record that is surely committed; ``None`` where neither high watermark nor snapshot tells."""
 
     def to_json(self) -> dict[str, Any]:
         """All fields."""
@@ -51,7 +51,7 @@ class PartitionComparison:
     partition: int
     replicas: tuple[str, ...]
     committed_below: int | None
-    """The smallest high watermark of the replicas (the metadata log: the newest snapshot's end)."""
+    """The smallest high watermark of the replicas (the metadata log: the smallest end of their newest snapshots)."""
     divergences: tuple[Divergence, ...]
     truncations: tuple[Truncation, ...]
     """For each diverging pair both ways round: what the follower truncates under that leader."""
@@ -74,7 +74,7 @@ def compare_replicas(
     """Hold the replicas of one partition against each other; ``state`` is what the controller says of it."""
     files = replicas[0][2]
     labels = tuple(label for label, _, _ in replicas)
-    bound = _committed_below([replica for _, _, replica in replicas])
+    bound = committed_below([replica for _, _, replica in replicas])
     divergences: list[Divergence] = []
     truncations: list[Truncation] = []
     unsure: list[str] = []
@@ -85,7 +85,7 @@ def compare_replicas(
             unsure.append(f"{a_label} and {b_label}")
         if found is None:
             continue
-        committed = None if bound is None else found.offset < bound
+        committed = differ_in_committed(a, b, found, bound)
         divergences.append(Divergence(a_label, b_label, found, by_epoch(a, b, found.offset), committed))
         truncations.append(_truncate(a, b, a_label, b_label, a_id, state))
         truncations.append(_truncate(b, a, b_label, a_label, b_id, state))
@@ -98,16 +98,6 @@ def compare_replicas(
         *_restoration(comparison, by_label),
     ]
     return comparison, results
-
-
-def _committed_below(replicas: list[PartitionFiles]) -> int | None:
-    """The largest offset below which every record is surely committed on all of these replicas."""
-    if replicas[0].topic == METADATA_TOPIC:
-        # No high watermark is written; a snapshot is taken of committed records only (KIP-630).
-        ends = [snapshot.end_offset for files in replicas for snapshot, _ in files.snapshots]
-        return max(ends, default=None)
-    marks = [files.high_watermark for files in replicas if files.high_watermark is not None]
-    return min(marks) if len(marks) == len(replicas) else None
 
 
 def _truncate(
@@ -137,7 +127,9 @@ def _agreement(comparison: PartitionComparison, files: dict[str, PartitionFiles]
     data: dict[str, Any] = {"committed_below": bound, "replicas": list(comparison.replicas)}
     for divergence in comparison.divergences:
         if divergence.committed:
-            message = f"{_words(divergence)}, below the smallest high watermark {bound}"
+            below = bound is not None and divergence.difference.offset < bound
+            bar = f"the smallest high watermark {bound}" if below else "the end of a snapshot"
+            message = f"{_words(divergence)}, below {bar}"
             where = files[divergence.a].where(divergence.difference.offset)
             return CheckResult(name, "violated", subject, message, where, data=data)
     damaged = [label for label, replica in files.items() if replica.damaged]
@@ -146,10 +138,13 @@ def _agreement(comparison: PartitionComparison, files: dict[str, PartitionFiles]
     if unsure:
         message = f"{unsure[0]} agree on every offset that both hold; compaction removed others"
         return CheckResult(name, "holds", subject, message, data=data)
-    if bound is None and comparison.divergences:
-        message = f"{_words(comparison.divergences[0])}, and no high watermark is known for all replicas"
+    untold = next((each for each in comparison.divergences if each.committed is None), None)
+    if untold:
+        message = f"{_words(untold)}, and no high watermark is known for all replicas"
         return CheckResult(name, "unknown", subject, message, data=data)
-    scope = "over all offsets they share" if bound is None else f"below {bound}"
+    scope = f"below {bound}" if bound is not None else "over all offsets they share"
+    if bound is None and comparison.divergences:
+        scope = "on what a snapshot has committed"
     return CheckResult(name, "holds", subject, f"{len(files)} replicas agree {scope}", data=data)
 
 

@@ -233,4 +233,20 @@ def test_metadata_logs_of_two_nodes_are_compared(tmp_path: Path) -> None:
     other = metadata_partition([topic_record("u")], epoch=2)
     assert only(report(tmp_path, same, other, name=name), AGREE).verdict == "unknown", "no snapshot, no bound"
     with_snapshot = replace(same, snapshots={(1, 1): b""})
-    assert only(report(tmp_path, with_snapshot, other, name=name), AGREE).verdict == "violated"
+    result = only(report(tmp_path, with_snapshot, other, name=name), AGREE)
+    assert result.verdict == "violated", "who led in epoch 2 had not what epoch 1 had committed"
+    assert "below the end of a snapshot" in result.message
+    both = replace(other, snapshots={(1, 2): b""})
+    assert only(report(tmp_path, with_snapshot, both, name=name), AGREE).verdict == "violated"
+
+
+def test_what_a_deposed_controller_had_not_committed_is_no_fault(tmp_path: Path) -> None:
+    """A snapshot commits records of its own lineage: another node's older tail below its end is truncated."""
+    name = "__cluster_metadata-0"
+    deposed = metadata_partition([topic_record("t"), topic_record("u")], epoch=1)
+    elected = replace(metadata_partition([topic_record("t"), topic_record("v")], epoch=2), snapshots={(3, 2): b""})
+    found = report(tmp_path, deposed, elected, name=name)
+    assert only(found, AGREE).verdict == "holds"
+    assert [each.committed for each in found.comparisons[0].divergences] == [False]
+    reused = metadata_partition([topic_record("t"), topic_record("w")], epoch=2)
+    assert only(report(tmp_path, reused, elected, name=name), AGREE).verdict == "violated", "one epoch, two records"
