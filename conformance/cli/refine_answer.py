@@ -37,7 +37,8 @@ def answer_refinement(
     except BadInput as wrong:
         raise BadInput(wrong.what, "--but", wrong.mend) from wrong
     with exploring(f"{system.name} {variant} as {refines}") as told:
-        found = refine(system, other, registration.mapping(variant, refines), but, limits, told)
+        mapping, unread = registration.mapping(variant, refines), registration.unread_by(variant, refines)
+        found = refine(system, other, mapping, but, limits, told, unread)
     if trace_out is not None and found.path is None:
         note(f"{trace_out} is not written: there is no counterexample")
     if trace_out is not None and found.path is not None:

@@ -44,7 +44,8 @@ class Registration:
 
     ``proof``: the proof with no bound. ``view``: the layout of its pages, or a function that gives it for a variant.
     ``refinements``: by variant and another one, what maps states of the first to states of the second
-    (``explore.refine.StateMapping``). ``harness``: what holds systems against it (``conformance.harness.Harness``).
+    (``explore.refine.StateMapping``). ``unread``: by the same, what cells of the second are compared as where
+    no step of it reads what they hold. ``harness``: what holds systems against it (``conformance.harness.Harness``).
     ``brokers_logs``: brokers' partition logs are states of it (``traces.kafka.abstraction``), so that data directories
     are checked against it.
     """
@@ -54,6 +55,7 @@ class Registration:
     proof: Proof | Ref | None = None
     view: LogView | Callable[[str], LogView] | Ref | None = None
     refinements: Mapping[tuple[str, str], Mapping[str, Callable[..., Any]]] | Ref | None = None
+    unread: Mapping[tuple[str, str], Mapping[str, Callable[..., Any]]] | Ref | None = None
     harness: object | Ref | None = None
     brokers_logs: bool = False
 
@@ -86,6 +88,12 @@ class Registration:
         """What maps a variant's states to another's, where that is not variable by variable; empty where it is."""
         found: Mapping[tuple[str, str], Mapping[str, Callable[..., Any]]] | None
         found = looked_up(self.refinements, self.package)
+        return {} if found is None else found.get((variant, other), {})
+
+    def unread_by(self, variant: str, other: str) -> Mapping[str, Callable[..., Any]]:
+        """What cells of the other are compared as where no step of it reads what they hold; empty where all count."""
+        found: Mapping[tuple[str, str], Mapping[str, Callable[..., Any]]] | None
+        found = looked_up(self.unread, self.package)
         return {} if found is None else found.get((variant, other), {})
 
     def find_harness(self) -> object | None:

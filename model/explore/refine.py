@@ -7,6 +7,10 @@ to. Then whatever is promised of all runs of the other holds of this one's, mapp
 difference is told by which guards of the other refuse what would have led there, and all differences are collected,
 each with a shortest run. What holds whatever the steps say is told besides: whether the other's promises hold in every
 mapped state, and how many of these the other does not reach.
+
+A cell of the other may keep what no step of it reads any more. A protocol says which, and what all states have there
+then; both sides are compared with that in its place. It is checked: from every state that the other reaches it takes,
+so compared, the steps that it takes without the cells' values, and the same promises hold.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ _CHECK_EVERY: Final = 4096
 StateMapping: TypeAlias = Mapping[str, Callable[..., Value]]
 """For variables of the other variant their cells, as ``f(k, s, *indices)`` over a state of this one.
 
-A variable that is not given is the one of that name in this one.
+A variable that is not given is the one of that name in this one. Of one variant alone: what its cells are compared as.
 """
 
 
@@ -160,9 +164,11 @@ class _Mapped:
 class _Other:
     """The runs of the other variant between two mapped states, and why there is none."""
 
-    def __init__(self, system: System, whole: TracedProtocol) -> None:
+    def __init__(self, system: System, whole: TracedProtocol, unread: StateMapping) -> None:
         self.system = system
-        self._successors = stage(system).successors
+        self._staged = stage(system)
+        self._unread = bool(unread)
+        self._compared = _Mapped(system, system, unread)
         every = [f"{action.name}.{name}" for action in whole.actions for name, _ in action.guards]
         self._free = ground(whole.drop(*every), system.constants)
         self._effects = stage(self._free).successors
@@ -172,8 +178,12 @@ class _Other:
     def _after(self, state: State) -> frozenset[State]:
         found = self._reached.get(state)
         if found is None:
-            found = self._reached[state] = frozenset(after for _, after in self._successors(state))
+            found = self._reached[state] = frozenset(self.compared(a) for _, a in self._staged.successors(state))
         return found
+
+    def compared(self, state: State) -> State:
+        """A state without what no step reads any more."""
+        return self._compared(state) if self._unread else state
 
     def has_run(self, before: State, after: State) -> bool:
         """At most ``PATH`` steps lead from one to the other; none where they are the same."""
@@ -190,22 +200,39 @@ class _Other:
             self._known[before, after] = found
         return found
 
-    def unreached(self, states: set[State], watch: Watch) -> int | None:
-        """How many of these no run of the other comes to; None where a budget runs out."""
-        left, found, level = set(states) - {self.system.initial}, {self.system.initial}, [self.system.initial]
-        while level and left:
-            level = list({after for state in level for _, after in self._successors(state)} - found)
+    def unreached(self, states: set[State], watch: Watch) -> tuple[int | None, str | None]:
+        """How many of these no run of the other comes to, and what its states show to be read all the same.
+
+        None and the reason where a budget runs out before that is known.
+        """
+        initial = self.system.initial
+        left, found, level = set(states) - {self.compared(initial)}, {initial}, [initial]
+        while level and (left or self._unread):
+            following: set[State] = set()
+            for state in level:
+                after = {each for _, each in self._staged.successors(state)}
+                if self._unread and self._reads(state, after):
+                    return None, f"{self.system.traced.variant.name} reads what is said to be unread"
+                following |= after
+            level = list(following - found)
             found.update(level)
-            left.difference_update(level)
-            if watch.exhausted(len(found)) is not None:
-                return None
-        return len(left)
+            left.difference_update(map(self.compared, level))
+            exhausted = watch.exhausted(len(found))
+            if exhausted is not None:
+                return None, exhausted if self._unread else None
+        return len(left), None
+
+    def _reads(self, state: State, after: set[State]) -> bool:
+        """What is compared does not tell the steps from this state, or what is promised of it."""
+        seen = self.compared(state)
+        promised = all(holds(state) == holds(seen) for holds in self._staged.invariants.values())
+        return not promised or {self.compared(each) for each in after} != self._after(seen)
 
     def nearest(self, before: State, after: State) -> tuple[Instance | None, tuple[str, ...]]:
         """The step that would lead there with the fewest guards gone, and those; None where none would."""
         best: tuple[Instance | None, tuple[str, ...]] = (None, ())
         for number, state in self._effects(before):
-            if state != after:
+            if self.compared(state) != after:
                 continue
             instance = self._free.instances[number]
             action = self.system.traced.action(instance.action)
@@ -223,20 +250,26 @@ def refine(
     but: tuple[str, ...] = (),
     limits: Limits | None = None,
     on_progress: OnProgress | None = None,
+    unread: StateMapping | None = None,
 ) -> Refinement:
     """Whether a system refines another variant of its protocol, at the same constants.
 
-    ``but``: guards of the other that may refuse, ``ACTION.GUARD``: it is taken without them. ``violated`` where a step
-    has no run, a promise breaks in a mapped state, or the initial states differ; ``unknown`` where a budget runs out
-    before every step was seen and nothing is violated. Raises BadInput for an unknown guard, and for a variable that is
+    ``but``: guards of the other that may refuse, ``ACTION.GUARD``: it is taken without them. ``unread``: for variables
+    of the other what their cells are compared as. ``violated`` where a step has no run, a promise breaks in a mapped
+    state, or the initial states differ; ``unknown`` where a budget runs out before every step was seen, or what is said
+    to be unread is read, and nothing is violated. Raises BadInput for an unknown guard, and for a variable that is
     neither there nor mapped.
     """
     abstract = ground(other.drop(*but), system.constants)
     watch = Watch(limits or Limits(), on_progress)
     answer = Refinement(system, abstract, but, Verdict.HOLDS)
-    mapped, runs = _Mapped(system, abstract, mapping or {}), _Other(abstract, other)
+    whole, runs = _Mapped(system, abstract, mapping or {}), _Other(abstract, other, unread or {})
     promises = stage(abstract).invariants
     staged = stage(system)
+
+    def mapped(state: State) -> State:
+        return runs.compared(whole(state))
+
     parent: dict[State, State | None] = {system.initial: None}
     image = {system.initial: mapped(system.initial)}
     seen: set[State] = set()
@@ -259,7 +292,7 @@ def refine(
             if broken is not None and answer.broken is None:
                 answer.broken, answer.broken_path = broken, path_to(state)
 
-    if image[system.initial] != abstract.initial:
+    if image[system.initial] != runs.compared(abstract.initial):
         answer.verdict, answer.reason = Verdict.VIOLATED, "the initial state maps to another one than the initial one"
         return answer
     look(system.initial)
@@ -295,7 +328,7 @@ def refine(
         if level and deep is not None:
             answer.reason = answer.reason or deep
     if answer.reason is None:
-        answer.unreached = runs.unreached(seen, watch)
+        answer.unreached, answer.reason = runs.unreached(seen, watch)
     answer.distinct, answer.mapped, answer.seconds = len(parent), len(seen), watch.seconds
     answer.apart = sorted(kinds.values(), key=lambda each: len(each.path))
     if answer.apart or answer.broken is not None:

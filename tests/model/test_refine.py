@@ -13,7 +13,7 @@ from fencepost.model.explore import Limits, Verdict
 from fencepost.model.explore.refine import Refinement, StateMapping, refine
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.fencing import fencing
-from fencepost.model.protocols.fencing.refinements import REFINEMENTS
+from fencepost.model.protocols.fencing.refinements import REFINEMENTS, UNREAD
 from fencepost.model.protocols.snapshots import snapshots
 
 At = Callable[..., System]
@@ -23,8 +23,9 @@ UNSPLIT = "kip-320-brokers"
 
 def held(system: System, other: str, *but: str, mapping: StateMapping | None = None) -> Refinement:
     """A system against another variant, by the protocol's own mapping unless another is given."""
-    given = REFINEMENTS.get((system.traced.variant.name, other), {}) if mapping is None else mapping
-    return refine(system, fencing.traced(other), given, but)
+    pair = system.traced.variant.name, other
+    given = REFINEMENTS.get(pair, {}) if mapping is None else mapping
+    return refine(system, fencing.traced(other), given, but, unread=UNREAD.get(pair))
 
 
 def kinds(found: Refinement) -> dict[tuple[str, ...], int]:
@@ -104,6 +105,81 @@ def test_who_counts_too_few_is_refused_with_a_run_and_a_broken_promise(at: At) -
     assert ("leader_inc_high_watermark.isr_acknowledges",) in kinds(found)
     assert found.broken in ("weak_isr", "strong_isr") and found.unreached
     assert found.broken_path is not None and len(found.broken_path) >= 10
+
+
+CLUSTER = "kip-320-cluster"
+GRANTED_LATE = {
+    ("controller_grant_isr", "leader_shrink_isr.not_caught_up"): 6,
+    ("controller_grant_isr", "leader_expand_isr.follows_leader"): 10,
+}
+OF_NODES = {
+    ("hear_of_leader",): 2,
+    ("restart_after_loss",): 4,
+    ("follower_fetch",): 5,
+    ("follower_hear_high_watermark", "leader_inc_high_watermark.presumes_leadership"): 10,
+}
+
+
+def rows(found: Refinement) -> dict[tuple[str, ...], int]:
+    """The same by the action too."""
+    return {(each.action, *each.guards): len(each.path) for each in found.apart}
+
+
+def test_what_a_running_cluster_does_that_brokers_in_whole_exchanges_do_not(at: At) -> None:
+    """Each difference is a row of DEVIATIONS.md; the promises of kip-320-brokers hold in every mapped state."""
+    found = held(at("2/1/1/0", CLUSTER), UNSPLIT)
+    assert rows(found) == GRANTED_LATE | OF_NODES
+    assert (found.verdict, found.reason, found.broken) == (Verdict.VIOLATED, None, None)
+    assert (found.distinct, found.mapped, found.unreached) == (1121, 195, 38)
+
+
+@pytest.mark.parametrize(
+    ("constants", "kept", "row"),
+    [
+        ("2/1/1/1", {"controller_fail_over"}, {("controller_fail_over",): 2}),
+        ("2/1/1/1", {"leader_write_again"}, {("leader_write_again",): 6}),
+        ("2/2/2/1", {"hear_of_leader", "truncate_partly"}, {("hear_of_leader",): 2, ("truncate_partly",): 8}),
+    ],
+)
+def test_what_takes_another_epoch_to_tell_them_apart(
+    at: At, constants: str, kept: set[str], row: dict[tuple[str, ...], int]
+) -> None:
+    """In runs of these steps, elections and writes alone."""
+    whole, used = at(constants, CLUSTER), kept | {"controller_elect_leader", "become_leader", "leader_write"}
+    found = held(replace(whole, instances=[each for each in whole.instances if each.action in used]), UNSPLIT)
+    assert (rows(found), found.reason, found.broken) == (row, None, None)
+
+
+@pytest.mark.night
+def test_with_another_epoch_a_running_cluster_differs_in_nothing_else(at: At) -> None:
+    found = held(at("2/1/1/1", CLUSTER), UNSPLIT)
+    assert rows(found).keys() == (GRANTED_LATE | OF_NODES).keys() | {("controller_fail_over",), ("leader_write_again",)}
+    assert (found.distinct, found.mapped, found.unreached, found.broken) == (12407, 1938, 604, None)
+
+
+def test_elections_isrs_and_clients_of_a_running_cluster_are_those_of_brokers(at: At) -> None:
+    """All its steps but those of the rows."""
+    whole = at("2/1/1/1", CLUSTER)
+    other = {action for action, *_ in OF_NODES} | {"controller_fail_over", "leader_write_again"}
+    used = [each for each in whole.instances if each.action not in other]
+    found = held(replace(whole, instances=used), UNSPLIT, "leader_shrink_isr.not_caught_up")
+    assert (found.verdict, found.apart, found.broken, found.unreached) == (Verdict.HOLDS, [], None, 0)
+    assert found.distinct > 1000
+
+
+def test_what_is_said_to_be_unread_is_looked_for(at: At) -> None:
+    """The planted fault: no step is said to read the ISR of a leader. Clean: a follower's, and that of old requests."""
+    brokers = at("2/1/1/1", UNSPLIT)
+    clean = refine(brokers, brokers.traced, unread=UNREAD[CLUSTER, UNSPLIT])
+    assert (clean.verdict, clean.reason, clean.unreached) == (Verdict.HOLDS, None, 0)
+    assert clean.mapped < clean.distinct
+    planted = refine(brokers, brokers.traced, unread={"isr": _nobody})
+    assert planted.verdict is not Verdict.HOLDS
+    assert planted.reason == "kip-320-brokers reads what is said to be unread"
+    elections = replace(brokers, instances=[each for each in brokers.instances if "elect" in each.action])
+    for limit, verdict in ((2000, Verdict.HOLDS), (600, Verdict.UNKNOWN)):
+        found = refine(elections, brokers.traced, unread=UNREAD[CLUSTER, UNSPLIT], limits=Limits(max_states=limit))
+        assert found.verdict is verdict and found.distinct < 600, "all of it has to be looked at"
 
 
 def voting(variant: str, constants: str) -> System:

@@ -62,7 +62,7 @@ class Definition:
         """The names of the guards, in order. Fails where a conjunct is neither a named guard nor an effect."""
         names = []
         for conjunct in self.conjuncts():
-            named = re.findall(r"\\\* ([a-z_]+)$", conjunct, flags=re.MULTILINE)
+            named = re.findall(r"\\\* ([a-z_0-9]+)$", conjunct, flags=re.MULTILINE)
             effect = re.search(r"\w'|UNCHANGED|\w+Effect\(", conjunct) is not None
             assert len(named) == (0 if effect else 1), (
                 f"{self.name}: neither a guard with its name nor an effect: {conjunct}"

@@ -132,18 +132,18 @@ class Tlc:
     def __init__(self, java: Path, jar: Path, scratch: Path) -> None:
         self.java, self.jar, self.scratch = java, jar, scratch
 
-    def run(self, variant: str, cfg: Path | str, *options: str) -> TlcRun:
-        """Check a variant's module by a ``.cfg`` file, or by the text of one."""
+    def run(self, variant: str, cfg: Path | str, *options: str, root: Path = SPECS) -> TlcRun:
+        """Check a variant's module, of this folder, by a ``.cfg`` file, or by the text of one."""
         path = cfg if isinstance(cfg, Path) else self.scratch / "test.cfg"
         if isinstance(cfg, str):
             path.write_text(cfg, encoding="ascii")
         # Most runs take seconds: one collector thread and the first compiler take half as long as Java's defaults.
         flags = ["-Xmx2g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        java = [str(self.java), *flags, "-cp", str(self.jar), "tlc2.TLC"]
+        java = [str(self.java), *flags, f"-DTLA-Library={SPECS}", "-cp", str(self.jar), "tlc2.TLC"]
         tlc = ["-deadlock", "-workers", "1", "-metadir", str(self.scratch / "states"), "-config", str(path)]
         done = subprocess.run(
             [*java, *tlc, *options, module_of(variant)],
-            cwd=SPECS,
+            cwd=root,
             capture_output=True,
             text=True,
             timeout=900,

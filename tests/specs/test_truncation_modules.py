@@ -10,7 +10,7 @@ from fencepost.model.protocols.truncation.state import Check, Reset, Rules
 
 from .test_modules import SPECS, camel, read_module, snake
 
-# The module is of consumers whose exchanges are one step each.
+# The module is of consumers whose exchanges are one step each; ``Kip320Client.tla`` is of the other one.
 VARIANTS = tuple(name for name in truncation.variants if name != "kip-320-client")
 SAFE = truncation.traced()
 # Our names for the cells of a TLA+ variable.

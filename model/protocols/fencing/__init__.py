@@ -13,6 +13,7 @@ REGISTRATION = Registration(
     proof=".proof:kip_320",
     view=".view:view",
     refinements=".refinements:REFINEMENTS",
+    unread=".refinements:UNREAD",
     harness="fencepost.conformance.protocols.fencing:HARNESS",
     brokers_logs=True,
 )

@@ -131,21 +131,29 @@ def raise_lbo(k: Algebra, s: View, replica: Value, lbo: Value) -> Writes:
     return {"lbo": {replica: lbo}, **reached}
 
 
-def take_records(k: Algebra, s: View, follower: Value, response: Response) -> Writes:
-    """The follower appends, and takes the LBO if its own snapshot reaches it.
-
-    "When to Increase the Log Begin Offset": "as long as the local state machine has generated a snapshot that includes
-    to the log begin offset minus one".
-    """
-    own, end = s.lbo[follower], response.offset
-    covered = k.all(own < response.lbo, response.lbo - 1 <= latest_snapshot(k, s, follower))
-    begin = k.ite(covered, response.lbo, own)
+def append_records(k: Algebra, s: View, follower: Value, response: Response) -> Writes:
+    """The follower appends, and raises its high watermark."""
+    end = response.offset
     return {
         "leo": {follower: end},
         "record_epoch": {(follower, response.fetch_offset): response.offset_epoch},
         "hw": {follower: k.max(s.hw[follower], k.min(response.hw, end))},
-        **raise_lbo(k, s, follower, begin),
     }
+
+
+def brings_begin(k: Algebra, s: View, follower: Value, response: Response) -> Value:
+    """A response has a larger LBO, and the follower's own snapshot reaches it.
+
+    "When to Increase the Log Begin Offset": "as long as the local state machine has generated a snapshot that includes
+    to the log begin offset minus one".
+    """
+    return k.all(s.lbo[follower] < response.lbo, response.lbo - 1 <= latest_snapshot(k, s, follower))
+
+
+def take_records(k: Algebra, s: View, follower: Value, response: Response) -> Writes:
+    """The follower appends, and takes the LBO if its own snapshot reaches it."""
+    begin = k.ite(brings_begin(k, s, follower, response), response.lbo, s.lbo[follower])
+    return {**append_records(k, s, follower, response), **raise_lbo(k, s, follower, begin)}
 
 
 @snapshots.action(leader=REPLICA, follower=REPLICA)

@@ -7,9 +7,10 @@ that a candidate has counted, how far a leader knows each voter's log, and how f
 
 **What is on disk before it is told**: the epoch and the vote, before anything is done in it or with it; the log, before
 a Fetch leaves, which acknowledges it, before a leader counts itself, and before a snapshot of it is written; a
-snapshot, before it is gone by. All else a crash may take: records that are not synced, half a snapshot, who leads. A
-full reset is many writes; where the power goes in the midst of one, snapshots may be gone, or a part of the log that
-begins at 0, or all of it counts as empty.
+snapshot, before it is gone by. All else a crash may take: records that are not synced, half a snapshot, who leads. The
+LBO comes after the records of the same response, and may not come any more. A truncation is many writes, and so is a
+full reset: where the power goes in the midst of one, a part of what was to go may be gone. Of a reset, snapshots may
+be, or a part of the log that begins at 0, or all of it counts as empty.
 
 **What clients were told** is ``told``: the leader to which a client has appended a record says that it is committed.
 """
@@ -20,7 +21,19 @@ from ...core.algebra import Algebra, Step, Value, View
 from ...core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, integers
 from ..logs import END_OFFSET, EPOCH, OFFSET
 from .actions import is_valid
-from .fetch import Writes, is_found, names_snapshot, reset_to_empty, serves_records
+from .fetch import (
+    Writes,
+    append_records,
+    brings_begin,
+    divergence_response,
+    finds_divergence,
+    is_found,
+    names_snapshot,
+    records_response,
+    reset_to_empty,
+    serves_records,
+    take_divergence,
+)
 from .log import reaches_as_far
 from .state import Rules, enter_epoch, has_snapshot, is_fetching, latest_snapshot, presumes_leadership, snapshots
 
@@ -334,6 +347,25 @@ def resume_empty(k: Algebra, s: View, replica: Value) -> Step:
     """A replica boots, and has to assume that its log is empty: the snapshot before it is missing."""
     yield "log_not_valid", k.negate(is_valid(k, s, replica, 0))
     yield s.update(**reset_to_empty(k, replica), **_forgotten(k, replica))
+
+
+@snapshots.action(leader=REPLICA, follower=REPLICA, present=_runs)
+def lose_begin(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
+    """The power goes between a record that a follower has fetched and the LBO that came with it."""
+    yield from serves_records(k, s, leader, follower)
+    response = records_response(k, s, leader, follower)
+    yield "brings_record", s.leo[follower] < s.leo[leader]
+    yield "brings_begin", brings_begin(k, s, follower, response)
+    yield s.update(**append_records(k, s, follower, response), **_forgotten(k, follower))
+
+
+@snapshots.action(leader=REPLICA, follower=REPLICA, present=_runs)
+def lose_tail(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
+    """The power goes while a follower truncates to where its log and the leader's part: any part of it may be gone."""
+    yield from finds_divergence(k, s, leader, follower)
+    end = take_divergence(k, s, follower, divergence_response(k, s, leader, follower))["leo"][follower]
+    yield "was_synced", end < s.synced[follower]
+    yield s.update(synced={follower: end}, **_forgotten(k, follower))
 
 
 @snapshots.action(leader=REPLICA, follower=REPLICA, offset=OFFSET, present=_runs)

@@ -108,13 +108,18 @@ def take_record(k: Algebra, s: View) -> Step:
 def tell_divergence(_k: Algebra, s: View) -> Step:
     """``poll`` raises LogTruncationException, with where to go on from (the reset policy ``none``)."""
     yield "divergence_found", s.outcome == DIVERGENCE_FOUND
+    yield "asks_for_nothing", s.asking == Asking.nothing
     yield s.update(told=s.reported)
 
 
 @truncation.action(present=is_client)
 def go_to_divergence(k: Algebra, s: View) -> Step:
-    """The consumer goes on from the divergence. Below an offset that is only a bound nothing is known."""
+    """The consumer goes on from the divergence, unless the application has asked for another position since.
+
+    Below an offset that is only a bound nothing is known.
+    """
     yield "divergence_found", s.outcome == DIVERGENCE_FOUND
+    yield "asks_for_nothing", s.asking == Asking.nothing
     begin = k.ite(exact(s), _begin(k, s, s.reported, s.reported_epoch), s.reported)
     yield _jump(s, s.reported, s.reported_epoch, s.answered_epoch, begin)
 

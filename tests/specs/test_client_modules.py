@@ -1,0 +1,71 @@
+"""``specs/Kip320Client.tla`` says what the Python protocol says, as far as names can tell: no TLA+ tool needed."""
+
+from __future__ import annotations
+
+import re
+
+from fencepost.model.protocols.truncation import truncation
+from fencepost.model.protocols.truncation.state import Asking, Awaited
+
+from .test_modules import SPECS, camel, read_module, snake
+
+CLIENT = truncation.traced("kip-320-client")
+# Our names for the cells of a TLA+ variable.
+VARIABLES = {
+    "nextRecordId": ("next_record_id",),
+    "elections": ("quorum_leader_epoch", "epoch_leader", "epoch_unclean"),
+    "replicaLog": ("log_start", "leo", "record_id", "record_epoch"),
+    "replicaState": ("hw", "leader_epoch", "leading"),
+    "metadata": ("metadata_leader", "metadata_epoch"),
+    "consumer": (
+        *("placed", "position", "last_epoch", "seen_epoch", "consumed_from", "consumed_id", "consumed_epoch"),
+        "known",
+    ),
+    "pending": ("awaited", "asking"),
+    "fetched": ("fetched_end", "fetched_id", "fetched_epoch", "fetched_seen"),
+    "answer": ("outcome", "answered_epoch", "reported", "reported_epoch", "told"),
+    "committed": ("committed", "committed_epoch", "committed_seen"),
+    "acknowledged": ("acknowledged", "acknowledged_epoch", "acknowledged_seen"),
+    "refused": ("refused", "refused_epoch", "refused_seen"),
+    "foundAgain": ("found_again",),
+}
+
+
+def test_constants_variables_and_invariants_are_those_of_the_protocol() -> None:
+    module = read_module("Kip320Client")
+    assert module.constants == tuple(camel(name) for name in truncation.constants)
+    assert module.variables == tuple(VARIABLES)
+    assert sorted(cell for cells in VARIABLES.values() for cell in cells) == sorted(CLIENT.variables)
+    assert set(map(camel, ("type_ok", *CLIENT.invariants))) <= set(module.definitions)
+    for names in (Awaited, Asking):
+        listed = re.findall(r'"(\w+)"', module.definitions[camel(names.name)].text)
+        assert tuple(listed) == names.names
+
+
+def test_actions_have_the_same_names_parameters_and_guards() -> None:
+    module = read_module("Kip320Client")
+    for action in CLIENT.actions:
+        definition = module.definitions[camel(action.name)]
+        assert tuple(map(snake, definition.parameters)) == tuple(action.params)
+        assert definition.guards() == [name for name, _ in action.guards], action.name
+
+
+def test_next_has_every_action_and_no_other() -> None:
+    text = read_module("Kip320Client").definitions["Next"].text
+    steps = re.findall(r"\\/ (?:\\E [^:]+ : )?(\w+)", text)
+    assert sorted(steps) == sorted(camel(action.name) for action in CLIENT.actions)
+
+
+def test_the_cfg_has_every_promise() -> None:
+    text = (SPECS / "Kip320Client-1110.cfg").read_text(encoding="ascii")
+    promises = re.findall(r"^    (\w+)$", text, flags=re.MULTILINE)
+    assert sorted(promises) == sorted(camel(name) for name in ("type_ok", *CLIENT.invariants))
+
+
+def test_a_guard_that_is_dropped_from_the_module_is_found() -> None:
+    """The planted fault for the comparison: an answer to a fetch that nobody waits for."""
+    definition = read_module("Kip320Client").definitions["FetchRecord"]
+    lines = [line for line in definition.text.split("\n") if "awaits_fetch" not in line]
+    planted = type(definition)(definition.name, definition.parameters, "\n".join(lines))
+    action = CLIENT.action("fetch_record")
+    assert planted.guards() != [name for name, _ in action.guards] == definition.guards()
