@@ -1,8 +1,8 @@
 """Which lines of a system were executed while it was driven: what never was, no run has tested.
 
-From Python 3.12 on ``sys.monitoring`` tells of each line once, at no cost after that. On 3.11 there is only
-``sys.settrace``, which slows a system down several times; so there a sample of the runs is watched, and only while the
-system's own calls last.
+It is asked of ``sys.settrace``, which slows a system down several times; so a sample of the runs is watched, and only
+while the system's own calls last. (``sys.monitoring``, from Python 3.12 on, is no cheaper here: to turn it on and off
+around each call has every function made ready afresh, and to leave it on slows the engine, which nobody asks about.)
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ from ..model.core.errors import BadInput
 from ..traces.story import Json
 from ..traces.words import counted
 
-MONITORS: Final = sys.version_info >= (3, 12)
-"""Whether watching costs next to nothing, so that every run is watched."""
-
-EVERY: Final = 1 if MONITORS else 8
+EVERY: Final = 8
 """One run of so many is watched, the first of them."""
 
 _FILES: Final = 12
@@ -153,10 +150,6 @@ class Executed:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Take note of what is executed inside, in this thread."""
-        if MONITORS:
-            with self._monitored():
-                yield
-            return
         before = sys.gettrace()
         sys.settrace(self._called)
         try:
@@ -170,8 +163,6 @@ class Executed:
         if found is None:
             found = self._paths[name] = name if name.startswith("<") else str(Path(name).resolve())
         return found
-
-    # -- Python 3.11 ------------------------------------------------------------------------------------------------
 
     def _called(self, frame: FrameType, _event: str, _argument: object) -> Any:
         code = frame.f_code
@@ -202,31 +193,6 @@ class Executed:
             self._done[path].add(line)
             if line in self._lines[path]:
                 self.order.append((path, line))
-
-    # -- Python 3.12 and later --------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _monitored(self) -> Iterator[None]:
-        monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
-        tool = next((number for number in range(6) if monitoring.get_tool(number) is None), None)
-        if tool is None:
-            yield
-            return
-
-        def line(code: CodeType, number: int) -> Any:
-            path = self._path(code.co_filename)
-            if path in self._done:
-                self._note(path, number)
-            return monitoring.DISABLE
-
-        monitoring.use_tool_id(tool, "fencepost")
-        monitoring.register_callback(tool, monitoring.events.LINE, line)
-        monitoring.set_events(tool, monitoring.events.LINE)
-        try:
-            yield
-        finally:
-            monitoring.set_events(tool, 0)
-            monitoring.free_tool_id(tool)
 
 
 def _functions(path: Path) -> Iterator[Function]:

@@ -17,43 +17,33 @@ from typing import Any, ClassVar, Final, Protocol, TypeAlias
 from ...impl.files.simulated import SimulatedFiles
 from ...impl.net.clock import SimulatedClock
 from ...impl.net.faults import Faults, Flight
+from ...impl.net.interface import Endpoint
 from ...impl.net.simulated import SimulatedNetwork
 from ...impl.replica.timers import Key
 from ...impl.wire.messages import Envelope
 from ..free.events import Event, What
-from ..free.system import Happened, Judged, Message, Pending
+from ..free.system import Happened, Judged, Message, Pending, Said
 from ..lockstep.adapter import ModelStep
 from .carrier import LIFE
+from .events import arrives, crashes, fires, name_of, offered, passes, plain
 from .parts import Parts
 from .stores import DiskStore, MemoryStore, Store
 
 EFFECTS: Final = frozenset({"append", "truncate", "fsync", "fsync_dir", "make_dir", "rename", "remove"})
 """The operations of a disk that leave something behind."""
-CRASH_SEEDS: Final = 4
-"""So many outcomes of a loss of power are offered."""
 MAX_ALIKE: Final = 4
 """So many messages of one kind are in flight between two nodes at most: the oldest is lost then."""
+
+_SLACK: Final = 64
+"""A disk that is full has less than so many bytes left."""
 
 DUE: Final = "due"
 """The timer that stands for all of a node that have run off."""
 FULL, FAILS, MENDED = "full", "fails", "mended"
 
 
-class Node(Protocol):
+class Node(Endpoint, Protocol):
     """A process that is up."""
-
-    @property
-    def address(self) -> int:
-        """Its number."""
-
-    def receive(self, envelope: Envelope) -> None:
-        """A message has arrived."""
-
-    def deadline(self) -> int | None:
-        """When it wants to be woken."""
-
-    def wake(self) -> None:
-        """Do what is due."""
 
     def fire(self, key: Any) -> None:
         """Do what a timer is for."""
@@ -106,6 +96,10 @@ class _Wire:
         self._network.send(envelope)
 
 
+class GaveUpError(Exception):
+    """A node has given up for no fault of its disk: it took something else for one."""
+
+
 class RunningNodes:
     """A ``FreeSystem`` but for its protocol: what is abstract here is what nodes are, say and show.
 
@@ -118,6 +112,8 @@ class RunningNodes:
     """The variant that the nodes are held to."""
     times: ClassVar[tuple[int, ...]] = (1,)
     """The milliseconds by which the clock is moved at once."""
+    unnumbered: ClassVar[int | None] = None
+    """The address of a process that events mean by naming no node; it may fail like the others."""
 
     def __init__(self, parts: Parts | None = None, *, disk: bool = False, variant: str | None = None) -> None:
         self.variant = variant or self.implemented
@@ -154,6 +150,10 @@ class RunningNodes:
     def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:
         """The model's steps that the arrival of a message may be; ``asked``: the request that it answers."""
         raise NotImplementedError
+
+    def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[Said, ...]:  # noqa: ARG002 - see Message
+        """What a message says of its sender, in the model's cells; ``asked``: the request that it answers."""
+        return ()
 
     def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:
         """What is to be judged of a request that was answered at once; the number of the message is filled in."""
@@ -252,29 +252,42 @@ class RunningNodes:
         alike: dict[_Way, int] = {}
         for flight in self.network.in_flight():
             if self._may_arrive(flight.envelope):
-                name, node, source = way = _way(flight.envelope)
+                way = _way(flight.envelope)
                 number = alike.get(way, 0)
                 alike[way] = number + 1
-                found.append(Pending(Event(What.DELIVER, name, node, source, number), flight.number))
-        events: list[Event] = []
+                found.append(Pending(arrives(*way, number), flight.number))
+        later: list[Pending] = []
         for node in self.replicas:
             if node not in self.down:
-                events += (Event(What.TIMER, key[0], node) for key in self._timers(node))
+                later += [fires(key[0], node) for key in self._timers(node)]
                 if self._is_due(self.nodes[node]):
-                    found.append(Pending(Event(What.TIMER, DUE, node), due=True))
-        events += (Event(What.TIME, args=(("ms", ms),)) for ms in self.times)
-        events += self._calls()
+                    found.append(fires(DUE, node, due=True))
+        later += [passes(ms) for ms in self.times]
+        later += [offered(event) for event in dict.fromkeys(self._calls())]
         for node in self.replicas:
-            if node in self.down:
-                if node not in self.bad:
-                    events.append(Event(What.START, node=node))
-            else:
-                events += (Event(What.CRASH, node=node, args=(("seed", seed),)) for seed in range(CRASH_SEEDS))
-            events.append(Event(What.HEAL if node in self.cut else What.CUT, node=node))
-            if not self._disk:
-                names = (MENDED,) if node in self.bad else (FULL, FAILS)
-                events += (Event(What.DISK, name, node) for name in names)
-        return found + [Pending(event) for event in events]
+            later += self._failures(node, node)
+        if self.unnumbered is not None:
+            later += self._failures(self.unnumbered, None)
+        return found + later
+
+    def _failures(self, address: int, node: int | None) -> Iterator[Pending]:
+        """What may befall a process, and the ends of that. ``node``: by which number events name it, if by any."""
+        if address not in self.down:
+            yield from crashes(node)
+        elif address not in self.bad:
+            yield plain(What.START, "", node)
+        yield plain(What.HEAL if address in self.cut else What.CUT, "", node)
+        if not self._disk:
+            names = (MENDED,) if address in self.bad else (FULL, FAILS)
+            yield from (plain(What.DISK, name, node) for name in names)
+
+    def _at(self, event: Event) -> int | None:
+        """Whose process an event happens in; None for a client's, and where only time passes."""
+        if event.node is not None or event.what in (What.CALL, What.TIME):
+            return event.node
+        if event.what in (What.DELIVER, What.REPEAT):
+            return None if self.arrived is None or self.arrived.destination != self.unnumbered else self.unnumbered
+        return self.unnumbered
 
     def _is_due(self, node: Node) -> bool:
         """Whether a node would be woken now."""
@@ -300,6 +313,7 @@ class RunningNodes:
         self.decided = []
         reaches = flight is not None and event.what is not What.LOSE and self._reaches(flight.envelope)
         self.arrived = flight.envelope if flight is not None and reaches else None
+        at = self._at(event)
         try:
             match event.what:
                 case What.DELIVER | What.REPEAT:
@@ -315,37 +329,39 @@ class RunningNodes:
                 case What.CALL | What.OPERATE | What.PROBE:
                     steps += self._call(event)
                 case What.CRASH:
-                    assert event.node is not None
-                    self._stop(event.node, self._crash_seed(event))
-                    crashed.add(event.node)
+                    assert at is not None
+                    self._end(at, event)
+                    crashed.add(at)
                 case What.START:
-                    assert event.node is not None
-                    # A node whose process is there still, but whose disk had failed, is ended first.
-                    if event.node in self.nodes:
-                        self._stop(event.node, self._crash_seed(event))
-                    self._start(event.node)
-                    started.add(event.node)
+                    assert at is not None
+                    self._restart(at, event)
+                    started.add(at)
                 case What.CUT | What.HEAL:
-                    assert event.node is not None
-                    self._part(event.node, cut=event.what is What.CUT)
+                    assert at is not None
+                    self._part(at, cut=event.what is What.CUT)
                 case What.DISK:
-                    assert event.node is not None
-                    self._change_disk(event.node, event.name)
+                    assert at is not None
+                    self._change_disk(at, event.name)
         except PowerLost:
             told = "power lost in the midst of it"
         finally:
             self._power.left = None
-        node = event.node
-        if event.crash is not None and node is not None and (node in self.nodes or event.what is What.START):
-            self._stop(node, self._crash_seed(event))
-            crashed.add(node)
-            started.discard(node)
+        if event.crash is not None and at is not None and (at in self.nodes or event.what is What.START):
+            self._stop(at, self._crash_seed(event))
+            crashed.add(at)
+            started.discard(at)
         for node in sorted(self.nodes):
             if node not in self.down and self._is_lost(node):
-                self.down.add(node)
+                if node not in self.bad:
+                    raise GaveUpError(f"node {node} gave up as if its disk had failed, and it had not")
+                self._lose(node, event)
                 crashed.add(node)
                 started.discard(node)
-                told = told or f"the disk of {node} failed it"
+                told = told or f"the disk of {'?' if node == self.unnumbered else node} failed it"
+        if self.unnumbered is not None:
+            # It is no replica of the model, and shows its state even while it is down.
+            crashed.discard(self.unnumbered)
+            started.discard(self.unnumbered)
         steps += self._took(event)
         first = self._known
         sent = tuple(self._sent())
@@ -357,6 +373,20 @@ class RunningNodes:
                     Judged(each.steps, each.error, flight.number) for each in self._judged(flight.envelope, answer)
                 )
         return Happened(sent, tuple(judged), tuple(steps), frozenset(crashed), frozenset(started), told)
+
+    def _end(self, address: int, event: Event) -> None:
+        """A process ends."""
+        self._stop(address, self._crash_seed(event))
+
+    def _lose(self, address: int, event: Event) -> None:  # noqa: ARG002 - for those who end it
+        """A process has given up."""
+        self.down.add(address)
+
+    def _restart(self, address: int, event: Event) -> None:
+        """A new process; one that is there still, but whose disk had failed, is ended first."""
+        if address in self.nodes:
+            self._stop(address, self._crash_seed(event))
+        self._start(address)
 
     def _flight(self, event: Event) -> Flight:
         way = event.name, event.node, event.source
@@ -398,7 +428,8 @@ class RunningNodes:
             return
         self.bad[node] = name
         if name == FULL:
-            files.capacity = files.used
+            # It fills up in the midst of a write, as disks do, and not between two.
+            files.capacity = files.used + zlib.crc32(f"{self.seed} {node}".encode()) % _SLACK
 
     def _crash_seed(self, event: Event) -> int:
         """What survives, by the run's seed and the event: the same in a run from which others were left out."""
@@ -425,6 +456,7 @@ class RunningNodes:
                 party(envelope.destination),
                 self._steps(envelope, None if asked is None else asked[1]),
                 None if asked is None else asked[0],
+                self._says(envelope, None if asked is None else asked[1]),
             )
         if fresh:
             self._thin_out(flights)
@@ -466,7 +498,8 @@ def party(address: int) -> int | None:
 
 def kind_of(envelope: Envelope) -> str:
     """What a message is called in events: ``Fetch``, ``FetchResponse``."""
-    return type(envelope.body).__name__.removesuffix("Request")
+    body: type = type(envelope.body)
+    return name_of(body)
 
 
 def is_response(envelope: Envelope) -> bool:

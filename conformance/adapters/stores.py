@@ -141,6 +141,24 @@ class DiskStore:
         shutil.rmtree(self._root, ignore_errors=True)
 
 
+class OncePerChange(Generic[Row_]):
+    """What ``read`` finds on a disk. One that counts its changes (a simulated one) is read again only after one."""
+
+    def __init__(self, read: Callable[[Files], Row_]) -> None:
+        self._read = read
+        self._last: dict[SimulatedFiles, tuple[int, Row_]] = {}
+        """By disk: after how many changes it was read, and what was found."""
+
+    def __call__(self, files: Files) -> Row_:
+        """What is there now. Raises what reading raises."""
+        if not isinstance(files, SimulatedFiles):
+            return self._read(files)
+        last = self._last.get(files)
+        if last is None or last[0] != files.changes:
+            last = self._last[files] = files.changes, self._read(files)
+        return last[1]
+
+
 class SegmentReader(Generic[Row_]):
     """Reads a partition's records past the nodes, each as ``row`` makes it. The same bytes are decoded once.
 
@@ -153,9 +171,10 @@ class SegmentReader(Generic[Row_]):
         self._row = row
         self._torn = torn
         self._decoded: dict[bytes, tuple[Row_, ...]] = {}
-
-    def read(self, files: Files) -> tuple[Row_, ...]:
+        self.read = OncePerChange(self._read)
         """What is in a node's segment files, in their order; nothing where there is no partition."""
+
+    def _read(self, files: Files) -> tuple[Row_, ...]:
         if not files.exists(self._folder):
             return ()
         found: tuple[Row_, ...] = ()

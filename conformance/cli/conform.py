@@ -70,9 +70,9 @@ def conform(
         free, lockstep, or both; by default whatever the system has, free runs first. Lockstep is left out where free
         runs have found a disagreement.
     runs
-        How many free runs; by default 300.
+        How many free runs; by default 500.
     events
-        Up to how many events in each free run; by default 400.
+        Up to how many events in each free run; by default 200.
     source
         The folder of the system's source: lines of it that no free run has executed are told. By default what is known
         of a built-in system, and the file of your own. On Python 3.11 one run of eight is watched.

@@ -103,7 +103,7 @@ class Corpus:
         if not self._fresh or ran.parted is not None:
             return
         history = tuple(done for done in ran.history[: self._cut] if not done.in_peace)
-        kept = replace(ran, history=history, peace=False)
+        kept = replace(ran, history=history)
         lines = lines_of(kept, self.impl, {"met": list(self._fresh)}, plain=True)
         text = "".join(f"{line}\n" for line in lines)
         name = hashlib.sha256(text.encode()).hexdigest()[:16] + SUFFIX

@@ -42,6 +42,9 @@ class What(Enum):
     def __init__(self, _value: str, doc: str) -> None:
         self.doc = doc
 
+    __hash__ = object.__hash__
+    """There is one of each, and events are hashed a hundred times as often as they happen."""
+
 
 Argument = int | str
 

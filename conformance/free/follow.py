@@ -26,7 +26,7 @@ from ..lockstep.space import Call
 from .events import Event, What
 from .met import Met
 from .parted import Parted, Sort
-from .system import Happened, Judged, Message
+from .system import Happened, Judged, Message, Said
 from .threads import Path, Spent, Thread, apart, path_to
 from .ways import Party, Ways
 
@@ -98,9 +98,11 @@ class Follower:
         except ValueError as strange:
             return Parted(Sort.UNKNOWN, event, str(strange), len(self.threads))
         try:
-            halves = self._halves(delivered)
+            halves = self._halves(delivered, happened.crashed)
             whole = self.ways.calls(happened.steps)
             judged = [(each, self.ways.calls(each.steps)) for each in happened.judged]
+            for name in (name for message in happened.sent for said in message.says for name in said.cells):
+                self._by_name[name]
         except KeyError as error:
             return Parted(Sort.UNKNOWN, event, f"it tells of {error}, which the model does not have", len(self.threads))
         self._down -= happened.started
@@ -128,6 +130,8 @@ class Follower:
             for path in paths:
                 if not all(self._fits(thread, path, each, calls) for each, calls in judged):
                     continue
+                if not all(self._said_in(path, message) for message in happened.sent):
+                    continue
                 (dirty if any(map(self.ways.broken, path.states)) else found).append(
                     self._moved(thread, path, happened)
                 )
@@ -138,7 +142,7 @@ class Follower:
                 raise self._spent
             if dirty:
                 return self._broken(event, dirty[0])
-            return self._part(event, halves, whole, judged, restarts, hidden)
+            return self._part(event, halves, whole, judged, restarts, hidden, happened.sent)
         self.threads = apart(found)
         self._count(judged)
         if len(self.threads) > MAX_FRONTIER:
@@ -197,11 +201,15 @@ class Follower:
 
     # -- the model's paths ------------------------------------------------------------------------------------------
 
-    def _halves(self, delivered: int | None) -> tuple[_Half, ...]:
+    def _halves(self, delivered: int | None, crashed: frozenset[int]) -> tuple[_Half, ...]:
         message = None if delivered is None else self._messages.get(delivered)
         if message is None or not message.steps:
             return ()
-        return (_Half(message, self.ways.calls(message.steps)),)
+        calls = self.ways.calls(message.steps)
+        if message.destination not in crashed:
+            actions = self.ways.binding.actions
+            calls = tuple(call for call in calls if not actions[call[0]].torn)
+        return (_Half(message, calls),)
 
     def _tried(
         self,
@@ -318,10 +326,36 @@ class Follower:
         mail = thread.mail
         if happened.sent:
             mail = dict(mail)
-            states = tuple(dict.fromkeys(path.states))
             for message in happened.sent:
-                mail[message.number] = states
+                mail[message.number] = tuple(dict.fromkeys(self._said_in(path, message)))
         return Thread(path.states[-1], mail, path)
+
+    # -- what was said ----------------------------------------------------------------------------------------------
+
+    def _said_in(self, path: Path, message: Message) -> Sequence[State]:
+        """The states of a path in which a message may have been sent, by what it says."""
+        if not message.says:
+            return path.states
+        return [state for state in path.states if all(self._is_so(state, each) for each in message.says)]
+
+    def _is_so(self, state: State, said: Said) -> bool:
+        numbers = [self._by_name[name] for name in said.cells]
+        try:
+            value = encode(self._cells[numbers[0]], said.value)
+        except ValueError:
+            return False  # no state has that
+        return max(state[number] for number in numbers) == value
+
+    def _missaid(self, event: Event | None, path: Path, message: Message, size: int) -> Parted:
+        state = path.states[-1]
+        shown = self.ways.space.show_all(state)
+        wrong = [each for each in message.says if not self._is_so(state, each)] or list(message.says)
+        told = (
+            f"{' and '.join(each.cells)} {'is' if len(each.cells) == 1 else 'are'} "
+            f"{' and '.join(str(shown[name]) for name in each.cells)}, and it says {each.value}"
+            for each in wrong
+        )
+        return Parted(Sort.SAID, event, f"{message.name}: {'; '.join(told)}", size)
 
     # -- what was answered ------------------------------------------------------------------------------------------
 
@@ -379,6 +413,7 @@ class Follower:
         judged: Sequence[tuple[Judged, tuple[Call, ...]]],
         restarts: Sequence[Call],
         hidden: frozenset[int],
+        sent: Sequence[Message] = (),
     ) -> Parted:
         thread = self.threads[0]
         paths = self._paths(thread, halves, whole, restarts, hidden)
@@ -387,6 +422,9 @@ class Follower:
             for each, calls in judged:
                 if not self._fits(thread, paths[0], each, calls):
                     return self._wrong_answer(event, thread, paths[0], each, calls, size)
+            for message in sent:
+                if not self._said_in(paths[0], message):
+                    return self._missaid(event, paths[0], message, size)
         nearest, steps = self._nearest(thread, halves, whole, restarts, hidden)
         cells = tuple(self._difference(nearest, number) for number in sorted(self._differing(nearest))[:MAX_TOLD])
         refusals: list[Refusal] = []

@@ -16,7 +16,7 @@ from .events import Event, What
 from .follow import Follower
 from .met import Met
 from .parted import Parted, Sort
-from .system import FreeSystem, Happened, Pending
+from .system import FreeSystem, Happened, HearsOfPeace, Pending
 from .ways import Ways
 
 _VARIATIONS: Final = (What.LOSE, What.REPEAT)
@@ -37,7 +37,7 @@ class Done:
     path: tuple[tuple[Call, State], ...]
     observed: Mapping[str, Value] | None
     in_peace: bool = False
-    """It is part of how a run ended (``settle.py``): of the events that are repeated there is only the peace itself."""
+    """It is part of a peace (``settle.py``): of the events that are repeated there is only the peace itself."""
 
 
 class Machine:
@@ -49,8 +49,9 @@ class Machine:
         self.seed = seed
         self.follower = Follower(ways, met)
         self.history: list[Done] = []
-        self.in_peace = False
-        self._pending: dict[Event, Pending] | None = None
+        self.peace: Event | None = None
+        """The peace that the run has come to; while there is one, what happens is part of it."""
+        self._pending: Sequence[Pending] | None = None
         self.fallen: Parted | None = None
         """That the system raised something when it was asked what may happen next."""
 
@@ -68,28 +69,48 @@ class Machine:
         self.history.append(Done(None, happened, None, self._path(found), observed))
         return found
 
+    def begin_peace(self, peace: Event) -> None:
+        """What happens from now on is what comes of this one event (``settle.py``)."""
+        self.history.append(Done(peace, Happened(), None, (), self.history[-1].observed))
+        self.peace = peace
+        self._hear_of_peace(on=True)
+
+    def end_peace(self) -> None:
+        """The run goes on."""
+        self.peace = None
+        self._hear_of_peace(on=False)
+
+    def _hear_of_peace(self, *, on: bool) -> None:
+        self._pending = None
+        if isinstance(self.system, HearsOfPeace):
+            self.system.peace(on=on)
+
     def pending(self) -> Sequence[Pending]:
         """What may happen next; nothing, where asking for it was too much for the system (``fallen``)."""
         if self._pending is None:
             try:
-                self._pending = {each.event: each for each in self.system.pending()}
+                self._pending = list(self.system.pending())
             except BadInput:
                 raise
             except BaseException as error:
-                self._pending = {}
+                self._pending = []
                 last = self.history[-1].event if self.history else None
                 self.fallen = _fell_over(last, error, "naming what may happen next")
-        return list(self._pending.values())
+        return self._pending
 
     def can(self, event: Event) -> bool:
         """Whether an event may happen now."""
         return self._found(event) is not None
 
     def _found(self, event: Event) -> Pending | None:
-        self.pending()
-        assert self._pending is not None
+        pending = self.pending()
+        for each in pending:
+            # What is drawn is most often one of these very objects; to compare them takes far longer.
+            if each.event is event:
+                return each
         what = What.DELIVER if event.what in _VARIATIONS else event.what
-        return self._pending.get(replace(event, what=what, crash=None))
+        wanted = replace(event, what=what, crash=None)
+        return next((each for each in pending if each.event == wanted), None)
 
     def perform(self, event: Event) -> Parted | None:
         """Let an event happen that can, and follow it. Raises BadInput where the system does, and threads.Spent."""
@@ -104,11 +125,11 @@ class Machine:
             raise
         except BaseException as error:
             # Whatever a system under test raises is what we are looking for.
-            self.history.append(Done(event, Happened(), message, (), None, self.in_peace))
+            self.history.append(Done(event, Happened(), message, (), None, self.peace is not None))
             return _fell_over(event, error, "it")
         delivered = None if event.what is What.LOSE else message
         found = self.follower.after(event, delivered, happened, observed)
-        self.history.append(Done(event, happened, message, self._path(found), observed, self.in_peace))
+        self.history.append(Done(event, happened, message, self._path(found), observed, self.peace is not None))
         if found is None and len(self.history) % _SWEEP == 0:
             self.follower.forget(each.message for each in self.pending() if each.message is not None)
         return found

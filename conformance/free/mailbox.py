@@ -204,7 +204,7 @@ class MailSystem(ABC):
 
     def pending(self) -> Sequence[Pending]:
         """Messages, then what the system offers, then crashes and cuts."""
-        offered = [event for event in self.offers() if event.node not in self.down]
+        offered = [event for event in dict.fromkeys(self.offers()) if event.node not in self.down]
         for node in self.nodes:
             if node in self.down:
                 offered.append(Event(What.START, node=node))

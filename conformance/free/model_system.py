@@ -76,7 +76,7 @@ class ModelSystem:
             found.append(Pending(event, message.number))
         node = self._ways.space.node(self._state)
         for action, params in node.after:
-            if self._involves_the_down(params):
+            if self._involves_the_down(params) or self._binding.actions[action].torn:
                 continue
             if action in self._binding.restarts:
                 found.append(Pending(Event(What.START, action, dict(params)["replica"], args=params)))

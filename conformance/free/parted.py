@@ -18,6 +18,7 @@ class Sort(Enum):
     CELLS = "no path of the model leads to what is seen"
     ERROR = "a request was answered otherwise than the model has it"
     MISSING = "what was answered as done was not done"
+    SAID = "a message says what is not so of whoever sent it"
     PROMISE = "a promise of the protocol is broken, in the model as in the implementation"
     NEVER = "what must come in the end does not come"
     UNKNOWN = "the system showed, or told, what the model has no word for"

@@ -6,9 +6,10 @@ Runs go through the constants of a portfolio by turns, so that small ones reach 
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...model.explore.result import Verdict
 from .corpus import Corpus
@@ -17,7 +18,7 @@ from .machine import Machine
 from .met import Met
 from .parted import Parted
 from .scheduler import Memory, Scheduler
-from .settle import settle
+from .settle import ASKS, MENDED, settle, unwell
 from .smaller import Ran, repeat, smallest
 from .system import FreeSystem
 from .threads import Spent
@@ -30,6 +31,18 @@ IDLE = 80
 
 PEACEFUL = 3
 """One of so many runs ends in peace."""
+PAUSES = (0.0, 0.002, 0.008)
+"""How likely a run comes to peace after an event, before it goes on; each run draws one of these."""
+WIDE = 32
+"""Where more states than this explain what is seen no node is taken down, as what its disk has kept multiplies them."""
+LAST = 12
+"""So many times as likely it does after something has gone wrong: what is never made good shows best alone."""
+AROUND = 0.5
+"""So often somebody is not well in peace."""
+ASKING = 0.7
+"""So often clients ask once more in peace."""
+_TROUBLES = (What.CRASH, What.CUT, What.DISK)
+_FAULTS = frozenset({*_TROUBLES, What.LOSE})
 
 OnProgress = Callable[[int, int], None]
 """Told how many runs and how many events are over."""
@@ -41,10 +54,13 @@ class FreePlan:
 
     The clock says when to stop and nothing else: the runs are those of a plan with more runs and no clock.
     ``max_seconds``: give up after so many; the verdict is unknown then.
+
+    Many short runs find more than few long ones of as many events: each draws a world of its own, and what the model's
+    constants allow is used up in a long one.
     """
 
-    runs: int = 300
-    events: int = 400
+    runs: int = 500
+    events: int = 200
     seed: int = 0
     faults: bool = True
     seconds: float | None = None
@@ -106,18 +122,53 @@ def play(
         if found is None and machine.can(event):
             found = happen(event)
     idle = 0
+    chance = random.Random(seed ^ 0x9E3779B9)  # noqa: S311 - repeatable on purpose
+    pauses = chance.choice(PAUSES) if ways.binding.settles else 0.0
     while found is None and len(machine.history) <= plan.events and idle < IDLE:
-        drawn = scheduler.next(machine.pending())
+        drawn = _drawn(machine, scheduler)
         if drawn is None:
             break
         found = happen(drawn)
         idle = 0 if machine.history[-1].path else idle + 1
+        if found is None and chance.random() < pauses * (LAST if _went_wrong(drawn) else 1):
+            found = _peace(machine, chance, faults=plan.faults)
     if found is None and ways.binding.settles and seed % PEACEFUL == 0:
-        found = settle(machine)
-    ran = Ran(ways, machine.seed, tuple(machine.history), found or machine.fallen, machine.in_peace)
+        found = _peace(machine, chance, faults=plan.faults)
+    ran = Ran(ways, machine.seed, tuple(machine.history), found or machine.fallen)
     if corpus is not None:
         corpus.end(ran)
     return ran
+
+
+def _drawn(machine: Machine, scheduler: Scheduler) -> Event | None:
+    """What happens next. Where many states explain what is seen nobody else loses what no one can see."""
+    pending = machine.pending()
+    if len(machine.follower.threads) <= WIDE:
+        return scheduler.next(pending)
+    drawn = scheduler.next([each for each in pending if each.event.what not in _TROUBLES] or pending)
+    return None if drawn is None else replace(drawn, crash=None)
+
+
+def _went_wrong(event: Event) -> bool:
+    return event.crash is not None or (event.what in _FAULTS and event.name != MENDED)
+
+
+def _peace(machine: Machine, chance: random.Random, *, faults: bool) -> Parted | None:
+    """Let a run come to peace, of everybody or of all but one: who is not well already, or is taken down now."""
+    around = None
+    if faults and chance.random() < AROUND:
+        troubled = unwell(machine)
+        if not troubled:
+            ways = [
+                each.event for each in machine.pending() if each.event.what in _TROUBLES and each.event.name != MENDED
+            ]
+            found = machine.perform(chance.choice(ways)) if ways else None
+            if found is not None:
+                return found
+            troubled = unwell(machine)
+        around = chance.choice(troubled) if troubled else None
+    asks = (ASKS,) if machine.ways.binding.asks and chance.random() < ASKING else ()
+    return settle(machine, Event(What.PEACE, node=around, args=asks))
 
 
 def run_freely(

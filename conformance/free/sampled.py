@@ -11,7 +11,7 @@ from ...traces.format import Value
 from ..executed import EVERY, Executed, files_of
 from ..harness import OVER_IMPL, find_harness
 from .events import Event
-from .system import FreeSystem, Happened, Pending
+from .system import FreeSystem, Happened, HearsOfPeace, Pending
 
 _OURS = Path(__file__).resolve().parent
 _IMPL = _OURS.parents[1] / "impl"
@@ -83,6 +83,11 @@ class Sampled:
         """As the system's."""
         with self._watched():
             return self.system.observe()
+
+    def peace(self, *, on: bool) -> None:
+        """As the system's, where it has that."""
+        if isinstance(self.system, HearsOfPeace):
+            self.system.peace(on=on)
 
     def close(self) -> None:
         """As the system's."""

@@ -18,7 +18,7 @@ from ...traces.format import Value, value_json
 from ...traces.story import Json
 from ..lockstep.expect import Try
 from .events import Event, event_of
-from .smaller import PEACE, Ran
+from .smaller import Ran
 
 FORMAT: Final = "fencepost-schedule"
 _MEND: Final = "give a schedule that fencepost conform wrote"
@@ -70,8 +70,6 @@ def lines_of(ran: Ran, impl: str, more: Mapping[str, Json] | None = None, *, pla
                 told["told"] = done.happened.told
             lines.append(json.dumps(told))
         before = after
-    if ran.peace:
-        lines.append(json.dumps(PEACE.to_json()))
     return lines
 
 

@@ -11,7 +11,8 @@ constants allow of them is soon used up.
 
 Coverage leads: a kind of event of which seldom anything comes (a message, or a state of the model that no run had met)
 is drawn less, and what has seldom happened rather. So is a loss of power at whoever has just sent something, as what
-is not yet on its disk is what it forgets.
+is not yet on its disk is what it forgets. A failure that an event has seldom met comes to it rather: as often to the
+one answer of a thousand that makes a node start over as to those that bring nothing.
 """
 
 from __future__ import annotations
@@ -51,12 +52,20 @@ _OFF: Final = 0.2
 """So many kinds of failures and operations do not happen in a run."""
 _EFFECTS: Final = 12
 """Power is lost after fewer effects than this."""
+_WITHIN: Final = frozenset({What.DELIVER, What.REPEAT, What.TIMER, What.SYNC, What.START, What.CALL})
+"""In the midst of which events a node may lose power."""
+_WITHIN_UNNUMBERED: Final = frozenset({What.DELIVER, What.REPEAT, What.TIMER, What.START, What.OPERATE})
+"""The same where an event names no node and a process without a number can crash: no client's calls."""
 _EARLY: Final = 0.2
 """The weight of a timer that fires before it is due, where a system says which are due."""
 _SLOW: Final = 0.08
 """How likely time passes in calm while messages are in flight."""
 _DULL: Final = 0.25
 """Where no more than this is to be hoped for, something else is tried as often."""
+_FRESH: Final = 0.25
+"""How likely an event meets a failure that its sort has never met."""
+_MOST: Final = 0.4
+"""The course of things is not disrupted more often than this, whatever a system would rather have."""
 _LEAST: Final = 0.04
 """The weight of a kind of event of which nothing new ever comes, beside one of which it always does."""
 
@@ -69,6 +78,7 @@ class Memory:
         self._worth: dict[Kind, float] = {}
         self._happened: Counter[Kind] = Counter()
         self._states: set[int] = set()
+        self._failed: Counter[tuple[Kind, str, str]] = Counter()
         self.tells_due = False
         """Whether the system says which timers are due."""
 
@@ -85,6 +95,17 @@ class Memory:
     def rarity(self, kind: Kind) -> float:
         """From 1 for what has never happened towards 0."""
         return math.pow(1.0 + self._happened[kind], -0.25)
+
+    def fresh(self, pending: Pending, failure: str) -> float:
+        """How likely a failure comes to an event of a sort of its own, for having seldom done so."""
+        event = pending.event
+        if not pending.sort:
+            return 0.0
+        return _FRESH * math.pow(1 + self._failed[(event.what, event.name), pending.sort, failure], -0.7)
+
+    def failed(self, pending: Pending, failure: str) -> None:
+        """Count a failure of an event."""
+        self._failed[(pending.event.what, pending.event.name), pending.sort, failure] += 1
 
     def happened(self, event: Event, sent: Sequence[str], *, new: bool) -> None:
         """Count an event: the messages that left in it, and whether the model met a new state.
@@ -142,12 +163,18 @@ class Scheduler:
         crash = self._crash_of_the_last(pending)
         if crash is not None:
             return crash
-        ready = [each for each in pending if not self._is_held(each.event)] or list(pending)
-        return self._varied(self._drawn(ready))
+        ready: Sequence[Pending] = pending
+        if self._late:
+            deliver = What.DELIVER
+            ready = [each for each in pending if each.event.what is not deliver or not self._is_held(each.event)]
+        drawn = self._drawn(ready or pending)
+        return self._varied(drawn, drawn.event.node is not None or any(map(_crashes_unnumbered, pending)))
 
     def _crash_of_the_last(self, pending: Sequence[Pending]) -> Event | None:
         if self._last is None or not self._busy or self._chance.random() >= self._crash_after:
             return None
+        if self._last.what is What.CALL and self._last.node is None:
+            return None  # it was a client that sent something
         crashes = [
             each.event for each in pending if each.event.what is What.CRASH and each.event.node == self._last.node
         ]
@@ -155,8 +182,6 @@ class Scheduler:
 
     def _is_held(self, event: Event) -> bool:
         """Whether a message waits: between two endpoints, of one kind, for as long as is drawn when it is first met."""
-        if event.what is not What.DELIVER or not self._late:
-            return False
         way = (event.name, event.source, event.node)
         until = self._held.get(way, -1)
         if until < self._clock - 40:
@@ -165,26 +190,32 @@ class Scheduler:
             self._held[way] = until
         return self._clock < until
 
-    def _drawn(self, pending: Sequence[Pending]) -> Event:
+    def _drawn(self, pending: Sequence[Pending]) -> Pending:
         groups: dict[What, list[Pending]] = {}
         for each in pending:
-            groups.setdefault(self._class_of(each), []).append(each)
+            what = self._class_of(each)
+            if what in groups:
+                groups[what].append(each)
+            else:
+                groups[what] = [each]
         what = self._class_drawn(groups)
         group = groups[what]
         # What is offered in several ways (with other arguments) is not the likelier for it.
-        ways: Counter[tuple[str, int | None]] = Counter()
-        if what is not What.DELIVER:
-            for each in group:
-                ways[each.event.name, each.event.node] += 1
-        weights = [self._weight(each) / (ways[each.event.name, each.event.node] or 1) for each in group]
-        return group[self._one(weights)].event
+        hopes: dict[Kind, float] = {}
+        if what is What.DELIVER:
+            weights = [self._weight(each, hopes) for each in group]
+        else:
+            places = [(each.event.name, each.event.node) for each in group]
+            ways = Counter(places)
+            weights = [self._weight(each, hopes) / ways[place] for each, place in zip(group, places, strict=True)]
+        return group[self._one(weights)]
 
     def _class_of(self, pending: Pending) -> What:
         """The class of an event: a disk that works again is like other ends, and what is due is asked for."""
-        event = pending.event
-        if event.what is What.OPERATE and pending.due:
+        what = pending.event.what
+        if what is What.OPERATE and pending.due:
             return What.CALL
-        return What.HEAL if (event.what, event.name) in _ENDS and event.what is What.DISK else event.what
+        return What.HEAL if what is What.DISK and (what, pending.event.name) in _ENDS else what
 
     def _class_drawn(self, groups: Mapping[What, Sequence[Pending]]) -> What:
         """Whether the course of things is disrupted, and then a class. Where nothing else leads on it is, rather."""
@@ -193,8 +224,10 @@ class Scheduler:
         often = self._disrupt * (2.0 if self._stormy else 0.3)
         if max((promise for what, promise in course.items() if what is not What.TIME), default=0.0) < _DULL:
             often = max(often, _DULL)
+        wanted = {what: max(each.weight for each in groups[what]) for what in disruptions}
+        often = min(often * max(wanted.values(), default=1.0), max(often, _MOST))
         if disruptions and (not course or self._chance.random() < often):
-            return disruptions[self._one([self._classes[what] for what in disruptions])]
+            return disruptions[self._one([self._classes[what] * wanted[what] for what in disruptions])]
         if not course:
             return next(iter(groups))
         if not self._stormy and What.DELIVER in course:
@@ -209,11 +242,12 @@ class Scheduler:
         what = group[0].event.what
         if any(each.due for each in group):
             self._memory.tells_due = self._memory.tells_due or what is What.TIMER
-            return 1.0
+            return max(each.weight for each in group if each.due)
+        wanted = max(each.weight for each in group)
         if what in (What.TIME, What.START, What.HEAL):
-            return 1.0
+            return wanted
         early = _EARLY if what is What.TIMER and self._memory.tells_due else 1.0
-        return early * max(self._memory.yields(kind) for kind in {(what, each.event.name) for each in group})
+        return early * wanted * max([self._memory.yields((what, name)) for name in {each.event.name for each in group}])
 
     def _one(self, weights: Sequence[float]) -> int:
         """A place, drawn by its weight; by none where all are zero."""
@@ -227,26 +261,29 @@ class Scheduler:
                 return place
         return len(weights) - 1
 
-    def _weight(self, pending: Pending) -> float:
+    def _weight(self, pending: Pending, hopes: dict[Kind, float]) -> float:
+        """How likely one is in its class; ``hopes``: what may come of each kind, as far as this draw has asked."""
         event = pending.event
         kind = (event.what, event.name)
         weight = self._weights.get(kind)
         if weight is None:
             weight = self._weights[kind] = self._weight_of(kind)
-        hope = self._memory.yields(kind)
+        hope = hopes.get(kind)
+        if hope is None:
+            hope = hopes[kind] = self._memory.yields(kind)
         if event.what is What.DELIVER and not self._stormy:
             # In calm every message comes, and in the order in which they were sent.
-            return (0.3 + hope) / (1 + 3 * event.number)
-        weight *= hope
+            return pending.weight * (0.3 + hope) / (1 + 3 * event.number)
+        weight *= hope * pending.weight
         if event.what is What.TIME:
             # Most often the next thing comes soon.
-            return math.pow(1 + int(event.arg("ms")), -0.25)
+            return pending.weight * math.pow(1 + int(event.arg("ms")), -0.25)
         if event.what is What.TIMER and self._memory.tells_due and not pending.due:
             # A node that asks again and again hears of no answer.
             weight *= _EARLY if self._stormy else _EARLY * _SLOW
         if self._stormy:
             return weight
-        return max(weight, 1.0) if pending.due else weight
+        return max(weight, pending.weight) if pending.due else weight
 
     def _weight_of(self, kind: Kind) -> float:
         """How likely a kind of event is among those of its class, in this run."""
@@ -255,15 +292,32 @@ class Scheduler:
         off = chance.random() < _OFF and (what in _FAULTS or what is What.OPERATE) and kind not in _ENDS
         return 0.0 if off else spread * (0.5 + self._memory.rarity(kind))
 
-    def _varied(self, event: Event) -> Event:
-        chance = self._chance
+    def _varied(self, pending: Pending, crashable: bool) -> Event:
+        """The event, or that its message is lost or comes twice, or that whoever can crash loses power in its midst."""
+        chance, event = self._chance, pending.event
         if event.what is What.DELIVER:
             point = chance.random()
-            if point < self._lose:
+            lost, again = self._often(pending, "lost", self._lose), self._often(pending, "repeated", self._repeat)
+            if point < lost:
+                self._memory.failed(pending, "lost")
                 return replace(event, what=What.LOSE)
-            if point < self._lose + self._repeat:
+            if point < lost + again:
+                self._memory.failed(pending, "repeated")
                 event = replace(event, what=What.REPEAT)
-        within = event.what in (What.DELIVER, What.REPEAT, What.TIMER, What.SYNC, What.START, What.CALL)
-        if within and event.node is not None and event.node >= 0 and chance.random() < self._crash_within:
+        if event.node is None:
+            within = event.what in _WITHIN_UNNUMBERED and crashable
+        else:
+            within = event.what in _WITHIN and event.node >= 0
+        if within and chance.random() < self._often(pending, "broken", self._crash_within):
+            self._memory.failed(pending, "broken")
             return event.crashing(int(math.pow(_EFFECTS, chance.random())) - 1)
         return event
+
+    def _often(self, pending: Pending, failure: str, often: float) -> float:
+        """How likely a failure comes to an event now: as in this run, and rather where it has seldom come."""
+        return max(often, min(self._faults, 1.0) * self._memory.fresh(pending, failure))
+
+
+def _crashes_unnumbered(pending: Pending) -> bool:
+    """Whether a process without a number may crash."""
+    return pending.event.what is What.CRASH and pending.event.node is None

@@ -1,18 +1,26 @@
-"""What a system comes to in the end, when nothing goes wrong any more and nobody asks for anything.
+"""What a system comes to in the end, when nothing goes wrong any more.
 
 A system may do less than its model allows, at any time, and no look at one state can tell that it will do so for ever:
 a follower that never asks again, a leader that takes nobody back. So now and then a run ends in peace. Cuts heal, disks
 work, nodes start; messages arrive in the order in which they were sent, timers fire when they are due, time passes.
 When nothing that can be seen has moved for a while, what the binding says of a settled system must hold
-(``Binding.settles``: liveness, of systems under fair conditions).
+(``Binding.settles``: liveness, of systems under fair conditions). Then the run may go on.
+
+Nobody asks for anything meanwhile, or clients ask once more when it is quiet: a follower that is stuck has all that
+there is until there is more.
+
+Not everybody need be well: a system that stands one failure must come to the same with one node down, cut off, or
+without its disk for good. So there is peace around one node, of which nothing is asked then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
+from ...model.core.domains import all_replicas
 from ...model.interpret.reference import IntState
+from ...traces.format import Value
 from .events import Event, What
 from .machine import Machine
 from .parted import Parted, Sort
@@ -21,34 +29,77 @@ from .system import Pending
 ROUNDS: Final = 60
 """After so many rounds a system that still moves is left alone."""
 
-QUIET: Final = 4
-"""So many rounds in which nothing moves are peace. In each of them the clock moves on by the longest time there is."""
-
 WAVES: Final = 3
 """So often what is in flight arrives before any time passes: messages are quick beside the patience of who waits."""
 
+MENDED: Final = "mended"
+"""The end of a disk's trouble."""
+ASKS: Final = ("asks", 1)
+"""An argument of a peace: clients ask once more in it."""
+_PLACES: Final = ("to", "replica", "node")
+"""The arguments of a call that say at whom."""
 _ENDS: Final = (What.HEAL, What.START)
 
 
-def settle(machine: Machine) -> Parted | None:
-    """Let a run end in peace. The events are those of the system, and followed like any. Raises Spent."""
-    machine.in_peace = True
+def settle(machine: Machine, peace: Event) -> Parted | None:
+    """Let a run come to peace; but for ``peace.node``, if any, everybody is well. Its events are followed like any.
+
+    Raises Spent.
+    """
+    machine.begin_peace(peace)
+    found = _quiet(machine, peace)
+    if found is None and ASKS in peace.args:
+        for event in _asked(machine.pending(), machine.ways.binding.asks):
+            if found is None and machine.can(event):
+                found = machine.perform(event)
+        found = found or _quiet(machine, peace)
+    if found is None:
+        machine.end_peace()
+    return found
+
+
+def _quiet(machine: Machine, peace: Event) -> Parted | None:
+    """Until nothing moves, and then what must have come; nothing is said of a system that goes on moving."""
     quiet = 0
     for _ in range(ROUNDS):
-        before = machine.history[-1].observed
-        for event in _round(machine):
+        before = _settled(machine)
+        for event in _round(machine, peace.node):
             found = machine.perform(event)
             if found is not None:
                 return found
-        quiet = quiet + 1 if machine.history[-1].observed == before else 0
-        if quiet >= QUIET:
-            return _judge(machine)
+        quiet = quiet + 1 if _settled(machine) == before else 0
+        if quiet >= machine.ways.binding.quiet:
+            return _judge(machine, peace)
     return None
 
 
-def _round(machine: Machine) -> Iterator[Event]:
+def _settled(machine: Machine) -> dict[str, Value]:
+    """What is seen, but for what never comes to rest."""
+    restless = machine.ways.binding.restless
+    observed = machine.history[-1].observed or {}
+    return {name: value for name, value in observed.items() if name.partition("[")[0] not in restless}
+
+
+def _asked(pending: Sequence[Pending], names: Collection[str]) -> list[Event]:
+    """One call of each of these names at each node."""
+    found: dict[tuple[str, tuple[object, ...]], Event] = {}
+    for each in pending:
+        if each.event.what is What.CALL and each.event.name in names:
+            place = (each.event.node, *(value for name, value in each.event.args if name in _PLACES))
+            found.setdefault((each.event.name, place), each.event)
+    return list(found.values())
+
+
+def unwell(machine: Machine) -> list[int]:
+    """The replicas that are down, cut off or without a disk: the end of it is pending."""
+    replicas = range(machine.ways.system.constants.get("replicas", 0))
+    ends = {each.event.node for each in machine.pending() if _is_end(each.event)}
+    return [node for node in replicas if node in ends]
+
+
+def _round(machine: Machine, but: int | None) -> Iterator[Event]:
     """Whatever is over, all that is in flight, and what is sent in answer; then what is due, and time."""
-    for event in _ends(machine.pending()):
+    for event in _ends(machine.pending(), but):
         if machine.can(event):
             yield event
     for _ in range(WAVES):
@@ -67,18 +118,27 @@ def _round(machine: Machine) -> Iterator[Event]:
         yield max(times, key=lambda event: int(event.arg("ms")))
 
 
-def _ends(pending: Sequence[Pending]) -> list[Event]:
-    mended = [each.event for each in pending if each.event.what is What.DISK and each.event.name == "mended"]
-    return mended + [each.event for each in pending if each.event.what in _ENDS]
+def _is_end(event: Event) -> bool:
+    return event.what in _ENDS or (event.what is What.DISK and event.name == MENDED)
 
 
-def _judge(machine: Machine) -> Parted | None:
+def _ends(pending: Sequence[Pending], but: int | None) -> list[Event]:
+    """What ends the troubles of all nodes but one, disks first."""
+    ends = [each.event for each in pending if _is_end(each.event) and (but is None or each.event.node != but)]
+    return sorted(ends, key=lambda event: event.what is not What.DISK)
+
+
+def _judge(machine: Machine, peace: Event) -> Parted | None:
     """What a settled system must have come to; in none of the states that explain what is seen it has."""
     ways, threads = machine.ways, machine.follower.threads
     k, system = ways.space.reference.k, ways.system
+    well = all_replicas(system.constants) if "replicas" in system.constants else 0
+    if peace.node is not None:
+        well &= ~(1 << peace.node)
     for text in ways.binding.settles:
-        if not any(text(k, IntState(system, thread.state)) for thread in threads):
+        if not any(text(k, IntState(system, thread.state), well) for thread in threads):
             doc = " ".join((text.__doc__ or text.__name__).strip().split("\n\n")[0].split())
-            event = Event(What.PEACE)
-            return Parted(Sort.NEVER, event, f"nothing moves any more, and yet not: {doc}", broken=text.__name__)
+            around = "" if peace.node is None else f" (but at {peace.node})"
+            detail = f"nothing moves any more{around}, and yet not: {doc}"
+            return Parted(Sort.NEVER, peace, detail, broken=text.__name__)
     return None

@@ -27,8 +27,6 @@ SECONDS: Final = 45.0
 DRAWS: Final = 1_500
 """So many short runs are drawn."""
 
-PEACE: Final = Event(What.PEACE)
-
 LONG: Final = 6
 """A run of so few events is not made shorter by drawing."""
 
@@ -41,13 +39,11 @@ class Ran:
     seed: int
     history: tuple[Done, ...]
     parted: Parted | None
-    peace: bool = False
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What was drawn, without the start; how it ended in peace is one event, the last."""
-        drawn = tuple(done.event for done in self.history if done.event is not None and not done.in_peace)
-        return (*drawn, PEACE) if self.peace else drawn
+        """What was drawn, without the start; a peace is one event."""
+        return tuple(done.event for done in self.history if done.event is not None and not done.in_peace)
 
 
 def repeat(system: FreeSystem, ways: Ways, seed: int, events: Iterable[Event]) -> Ran:
@@ -58,13 +54,12 @@ def repeat(system: FreeSystem, ways: Ways, seed: int, events: Iterable[Event]) -
         if found is not None:
             break
         if event.what is What.PEACE:
-            found = settle(machine)
-            break
-        if machine.can(event):
+            found = settle(machine, event)
+        elif machine.can(event):
             found = machine.perform(event)
     if found is None:
         machine.pending()
-    return Ran(ways, seed, tuple(machine.history), found or machine.fallen, machine.in_peace)
+    return Ran(ways, seed, tuple(machine.history), found or machine.fallen)
 
 
 def smallest(system: FreeSystem, failed: Ran) -> tuple[Ran, bool, bool]:
@@ -126,7 +121,7 @@ class _Search:
 
     def drawn(self, best: Sequence[Event]) -> Sequence[Event] | None:
         """A shorter run that ends alike, drawn from the kinds of events of this one."""
-        peace = best[-1].what is What.PEACE
+        peace = best[-1] if best[-1].what is What.PEACE else None
         wanted = {_kind(event) for event in best}
         varied = {_kind(event): event for event in best if event.crash is not None or event.what in _VARIATIONS}
         while self._draws < DRAWS and not self.late:
@@ -135,16 +130,16 @@ class _Search:
             machine = Machine(self._failed.ways, self._system, self._failed.seed)
             try:
                 parted = machine.start()
-                while parted is None and len(machine.history) < len(best) - peace:
+                while parted is None and len(machine.history) < len(best) - (peace is not None):
                     event = _one(machine.pending(), wanted, varied, chance)
                     if event is None:
                         break
                     parted = machine.perform(event)
-                if parted is None and peace:
-                    parted = settle(machine)
+                if parted is None and peace is not None:
+                    parted = settle(machine, peace)
             except Spent:
                 continue
-            ran = Ran(self._failed.ways, self._failed.seed, tuple(machine.history), parted, machine.in_peace)
+            ran = Ran(self._failed.ways, self._failed.seed, tuple(machine.history), parted)
             found = self._alike(ran)
             if found is not None and len(found) < len(best):
                 return found
@@ -186,5 +181,10 @@ def plainer(event: Event) -> Iterator[Event]:
             yield replace(event, crash=effects)
     if event.what is What.REPEAT:
         yield replace(event, what=What.DELIVER)
+    if event.what is What.PEACE:
+        if event.args:
+            yield replace(event, args=())
+        if event.node is not None:
+            yield replace(event, node=None)
     for number in range(event.number):
         yield replace(event, number=number)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from ...traces.format import Value
 from ..lockstep.adapter import ModelStep
@@ -26,11 +26,28 @@ class Pending:
     """An event that may happen next; ``message``: the number of the message that it would deliver, repeat or lose.
 
     ``due``: its time has come: a timer that has run off. Any other timer may fire as well, as if time had passed.
+    ``weight``: how likely it is now, beside 1 of any other: a system that knows what leads to where little is ever
+    tried may say so. ``sort``: what the event is besides its name, where that decides what comes of it: an answer that
+    names a snapshot. Of each sort it is tried that it is lost, comes twice, or is broken off by a loss of power.
     """
 
     event: Event
     message: int | None = None
     due: bool = False
+    weight: float = 1.0
+    sort: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a message says of whoever sends it: the largest of these cells is ``value``, as it is sent.
+
+    Cells and value are those of ``observe``. Several cells of numbers only: of a position the epoch that is known to be
+    the latest.
+    """
+
+    cells: tuple[str, ...]
+    value: Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +56,8 @@ class Message:
 
     ``steps``: the steps of the model that its arrival may be (half of): of a fetch request ``follower_fetch`` and
     ``follower_acknowledge``, each with the parameters that are known; those left out may be any. None of them: it says
-    nothing to the model. ``answers``: the number of the request that it answers, None for a request.
+    nothing to the model. ``answers``: the number of the request that it answers, None for a request. ``says``: what all
+    must be so in one state of its sender's; a fetch offset that is not the position is wrong where nobody minds, too.
     """
 
     number: int
@@ -48,6 +66,7 @@ class Message:
     destination: int | None
     steps: tuple[ModelStep, ...] = ()
     answers: int | None = None
+    says: tuple[Said, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +124,7 @@ class FreeSystem(Protocol):
         """Start afresh, in the model's initial state, with every node up. All that is random comes from ``seed``."""
 
     def pending(self) -> Sequence[Pending]:
-        """Everything that may happen next, in an order that depends on the run alone.
+        """Everything that may happen next, each event once, in an order that depends on the run alone.
 
         Of a message that may arrive only DELIVER is named: that it may be lost or come twice instead, and that a node
         may lose power in the midst of an event, the harness knows. CRASH, CUT and their ends are named where they make
@@ -123,6 +142,14 @@ class FreeSystem(Protocol):
 
     def close(self) -> None:
         """Release everything; may be called more than once."""
+
+
+@runtime_checkable
+class HearsOfPeace(Protocol):
+    """A ``FreeSystem`` that keeps some of what may happen waiting, to make runs go somewhere: not so in peace."""
+
+    def peace(self, *, on: bool) -> None:
+        """In peace whatever may happen is pending, and what anybody wants done is due; the run may go on after it."""
 
 
 MakeFree: TypeAlias = Callable[[str | None, str | None], FreeSystem]

@@ -9,7 +9,7 @@ from typing import Final
 from ...traces.diagnose import value_words
 from ...traces.format import Value
 from ..lockstep.expect import Try
-from .events import Event
+from .events import Event, What
 from .machine import Done
 from .smaller import Ran
 
@@ -54,7 +54,7 @@ class Look:
 
 
 def looks(ran: Ran) -> Iterator[Look]:
-    """The events of a run. Of how it ended in peace only what moved something is told, and the last."""
+    """The events of a run. Of what happened in peace only what moved something is told, and the last."""
     before: Mapping[str, Value] = {}
     number = 0
     for done in ran.history:
@@ -67,24 +67,27 @@ def looks(ran: Ran) -> Iterator[Look]:
         before = after
 
 
+def _peace(peace: Event) -> str:
+    but = "" if peace.node is None else f" but at {peace.node}"
+    asked = "clients ask once more" if peace.args else "nobody asks"
+    return f"peace: nothing goes wrong any more{but}, {asked}; of what happens then:"
+
+
 def script(ran: Ran) -> list[str]:
     """The run as numbered lines. What comes of an event stands below it: the model's steps, cells, words to clients.
 
     The last one, at which the two part, has no steps: what they could have been is told with the disagreement.
     """
     lines: list[str] = []
-    peace = False
     for look in looks(ran):
-        if look.number is None and not peace:
-            peace = True
-            lines.append(f"{len(ran.events):3}  peace: nothing goes wrong any more, nobody asks; of what happens then:")
-        lines.append(f"{'' if look.number is None else look.number:>3}  {look.event}")
+        told = _peace(look.event) if look.event.what is What.PEACE else str(look.event)
+        lines.append(f"{'' if look.number is None else look.number:>3}  {told}")
         if look.steps:
             lines.append(f"       model  {', '.join(look.steps)}")
-        told = [f"{name} {old} -> {new}" for name, old, new in look.changes]
-        if told:
-            more = f"; and {len(told) - MAX_CHANGES} more" if len(told) > MAX_CHANGES else ""
-            lines.append(f"       seen   {'; '.join(told[:MAX_CHANGES])}{more}")
+        seen = [f"{name} {old} -> {new}" for name, old, new in look.changes]
+        if seen:
+            more = f"; and {len(seen) - MAX_CHANGES} more" if len(seen) > MAX_CHANGES else ""
+            lines.append(f"       seen   {'; '.join(seen[:MAX_CHANGES])}{more}")
         if look.done.happened.told:
             lines.append(f"       told   {look.done.happened.told}")
     return lines

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ...traces.format import Value
 from ..lockstep.watch import GRACE, STEP_TIMEOUT, Limit
 from .events import Event
-from .system import FreeSystem, Happened, Pending
+from .system import FreeSystem, Happened, HearsOfPeace, Pending
 
 
 class WatchedSystem(Limit):
@@ -51,6 +51,11 @@ class WatchedSystem(Limit):
         """As the system's."""
         with self.within(lambda: "observe"):
             return self.system.observe()
+
+    def peace(self, *, on: bool) -> None:
+        """As the system's, where it has that."""
+        if isinstance(self.system, HearsOfPeace):
+            self.system.peace(on=on)
 
     def close(self) -> None:
         """As the system's."""

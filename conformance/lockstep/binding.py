@@ -141,6 +141,7 @@ class ActionBinding:
     without, a system that answers so may as well have found nothing to do (a fetch that brings no record).
     ``named``: without an exchange, and yet a free run takes it only where the system names it: it is tied to one kind
     of event, and where it changes what cannot be seen it would widen the frontier at any other.
+    ``torn``: what a loss of power leaves of an exchange: a free run takes it only where the receiver loses it then.
     """
 
     guards: Mapping[str, Rule]
@@ -155,6 +156,11 @@ class ActionBinding:
     poll: str | None = None
     promised: bool = False
     named: bool = False
+    torn: bool = False
+
+
+Settled: TypeAlias = Callable[[Algebra, View, Value], Value]
+"""What a system must have come to in the end, of those replicas that are well."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +175,12 @@ class Binding:
     variable, the party's number at some constants. A consumer may have a negative one; who runs on a node that holds
     no replica has that node's. A side of an exchange may be such a number.
     ``settles``: what a system must have come to when nothing goes wrong any more, nobody asks and nothing moves;
-    written as promises are, with a docstring that says it to a person.
+    written as promises are, with a docstring that says it to a person. Their third argument is the set of the replicas
+    that are well: one may stay down, and the others must come to it still. ``asks``: the calls of clients that may come
+    once more then, of a free run's system. ``restless``: variables that never come to
+    rest and are not looked at for whether anything moves: who waits for news asks again and again. ``quiet``: for so
+    many rounds nothing has to move, in each of which the clock moves on by the longest time there is
+    (``free/settle.py``).
     """
 
     protocol: str
@@ -177,7 +188,10 @@ class Binding:
     restarts: frozenset[str] = frozenset()
     prompt: frozenset[str] = frozenset()
     parties: Mapping[str, Mapping[str, Callable[[Mapping[str, int]], int]]] = field(default_factory=dict)
-    settles: tuple[Callable[[Algebra, View], Value], ...] = ()
+    settles: tuple[Settled, ...] = ()
+    asks: frozenset[str] = frozenset()
+    restless: frozenset[str] = frozenset()
+    quiet: int = 7
 
     def answer(self, sight: Sight, action: str, refusing: Iterable[str]) -> Answer:
         """How a system answers where these guards refuse, and in whichever order it looks. KeyError for an unbound one.

@@ -110,6 +110,7 @@ class SimulatedFile:
         room = self._owner.room()
         kept = bytes(data) if len(data) <= room else bytes(data[:room])
         live += kept
+        self._owner.changes += 1
         if kept:
             self._node.pending.append(_Write(position, kept))
         self._owner.used += len(kept)
@@ -132,6 +133,7 @@ class SimulatedFile:
         if size < len(live):
             self._owner.used -= len(live) - size
             del live[size:]
+            self._owner.changes += 1
             self._node.pending.append(_Cut(size))
 
     def fsync(self) -> None:
@@ -157,7 +159,7 @@ class SimulatedFiles:
     ``seed`` decides what failed syncs leave. ``capacity`` is in bytes of file content, ``None`` for no bound; it may be
     set at any time. ``hook`` is called as ``hook(operation, path)`` before each operation of files and folders
     (``open append pread truncate fsync list make_dir rename remove fsync_dir``); an ``OSError`` that it raises is what
-    the operation fails with.
+    the operation fails with. ``changes`` counts what has changed names or contents: as long as it stays, so do they.
     """
 
     def __init__(self, seed: int = 0, *, capacity: int | None = None, hook: Hook | None = None) -> None:
@@ -167,6 +169,7 @@ class SimulatedFiles:
         self.hook = hook
         self.used = 0
         self.crashes = 0
+        self.changes = 0
         self._root = _FolderNode()
 
     def room(self) -> int:
@@ -184,7 +187,7 @@ class SimulatedFiles:
             if not create:
                 raise _missing(path)
             node = _FileNode()
-            folder.change((name, node))
+            self._change(folder, (name, node))
         if isinstance(node, _FolderNode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return SimulatedFile(self, node, path)
@@ -208,7 +211,7 @@ class SimulatedFiles:
         parent, name = self._parent(folder)
         node = parent.live.get(name)
         if node is None:
-            parent.change((name, _FolderNode()))
+            self._change(parent, (name, _FolderNode()))
         elif isinstance(node, _FileNode):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), folder)
 
@@ -225,7 +228,7 @@ class SimulatedFiles:
         replaced = folder.live.get(new)
         if isinstance(replaced, _FileNode) and replaced is not node:
             self.used -= len(replaced.live)
-        folder.change((old, None), (new, node))
+        self._change(folder, (old, None), (new, node))
 
     def remove(self, path: str) -> None:
         """Remove a file, or a folder with nothing in it."""
@@ -239,7 +242,7 @@ class SimulatedFiles:
                 raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
         else:
             self.used -= len(node.live)
-        folder.change((name, None))
+        self._change(folder, (name, None))
 
     def fsync_dir(self, folder: str) -> None:
         """Carry the folder's own names over; not those of the folders in it."""
@@ -258,6 +261,7 @@ class SimulatedFiles:
         """Power off and on: what was not synced survives as ``seed`` has it. Open files are gone."""
         self._root = _crashed_folder(self._root, random.Random(seed), {})  # noqa: S311 - repeatable on purpose
         self.crashes += 1
+        self.changes += 1
         self.used = _bytes_in(self._root)
 
     def crashed_copy(self, seed: int) -> SimulatedFiles:
@@ -275,7 +279,11 @@ class SimulatedFiles:
         """
         yield from _image(self._root, "")
 
-    # -- paths ------------------------------------------------------------------------------------------------------
+    # -- names ------------------------------------------------------------------------------------------------------
+
+    def _change(self, folder: _FolderNode, *entry: tuple[str, _Node | None]) -> None:
+        self.changes += 1
+        folder.change(*entry)
 
     def _called(self, operation: str, path: str) -> None:
         if self.hook is not None:

@@ -76,3 +76,18 @@ def test_the_answer_is_told_where_the_report_cannot_be_written(
         == f"fencepost: {tmp_path}: cannot write the report: No space left on device; name another folder"
     )
     assert not (tmp_path / "mined").exists()
+
+
+def test_what_a_client_was_told_is_a_promise_of_corpora_too(fencepost: Fencepost, tmp_path: Path) -> None:
+    """A coordinator that serves what it never acknowledged: no log and no leader shows it."""
+    sizes = ("--replicas", 1, "--log-size", 1, "--max-records", 1, "--max-leader-epoch", 0)
+    client, walks = ("--variant", "kip-320-client"), ("--traces", 40, "--events", 30, "--seed", 3, "--rate", 0.1)
+    faults = ("--faults", "find_commit.was_refused dropped")
+    options = (*client, *sizes, *walks, *faults, "--out", tmp_path / "corpus", *SERIAL)
+    assert fencepost("simulate", "truncation", *options).code == 0
+    said = fencepost("mine", tmp_path / "corpus", *client, "--json", *SERIAL)
+    assert said.code == 1 and said.json["violating_traces"] == 4
+    (group,) = said.json["groups"]
+    assert group["count"] == 4 and group["signature"]["guard"] == "was_refused"
+    # Once what it came up with was just what had been acknowledged.
+    assert group["then"]["acknowledged_commit_is_kept"]["traces"] == 3

@@ -108,16 +108,30 @@ def test_one_run_of_so_many_is_watched(log: ModuleType) -> None:
             log.Log().append(1)
             return super().happen(event)
 
-    executed = Executed([Path(str(log.__file__))])
-    sampled = Sampled(Logs(), executed, 2)
+    source = [Path(str(log.__file__))]
+    sampled = Sampled(Logs(), Executed(source), 2)
     counts = []
     for _ in range(3):
+        sampled.executed = Executed(source)
         sampled.reset({"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}, 1)
-        executed._done = {name: set() for name in executed._done}
-        executed._left.clear()
         sampled.happen(sampled.pending()[0].event)
-        counts.append(executed.done)
+        counts.append(sampled.executed.done)
     assert counts[0] == counts[2] > 0 == counts[1]
+
+
+def test_what_was_executed_before_is_told_to_whoever_watches_next(log: ModuleType) -> None:
+    source = [Path(str(log.__file__))]
+    first, second = Executed(source), Executed(source)
+    with first.watching():
+        log.Log()
+        with second.watching():
+            log.Log()
+        log.Log().truncate(0)
+    assert (first.done, second.done) == (3, 1), "each is told, and goes on after the other"
+    log.Log().append(1)
+    with first.watching():
+        log.Log().append(1)
+    assert first.done == 6, "what was executed while nobody watched is told when somebody does"
 
 
 @pytest.mark.parametrize("protocol", ["fencing", "snapshots", "truncation"])

@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from fencepost.conformance.adapters.nodes import Node, RunningNodes
+from fencepost.conformance.adapters.stores import OncePerChange
 from fencepost.conformance.free.events import Event, What
 from fencepost.conformance.free.system import Happened, Judged
 from fencepost.conformance.lockstep.adapter import ModelStep
+from fencepost.impl.files import DiskFiles, Files, SimulatedFiles
 from fencepost.impl.replica.broker import Broker
 from fencepost.impl.replica.partition import Role
 from fencepost.impl.replica.timers import Key
@@ -153,3 +156,22 @@ def test_the_same_seed_and_events_come_to_the_same() -> None:
         return found
 
     assert run() == run()
+
+
+def test_a_disk_is_read_again_after_a_change_and_not_before(tmp_path: Path) -> None:
+    reads = []
+
+    def names(files: Files) -> list[str]:
+        reads.append(files)
+        return files.list("")
+
+    look = OncePerChange(names)
+    simulated, other, real = SimulatedFiles(), SimulatedFiles(), DiskFiles(tmp_path)
+    for files in (simulated, other, real):
+        assert look(files) == look(files) == []
+    assert reads == [simulated, other, real, real]
+    simulated.open("a", create=True)
+    real.open("a", create=True).close()
+    assert look(simulated) == look(real) == ["a"]
+    assert look(other) == []
+    assert reads[4:] == [simulated, real]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.free.events import What
+from fencepost.conformance.free.events import Event, What
 from fencepost.conformance.free.model_system import ModelSystem
 from fencepost.conformance.free.parted import Sort
 from fencepost.conformance.free.registry import make_free
 from fencepost.conformance.free.runner import FreePlan, Ran, repeat, run_freely
 from fencepost.conformance.free.schedule import is_schedule, lines_of, read_schedule
+from fencepost.conformance.free.scheduler import Memory, Scheduler
+from fencepost.conformance.free.system import Pending
 from fencepost.conformance.harness import binding_of, plan_of
 from fencepost.conformance.plan import constants_of
 from fencepost.model.core.algebra import Algebra, Value, View
@@ -147,10 +151,13 @@ def test_without_faults_nothing_goes_wrong() -> None:
     assert not {what.value for what, _ in found.kinds} & {"lose", "repeat", "crash", "cut", "probe"}
 
 
-def _commits(k: Algebra, s: View) -> Value:
+def _commits(k: Algebra, s: View, well: Value) -> Value:
     """What the leader has is committed."""
     leads = s.quorum_leader != k.NONE
-    return k.implies(leads, k.forall(REPLICA, lambda r: k.implies(is_true_leader(k, s, r), s.hw[r] == s.leo[r])))
+    return k.implies(
+        leads,
+        k.forall(REPLICA, lambda r: k.implies(k.all(k.member(r, well), is_true_leader(k, s, r)), s.hw[r] == s.leo[r])),
+    )
 
 
 def test_in_the_end_what_must_come_has_come() -> None:
@@ -226,3 +233,44 @@ def test_runs_go_through_the_constants_by_turns() -> None:
     found = run_freely(ModelSystem("fencing", "kip-320"), portfolio, FreePlan(runs=4, events=40))
     assert [each["replicas"] for each in found.constants] == [2, 3]
     assert "leo[2]" in found.met.cells
+
+
+def drawn(pending: Sequence[Pending], *, faults: bool = True) -> Counter[tuple[str, What, bool]]:
+    """By name, event and whether power is lost in its midst, what twenty runs draw of the same pending events."""
+    found: Counter[tuple[str, What, bool]] = Counter()
+    memory = Memory()
+    for seed in range(20):
+        scheduler = Scheduler(seed, memory, faults=faults)
+        for _ in range(20):
+            event = scheduler.next(pending)
+            assert event is not None
+            scheduler.after(event, (), new=False)
+            found[event.name, event.what, event.crash is not None] += 1
+    return found
+
+
+def test_what_a_system_weighs_less_is_drawn_less() -> None:
+    often, seldom = Event(What.CALL, "often", 0), Event(What.CALL, "seldom", 0)
+    found = drawn([Pending(often), Pending(seldom, weight=0.01)], faults=False)
+    assert 0 < found["often", What.CALL, False] > 10 * found["seldom", What.CALL, False]
+    alike = drawn([Pending(often), Pending(seldom)], faults=False)
+    assert alike["often", What.CALL, False] < 10 * alike["seldom", What.CALL, False]
+
+
+def test_each_failure_comes_to_an_event_of_a_sort_of_its_own() -> None:
+    """Among a hundred events that look like it there is one: it is lost, comes twice, and is broken off."""
+    plain = [Pending(Event(What.DELIVER, "Fetch", 0, 1, number), number) for number in range(1, 60)]
+    rare = Pending(Event(What.DELIVER, "Fetch", 0, 1), 0, sort="a snapshot")
+    memory = Memory()
+    for failure in ("lost", "repeated", "broken"):
+        assert memory.fresh(plain[0], failure) == 0
+        assert memory.fresh(rare, failure) > 0.2
+        for _ in range(50):
+            memory.failed(rare, failure)
+        assert memory.fresh(rare, failure) < 0.02
+    assert {(what, broken) for _, what, broken in drawn([rare])} >= {
+        (What.LOSE, False),
+        (What.REPEAT, False),
+        (What.DELIVER, True),
+    }
+    assert {what for _, what, _ in drawn([rare], faults=False)} == {What.DELIVER}

@@ -11,6 +11,7 @@ from functools import cache
 import pytest
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.free.events import Event, What
+from fencepost.conformance.free.machine import Machine
 from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted, Sort
 from fencepost.conformance.free.runner import Free, FreePlan, play, run_freely, run_seed
@@ -25,6 +26,7 @@ from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import ground
 from fencepost.model.explore import Verdict
 from fencepost.model.protocols.snapshots import snapshots
+from fencepost.traces.format import Value
 
 VOTERS = "3/0/8/8/2/0/0/1"
 FIVE = "5/0/4/8/1/0/0/1"
@@ -63,7 +65,15 @@ def test_the_quorum_is_followed_whatever_happens() -> None:
     found = freely((VOTERS, ALONE, OBSERVED), FreePlan(runs=36, events=200, seed=630))
     assert (found.verdict, found.reason, found.failure) == (Verdict.HOLDS, None, None)
     steps = {action.name for action in snapshots.traced(FreeQuorum.implemented).actions}
-    rare = {"lose_snapshot", "lose_log", "rediscover_at", "resume_empty", "follower_truncate"}
+    rare = {
+        "lose_begin",
+        "lose_tail",
+        "lose_snapshot",
+        "lose_log",
+        "rediscover_at",
+        "resume_empty",
+        "follower_truncate",
+    }
     assert steps - set(found.met.steps) <= rare
     assert not any(cell.startswith(("acknowledged", "votes")) for cell in found.met.cells)
     assert {"told[0]", "committed[0]", "synced[1]", "counted[0][1]", "supporters[2]"} <= found.met.cells
@@ -116,6 +126,22 @@ PLANTED = {
             "        end = max(end - 1, self.begin)\n",
         ),
     ),
+    "a follower never takes the LBO": (
+        ALONE,
+        Patch("quorum/follower.py", "        if replica.advance_begin(body.log_begin_offset):", "        if False:"),
+    ),
+    "what is committed behind a snapshot is not applied once that is whole": (
+        VOTERS,
+        Patch(
+            "quorum/replica.py",
+            "        self.fetching = None\n        self._apply()\n",
+            "        self.fetching = None\n",
+        ),
+    ),
+    "half a snapshot of another leader is gone on with": (
+        ALONE,
+        Patch("quorum/replica.py", "            self.fetching.restart()", "            pass"),
+    ),
     "a client's batch is written twice": (
         ALONE,
         Patch(
@@ -157,11 +183,92 @@ def test_a_chunk_that_is_never_asked_for_again_is_found_in_peace(monkeypatch: py
     assert "half fetched" in found.headline
 
 
+def test_records_without_the_lbo_that_came_with_them_are_what_a_loss_of_power_leaves() -> None:
+    """The model follows wherever between the two the power goes; no other step of it leads to the second of these."""
+    left = {_torn_answer(after) for after in range(12)}
+    assert {(1, 0), (2, 0), (2, 1)} <= left
+
+
+def _torn_answer(after: int) -> tuple[Value, Value]:
+    """Observer 1 gets a record, and the LBO up to which it has a snapshot, in one response: its LEO and LBO at boot.
+
+    ``after``: the power goes after so many effects of the response's arrival.
+    """
+    system = FreeQuorum()
+    machine = Machine(ways(ALONE), system, 6, Met())
+    assert machine.start() is None
+
+    def happen(what: What, name: str = "", node: int | None = None, source: int | None = None, **more: int) -> None:
+        event = Event(what, name, node, source, crash=more.pop("crash", None), args=tuple(more.items()))
+        assert machine.perform(event) is None, event
+
+    def fetch(crash: int | None = None) -> None:
+        happen(What.TIMER, "fetch", 1)
+        happen(What.DELIVER, "QuorumFetch", 0, 1)
+        happen(What.DELIVER, "QuorumFetchResponse", 1, 0, **({} if crash is None else {"crash": crash}))
+
+    for _ in range(3):
+        happen(What.TIME, ms=1_000)
+    happen(What.TIMER, "due", 0)
+    happen(What.CALL, "append", 0)
+    for _ in range(3):
+        fetch()
+    for node in (0, 1):
+        happen(What.TIMER, "generate-snapshot", node)
+    happen(What.TIMER, "advance-begin", 0)
+    happen(What.CALL, "append", 0)
+    fetch(after)
+    happen(What.START, node=1)
+    seen = system.observe()
+    system.close()
+    return seen["leo[1]"], seen["lbo[1]"]
+
+
+def test_a_part_of_what_is_cut_is_what_a_loss_of_power_leaves() -> None:
+    """Two segments are cut, one by one: the model follows wherever between the two the power goes."""
+    assert {0, 2, 4} <= {_torn_truncation(after) for after in range(0, 12, 2)}
+
+
+def _torn_truncation(after: int) -> Value:
+    """Node 2 leads epoch 0 by itself, then hears from the leader of epoch 1, whose log is empty: its LEO at boot."""
+    system = FreeQuorum()
+    machine = Machine(ways(VOTERS), system, 8, Met())
+    assert machine.start() is None
+
+    def happen(what: What, name: str = "", node: int | None = None, source: int | None = None, **more: int) -> None:
+        event = Event(what, name, node, source, crash=more.pop("crash", None), args=tuple(more.items()))
+        assert machine.perform(event) is None, event
+
+    def elect(candidate: int, voter: int) -> None:
+        for _ in range(3):
+            happen(What.TIME, ms=1_000)
+        happen(What.TIMER, "due", candidate)
+        happen(What.DELIVER, "Vote", voter, candidate)
+        happen(What.DELIVER, "VoteResponse", candidate, voter)
+
+    elect(2, 1)
+    happen(What.DELIVER, "Vote", 0, 2)
+    for name in ("append", "append", "append-two"):
+        happen(What.CALL, name, 2)
+    elect(0, 1)
+    happen(What.DELIVER, "BeginQuorumEpoch", 2, 0)
+    happen(What.TIMER, "due", 2)
+    happen(What.DELIVER, "QuorumFetch", 0, 2)
+    happen(What.DELIVER, "QuorumFetchResponse", 2, 0, crash=after)
+    happen(What.START, node=2)
+    seen = system.observe()
+    system.close()
+    return seen["leo[2]"]
+
+
 def test_a_probe_that_is_served_is_found() -> None:
-    stale = Patch("quorum/answers.py", "    if epoch != node.epoch:", "    if epoch > node.epoch:")
-    found = first_parted(VOTERS, stale)
+    """A leader looks for a snapshot that was deleted: nobody who fetches one need ever ask for it."""
+    gone = "    if wanted.end_offset > snapshots.latest_end:"
+    found = first_parted(ALONE, Patch("quorum/answers.py", "    if wanted not in snapshots.ids:", gone))
     assert found is not None
-    assert found.sort in (Sort.RAISED, Sort.ERROR)
+    assert found.sort is Sort.RAISED
+    # Or a late request for it comes first, and the leader takes the missing file for a fault of its disk.
+    assert "gone-snapshot" in found.headline or "gave up" in found.headline
 
 
 def test_what_cannot_be_followed_is_refused() -> None:

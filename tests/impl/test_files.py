@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import random
 from pathlib import Path
 
 import pytest
@@ -194,3 +195,52 @@ def test_a_failed_sync_loses_writes_that_a_later_one_does_not_bring_back() -> No
         files.crash(seed)
         found.add(read_file(files, "x"))
     assert b"" in found and b"data" in found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_changes_a_simulated_disk_is_counted(seed: int) -> None:
+    chance = random.Random(seed)
+    disk = SimulatedFiles(seed, capacity=200)
+    disk.make_dir("f")
+    names = [f"f/{name}" for name in "abc"]
+    counted = 0
+    for number in range(200):
+        before, changes = seen(disk), disk.changes
+        path = chance.choice(names)
+        try:
+            match chance.choice(
+                ("append", "truncate", "fsync", "create", "rename", "remove", "fsync_dir", "crash", "look")
+            ):
+                case "append":
+                    disk.open(path).append(bytes(chance.randrange(20)))
+                case "truncate":
+                    disk.open(path).truncate(chance.randrange(30))
+                case "fsync":
+                    disk.open(path).fsync()
+                case "create":
+                    disk.open(path, create=True)
+                case "rename":
+                    disk.rename(path, chance.choice(names))
+                case "remove":
+                    disk.remove(path)
+                case "fsync_dir":
+                    disk.fsync_dir(chance.choice(("", "f")))
+                case "crash":
+                    disk.crash(number)
+                    disk.make_dir("f")
+                case _:
+                    read_file(disk, path)
+                    disk.make_dir("f")
+                    assert disk.changes == changes
+        except OSError:
+            pass  # there is no such file, or no room
+        counted += seen(disk) != before
+        assert seen(disk) == before or disk.changes > changes
+    assert counted > 20
+
+
+def seen(disk: SimulatedFiles) -> list[tuple[str, bytes]]:
+    """What a reader finds."""
+    if not disk.exists("f"):
+        return []
+    return [(name, read_file(disk, f"f/{name}")) for name in disk.list("f")]

@@ -1,7 +1,7 @@
 """KIP-630, exhaustively: what the text and each twin break and how soon, and that the mended rules break nothing.
 
 Constants: replicas/observers/log size/leader epoch/chunks/minimum records/late responses/lag expires. Distinct states
-and depths are those that TLC finds, but for ``kip-630-quorum``, which has no module.
+and depths are those that TLC finds, of ``kip-630-quorum`` at smaller constants.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Final
 
 from ....traces.format import Value
 from ...free.events import Event
-from ...free.system import FreeSystem, Happened, Pending
+from ...free.system import FreeSystem, Happened, HearsOfPeace, Pending
 from ...lockstep.adapter import Adapter, Outcome
 from ...lockstep.faults import Fault, Kind
 from ...lockstep.watch import Hung
@@ -100,6 +100,11 @@ class LimitedSystem:
         """As the system's."""
         with within("observe"):
             return self._system.observe()
+
+    def peace(self, *, on: bool) -> None:
+        """As the system's, where it has that."""
+        if isinstance(self._system, HearsOfPeace):
+            self._system.peace(on=on)
 
     def close(self) -> None:
         """As the system's."""

@@ -9,7 +9,7 @@ from typing import Any
 from ....traces.format import Value
 from ....traces.story import Json
 from ...free.events import Event, event_of
-from ...free.system import FreeSystem, Happened, Pending
+from ...free.system import FreeSystem, Happened, HearsOfPeace, Pending
 from ...lockstep.adapter import Adapter, Outcome
 from ...lockstep.expect import Try
 from ...lockstep.faults import Fault, Kind
@@ -174,6 +174,11 @@ class FreeTaker(_Runs):
     def words(self, step: Any) -> str:
         """An event for a person."""
         return str(event_of(step, "the recording"))
+
+    def peace(self, *, on: bool) -> None:
+        """As the system's, where it has that."""
+        if isinstance(self._free, HearsOfPeace):
+            self._free.peace(on=on)
 
     def close(self) -> None:
         """As the system's."""

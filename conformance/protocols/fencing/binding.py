@@ -235,25 +235,41 @@ _RUNNING: Final[dict[str, ActionBinding]] = {
 """The steps that a running cluster has besides."""
 
 
-def all_is_committed(k: Algebra, s: View) -> Value:
+def all_is_committed(k: Algebra, s: View, well: Value) -> Value:
     """Whoever leads in the controller's leader epoch has committed all of its log."""
     if not k.rules.running:
         return True
-    return k.forall(REPLICA, lambda r: k.implies(is_true_leader(k, s, r), s.hw[r] == s.leo[r]))
+    return k.forall(
+        REPLICA, lambda r: k.implies(k.all(k.member(r, well), is_true_leader(k, s, r)), s.hw[r] == s.leo[r])
+    )
 
 
-def followers_have_it_all(k: Algebra, s: View) -> Value:
-    """Whoever follows that leader has all of its log, and its high watermark."""
+def followers_have_it_all(k: Algebra, s: View, well: Value) -> Value:
+    """Whoever follows that leader has all of its log, and its high watermark; and where epochs are left, all follow."""
     if not k.rules.running:
         return True
+    # A broker that was restarted is let in again in a new leader epoch.
+    left = s.quorum_leader_epoch + 1 < k.c.max_leader_epoch
 
-    def follows(leader: Value, follower: Value) -> Value:
-        return k.all(is_true_leader(k, s, leader), follower != leader, s.leader[follower] == leader)
+    def led(leader: Value, follower: Value) -> Value:
+        both = k.all(k.member(leader, well), k.member(follower, well), leader != follower)
+        return k.all(both, is_true_leader(k, s, leader), k.any(left, s.leader[follower] == leader))
 
     def same(leader: Value, follower: Value) -> Value:
-        return k.all(s.leo[follower] == s.leo[leader], s.hw[follower] == s.hw[leader])
+        follows = s.leader[follower] == leader
+        return k.all(follows, s.leo[follower] == s.leo[leader], s.hw[follower] == s.hw[leader])
 
-    return k.forall(REPLICA, lambda a: k.forall(REPLICA, lambda b: k.implies(follows(a, b), same(a, b))))
+    return k.forall(REPLICA, lambda a: k.forall(REPLICA, lambda b: k.implies(led(a, b), same(a, b))))
+
+
+def everybody_is_back(k: Algebra, s: View, well: Value) -> Value:
+    """Whoever is well is in the controller's ISR again; not where that is empty, or hardly a leader epoch is left."""
+    if not k.rules.running:
+        return True
+    led = k.all(s.quorum_leader != k.NONE, k.member(s.quorum_leader, well))
+    elected = k.any(led, k.forall(REPLICA, lambda r: k.member(r, well)))
+    possible = k.all(elected, s.quorum_isr != k.EMPTY, s.next_leader_epoch + 2 <= k.c.max_leader_epoch)
+    return k.implies(possible, k.forall(REPLICA, lambda r: k.implies(k.member(r, well), k.member(r, s.quorum_isr))))
 
 
 FENCING: Final = Binding(
@@ -403,5 +419,6 @@ FENCING: Final = Binding(
     },
     restarts=frozenset({"restart", "restart_after_loss"}),
     prompt=frozenset({"leader_inc_high_watermark"}),
-    settles=(all_is_committed, followers_have_it_all),
+    settles=(all_is_committed, followers_have_it_all, everybody_is_back),
+    asks=frozenset({"produce"}),
 )

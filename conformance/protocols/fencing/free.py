@@ -11,16 +11,13 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-from ....impl.files.simulated import SimulatedFiles
-from ....impl.log.batch import encode_batch
-from ....impl.log.records import Record, StoredRecord
-from ....impl.replica.broker import Broker
+from ....impl.log.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, read_offsets
 from ....impl.replica.partition import PartitionState
 from ....impl.replica.timers import Key
 from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import (
     CONSUMER,
-    FIRST_CLIENT,
+    CONTROLLER,
     NO_LEADER,
     AlterIsrRequest,
     AlterIsrResponse,
@@ -33,89 +30,81 @@ from ....impl.wire.messages import (
     OffsetsForLeaderEpochResponse,
     ProduceRequest,
     ProduceResponse,
-    TopicPartition,
 )
 from ....traces.format import Value
 from ...adapters.carrier import error_name
 from ...adapters.cluster import shown_leader, shown_set
-from ...adapters.nodes import DUE, Mailbox, Node, RunningNodes
-from ...adapters.stores import SegmentReader
+from ...adapters.events import plain
+from ...adapters.nodes import DUE, Node, is_response, kind_of
 from ...free.events import Event, What
-from ...free.system import Judged, Pending
+from ...free.system import Happened, Judged, Pending
 from ...lockstep.adapter import ModelStep
+from .free_answers import Row, WrongAnswer
+from .free_clients import PROBER, READER, ClientNodes
+from .free_controller import PARTITION, RESEND, RETRY_MS
+from .free_held import Held
 
-PARTITION: Final = TopicPartition("t", 0)
-PRODUCER: Final = FIRST_CLIENT
-READER: Final = FIRST_CLIENT - 1
-
-RESEND: Final = "resend"
-"""The controller's timer: it sends again what nobody has answered."""
-_RETRY_MS: Final = 300
-_SPARE: Final = 3
-"""So many leader epochs are left to bring a leader about in the end."""
 _LAG_MS: Final = 100
-_UNBORN: Final = 3
-"""So many batches that are in no log yet may be on their way."""
-_LARGEST_BATCH: Final = 3
+_TIMEOUT_MS: Final = 4 * _LAG_MS
+"""Longer than the clock is ever moved on at once: else, in peace, each answer would come too late."""
 _TELLS_METADATA: Final = 0.2
 """In so many runs metadata reaches the brokers: they keep it for clients, and go by none of it."""
+_CONTROLLER_FAILS: Final = 0.5
+"""In so many runs the controller fails like the brokers."""
 _NO_RECORD: Final = -1
-_CODES: Final = {"NotEligible": "ELIGIBLE_LEADERS_NOT_AVAILABLE", "ElectionNotNeeded": None, "NotInIsr": None}
-"""How the controller refuses an operator, as the binding has it."""
 _UNJUDGED: Final = frozenset({ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.INELIGIBLE_REPLICA})
 """What an AlterIsr is refused with for what the model does not have: the version of the ISR, and offline marks."""
+_SHUTDOWN: Final = "shutdown"
+_REOPEN: Final = "reopen"
 
-Payload = bytes
 
-
-class RunningCluster(RunningNodes):
-    """Brokers of ``impl`` with a controller that never fails."""
+class RunningCluster(ClientNodes):
+    """Brokers of ``impl`` with their controller."""
 
     protocol = "fencing"
     implemented = "kip-320-cluster"
-    times = (1, 60, _LAG_MS + 1, _RETRY_MS + 1)
+    times = (1, 60, _LAG_MS + 1, RETRY_MS + 1)
 
     # -- the start --------------------------------------------------------------------------------------------------
 
     def _set_up(self, constants: Mapping[str, int]) -> range:
         chance = random.Random(self.seed)  # noqa: S311 - repeatable on purpose
+        segment_bytes = chance.choice((100, 400, 1 << 20))
+        self._min_isr = chance.choice((1, 1, 1, 2))
         self._config = self._parts.broker_config(
-            log=self._parts.log_config(segment_bytes=chance.choice((100, 200, 1 << 20))),
-            replica_lag_time_max_ms=_LAG_MS,
-            isr_interval_ms=_LAG_MS // 2,
+            log=self._parts.log_config(segment_bytes=segment_bytes, index_interval_bytes=chance.choice((1, 4096))),
+            min_insync_replicas=self._min_isr,
+            replica_lag_time_max_ms=chance.choice((0, _LAG_MS, _LAG_MS)),
+            isr_interval_ms=chance.choice((10, _LAG_MS // 2)),
             replica_fetch_max_bytes=chance.choice((1, 150, 1 << 20)),
-            # Longer than the clock is ever moved on at once: else, in peace, each answer would come too late.
-            request_timeout_ms=4 * _LAG_MS,
+            replica_fetch_backoff_ms=chance.choice((20, 2 * _LAG_MS)),
+            request_timeout_ms=_TIMEOUT_MS,
+            high_watermark_interval_ms=chance.choice((10, 50, 500)),
+            recovery_point_interval_ms=chance.choice((50, 500, 5_000)),
             flush_each_append=chance.random() < 0.2,
         )
-        self.controller = self._parts.controller(self.network, self.clock, SimulatedFiles(self.seed), retry=_RETRY_MS)
-        self.network.attach(self.controller)
-        for client in (PRODUCER, READER):
-            self.network.attach(Mailbox(client, self._told))
+        self._set_up_clients(chance, rich=segment_bytes >= 400 and chance.random() < 0.3)
+        self._held = Held(self.producers, self._reader.decode, min_isr=self._min_isr, patience=_TIMEOUT_MS)
         self.network.observer = self._notice
-        self._incarnations = dict.fromkeys(range(constants["replicas"]), 0)
-        self._correlation = 0
-        self._batches: list[tuple[Payload, ...]] = []
-        """What each batch of the producer holds, by its number."""
-        self._payloads: dict[bytes, tuple[Payload, ...]] = {}
-        """The same by the batch's bytes."""
-        self._ids: dict[Payload, int] = {}
-        """The records that are, or were, in some log."""
-        self._records: dict[int, tuple[tuple[int, int, Payload], ...]] = {}
-        self._reader = SegmentReader(PARTITION, _row, torn=True)
+        self._just_sent: list[Envelope] = []
+        """What was sent in this event, whether it can reach anybody or not."""
         self._asked_isr: dict[int, tuple[int, int, frozenset[int]]] = {}
         """By leader: the leader epoch and the partition epoch that it asked by last, and the ISR that it asked for."""
         self._requests: dict[int, tuple[int, frozenset[int]]] = {}
         """Leader and ISR of each leader epoch, as whoever is told of it now is told."""
-        self._acknowledged: dict[int, int] = {}
-        self._read: dict[int, int] = {}
         self._cells: dict[int, dict[str, Value]] = {}
         self._kept = dict.fromkeys(range(constants["replicas"]), (0, 0))
         """By node: the high watermark and the end of what was synced when a timer stored them last."""
+        self._closed: dict[int, tuple[int, int, int]] = {}
+        """By node that was shut down in order: the leader epoch, the end and the high watermark that it had."""
         self._metadata = chance.random() < _TELLS_METADATA
+        self._controller_fails = chance.random() < _CONTROLLER_FAILS
+        self._start_controller(range(constants["replicas"]))
         return range(constants["replicas"])
 
     def _begin(self, node: int, first_correlation: int) -> Node:
+        if node == CONTROLLER:
+            return self._begin_controller()
         self._incarnations[node] += 1
         return self._parts.broker(
             node,
@@ -127,23 +116,105 @@ class RunningCluster(RunningNodes):
         )
 
     def _settle(self) -> None:
+        controller = self.controller
+        assert controller is not None
         for node in self.replicas:
-            self.controller.broker_started(node, self._incarnations[node])
-        self.controller.create_partition(PARTITION, list(self.replicas), elect=False)
+            controller.broker_started(node, self._incarnations[node])
+        controller.create_partition(PARTITION, list(self.replicas), elect=False)
+        self._look_at_controller()
         for node in self.replicas:
             self._look(node)
 
+    # -- processes --------------------------------------------------------------------------------------------------
+
+    def _failures(self, address: int, node: int | None) -> Iterator[Pending]:
+        if node is not None or self._controller_fails:
+            yield from super()._failures(address, node)
+        if node is not None and address not in self.bad:
+            if address not in self.down:
+                yield plain(What.CRASH, _SHUTDOWN, node)
+            elif address in self.nodes:
+                yield plain(What.START, _REOPEN, node)
+
+    def _end(self, address: int, event: Event) -> None:
+        if event.name != _SHUTDOWN:
+            super()._end(address, event)
+            return
+        broker, state = self._broker(address), self._state(address)
+        broker.close()
+        self.network.detach(address)
+        del self.nodes[address]
+        self.down.add(address)
+        if self._disk:
+            self.store.crash(address, 0)
+        if state is not None:
+            self._closed[address] = state.leader_epoch, state.end, state.high_watermark
+
+    def _restart(self, address: int, event: Event) -> None:
+        if event.name != _REOPEN:
+            super()._restart(address, event)
+            return
+        # As a new process, but for what other partitions would share: whoever watches it registers it anew.
+        self._broker(address).reopen(PARTITION)
+        self._incarnations[address] += 1
+        self.down.discard(address)
+
+    def happen(self, event: Event) -> Happened:
+        """One event. Raises what a node does, and WrongAnswer for what it answers."""
+        self._just_sent.clear()
+        node, quorum = event.node, self.quorum
+        before = () if node is None else self._records.get(node, ())
+        state = None if node is None or node in self.down else self._state(node)
+        happened = super().happen(event)
+        if node is not None:
+            self._hold(node, event, before, happened)
+            if state is not None and node not in self.down:
+                self._look_at_checkpoints(node, state)
+        elif self.arrived is not None and self.arrived.destination == CONTROLLER and self.controller is not None:
+            self._held.controller(self.arrived, self._just_sent, quorum, self.quorum)
+            if is_response(self.arrived):
+                self._answered(self.arrived)
+        elif event.name == RESEND and self.controller is not None:
+            self._sent_again()
+        return happened
+
+    def _look_at_checkpoints(self, node: int, before: PartitionState) -> None:
+        """Where a high watermark or an end has fallen, what is stored has too: a crash would bring it back."""
+        state, files = self._state(node), self.store.files(node)
+        if state is None:
+            return
+        for name, was, now in (
+            (HIGH_WATERMARKS, before.high_watermark, state.high_watermark),
+            (RECOVERY_POINTS, before.end, state.end),
+        ):
+            stored = read_offsets(files, name, "").get(PARTITION, 0) if now < was else now
+            if stored > now:
+                raise WrongAnswer(f"{name} has {stored} still, and it has fallen to {now}")
+
+    def _hold(self, node: int, event: Event, before: Sequence[Row], happened: Happened) -> None:
+        if node in happened.crashed | happened.started:
+            self._held.ended(node, process=node not in self.nodes or (event.name != _REOPEN and node not in self.down))
+        sent = [each for each in self._just_sent if each.source == node]
+        if node in self.down:
+            if event.crash is not None:
+                self._closed.pop(node, None)
+            if node in self.nodes:
+                self._held.lost(node, self.arrived, sent)
+            return
+        state = self._state(node)
+        kept = self._closed.pop(node, None) if node in happened.started else None
+        if kept is not None and (state is None or (state.leader_epoch, state.end, state.high_watermark) != kept):
+            raise WrongAnswer(f"after it was shut down in order with {kept}, a broker begins with {state}")
+        fired = event.what is What.TIMER and event.name in (DUE, "produce")
+        after = self._records[node]
+        now = self.clock.now()
+        self._held.broker(node, self.arrived, sent, state, before, after, now, fired=fired)
+
     # -- looking ----------------------------------------------------------------------------------------------------
 
-    def _broker(self, node: int) -> Broker:
-        return cast(Broker, self.nodes[node])
-
-    def _state(self, node: int) -> PartitionState | None:
-        """What a replica goes by; None before its broker was told of the partition."""
-        partition = self._broker(node).partitions.get(PARTITION)
-        return None if partition is None else partition.state()
-
     def _is_lost(self, node: int) -> bool:
+        if node == CONTROLLER:
+            return self._gave_up()
         partition = self._broker(node).partitions.get(PARTITION)
         return partition is not None and partition.failure is not None
 
@@ -190,7 +261,7 @@ class RunningCluster(RunningNodes):
 
     def observe(self) -> Mapping[str, Value]:
         """Everything that the model has, but of nodes that are down."""
-        quorum = self.controller.partition(PARTITION)
+        quorum = self.quorum
         cells: dict[str, Value] = {
             "next_record_id": len(self._ids),
             "next_leader_epoch": quorum.leader_epoch + 1,
@@ -212,22 +283,7 @@ class RunningCluster(RunningNodes):
             cells |= self._cells.get(node, {})
         return cells
 
-    def pending(self) -> Sequence[Pending]:
-        """What may happen to nodes and clients, and what the controller sends again."""
-        deadline = self.controller.deadline()
-        due = deadline is not None and deadline <= self.clock.now()
-        urgent = set(self._urgent([node for node in self.replicas if node not in self.down]))
-        found = {each.event: each for each in super().pending()}
-        found |= {event: Pending(event, due=True) for event in urgent}
-        return [*found.values(), *([Pending(Event(What.TIMER, RESEND), due=True)] if due else [])]
-
-    def _fire(self, event: Event) -> None:
-        if event.name == RESEND:
-            self.controller.wake()
-        else:
-            super()._fire(event)
-
-    # -- what clients and operators do ------------------------------------------------------------------------------
+    # -- timers ------------------------------------------------------------------------------
 
     def _timers(self, node: int) -> Iterable[Key]:
         """Those that have something to do: others fire, too, when they are due."""
@@ -240,152 +296,25 @@ class RunningCluster(RunningNodes):
         }
         return [key for key in broker.timers() if not idle.get(key[0], False)]
 
-    def _calls(self) -> Iterator[Event]:
-        up = [node for node in self.replicas if node not in self.down]
-        yield from self._writes(up)
-        for node in up:
-            state = self._state(node)
-            if state is not None and state.leader == node:
-                yield _call("consume", to=node, offset=0)
-                if state.high_watermark > 0:
-                    yield _call("consume", to=node, offset=state.high_watermark - 1)
-        yield from self._operations(up)
-
-    def _writes(self, up: Sequence[int]) -> Iterator[Event]:
-        left = self.constants["max_records"] - len(self._ids)
-        unborn = sum(1 for batch in self._batches if batch[0] not in self._ids)
-        for node in up:
-            state = self._state(node)
-            leads = state is not None and state.leader == node
-            if left > 0 and unborn < _UNBORN:
-                yield _call("produce", to=node, acks=-1, records=1)
-                if leads:
-                    yield _call("produce", to=node, acks=1, records=1)
-                    yield _call("produce", to=node, acks=0, records=1)
-                    for records in range(2, min(left, _LARGEST_BATCH) + 1):
-                        yield _call("produce", to=node, acks=-1, records=records)
-            if leads:
-                for number in range(len(self._batches)):
-                    yield _call("retry", to=node, batch=number)
-
-    def _operations(self, up: Sequence[int]) -> Iterator[Event]:
-        """What operators may want, while there are leader epochs to spare."""
-        quorum, left = self.controller.partition(PARTITION), self._epochs_left()
-        yield from self._urgent(up)
-        if left <= _SPARE:
-            return
-        for node in self.replicas:
-            if quorum.leader == NO_LEADER and node in quorum.isr:
-                yield _call("elect", replica=node)
-            yield _operation("elect", node)
-            yield _operation("shrink", node)
-            if node not in quorum.offline:
-                yield _operation("mark_offline", node)
-            if node in up and not self._is_unregistered(node):
-                yield _operation("register", node)
-        yield _operation("prefer", quorum.replicas[0])
-
-    def _urgent(self, up: Sequence[int]) -> Iterator[Event]:
-        """What whoever watches the brokers does as soon as it can: tell of those that are there, and have one lead."""
-        quorum, left = self.controller.partition(PARTITION), self._epochs_left()
-        for node in up:
-            # One that was restarted unnoticed fails first, and may lead again after.
-            if self._is_unregistered(node):
-                if left > 1:
-                    yield _operation("register", node)
-            elif node in quorum.offline and left > 0:
-                yield _operation("mark_online", node)
-        if quorum.leader == NO_LEADER and left > 0:
-            able = [node for node in up if node in quorum.isr and node not in quorum.offline]
-            yield from (_call("elect", replica=node) for node in able[:1])
-
-    def _epochs_left(self) -> int:
-        return self.constants["max_leader_epoch"] - self.controller.partition(PARTITION).leader_epoch
-
-    def _is_unregistered(self, node: int) -> bool:
-        return self.controller.brokers[node].incarnation < self._incarnations[node]
-
-    def _call(self, event: Event) -> Sequence[ModelStep]:
-        match event.name:
-            case "produce":
-                number = len(self._batches)
-                payloads = tuple(f"{number}.{each}".encode() for each in range(int(event.arg("records"))))
-                self._batches.append(payloads)
-                self._produce(number, int(event.arg("to")), int(event.arg("acks")))
-            case "retry":
-                self._produce(int(event.arg("batch")), int(event.arg("to")), -1)
-            case "consume":
-                body = FetchRequest(CONSUMER, PARTITION, int(event.arg("offset")), 1 << 20)
-                self._ask(READER, int(event.arg("to")), body)
-            case "elect":
-                self._operate("elect", int(event.arg("replica")))
-            case "operate":
-                self._operate(str(event.arg("what")), int(event.arg("replica")))
-        return ()
-
-    def _produce(self, number: int, node: int, acks: int) -> None:
-        records = [Record(value, timestamp=0) for value in self._batches[number]]
-        data = encode_batch(records, producer_id=number, producer_epoch=0, base_sequence=0)
-        self._payloads[data] = self._batches[number]
-        self._ask(PRODUCER, node, ProduceRequest(PARTITION, acks, data))
-
-    def _ask(self, client: int, node: int, body: ProduceRequest | FetchRequest) -> None:
-        self._correlation += 1
-        self.network.send(Envelope(client, node, self._correlation, body, "User:client"))
-
-    def _operate(self, what: str, replica: int) -> None:
-        """An operator, or whatever watches brokers, speaks to the controller."""
-        controller = self.controller
-        steps: tuple[ModelStep, ...] = ()
-        error: str | None = None
-        try:
-            match what:
-                case "elect":
-                    steps = (("controller_elect_leader", {"new_leader": replica}),)
-                    controller.elect_leader(PARTITION, replica)
-                case "shrink":
-                    steps = (("controller_shrink_isr", {"replica": replica}),)
-                    controller.shrink_isr(PARTITION, replica)
-                case "mark_offline":
-                    controller.mark_offline(replica)
-                case "mark_online":
-                    controller.mark_online(replica)
-                case "register":
-                    controller.broker_started(replica, self._incarnations[replica])
-                case "prefer":
-                    controller.elect_preferred(PARTITION)
-        except self._parts.controller_error as refused:
-            error = _CODES[type(refused).__name__]
-        # That a replica is marked offline is nothing that the model knows of.
-        if steps and not controller.partition(PARTITION).offline:
-            self.decided.append(Judged(steps, error))
-
-    def _told(self, envelope: Envelope) -> None:
-        """A client gets an answer."""
-        body: Any = envelope.body
-        request = self._requested[envelope.destination, envelope.correlation][1].body
-        if body.error is not ErrorCode.NONE:
-            return
-        if isinstance(body, ProduceResponse) and isinstance(request, ProduceRequest) and request.acks == -1:
-            for number, payload in enumerate(self._payloads[request.records]):
-                # One that is acknowledged and in no log ever shows as one that nobody wrote.
-                record = self._ids.setdefault(payload, len(self._ids))
-                self._acknowledged[record] = body.base_offset + number
-        elif isinstance(body, FetchResponse):
-            for offset, _, payload in self._reader.decode(body.records):
-                self._read[offset] = self._ids.setdefault(payload, len(self._ids))
-
     # -- what messages say ------------------------------------------------------------------------------------------
 
     def _notice(self, what: str, _moment: int, envelope: Envelope) -> None:
         """Told of every message that is sent, whether it can reach anybody or not."""
         body = envelope.body
-        if what == "sent" and isinstance(body, AlterIsrRequest):
+        if what == "sent":
+            self._just_sent.append(envelope)
+            if envelope.source == CONTROLLER and not is_response(envelope):
+                self._open[envelope.destination, kind_of(envelope)] = envelope.correlation, self.clock.now()
+        if what == "sent" and isinstance(body, LeaderAndIsrRequest | AlterIsrResponse):
+            self._is_stored(body.partition_epoch)
+        if what == "sent" and isinstance(body, AlterIsrRequest) and envelope.source != PROBER:
             self._asked_isr[envelope.source] = body.leader_epoch, body.partition_epoch, body.new_isr
 
     def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:
         source, destination = envelope.source, envelope.destination
         body: Any = envelope.body
+        if PROBER in (source, destination):
+            return ()
         match body:
             case LeaderAndIsrRequest() if body.leader == destination:
                 return (("become_leader", {"leader": destination, "epoch": body.leader_epoch}),)
@@ -410,7 +339,7 @@ class RunningCluster(RunningNodes):
                 offsets = [offset for offset, _, _ in self._reader.decode(body.records)]
                 return tuple(("consumer_reads", {"leader": source, "offset": offset}) for offset in offsets)
             case ProduceResponse() if isinstance(asked.body, ProduceRequest) and asked.body.acks == -1:
-                count = len(self._payloads[asked.body.records])
+                count = len(self.producers.payloads(asked.body))
                 offsets = list(range(body.base_offset, body.base_offset + count))
                 return tuple(("producer_hears", {"leader": source, "offset": offset}) for offset in offsets)
         return ()
@@ -420,6 +349,8 @@ class RunningCluster(RunningNodes):
         answered: Any = answer.body
         node, source = request.destination, request.source
         error = error_name(answered)
+        if source == PROBER or answered.error is ErrorCode.STALE_CONTROLLER_EPOCH:
+            return ()
         match body:
             case LeaderAndIsrRequest() | FetchRequest() if request.source != READER:
                 return (Judged(self._steps(request, None), error),)
@@ -431,7 +362,7 @@ class RunningCluster(RunningNodes):
             case OffsetsForLeaderEpochRequest():
                 params = {"leader": node, "follower": source, "epoch": body.current_leader_epoch}
                 return (Judged((("become_follower", params),), error),)
-            case ProduceRequest():
+            case ProduceRequest() if answered.error in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER):
                 return (Judged((("leader_write", {"leader": node}),), error),)
         return ()
 
@@ -440,11 +371,16 @@ class RunningCluster(RunningNodes):
         known = set(self._ids)
         if event.node is not None:
             self._look(event.node)
+        else:
+            self._look_at_controller()
         if event.node is not None and self.arrived is not None:
             body, node = self.arrived.body, event.node
-            if isinstance(body, ProduceRequest):
-                steps.append(("leader_write", {"leader": node}))
-                again = [self._ids[payload] for payload in self._payloads[body.records] if payload in known]
+            if isinstance(body, ProduceRequest) and body.records in self.producers.of:
+                # Only what its log has now: of a replica that has given up in this event, no more is known.
+                there = {payload for _, _, payload in self._records[node]}
+                if len(self._ids) > len(known):
+                    steps.append(("leader_write", {"leader": node}))
+                again = [self._ids[each] for each in self.producers.payloads(body) if each in known & there]
                 steps += (("leader_write_again", {"leader": node, "record": record}) for record in again)
             elif isinstance(body, LeaderAndIsrRequest) and body.leader == node:
                 steps.append(("leader_learn_isr", {"leader": node}))
@@ -457,7 +393,7 @@ class RunningCluster(RunningNodes):
         if event.what is What.TIMER and event.name in ("isr", DUE):
             asks = ("leader_ask_again", "leader_ask_shrink", "leader_ask_expand")
             steps += ((name, {"leader": cast(int, event.node)}) for name in asks)
-        quorum = self.controller.partition(PARTITION)
+        quorum = self.quorum
         if quorum.leader_epoch >= 0:
             self._requests[quorum.leader_epoch] = quorum.leader, quorum.isr
         return steps
@@ -466,7 +402,7 @@ class RunningCluster(RunningNodes):
         """Not what would go beyond the model's records, log size and leader epochs."""
         body, node = envelope.body, envelope.destination
         if isinstance(body, ProduceRequest) and node not in self.down:
-            payloads = self._payloads[body.records]
+            payloads = self.producers.payloads(body)
             state = self._state(node)
             unborn = sum(payload not in self._ids for payload in payloads)
             end = 0 if state is None else state.end
@@ -475,22 +411,8 @@ class RunningCluster(RunningNodes):
                 and end + len(payloads) <= self.constants["log_size"]
             )
         if isinstance(body, LeaderAndIsrResponse) and body.error is ErrorCode.KAFKA_STORAGE_ERROR:
-            return self.controller.partition(PARTITION).leader_epoch < self.constants["max_leader_epoch"]
+            return self._epochs_left() > 0
         return True
 
     def _room_for(self, name: str) -> int:
         return int(self._metadata) if name.startswith("UpdateMetadata") else super()._room_for(name)
-
-
-def _operation(what: str, replica: int) -> Event:
-    """All of them are one kind of call: the leader epochs that they use up are rare beside what happens in one."""
-    return Event(What.OPERATE, "operate", args=(("replica", replica), ("what", what)))
-
-
-def _call(name: str, **args: int) -> Event:
-    return Event(What.CALL, name, args=tuple(sorted(args.items())))
-
-
-def _row(record: StoredRecord) -> tuple[int, int, Payload]:
-    """Offset, leader epoch and content."""
-    return record.offset, record.leader_epoch, record.value or b""

@@ -130,11 +130,9 @@ def _named(*guards: str) -> ActionBinding:
     return ActionBinding(dict.fromkeys(guards, unasked()), named=True)
 
 
-def _amid_reset(*guards: str) -> ActionBinding:
-    """What a loss of power leaves of a full reset, to which the answer to a fetch has led."""
-    return ActionBinding(
-        dict.fromkeys((*_NAMES_SNAPSHOT, *guards), _CRASH), Exchange("follower", "leader", Effect.ASKER)
-    )
+def _torn(*guards: str) -> ActionBinding:
+    """What a loss of power leaves of what the answer to a fetch has led to."""
+    return ActionBinding(dict.fromkeys(guards, _CRASH), Exchange("follower", "leader", Effect.ASKER), torn=True)
 
 
 _ELECTION = (("candidate", "voter"),)
@@ -144,7 +142,7 @@ _FOLLOWING = tuple(_FOLLOWS)
 _ARRIVING = ("addressed_to", "epoch_not_fenced", "answers_request")
 
 
-def _caught_up(k: Algebra, s: View) -> Value:
+def _caught_up(k: Algebra, s: View, well: Value) -> Value:
     """Whoever follows a leader has its log to the end, and no snapshot that is half fetched."""
     if not k.rules.running:
         return True
@@ -153,9 +151,22 @@ def _caught_up(k: Algebra, s: View) -> Value:
         leader = s.leader[replica]
         led = k.all(leader != k.NONE, s.leader[leader] == leader, s.leader_epoch[leader] == s.leader_epoch[replica])
         whole = k.all(s.fetching[replica] == -1, s.leo[replica] == s.leo[leader])
-        return k.implies(led, whole)
+        return k.implies(k.all(k.member(replica, well), led, k.member(leader, well)), whole)
 
     return k.forall(REPLICA, has_all)
+
+
+def _somebody_leads(k: Algebra, s: View, well: Value) -> Value:
+    """Somebody who is well leads, and nobody who is well is ahead, where a majority of the voters is well."""
+    if not k.rules.running:
+        return True
+    left = k.forall(REPLICA, lambda r: s.leader_epoch[r] < k.c.max_leader_epoch)
+
+    def leads(replica: Value) -> Value:
+        behind = k.forall(REPLICA, lambda r: k.implies(k.member(r, well), s.leader_epoch[r] <= s.leader_epoch[replica]))
+        return k.all(k.member(replica, well), s.leader[replica] == replica, behind)
+
+    return k.implies(k.all(k.majority(well, s.voters), left), k.exists(REPLICA, leads))
 
 
 SNAPSHOTS: Final = Binding(
@@ -296,10 +307,13 @@ SNAPSHOTS: Final = Binding(
         ),
         "resume": _all(_CRASH, "keeps_synced", "was_written", "log_valid"),
         "resume_empty": _all(_CRASH, "log_not_valid"),
-        "lose_snapshot": _amid_reset("is_complete", "log_stays_valid"),
-        "lose_log": _amid_reset("begins_at_0", "no_snapshot", "was_synced"),
+        "lose_begin": _torn(*_SERVED, "brings_record", "brings_begin"),
+        "lose_tail": _torn(*_FOLLOWS, "reaches_back", "diverges", "was_synced"),
+        "lose_snapshot": _torn(*_NAMES_SNAPSHOT, "is_complete", "log_stays_valid"),
+        "lose_log": _torn(*_NAMES_SNAPSHOT, "begins_at_0", "no_snapshot", "was_synced"),
     },
     restarts=frozenset({"restart", "restart_empty", "resume", "resume_empty"}),
     prompt=frozenset({"leader_inc_high_watermark", "raise_high_watermark", "take_office"}),
-    settles=(_caught_up,),
+    settles=(_caught_up, _somebody_leads),
+    asks=frozenset({"append"}),
 )

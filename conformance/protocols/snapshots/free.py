@@ -1,10 +1,12 @@
 """A quorum of ``impl`` that runs freely, held against ``snapshots``: voters and observers, every message an event.
 
 An election timer fires when it has run off, any other whenever it is set. Batches have one to three records, a fetch
-brings one batch or all there is, and a chunk of a snapshot is small. A process may also end by itself, as one that is
-shut down does. Records are told by their content too: one that no client has appended at that offset in that epoch is
-seen as none. What clients were told is noted at the leader that took their records, as long as it leads that epoch.
-``probes.py`` has what must be refused.
+brings one batch or about two, and a chunk of a snapshot is small. A process may also end by itself, as one that is
+shut down does. Of a node that is down its disk tells the epoch and the vote. Records are told by their content too: one
+that no client has appended at that offset in that epoch is seen as none. What clients were told is noted at the leader
+that took their records, as long as it leads that epoch.
+What a node has applied must be what it knows to be committed. ``probes.py`` has what must be refused, ``pace.py`` how
+likely each event is.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from ....impl.log.records import Record
@@ -37,21 +40,22 @@ from ....model.core.errors import BadInput
 from ....traces.format import Value
 from ...adapters.carrier import CLIENT, error_name
 from ...adapters.nodes import DUE, Node, RunningNodes
-from ...adapters.stores import SegmentReader
+from ...adapters.stores import OncePerChange, SegmentReader
 from ...free.events import Event, What
-from ...free.system import Happened, Judged
+from ...free.system import Happened, Judged, Pending
 from ...lockstep.adapter import ModelStep
 from .counting import CHUNK, CountingMachine
+from .pace import Course, Pace
 from .probes import probe, probes
-from .quorum import PARTITION, SnapshotSeen, snapshots_in
+from .quorum import PARTITION, SnapshotSeen, ballot_of, checkpoints_in, snapshots_in
 
 _NO_SNAPSHOT: Final = SnapshotSeen(0, -1, -1)
 _MAX_VOTERS: Final = 5
 """The model counts no larger majorities than those of so many."""
 _MAX_RECORDS: Final = 14
 """So many offsets fit into the last chunk of a snapshot."""
-_AFTER_ALL: Final = 1 << 20
-"""Power is lost after more effects than any event has."""
+_REMEMBERED: Final = 4_096
+"""So many names of cells are kept."""
 _ACTS: Final = (
     What.DELIVER,
     What.REPEAT,
@@ -80,7 +84,15 @@ _DECIDED: Final[Mapping[type, Callable[[int, int], tuple[ModelStep, ...]]]] = {
     FetchSnapshotRequest: lambda asker, asked: (("fetch_snapshot", {"leader": asked, "follower": asker}),),
 }
 """For each request, the model's steps of which it is asked whether they may be, by who asks and who is asked."""
-_FETCHED: Final = ("follower_fetch", "follower_truncate", "follower_start_over", "lose_snapshot", "lose_log")
+_FETCHED: Final = (
+    "follower_fetch",
+    "follower_truncate",
+    "follower_start_over",
+    "lose_begin",
+    "lose_tail",
+    "lose_snapshot",
+    "lose_log",
+)
 _SHUT_DOWN: Final = "shut-down"
 _TIMED: Final[Mapping[Key, tuple[str, str]]] = {
     ELECTION: ("look_for_leader", "replica"),
@@ -91,13 +103,16 @@ _TIMED: Final[Mapping[Key, tuple[str, str]]] = {
 """For a timer, what a node does when it fires, and the parameter that names the node; a voter stands besides."""
 
 
+class WrongState(Exception):
+    """What a node has applied is not what is committed in its log."""
+
+
 class FreeQuorum(RunningNodes):
     """Nodes ``0`` to ``replicas - 1``, the last ``observers`` of which are no voters."""
 
     protocol = "snapshots"
     implemented = "kip-630-quorum"
     times = (10, 100, 1_000)
-    syncs = frozenset({GENERATE[0], ADVANCE_BEGIN[0], CLEAN[0]})
 
     # -- the nodes --------------------------------------------------------------------------------------------------
 
@@ -117,15 +132,19 @@ class FreeQuorum(RunningNodes):
             log=self._parts.log_config(segment_bytes=1 << 20 if chosen % 2 else 200),
             snapshot_minimum_records=constants["minimum_records"],
             max_replication_lag_ms=(0, 0, 2_000)[chosen % 3],
-            fetch_max_bytes=(1, 1 << 20)[chosen // 2 % 2],
+            fetch_max_bytes=(1, 160)[chosen // 2 % 2],
             snapshot_max_bytes=CHUNK,
             leader_change_record=False,
         )
         self._machines: dict[int, CountingMachine] = {}
         self._reader = SegmentReader(PARTITION, lambda each: (each.offset, each.leader_epoch, each.value))
+        self._checkpoints = OncePerChange(checkpoints_in)
+        self._remains = SegmentReader(PARTITION, lambda each: (each.offset, each.leader_epoch, each.value), torn=True)
         self._correlation = 0
         self._appended: dict[tuple[int, int], bytes] = {}
         """What a client has appended, by epoch and offset."""
+        self._batches: dict[tuple[int, int], int] = {}
+        """How many records each batch has, by epoch and first offset."""
         self._awaited: list[tuple[int, int, int]] = []
         """Leader, epoch and offset of records that their clients do not know to be committed."""
         self._elected: dict[int, int] = {}
@@ -133,9 +152,13 @@ class FreeQuorum(RunningNodes):
         self._told: dict[int, int] = {}
         self._logs: dict[int, dict[int, int]] = {node: {} for node in range(constants["replicas"])}
         """By node and offset, the epoch of each record, when the node was last up."""
+        self._left: dict[int, dict[str, Value]] = {}
+        """What can be seen of the nodes that are down."""
         self._said: list[Judged] = []
         self._was_in = -1
         """The epoch of the node whose timer fires."""
+        self._pace = Pace(chosen)
+        self._happened = 0
         return range(constants["replicas"])
 
     def _begin(self, node: int, first_correlation: int) -> QuorumNode:
@@ -175,9 +198,9 @@ class FreeQuorum(RunningNodes):
     def _due(self, node: int) -> list[Key]:
         """Those that have run off, in order, but for an election in an epoch that the model does not have."""
         timers, now = self.node(node).timers, self.clock.now()
-        last = node in self.voters and self.node(node).epoch >= self._epochs[-1]
-        deadlines = {key: timers.get(key) for key in timers.keys()}  # noqa: SIM118 - it is no dict
-        due = sorted((at, key) for key, at in deadlines.items() if at is not None and at <= now)
+        deadlines = [(timers.get(key), key) for key in timers.keys()]  # noqa: SIM118 - it is no dict
+        due = sorted([(at, key) for at, key in deadlines if at is not None and at <= now])
+        last = bool(due) and node in self.voters and self.node(node).epoch >= self._epochs[-1]
         return [key for _, key in due if key != ELECTION or not last]
 
     def _is_due(self, node: Node) -> bool:
@@ -189,10 +212,66 @@ class FreeQuorum(RunningNodes):
         node = self.node(event.node)
         self._was_in = node.epoch
         told = f"{self.seed} {event.node} {node.replica.applied}"
-        self._machines[event.node].chunks = 1 + zlib.crc32(told.encode()) % self.constants["max_chunks"]
+        most = self.constants["max_chunks"]
+        self._machines[event.node].chunks = max(1, (most, most, most - 1, 1)[zlib.crc32(told.encode()) % 4])
         for key in self._due(event.node) if event.name == DUE else (cast(Key, (event.name,)),):
             node.timers.cancel(key)
             node.fire(key)
+
+    def pending(self) -> Sequence[Pending]:
+        """What may happen, each with how likely it is now, and of answers what they bring."""
+        bodies = {flight.number: flight.envelope.body for flight in self.network.in_flight()}
+        course = self._course(any(isinstance(body, VoteRequest | VoteResponse) for body in bodies.values()))
+        weight = self._pace.at(course)
+        return [
+            Pending(
+                each.event,
+                each.message,
+                each.due,
+                weight(each.event),
+                "" if each.message is None else self._brings(each.event, bodies[each.message]),
+            )
+            for each in super().pending()
+        ]
+
+    def _brings(self, event: Event, body: object) -> str:
+        """What comes of an answer, where that is not what usually does."""
+        match body:
+            case QuorumFetchResponse() if body.snapshot is not None:
+                return "a snapshot"
+            case QuorumFetchResponse() if body.diverging is not None:
+                return "divergence"
+            case QuorumFetchResponse() if body.records:
+                node = None if event.node in self.down else self.node(cast(int, event.node))
+                return "an LBO" if node is not None and body.log_begin_offset > node.replica.begin else "records"
+            case FetchSnapshotResponse() if body.error is ErrorCode.NONE:
+                return "bytes" if body.continues else "the last bytes"
+            case FetchSnapshotResponse():
+                return "an error"
+        return ""
+
+    def _course(self, voting: bool) -> Course:
+        """What the quorum is about, for the pace; ``voting``: whether votes are in flight."""
+        there = [number for number, _ in self._up() if number not in self.cut]
+        leaders = [number for number in there if self.node(number).is_leader]
+        leader = max(leaders, key=lambda number: self.node(number).epoch, default=None)
+        log = None if leader is None else self.node(leader).replica
+        majority = self._config.majority
+        reached = sum(number in self.voters for number in there)
+        return Course(
+            self._happened,
+            leader,
+            -1 if log is None else log.begin,
+            -1 if log is None else log.end,
+            -1 if log is None else log.snapshots.latest_end,
+            max((self.node(number).epoch for number in there), default=-1),
+            frozenset(number for number in there if voting and self.node(number).ballot.voted == number),
+            {number: max(self._logs[number], default=-1) + 1 for number in self.replicas},
+            frozenset(self.replicas) - frozenset(there),
+            frozenset(number for number in there if self.node(number).replica.fetching is not None),
+            reached >= majority,
+            frozenset(number for number in there if reached - (number in self.voters) >= majority),
+        )
 
     def _calls(self) -> Iterator[Event]:
         for number, node in self._up():
@@ -214,27 +293,31 @@ class FreeQuorum(RunningNodes):
     # -- what happens -----------------------------------------------------------------------------------------------
 
     def happen(self, event: Event) -> Happened:
-        """One event. Raises what a node does, and ``WrongAnswer`` for a probe that is not refused as it must be."""
+        """One event. Raises what a node does, ``WrongAnswer`` where a probe is not refused, and ``WrongState``."""
         self._said = []
-        if event.crash is not None and self._brings_begin(event):
-            event = replace(event, crash=_AFTER_ALL)
+        self._happened += 1
+        closed: dict[str, Value] = {}
         if event.what is What.CRASH and event.name == _SHUT_DOWN and event.node is not None:
-            self._shut_down(self.node(event.node))
+            closed = self._shut_down(self.node(event.node))
+        brought = self._flight(event).envelope.body if event.what in (What.DELIVER, What.REPEAT) else None
+        log = self.node(event.node).replica if event.node is not None and event.node in self.nodes else None
+        begin, end = (0, 0) if log is None else (log.begin, log.end)
         happened = super().happen(event)
+        for number in happened.started:
+            self._left.pop(number, None)
+        for number in happened.crashed:
+            if number in self.nodes:
+                # Its disk has failed it, and it writes no more: what is left there is as well decided now.
+                self.store.crash(number, self._crash_seed(event))
+            self._left[number] = ballot_of(self.store.files(number), number) | closed
+            if number == event.node and isinstance(brought, QuorumFetchResponse) and brought.records:
+                # Of what it has appended no more will be found than is there now. It may have appended more, and lost
+                # it: that makes a difference only where an LBO came after it.
+                written = max((offset + 1 for offset, _, _ in self._remains.read(self.store.files(number))), default=0)
+                if written > end or brought.log_begin_offset <= begin:
+                    self._left[number][f"leo[{number}]"] = max(end, written)
         self._note()
         return replace(happened, judged=(*happened.judged, *self._said))
-
-    def _brings_begin(self, event: Event) -> bool:
-        """Whether a response brings records and an LBO to go with them, which are one step of the model.
-
-        Power that fails between the two leaves the records without the LBO, of which the model knows nothing.
-        """
-        if event.what not in (What.DELIVER, What.REPEAT) or event.node is None or event.node in self.down:
-            return False
-        body = self._flight(event).envelope.body
-        if not isinstance(body, QuorumFetchResponse) or not body.records:
-            return False
-        return body.log_begin_offset > self.node(event.node).replica.begin
 
     def _call(self, event: Event) -> Sequence[ModelStep]:
         assert event.node is not None
@@ -260,6 +343,7 @@ class FreeQuorum(RunningNodes):
         offsets = range(end, end + records)
         sent = [f"{number} {len(self._appended) + offset}".encode() for offset in offsets]
         self._appended |= {(epoch, offset): value for offset, value in zip(offsets, sent, strict=True)}
+        self._batches[epoch, end] = records
         step = ("client_append", {"leader": number})
         try:
             first = node.append([Record(value) for value in sent])
@@ -271,13 +355,17 @@ class FreeQuorum(RunningNodes):
         self._said.append(Judged((step,), None))
         return (step,)
 
-    def _shut_down(self, node: QuorumNode) -> None:
-        """Let a process end by itself; on a disk that fails it ends as it can."""
+    def _shut_down(self, node: QuorumNode) -> dict[str, Value]:
+        """Let a process end by itself; on a disk that fails it ends as it can. Gives what it has come to."""
+        number, led, log = node.address, node.is_leader, node.replica.log
         try:
             node.close()
         except Exception:
-            if node.address not in self.bad:
+            if number not in self.bad:
                 raise
+            return {}
+        found: dict[str, Value] = {f"synced[{number}]": min(log.recovery_point, log.end)}
+        return found | {f"leader[{number}]": None} if led else found
 
     def _ask(self, number: int, body: QuorumRequest) -> QuorumResponse:
         """A client's request, which is answered at once."""
@@ -295,6 +383,12 @@ class FreeQuorum(RunningNodes):
         if event.what is What.CRASH:
             return (("resign", {"leader": node}), ("sync", {"replica": node})) if event.name == _SHUT_DOWN else ()
         steps: list[ModelStep] = [("sync", {"replica": node})]
+        if event.what is What.CALL and event.crash is not None:
+            # Whoever asked for it got no answer, and yet it may have happened.
+            if event.name in _BATCHES:
+                steps.append(("client_append", {"leader": node}))
+            else:
+                steps.append(("delete_records", {"leader": node, "lbo": int(event.arg("lbo"))}))
         if event.what in (What.TIMER, What.SYNC):
             steps += ((step, {name: node}) for key, (step, name) in _TIMED.items() if event.name in (key[0], DUE))
             if event.name in (ELECTION[0], DUE) and self._was_in < self._epochs[-1]:
@@ -363,6 +457,8 @@ class FreeQuorum(RunningNodes):
             if node.is_leader:
                 self._elected[node.epoch] = number
                 self._commit(number, replica.high_watermark)
+            if replica.fetching is None:
+                self._read(number, replica.high_watermark)
         waiting = self._awaited
         self._awaited = []
         for number, epoch, offset in waiting:
@@ -372,16 +468,26 @@ class FreeQuorum(RunningNodes):
                 else:
                     self._awaited.append((number, epoch, offset))
 
+    def _read(self, number: int, high_watermark: int) -> None:
+        """Whoever reads a node's state machine finds all that is committed, in whole batches, and each record once."""
+        applied, log = self._machines[number].applied, self._logs[number]
+        end = len(applied)
+        more = self._batches.get((log.get(end, -1), end), 1)
+        if applied != list(range(end)) or end > high_watermark or end + more <= high_watermark:
+            raise WrongState(f"{number} has applied the records {applied}, and its high watermark is {high_watermark}")
+
     # -- looking ----------------------------------------------------------------------------------------------------
 
     def observe(self) -> Mapping[str, Value]:
-        """All cells of the nodes that are up, and what is known of the whole."""
+        """All cells of the nodes that are up, what is left of the others, and what is known of the whole."""
         cells: dict[str, Value] = {"voters": self.voters}
         for epoch in self._epochs:
             cells[f"epoch_leader[{epoch}]"] = self._elected.get(epoch)
         for offset in self._offsets:
             cells[f"committed[{offset}]"] = self._committed.get(offset, -1)
             cells[f"told[{offset}]"] = self._told.get(offset, -1)
+        for left in self._left.values():
+            cells |= left
         for number, node in self._up():
             self._look(cells, number, node)
         return cells
@@ -404,11 +510,20 @@ class FreeQuorum(RunningNodes):
         cells[f"fetching[{number}]"] = -1 if wanted is None else wanted.end_offset - 1
         cells[f"fetching_epoch[{number}]"] = -1 if wanted is None else wanted.epoch
         cells[f"position[{number}]"] = -1 if wanted is None else state.position if rest else chunks
-        found = snapshots_in(self.store.files(number), node)
+        found = snapshots_in(self.store.files(number), node, self._checkpoints)
         for offset in sorted({*self._offsets, *found}):
-            seen = found.get(offset, _NO_SNAPSHOT)
-            for name, value in seen._asdict().items():
-                cells[f"snapshot_{name}[{number}][{offset}]"] = value
+            names = _snapshot_cells(number, offset)
+            cells.update(zip(names, found.get(offset, _NO_SNAPSHOT), strict=True))
         log = self._logs[number]
         for offset in sorted({*self._offsets, *log}):
-            cells[f"record_epoch[{number}][{offset}]"] = log.get(offset, -1)
+            cells[_record_cell(number, offset)] = log.get(offset, -1)
+
+
+@lru_cache(_REMEMBERED)
+def _snapshot_cells(node: int, offset: int) -> tuple[str, ...]:
+    return tuple(f"snapshot_{name}[{node}][{offset}]" for name in SnapshotSeen._fields)
+
+
+@lru_cache(_REMEMBERED)
+def _record_cell(node: int, offset: int) -> str:
+    return f"record_epoch[{node}][{offset}]"

@@ -5,17 +5,20 @@ Snapshots and records are read past the nodes, from their files; what a node its
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Any, Final, NamedTuple, cast
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from ....impl.files.interface import Files, read_file
 from ....impl.net.faults import Flight
 from ....impl.quorum.config import CLUSTER_METADATA
 from ....impl.quorum.node import NodeState, QuorumNode
+from ....impl.quorum.state_file import NO_VOTE, QUORUM_STATE
 from ....impl.quorum.timers import ELECTION, FETCH
 from ....impl.replica.timers import Key
 from ....impl.wire.errors import ErrorCode
-from ....impl.wire.messages import NO_LEADER, Envelope
+from ....impl.wire.messages import NO_EPOCH, NO_LEADER, Envelope
 from ....impl.wire.quorum import (
     BeginQuorumEpochRequest,
     QuorumFetchResponse,
@@ -23,6 +26,7 @@ from ....impl.wire.quorum import (
     QuorumResponse,
     VoteRequest,
 )
+from ....traces.format import Value
 from ...adapters.carrier import LIFE, Carrier
 from ...adapters.parts import Parts
 from ...adapters.stores import SegmentReader, Store
@@ -41,28 +45,55 @@ class SnapshotSeen(NamedTuple):
     records: int
 
 
-def snapshots_in(files: Files, node: QuorumNode) -> dict[int, SnapshotSeen]:
+Checkpoints: TypeAlias = tuple[tuple[int, SnapshotSeen], ...]
+
+
+def checkpoints_in(files: Files) -> Checkpoints:
+    """The snapshots whose files are on a disk, each behind its last offset."""
+    found = []
+    for name in files.list(_FOLDER):
+        match = _NAME.fullmatch(name)
+        if match:
+            data = read_file(files, f"{_FOLDER}/{name}")
+            found.append((int(match[1]) - 1, SnapshotSeen(size_of(data), int(match[2]), records_in(data))))
+    return tuple(found)
+
+
+def snapshots_in(
+    files: Files, node: QuorumNode, checkpoints: Callable[[Files], Checkpoints] = checkpoints_in
+) -> dict[int, SnapshotSeen]:
     """By last offset, what there is of a node's snapshots: the files, and the one that is being fetched.
 
-    One that the node does not know, or knows and has not got, has size -1.
+    One that the node does not know, or knows and has not got, has size -1. ``checkpoints`` reads the files.
     """
     replica = node.replica
     known = {(each.end_offset, each.epoch) for each in replica.snapshots.ids}
     found: dict[int, SnapshotSeen] = {}
-    for name in files.list(_FOLDER):
-        match = _NAME.fullmatch(name)
-        if match:
-            end, epoch = int(match[1]), int(match[2])
-            data = read_file(files, f"{_FOLDER}/{name}")
-            size = size_of(data) if (end, epoch) in known else -1
-            found[end - 1] = SnapshotSeen(size, epoch, records_in(data))
-            known.discard((end, epoch))
+    for last, seen in checkpoints(files):
+        found[last] = seen if (last + 1, seen.epoch) in known else seen._replace(size=-1)
+        known.discard((last + 1, seen.epoch))
     found |= {end - 1: SnapshotSeen(-1, epoch, 0) for end, epoch in known}
     partial = replica.fetching
     if partial is not None and partial.size:
         data = partial.file.pread(0, partial.size)
         found[partial.id.end_offset - 1] = SnapshotSeen(size_of(data), partial.id.epoch, records_in(data, partial=True))
     return found
+
+
+def ballot_of(files: Files, node: int) -> dict[str, Value]:
+    """The cells that a node's state file tells of while its process is down: the epoch, and the vote in it.
+
+    Nothing where it cannot be read: whoever starts says so.
+    """
+    path = f"{_FOLDER}/{QUORUM_STATE}"
+    epoch, voted = NO_EPOCH, NO_VOTE
+    if files.exists(path):
+        try:
+            told = json.loads(read_file(files, path))
+            epoch, voted = int(told["leaderEpoch"]), int(told["votedId"])
+        except (ValueError, TypeError, KeyError):
+            return {}
+    return {f"leader_epoch[{node}]": epoch, f"voted[{node}]": None if voted == NO_VOTE else voted}
 
 
 class Quorum(Carrier[QuorumRequest, QuorumResponse]):

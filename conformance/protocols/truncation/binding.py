@@ -33,7 +33,7 @@ from ...lockstep.binding import (
     error,
     unasked,
 )
-from .binding_client import CLIENT, PARTIES
+from .binding_client import CLIENT, PARTIES, consumer_has_read_it_all
 
 _NO_ELECTION = environment("there was no such election")
 _ELSEWHERE = environment("the consumer's metadata names another leader")
@@ -159,4 +159,7 @@ TRUNCATION: Final = Binding(
     },
     restarts=frozenset({"replica_restarts"}),
     parties={"kip-320-client": PARTIES},
+    settles=(consumer_has_read_it_all,),
+    restless=frozenset({"awaited"}),
+    quiet=12,  # a round for a request that nobody answers, and one for the pause after it, at each address
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from ....model.core.algebra import Algebra, Value, View
+from ....model.protocols.truncation.state import FETCHING, Asking
 from ...lockstep.binding import (
     BOUND,
     FENCED,
@@ -139,8 +141,8 @@ CLIENT: Final[dict[str, ActionBinding]] = {
     "seek_to_told": _called("was_told"),
     "ask_for": _called("somewhere"),
     "take_record": _called("has_arrived"),
-    "tell_divergence": _called("divergence_found"),
-    "go_to_divergence": _called("divergence_found"),
+    "tell_divergence": _called("divergence_found", "asks_for_nothing"),
+    "go_to_divergence": _called("divergence_found", "asks_for_nothing"),
     "reset_by_policy": _called("out_of_range", "asks_for_nothing", "by_policy"),
     "restart_consumer": _called(),
     "send": _called("awaits_nothing", "nothing_has_arrived", "due"),
@@ -171,3 +173,16 @@ CLIENT: Final[dict[str, ActionBinding]] = {
         {"awaits_committed": _NOT_ASKED, "nothing_committed": NOTHING, "by_policy": _ITS_OWN}, _TO_COORDINATOR
     ),
 }
+
+
+def consumer_has_read_it_all(k: Algebra, s: View, well: Value) -> Value:
+    """The consumer knows who leads in the controller's leader epoch, and has read all that it committed."""
+    if not k.rules.client:
+        return True
+    # Who was restarted is told again who leads, in a new leader epoch where it led itself.
+    left = s.quorum_leader_epoch + 1 < k.c.max_leader_epoch
+    leader = s.epoch_leader[s.quorum_leader_epoch]
+    leads = k.all(leader != k.NONE, s.leading[leader] == 1, s.leader_epoch[leader] == s.quorum_leader_epoch)
+    knows = k.all(s.metadata_leader == leader, s.placed == 1, s.asking == Asking.nothing, s.outcome == FETCHING)
+    read = k.all(s.position == s.fetched_end, s.position == s.hw[leader])
+    return k.implies(k.all(left, leads, k.member(leader, well)), k.all(knows, read))

@@ -14,6 +14,7 @@ from ....impl.consumer import PartitionState as Reading
 from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import (
     CONSUMER,
+    EARLIEST,
     NO_EPOCH,
     NO_LEADER,
     NO_OFFSET,
@@ -39,10 +40,10 @@ from ....traces.format import Value
 from ...adapters.carrier import LIFE, error_name
 from ...adapters.cluster import PARTITION, shown_leader
 from ...free.events import Event
-from ...free.system import Judged
+from ...free.system import Judged, Said
 from ...lockstep.adapter import ModelStep
-from .free_partition import GROUP, READER, TIMEOUT_MS, RunningPartition, call
-from .pace import JUMPS
+from .free_partition import GROUP, LEADER, NOBODY, READER, TIMEOUT_MS, RunningPartition, call
+from .pace import ASKS, JUMPS
 
 _AWAITED: Final = {
     FetchRequest: "fetch",
@@ -52,10 +53,8 @@ _AWAITED: Final = {
     MetadataRequest: "metadata",
 }
 _REFUSALS: Final = ("refuse_unknown_epoch", "refuse_truncated", "refuse_out_of_range")
-_JUDGED: Final = frozenset(
-    {None, "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_LEADER_EPOCH", "LOG_TRUNCATION", "OFFSET_OUT_OF_RANGE"}
-)
-"""The codes that the model has a word for; others are of disks, of authorization, of what was damaged."""
+_OF_PRODUCERS: Final = frozenset({None, "NOT_LEADER_OR_FOLLOWER"})
+"""The codes for a producer that the model has a word for; others are of sequences, sizes, disks."""
 
 
 class RunningConsumer(RunningPartition):
@@ -77,8 +76,11 @@ class RunningConsumer(RunningPartition):
         """A consumer's process begins, in the place of the former one."""
         if self._readers:
             self.network.detach(READER)
+        brokers = list(self.brokers)
+        if self.pace.gone:
+            brokers.insert(self.chance.randint(0, 1), NOBODY)
         config = self._parts.consumer_config(
-            tuple(self.brokers),
+            tuple(brokers),
             group=GROUP,
             coordinator=self.coordinator,
             reset_policy=self._policy,
@@ -95,6 +97,7 @@ class RunningConsumer(RunningPartition):
         self._awaited = "nothing"
         self._read: dict[int, ConsumerRecord] = {}
         self._told: OffsetAndMetadata | None = None
+        self._idle_at = -1
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -162,23 +165,81 @@ class RunningConsumer(RunningPartition):
 
     def _readings(self) -> Iterator[Event]:
         reading = self._reading
-        for records in (1, 2, 500):
-            yield call("poll", records=records)
-        if reading.position is not None and self._can_commit:
+        if self._has_to_poll(reading) or self.pace.is_time("poll"):
+            for records in (1, 2, 500) if reading.buffered > 1 else (500,):
+                yield call("poll", records=records)
+        if reading.position is not None and self._can_commit and self.pace.is_time("commit"):
             yield call("commit")
         if self._told is not None and reading.outcome == Outcome.DIVERGENCE_FOUND:
             yield call("seek_to_told")
-        if reading.outcome == Outcome.DIVERGENCE_FOUND:
+        if reading.outcome == Outcome.DIVERGENCE_FOUND and not reading.looking_up:
             yield call("reset_to_divergence")
-        stuck = self._policy.value == "none" and not reading.looking_up
-        lost = reading.position is None or reading.outcome == Outcome.OFFSET_OUT_OF_RANGE
-        if self.pace.is_time("jump") or (stuck and lost):
+        doubt = self.pace.bold and reading.outcome == Outcome.DIVERGENCE_FOUND
+        lost = self.pace.bold and self.coordinator in self.down
+        stuck = self._is_stuck(reading)
+        jumps = set(self.pace.jumps) if self.pace.is_time("jump") and self._is_served() else set[str]()
+        if stuck:
+            jumps |= {*self.pace.jumps, "seek", "seek_to_beginning"}
+        if doubt or lost:
+            # Of what was refused, or is in doubt, the application asks rather.
+            jumps |= set(ASKS) if doubt else {"seek_to_committed", "restart"}
+        if jumps:
             for name in JUMPS:
-                if name in self.pace.jumps and name != "seek":
+                if name in jumps and name != "seek":
                     yield call(name)
-            if "seek" in self.pace.jumps:
+            if "seek" in jumps:
                 for offset in range(self.constants["log_size"] + 1):
                     yield call("seek", offset=offset)
+
+    def _has_to_poll(self, reading: Reading) -> bool:
+        """Whether the next ``poll`` does anything: not while an answer is awaited, nor in a pause after an error.
+
+        Nor is there anything to do where all that its leader has committed was read.
+        """
+        if reading.buffered:
+            return True
+        waits = reading.in_flight or self._idle_at == self.clock.now()
+        return not waits and not (self._is_served() and self._has_read_it_all(reading))
+
+    def _has_read_it_all(self, reading: Reading) -> bool:
+        at, node = reading.position, reading.leader
+        if at is None or reading.looking_up or node not in self.nodes or reading.outcome != Outcome.FETCHING:
+            return False
+        leads = self._state(node)
+        return leads is not None and leads.role.value == LEADER and leads.high_watermark == at.offset
+
+    def _is_served(self) -> bool:
+        """Whether the consumer has its position from the present leader: one that has not may meet a truncation."""
+        if not self.pace.patient or self.pace.is_time("patience"):
+            return True
+        at = self._reading.position
+        return at is None or at.serving_epoch == len(self._leaders) - 1
+
+    def _is_stuck(self, reading: Reading) -> bool:
+        """Whether only the application can help, and was told nothing by which to go on."""
+        stuck = self._policy.value == "none" and not reading.looking_up
+        return stuck and (reading.position is None or reading.outcome == Outcome.OFFSET_OUT_OF_RANGE)
+
+    def _waits_a_little(self) -> bool:
+        reading = self._reading
+        return not reading.in_flight and not reading.buffered and self._idle_at == self.clock.now()
+
+    def _may_elect(self) -> bool:
+        if not self.pace.patient or self.pace.is_time("patience") or self._leaders[-1][0] == NO_LEADER:
+            return True
+        reading = self._reading
+        at = reading.position
+        return at is not None and reading.consumed_from < at.offset and self._is_served()
+
+    def _urgent(self) -> Iterator[Event]:
+        yield from super()._urgent()
+        reading = self._reading
+        if self._is_stuck(reading):
+            yield call("seek_to_beginning")
+        elif self._told is not None and reading.outcome == Outcome.DIVERGENCE_FOUND:
+            yield call("seek_to_told")
+        yield call("wake")
+        yield call("poll", records=500)
 
     def _call(self, event: Event) -> Sequence[ModelStep]:
         if event.name in JUMPS:
@@ -201,6 +262,12 @@ class RunningConsumer(RunningPartition):
             case _:
                 return self._operate(event)
         return ()
+
+    def _took(self, event: Event) -> Sequence[ModelStep]:
+        steps = super()._took(event)
+        if self._reading.outcome != Outcome.DIVERGENCE_FOUND:
+            self._told = None  # of a truncation that is over
+        return steps
 
     def _jump(self, event: Event) -> Sequence[ModelStep]:
         """The application leaves its position."""
@@ -234,6 +301,8 @@ class RunningConsumer(RunningPartition):
             self._told = truncated.divergent_offsets.get(PARTITION)
         except self._parts.consumer_error:
             pass  # what was told besides is in the state
+        if not self._reading.in_flight:
+            self._idle_at = self.clock.now()
         return steps
 
     # -- what messages say ------------------------------------------------------------------------------------------
@@ -276,13 +345,51 @@ class RunningConsumer(RunningPartition):
                 return ("learn_commit", {}), ("learn_no_commit", {})
         return ()
 
+    def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[Said, ...]:
+        body = envelope.body
+        if envelope.source == READER:
+            to_leader = Said(("metadata_leader",), shown_leader(envelope.destination))
+            match body:
+                case FetchRequest():
+                    return to_leader, Said(("position",), body.fetch_offset), *_epochs(body, body.last_fetched_epoch)
+                case OffsetsForLeaderEpochRequest():
+                    return to_leader, *_epochs(body, body.leader_epoch)
+                case ListOffsetsRequest():
+                    return to_leader, Said(("asking",), "beginning" if body.timestamp == EARLIEST else "end")
+                case OffsetCommitRequest():
+                    return _all_of(("position", "last_epoch", "seen_epoch"), body)
+        elif envelope.destination == READER and asked is not None:
+            return self._says_of_leader(envelope.source, cast(Response, body), asked)
+        return ()
+
+    def _says_of_leader(self, node: int, body: Response, asked: Envelope) -> tuple[Said, ...]:
+        """What an answer says of the leader, or of the coordinator, that gives it."""
+        match body:
+            case FetchResponse() if body.error is ErrorCode.NONE:
+                return (
+                    Said((f"leader_epoch[{node}]",), body.leader_epoch),
+                    Said((f"hw[{node}]",), body.high_watermark),
+                    Said((f"log_start[{node}]",), body.log_start_offset),
+                )
+            case FetchResponse() if body.leader_epoch != NO_EPOCH:
+                return (Said((f"leader_epoch[{node}]",), body.leader_epoch),)
+            case ListOffsetsResponse() if body.error is ErrorCode.NONE:
+                earliest = isinstance(asked.body, ListOffsetsRequest) and asked.body.timestamp == EARLIEST
+                bound = Said((f"{'log_start' if earliest else 'hw'}[{node}]",), body.offset)
+                return bound, Said((f"leader_epoch[{node}]",), body.answering_epoch)
+            case OffsetsForLeaderEpochResponse() if body.answering_epoch != NO_EPOCH:
+                return (Said((f"leader_epoch[{node}]",), body.answering_epoch),)
+            case OffsetFetchResponse() if body.error is ErrorCode.NONE:
+                return _all_of(("committed", "committed_epoch", "committed_seen"), body)
+        return ()
+
     def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:
         body, error = request.body, error_name(cast(Response, answer.body))
         if isinstance(body, OffsetCommitRequest) and error is None:
             self.acknowledged = body.offset, body.leader_epoch, body.serving_epoch
             self._look(self.coordinator)
-        if error not in _JUDGED:
-            return ()
+        if error == "UNKNOWN_TOPIC_OR_PARTITION" and PARTITION not in self._broker(request.destination).partitions:
+            return ()  # it was not told of it yet
         leader = {"leader": request.destination}
         match body:
             case FetchRequest() if body.replica_id == CONSUMER:
@@ -293,6 +400,23 @@ class RunningConsumer(RunningPartition):
                 return (Judged((("learn_beginning", leader), ("learn_end", leader)), error),)
             case OffsetCommitRequest():
                 return (Judged((("store_commit", {}),), error),)
-            case ProduceRequest():
+            case OffsetFetchRequest():
+                return (
+                    Judged(
+                        (("learn_commit", {}), ("learn_no_commit", {"target": Asking.names.index("nothing")})), error
+                    ),
+                )
+            case ProduceRequest() if error in _OF_PRODUCERS:
                 return (Judged((("leader_append", leader),), error),)
         return ()
+
+
+def _epochs(body: FetchRequest | OffsetsForLeaderEpochRequest, last: int) -> tuple[Said, ...]:
+    """A position's epochs: of its last record, and the latest that is known of its leaders."""
+    return Said(("last_epoch",), last), Said(("last_epoch", "seen_epoch"), body.current_leader_epoch)
+
+
+def _all_of(cells: tuple[str, str, str], body: OffsetCommitRequest | OffsetFetchResponse) -> tuple[Said, ...]:
+    """A position that is committed, or was."""
+    values = body.offset, body.leader_epoch, body.serving_epoch
+    return tuple(Said((cell,), value) for cell, value in zip(cells, values, strict=True))

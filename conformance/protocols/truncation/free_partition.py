@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import Final, cast
 
 from ....impl.files.simulated import SimulatedFiles
@@ -25,6 +27,7 @@ from ....impl.wire.messages import (
     NO_LEADER,
     NO_OFFSET,
     Envelope,
+    FetchResponse,
     LeaderAndIsrResponse,
     OffsetFetchRequest,
     ProduceRequest,
@@ -41,6 +44,8 @@ from .pace import Pace
 
 PRODUCER: Final = FIRST_CLIENT
 READER: Final = FIRST_CLIENT - 1
+NOBODY: Final = FIRST_CLIENT - 2
+"""An address at which nobody is."""
 GROUP: Final = "g"
 LEADER, OFFLINE, TRUNCATING = Role.LEADER.value, Role.OFFLINE.value, Role.TRUNCATING.value
 """Roles are told apart by their names: those of a copy of ``impl`` are other objects."""
@@ -52,6 +57,8 @@ _UNBORN: Final = 2
 _LARGEST_BATCH: Final = 2
 _AT_ONCE: Final = 12
 """So many messages arrive at once in one event."""
+_WHEN_IT_IS_TIME: Final = frozenset({What.CRASH, What.DISK, What.CUT, What.TIMER, What.TIME})
+"""What happens only when the run's pace has it."""
 _EPOCHS_LEFT: Final = 2
 """Who crashes needs two leader epochs to be of use again: with fewer left no broker does."""
 
@@ -81,6 +88,10 @@ class RunningPartition(RunningNodes):
             request_timeout_ms=2 * _LAG_MS,
             flush_each_append=chance.random() < 0.2,
         )
+        # A commit does not fit into the smallest of the brokers' segments.
+        self._coordinators = self._parts.broker_config(
+            log=self._parts.log_config(segment_bytes=chance.choice((300, 1 << 20)))
+        )
         self.pace = Pace(chance)
         self.brokers = range(constants["replicas"])
         self.coordinator = coordinator_of(constants)
@@ -97,6 +108,8 @@ class RunningPartition(RunningNodes):
         self.ids: dict[Row, int] = {}
         """The records that are, or were, in some log."""
         self._reader = SegmentReader(PARTITION, _row, torn=True)
+        self._states: dict[int, PartitionState | None] = {}
+        """While it is named what may happen next, what the replicas go by: nothing changes in between."""
         self._cells: dict[int, dict[str, Value]] = {}
         self._leaders: list[tuple[int, int]] = []
         """Of each leader epoch, the leader and whether it was elected from outside of the ISR."""
@@ -107,8 +120,9 @@ class RunningPartition(RunningNodes):
     def _begin(self, node: int, first_correlation: int) -> Node:
         self._incarnations[node] += 1
         clock = self.clock.at(node)
+        config = self._coordinators if node == self.coordinator else self._config
         broker = self._parts.broker(
-            node, self.store.files(node), self.wire(), clock, self._config, first_correlation=first_correlation
+            node, self.store.files(node), self.wire(), clock, config, first_correlation=first_correlation
         )
         if node == self.coordinator:
             log = broker.directory.log(OFFSETS_TOPIC, 0)
@@ -137,6 +151,8 @@ class RunningPartition(RunningNodes):
 
     def _state(self, node: int) -> PartitionState | None:
         """What a replica goes by; None before its broker was told of the partition."""
+        if node in self._states:
+            return self._states[node]
         partition = self._broker(node).partitions.get(PARTITION)
         return None if partition is None else partition.state()
 
@@ -223,7 +239,29 @@ class RunningPartition(RunningNodes):
 
     def pending(self) -> Sequence[Pending]:
         """What may happen: of failures those that the run has, by turns, and none that no leader epoch is left for."""
-        return [each for each in super().pending() if self._may_fail(each.event)]
+        self._states = {node: self._state(node) for node in self.brokers if node not in self.down}
+        try:
+            everything = super().pending()
+            found = [
+                each for each in everything if each.event.what not in _WHEN_IT_IS_TIME or self._may_fail(each.event)
+            ]
+            if not self.pace.peace:
+                # Where all else is kept waiting, time passes.
+                return found or [each for each in everything if each.event.what is What.TIME]
+            urgent = set(self._urgent())
+        finally:
+            self._states = {}
+        return [replace(each, due=True) if each.event in urgent else each for each in found]
+
+    def peace(self, *, on: bool) -> None:
+        """While nothing goes wrong whoever has something to do is not kept waiting."""
+        self.pace.peace = on
+
+    def _urgent(self) -> Iterator[Event]:
+        """What somebody does in the end who only wants to go on."""
+        for event in self._operations():
+            if event.name in ("register", "resend", "rejoin"):
+                yield event
 
     def _may_fail(self, event: Event) -> bool:
         coordinates = event.node == self.coordinator
@@ -231,18 +269,28 @@ class RunningPartition(RunningNodes):
             case What.CRASH:
                 kind = "coordinator" if coordinates else "broker"
             case What.DISK if event.name != MENDED:
+                if self.pace.fragile and not coordinates:
+                    return False
                 kind = "disk"
             case What.CUT:
                 kind = "cut"
             case What.TIMER if event.name == DUE and event.node is not None:
                 return self.pace.is_time("fetch", event.node)
             case What.TIME:
-                return self.pace.is_time("time")
+                return self.pace.is_time("time") or (self._waits_a_little() and event.arg("ms") == 1)
             case _:
                 return True
         left = self.constants["max_leader_epoch"] - self.controller.partition(PARTITION).leader_epoch
         affordable = coordinates or kind == "cut" or left > _EPOCHS_LEFT
         return kind in self.pace.failures and self.pace.is_time("failure") and affordable
+
+    def _waits_a_little(self) -> bool:
+        """Whether a client does nothing but wait for a moment."""
+        return False
+
+    def _may_elect(self) -> bool:
+        """Whether an election may come now, for what it would take from clients."""
+        return True
 
     def _writings(self) -> Iterator[Event]:
         left = self.constants["max_records"] - len(self.ids)
@@ -268,7 +316,7 @@ class RunningPartition(RunningNodes):
         quorum = self.controller.partition(PARTITION)
         left = self.constants["max_leader_epoch"] - quorum.leader_epoch
         for node in self.brokers:
-            if left > 0 and node not in quorum.offline and self.pace.is_time("election"):
+            if left > 0 and node not in quorum.offline and self.pace.is_time("election") and self._may_elect():
                 if node in quorum.isr and node != quorum.leader and "elect" in self.pace.elections:
                     yield call("elect", replica=node)
                 yield call("elect_unclean", replica=node)
@@ -379,6 +427,7 @@ class RunningPartition(RunningNodes):
         while len(self._leaders) <= quorum.leader_epoch:
             self._leaders.append((NO_LEADER, 0))
             self.pace.happened("election")
+            self.pace.happened("patience")
             if len(self._leaders) > quorum.leader_epoch:
                 outsider = quorum.leader != NO_LEADER and quorum.leader not in self._isr
                 self._leaders[-1] = quorum.leader, int(outsider)
@@ -389,7 +438,10 @@ class RunningPartition(RunningNodes):
         return steps
 
     def _may_arrive(self, envelope: Envelope) -> bool:
-        """Not what would go beyond the model's records, log size and leader epochs: that is lost."""
+        """Not what would go beyond the model's records, log size and leader epochs, nor what no follower is to get.
+
+        That is lost.
+        """
         body, node = envelope.body, envelope.destination
         if isinstance(body, ProduceRequest) and node not in self.down:
             rows, state = self._reader.decode(body.records), self._state(node)
@@ -400,12 +452,15 @@ class RunningPartition(RunningNodes):
             )
         if isinstance(body, LeaderAndIsrResponse) and body.error is ErrorCode.KAFKA_STORAGE_ERROR:
             return self.controller.partition(PARTITION).leader_epoch + 1 < self.constants["max_leader_epoch"]
+        if isinstance(body, FetchResponse) and body.records and node in self.replicas and self.pace.secluded:
+            return self.pace.peace or self._reader.decode(body.records)[-1][1] < body.leader_epoch
         return True
 
     def _room_for(self, name: str) -> int:
         return 1 if name.startswith("UpdateMetadata") else super()._room_for(name)
 
 
+@lru_cache(4_096)
 def call(name: str, **args: int) -> Event:
     """What somebody asks for."""
     return Event(What.CALL, name, args=tuple(sorted(args.items())))

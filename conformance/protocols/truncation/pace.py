@@ -12,7 +12,9 @@ from typing import Final
 
 from ...free.events import Event, What
 
-JUMPS: Final = ("seek", "seek_to_committed", "seek_to_beginning", "seek_to_end", "restart")
+ASKS: Final = ("seek_to_committed", "seek_to_beginning", "seek_to_end")
+"""How an application asks for another position."""
+JUMPS: Final = ("seek", *ASKS, "restart")
 """How an application leaves its position."""
 FAILURES: Final = ("broker", "coordinator", "disk", "cut", "zombie")
 """What fails in a run: processes of brokers, that of the coordinator, disks, the network, the way to the controller."""
@@ -26,8 +28,6 @@ LOOKUPS: Final = frozenset({"OffsetFetch", "ListOffsets", "Metadata"})
 """Requests of whoever looks for a position."""
 FETCHES: Final = frozenset({"Fetch", "FetchResponse", "OffsetsForLeaderEpoch", "OffsetsForLeaderEpochResponse"})
 """Of followers these may arrive at once, of consumers never."""
-BETWEEN_TIMES: Final = 4
-"""So many events, at least, between two moves of the clock."""
 
 
 class Pace:
@@ -39,30 +39,45 @@ class Pace:
             (frozenset(), REPLICATION, REPLICATION | LOOKUPS, REPLICATION | known, REPLICATION | known)
         )
         """The kinds of messages that arrive at once."""
-        self.retention = chance.random() < 0.4
-        self.alone = chance.random() < 0.6
+        self.retention = chance.random() < 0.3
+        self.patient = chance.random() < 0.8
+        """Whether the next election waits until something was read: one before takes nothing from anybody."""
+        self.bold = chance.random() < 0.6
+        """Whether the application leaves its position just where that is in doubt."""
+        self.fragile = chance.random() < 0.5
+        """Whether the coordinator's disk is the one that fails, where disks do."""
+        self.gone = chance.random() < 0.35
+        """Whether one of the addresses that the consumer has to ask for metadata is nobody's any more."""
+        self.secluded = chance.random() < 0.5
+        """Whether followers get nothing of what a leader has written itself: the next election loses it."""
+        self.alone = self.secluded or chance.random() < 0.4
         """Whether the first leader is the whole ISR, and commits what it writes by itself."""
         self.elections: tuple[str, ...] = chance.choice((("elect", "elect_unclean"), ("elect_unclean",)))
         self.failures = frozenset(chance.sample(FAILURES, chance.randint(0, 2)))
         self.jumps = frozenset(chance.sample(JUMPS, chance.randint(1, 3)))
-        term = chance.choice((15, 30, 60))
+        term = chance.choice((10, 20, 50))
         """Between two events that cost a leader epoch, or two failures of a node."""
         self._pauses = {
             "jump": chance.choice((20, 60, 200)),
             "fetch": chance.choice((0, 0, 15, 40)),
             "produce": chance.choice((3, 8, 20)),
-            "time": BETWEEN_TIMES,
+            "time": chance.choice((4, 8, 12)),
+            "poll": 10,
+            "patience": 100,
+            "commit": chance.choice((4, 12, 30)),
             "rejoin": chance.choice((20, 80)),
             **dict.fromkeys(("election", "failure", "delete"), term),
         }
         """So many events, at least, between two of a kind; of a follower's requests at the same node."""
         self._events = 0
         self._last: dict[tuple[str, int | None], int] = {}
+        self.peace = False
+        """Nothing is kept waiting any more."""
 
     def is_time(self, what: str, node: int | None = None) -> bool:
         """Whether something may happen again."""
         pause = self._pauses[what]
-        return self._events - self._last.get((what, node), -pause) >= pause
+        return self.peace or self._events - self._last.get((what, node), -pause) >= pause
 
     def happened(self, what: str, node: int | None = None) -> None:
         """It has happened just now."""
@@ -75,7 +90,7 @@ class Pace:
             self.happened("fetch", event.node)
         elif event.what is What.TIME:
             self.happened("time")
-        elif event.name in ("delete", "produce"):
+        elif event.name in ("delete", "produce", "poll", "commit"):
             self.happened(event.name)
         elif event.name in JUMPS:
             self.happened("jump")

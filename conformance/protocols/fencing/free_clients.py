@@ -1,0 +1,170 @@
+"""What clients of freely running brokers do: producers, a consumer, and somebody who asks what changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from random import Random
+from typing import Any, Final, cast
+
+from ....impl.log.records import StoredRecord
+from ....impl.replica.broker import Broker
+from ....impl.replica.partition import PartitionState
+from ....impl.wire.errors import ErrorCode
+from ....impl.wire.messages import (
+    BROKER_PRINCIPAL,
+    CONSUMER,
+    FIRST_CLIENT,
+    Envelope,
+    FetchRequest,
+    FetchResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from ...adapters.nodes import Mailbox
+from ...adapters.stores import SegmentReader
+from ...free.events import Event, What
+from ...free.system import Pending
+from ...lockstep.adapter import ModelStep
+from .free_answers import Row
+from .free_controller import PARTITION, ControlledNodes
+from .free_probes import body_of, broker_probes, controller_probes, is_probe
+from .free_producers import Payload, Producers
+
+PRODUCER: Final = FIRST_CLIENT
+READER: Final = FIRST_CLIENT - 1
+PROBER: Final = FIRST_CLIENT - 2
+_UNBORN: Final = 3
+"""So many batches that are in no log yet may be on their way."""
+_LARGEST_BATCH: Final = 3
+_PROBED: Final = 0.5
+"""In so many runs somebody asks what changes nothing."""
+_CLIENT: Final = "User:client"
+
+
+class ClientNodes(ControlledNodes):
+    """Brokers with clients. What these were told is for the model to hold to."""
+
+    def _set_up_clients(self, chance: Random, *, rich: bool) -> None:
+        """``rich``: what producers send is compressed, and has keys and headers."""
+        self.producers = Producers(chance, rich=rich)
+        self._reader = SegmentReader(PARTITION, _row, torn=True)
+        for client in (PRODUCER, READER, PROBER):
+            self.network.attach(Mailbox(client, self._told))
+        self._probed = chance.random() < _PROBED
+        self._correlation = 0
+        self._ids: dict[Payload, int] = {}
+        """The records that are, or were, in some log."""
+        self._records: dict[int, tuple[Row, ...]] = {}
+        """By node: what is in its log, read past the node."""
+        self._states: dict[int, PartitionState | None] = {}
+        """While it is named what may happen next, what the replicas go by: nothing changes in between."""
+        self._acknowledged: dict[int, int] = {}
+        self._read: dict[int, int] = {}
+
+    def _broker(self, node: int) -> Broker:
+        return cast(Broker, self.nodes[node])
+
+    def _state(self, node: int) -> PartitionState | None:
+        """What a replica goes by; None before its broker was told of the partition."""
+        if node in self._states:
+            return self._states[node]
+        partition = self._broker(node).partitions.get(PARTITION)
+        return None if partition is None else partition.state()
+
+    def pending(self) -> Sequence[Pending]:
+        """What may happen to nodes, the controller and clients."""
+        self._states = {node: self._state(node) for node in self.replicas if node not in self.down}
+        try:
+            return super().pending()
+        finally:
+            self._states = {}
+
+    def _calls(self) -> Iterator[Event]:
+        up = [node for node in self.replicas if node not in self.down]
+        yield from self._writes(up)
+        if self._probed:
+            yield from self._probes(up)
+        for node in up:
+            state = self._state(node)
+            if state is not None and state.leader == node:
+                yield _call("consume", to=node, offset=0)
+                if state.high_watermark > 0:
+                    yield _call("consume", to=node, offset=state.high_watermark - 1)
+        yield from self._operations(up)
+
+    def _writes(self, up: Sequence[int]) -> Iterator[Event]:
+        left = self.constants["max_records"] - len(self._ids)
+        unborn = sum(1 for batch in self.producers.batches if batch.payloads[0] not in self._ids)
+        for node in up:
+            state = self._state(node)
+            leads = state is not None and state.leader == node
+            if left > 0 and unborn < _UNBORN:
+                yield _call("produce", to=node, acks=-1, records=1)
+                if leads:
+                    yield _call("produce", to=node, acks=1, records=1)
+                    yield _call("produce", to=node, acks=0, records=1)
+                    for records in range(2, min(left, _LARGEST_BATCH) + 1):
+                        yield _call("produce", to=node, acks=-1, records=records)
+            if leads:
+                for number in range(len(self.producers.batches)):
+                    yield _call("retry", to=node, batch=number)
+
+    def _probes(self, up: Sequence[int]) -> Iterator[Event]:
+        for node in up:
+            state = self._state(node)
+            if state is not None:
+                yield from broker_probes(node, state, [each for each in self.replicas if each != node])
+        yield from controller_probes(self.quorum)
+
+    def _call(self, event: Event) -> Sequence[ModelStep]:
+        if is_probe(event):
+            to, body, as_broker = body_of(event, PARTITION, len(self.replicas))
+            self._ask(PROBER, to, body, BROKER_PRINCIPAL if as_broker else _CLIENT)
+            return ()
+        match event.name:
+            case "produce":
+                number = self.producers.batch(int(event.arg("records")))
+                self._produce(number, int(event.arg("to")), int(event.arg("acks")))
+            case "retry":
+                self._produce(int(event.arg("batch")), int(event.arg("to")), -1)
+            case "consume":
+                body = FetchRequest(CONSUMER, PARTITION, int(event.arg("offset")), 1 << 20)
+                self._ask(READER, int(event.arg("to")), body)
+            case "elect" if event.what is What.CALL:
+                self._operate("elect", int(event.arg("replica")))
+            case "elect" | "operate":
+                self._operate(str(event.arg("what")), int(event.arg("replica")))
+        return ()
+
+    def _produce(self, number: int, node: int, acks: int) -> None:
+        self._ask(PRODUCER, node, ProduceRequest(PARTITION, acks, self.producers.batches[number].data))
+
+    def _ask(self, client: int, node: int, body: Any, principal: str = _CLIENT) -> None:
+        self._correlation += 1
+        self.network.send(Envelope(client, node, self._correlation, body, principal))
+
+    def _told(self, envelope: Envelope) -> None:
+        """A client gets an answer."""
+        body: Any = envelope.body
+        request = self._requested[envelope.destination, envelope.correlation][1].body
+        if body.error is not ErrorCode.NONE:
+            return
+        if isinstance(body, ProduceResponse) and isinstance(request, ProduceRequest) and request.acks == -1:
+            for number, payload in enumerate(self.producers.payloads(request)):
+                # One that is acknowledged and in no log ever shows as one that nobody wrote.
+                record = self._ids.setdefault(payload, len(self._ids))
+                self._acknowledged[record] = body.base_offset + number
+        elif isinstance(body, FetchResponse) and envelope.destination == READER:
+            for offset, _, payload in self._reader.decode(body.records):
+                self._read[offset] = self._ids.setdefault(payload, len(self._ids))
+
+
+@lru_cache(4_096)
+def _call(name: str, **args: int) -> Event:
+    return Event(What.CALL, name, args=tuple(sorted(args.items())))
+
+
+def _row(record: StoredRecord) -> tuple[int, int, Payload]:
+    """Offset, leader epoch and content."""
+    return record.offset, record.leader_epoch, record.value or b""

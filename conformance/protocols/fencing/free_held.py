@@ -1,0 +1,237 @@
+"""After each event, everything that a node has answered in it is held against what is seen of the node.
+
+What may be wrong is in ``free_answers.py`` and ``free_producers.py``; here is who was asked what, and what came of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ....impl.controller import PartitionState as Quorum
+from ....impl.replica.partition import PartitionState
+from ....impl.wire.errors import ErrorCode
+from ....impl.wire.messages import (
+    BROKER_PRINCIPAL,
+    AlterIsrRequest,
+    AlterIsrResponse,
+    Envelope,
+    FetchRequest,
+    LeaderAndIsrRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    MetadataResponse,
+    OfflineReplicasRequest,
+    OffsetsForLeaderEpochRequest,
+    ProduceRequest,
+    ProduceResponse,
+    UpdateMetadataRequest,
+)
+from .free_answers import (
+    Row,
+    WrongAnswer,
+    check_alter_isr,
+    check_epoch_end,
+    check_fetch,
+    check_list_offsets,
+)
+from .free_probes import refused_produce
+from .free_producers import Producers, Waiting, check_produce
+
+
+class Held:
+    """What is remembered of a run so that answers can be judged. ``decode``: the records of encoded batches."""
+
+    def __init__(
+        self, producers: Producers, decode: Callable[[bytes], Sequence[Row]], *, min_isr: int, patience: int
+    ) -> None:
+        self._producers = producers
+        self._decode = decode
+        self._min_isr = min_isr
+        self._waiting = Waiting(min_isr, patience)
+        self._controllers: dict[int, int] = {}
+        """By node: the latest controller epoch that its process has heard of."""
+        self._metadata: dict[int, UpdateMetadataRequest] = {}
+        """By node: what it was told last of the partition."""
+        self._marks: dict[int, tuple[int, int, int, frozenset[int]]] = {}
+        """By node: the leader epoch in which it leads; the version of the marks that it goes by, and of those that it
+        may have taken up, the same ones; and these marks."""
+
+    def ended(self, node: int, *, process: bool) -> None:
+        """A replica has given up, or with ``process`` all of its broker has: what it only remembered is gone."""
+        self._waiting.forget(node)
+        self._marks.pop(node, None)
+        if process:
+            self._controllers.pop(node, None)
+            self._metadata.pop(node, None)
+
+    def lost(self, node: int, arrived: Envelope | None, sent: Sequence[Envelope]) -> None:
+        """A message has reached a broker whose replica has given up. Raises WrongAnswer."""
+        answer: Any = next((each.body for each in reversed(sent) if arrived and _answers(each, arrived)), None)
+        if arrived is not None and answer is not None:
+            self._of_controller(node, arrived.body, answer, None)
+
+    # -- brokers ----------------------------------------------------------------------------------------------------
+
+    def broker(
+        self,
+        node: int,
+        arrived: Envelope | None,
+        sent: Sequence[Envelope],
+        state: PartitionState | None,
+        before: Sequence[Row],
+        after: Sequence[Row],
+        now: int,
+        *,
+        fired: bool,
+    ) -> None:
+        """Look at an event in which a broker did something, and stayed up. Raises WrongAnswer.
+
+        ``sent``: what it has sent in it; ``before`` and ``after``: its log; ``fired``: its timers may have.
+        """
+        produced = [each for each in sent if isinstance(each.body, ProduceResponse)]
+        for each in sent:
+            if isinstance(each.body, AlterIsrRequest) and state is not None:
+                self._asks_for(each.body, state)
+        if arrived is not None:
+            answer = next((each.body for each in reversed(sent) if _answers(each, arrived)), None)
+            if isinstance(arrived.body, ProduceRequest):
+                waits = self._produced(node, arrived, answer, state, before, after, now)
+                if not waits and answer is not None:
+                    produced.remove(next(each for each in reversed(produced) if _answers(each, arrived)))
+            elif answer is not None and not (arrived.source >= 0 and _fences(state, arrived.body) != _fenced(answer)):
+                self._answered(node, arrived.body, answer, state, after)
+        if state is not None:
+            self._waiting.answered(node, state, produced, now, fired=fired)
+
+    def _produced(
+        self,
+        node: int,
+        arrived: Envelope,
+        answer: Any,
+        state: PartitionState | None,
+        before: Sequence[Row],
+        after: Sequence[Row],
+        now: int,
+    ) -> bool:
+        """A produce has arrived; gives whether it waits for the high watermark now."""
+        request: Any = arrived.body
+        number = self._producers.of.get(request.records)
+        leads = state is not None and state.leader == node
+        if number is None or not leads:
+            if after != before:
+                raise WrongAnswer("a produce that nobody may take has changed the log")
+            wanted = refused_produce(request)
+            if number is None and leads and answer is not None and answer.error not in (wanted, *_SHORT):
+                raise WrongAnswer(f"a produce that is to be refused with {wanted.name} gets {answer.error.name}")
+            return False
+        assert state is not None
+        batch = self._producers.batches[number]
+        verdict = self._producers.judged(before, number)
+        base = check_produce(request, answer, verdict, state, before, after, batch.payloads, min_isr=self._min_isr)
+        waits = request.acks == -1 and base >= 0 and state.high_watermark < base + len(batch.payloads)
+        if waits:
+            self._waiting.add(node, arrived, base, len(batch.payloads), now)
+        return waits and answer is None
+
+    def _answered(self, node: int, body: Any, answer: Any, state: PartitionState | None, rows: Sequence[Row]) -> None:
+        match body:
+            case FetchRequest():
+                check_fetch(body, answer, node, state, rows, self._decode(answer.records))
+            case OffsetsForLeaderEpochRequest():
+                check_epoch_end(body, answer, node, state, rows)
+            case ListOffsetsRequest():
+                check_list_offsets(body, answer, node, state, rows, self._producers.timestamp)
+            case _:
+                self._of_controller(node, body, answer, state)
+
+    def _of_controller(self, node: int, body: Any, answer: Any, state: PartitionState | None) -> None:
+        """What the controller says of the cluster, and what a broker tells clients of that."""
+        if isinstance(body, MetadataRequest):
+            self._told_of(node, answer)
+        elif isinstance(body, LeaderAndIsrRequest | OfflineReplicasRequest | UpdateMetadataRequest):
+            self._commanded(node, body, answer.error, state)
+
+    def _commanded(self, node: int, body: Any, error: ErrorCode, state: PartitionState | None) -> None:
+        """A request of a controller: one of an older controller than the broker knows is stale (KAFKA-1120)."""
+        known = self._controllers.get(node, -1)
+        if (body.controller_epoch < known) != (error is ErrorCode.STALE_CONTROLLER_EPOCH):
+            said = f"answered {error.name}, and the broker knows of controller epoch {known}"
+            raise WrongAnswer(f"a request of controller epoch {body.controller_epoch} is {said}")
+        if error is not ErrorCode.NONE:
+            return
+        self._controllers[node] = body.controller_epoch
+        if isinstance(body, UpdateMetadataRequest):
+            told = self._metadata.get(node)
+            if told is None or told.leader_epoch <= body.leader_epoch:
+                self._metadata[node] = body
+        elif state is not None and state.leader == node:
+            self._marked(node, body, state)
+
+    def _marked(self, node: int, body: LeaderAndIsrRequest | OfflineReplicasRequest, state: PartitionState) -> None:
+        """A leader goes by the latest marks that it was told of in its leader epoch, whichever came last (KIP-320).
+
+        A LeaderAndIsr whose ISR is known already may be passed over, as its marks come by themselves; where they are
+        the same nobody sees whether it was, and older marks that come after it may be taken up or not.
+        """
+        if body.leader_epoch != state.leader_epoch:
+            return
+        epoch, version, perhaps, marks = self._marks.get(node, (-1, -1, -1, frozenset[int]()))
+        first = epoch != state.leader_epoch
+        if first:
+            version = perhaps = -1
+        if first or body.partition_epoch >= version:
+            passed_over = not first and isinstance(body, LeaderAndIsrRequest) and state.offline == marks
+            doubtful = body.partition_epoch < perhaps and state.offline == marks
+            if passed_over:
+                perhaps = max(perhaps, body.partition_epoch)
+            elif not doubtful:
+                version, marks = body.partition_epoch, body.offline
+        self._marks[node] = state.leader_epoch, version, max(version, perhaps), marks
+        if state.offline != marks:
+            raise WrongAnswer(f"a leader that was told of the marks {sorted(marks)} goes by {sorted(state.offline)}")
+
+    def _told_of(self, node: int, answer: MetadataResponse) -> None:
+        told = self._metadata.get(node)
+        if told is None:
+            if answer.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise WrongAnswer(f"a broker that was told of no partition answers with {answer}")
+            return
+        said = answer.leader, answer.leader_epoch, answer.isr, answer.offline
+        if said != (told.leader, told.leader_epoch, told.isr, told.offline):
+            raise WrongAnswer(f"a broker that was told {told} answers with {answer}")
+
+    def _asks_for(self, body: AlterIsrRequest, state: PartitionState) -> None:
+        """A leader does not ask for whom it knows to be offline: a zombie would count for acks=all (KIP-320)."""
+        joining = (body.new_isr - state.isr) & state.offline
+        if joining:
+            raise WrongAnswer(f"a leader asks for replica {min(joining)}, which it knows to be offline")
+
+    # -- the controller ---------------------------------------------------------------------------------------------
+
+    def controller(self, arrived: Envelope, sent: Sequence[Envelope], before: Quorum, after: Quorum) -> None:
+        """Look at an AlterIsr that has reached a controller which stayed up. Raises WrongAnswer."""
+        answer = next((each.body for each in sent if _answers(each, arrived)), None)
+        if not isinstance(arrived.body, AlterIsrRequest) or not isinstance(answer, AlterIsrResponse):
+            return
+        if arrived.principal == BROKER_PRINCIPAL:
+            check_alter_isr(arrived.body, answer, before, after)
+        elif answer.error is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED or after != before:
+            raise WrongAnswer(f"an AlterIsr of {arrived.principal} is answered with {answer.error.name}")
+
+
+_SHORT = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def _fences(state: PartitionState | None, body: Any) -> bool:
+    """Whether a replica that is in the leader epoch of its request is in another one than this."""
+    return state is not None and getattr(body, "current_leader_epoch", state.leader_epoch) != state.leader_epoch
+
+
+def _fenced(answer: Any) -> bool:
+    """Whether an answer says so. Whether it should is the model's to say, where a replica has asked."""
+    return answer.error in (ErrorCode.FENCED_REPLICA, ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+
+def _answers(sent: Envelope, request: Envelope) -> bool:
+    return sent.destination == request.source and sent.correlation == request.correlation

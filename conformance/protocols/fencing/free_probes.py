@@ -1,0 +1,140 @@
+"""What somebody may ask brokers and controller besides what brings the partition on: most of it must be refused.
+
+A fetch in the name of a replica says what the replica has, so none is sent that could ever be believed: a stale leader
+epoch stays stale, and one beyond the model's largest is never reached. What changes nothing may ask anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+from ....impl.controller import PartitionState as Quorum
+from ....impl.log.batch import encode_batch
+from ....impl.log.records import Record
+from ....impl.replica.partition import PartitionState
+from ....impl.wire.errors import ErrorCode
+from ....impl.wire.messages import (
+    CONSUMER,
+    CONTROLLER,
+    EARLIEST,
+    LATEST,
+    NO_EPOCH,
+    AlterIsrRequest,
+    FetchRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetsForLeaderEpochRequest,
+    ProduceRequest,
+    TopicPartition,
+)
+from ...free.events import Argument, Event, What
+
+_BEYOND: Final = 1 << 20
+"""A leader epoch that no leader is ever in."""
+_EPOCHS_BACK: Final = 3
+
+
+_ASKED: Final = frozenset({"metadata", "list-offsets", "epoch-end", "position"})
+"""What consumers ask for in earnest."""
+
+
+@lru_cache(1 << 14)
+def _probe(name: str, **args: Argument) -> Event:
+    asked = name in _ASKED and args.get("replica", CONSUMER) == CONSUMER
+    return Event(What.CALL if asked else What.PROBE, name, args=tuple(sorted(args.items())))
+
+
+def is_probe(event: Event) -> bool:
+    """Whether it is one of these."""
+    return event.what is What.PROBE or event.name in _ASKED
+
+
+def broker_probes(node: int, state: PartitionState, others: list[int]) -> Iterator[Event]:
+    """What may be asked of a broker next."""
+    epoch = state.leader_epoch
+    yield _probe("metadata", to=node)
+    yield _probe("list-offsets", to=node, timestamp=LATEST, epoch=NO_EPOCH)
+    if state.leader != node:
+        return
+    yield _probe("list-offsets", to=node, timestamp=EARLIEST, epoch=epoch)
+    yield _probe("list-offsets", to=node, timestamp=LATEST, epoch=epoch + 1)
+    yield _probe("list-offsets", to=node, timestamp=10 * (state.end // 2), epoch=epoch - 1)
+    for asked in range(max(0, epoch - _EPOCHS_BACK), epoch + 2):
+        yield _probe("epoch-end", to=node, replica=CONSUMER, epoch=NO_EPOCH, asked=asked)
+        yield _probe("position", to=node, offset=state.high_watermark, epoch=NO_EPOCH, last=asked)
+    yield _probe("position", to=node, offset=state.end + 1, epoch=epoch, last=NO_EPOCH)
+    yield _probe("produce", to=node, wrong="crc")
+    yield _probe("produce", to=node, wrong="acks")
+    yield _probe("produce", to=node, wrong="empty")
+    for replica in others:
+        yield _probe("epoch-end", to=node, replica=replica, epoch=epoch, asked=max(0, epoch - 1))
+        yield _probe("epoch-end", to=node, replica=replica, epoch=_BEYOND, asked=epoch)
+        yield _probe("fetch", to=node, replica=replica, offset=state.end, epoch=_BEYOND)
+        if epoch > 0:
+            yield _probe("epoch-end", to=node, replica=replica, epoch=epoch - 1, asked=epoch - 1)
+            yield _probe("fetch", to=node, replica=replica, offset=state.end, epoch=epoch - 1)
+
+
+def controller_probes(quorum: Quorum) -> Iterator[Event]:
+    """AlterIsr requests that no controller may take up, now or later."""
+    if quorum.leader_epoch < 0:
+        return
+    leader, version = max(quorum.leader, 0), quorum.partition_epoch
+    wrong: dict[str, Argument] = {
+        "epoch": quorum.leader_epoch,
+        "version": version,
+        "broker": leader,
+        "leaves": leader,
+        "who": "broker",
+    }
+    yield _probe("alter-isr", **{**wrong, "epoch": _BEYOND})
+    if quorum.leader_epoch > 0:
+        yield _probe("alter-isr", **{**wrong, "epoch": quorum.leader_epoch - 1})
+    for replica in quorum.replicas:
+        yield _probe("alter-isr", **{**wrong, "version": version - 1, "leaves": replica})
+    yield _probe("alter-isr", **{**wrong, "who": "client"})
+    # In the present version too, the leader does not leave the ISR.
+    yield _probe("alter-isr", **wrong)
+
+
+def body_of(event: Event, partition: TopicPartition, replicas: int) -> tuple[int, Any, bool]:
+    """Whom a probe asks, what, and whether as a broker would."""
+
+    def arg(name: str) -> int:
+        return int(event.arg(name))
+
+    match event.name:
+        case "metadata":
+            return arg("to"), MetadataRequest(partition), False
+        case "list-offsets":
+            return arg("to"), ListOffsetsRequest(partition, arg("timestamp"), arg("epoch")), False
+        case "epoch-end":
+            ask = OffsetsForLeaderEpochRequest(arg("replica"), partition, arg("epoch"), arg("asked"))
+            return arg("to"), ask, arg("replica") != CONSUMER
+        case "position":
+            position = FetchRequest(CONSUMER, partition, arg("offset"), 1 << 20, arg("epoch"), arg("last"))
+            return arg("to"), position, False
+        case "fetch":
+            return arg("to"), FetchRequest(arg("replica"), partition, arg("offset"), 1 << 20, arg("epoch")), True
+        case "produce":
+            return arg("to"), _malformed(str(event.arg("wrong")), partition), False
+    everybody = frozenset(range(replicas))
+    isr = everybody - {arg("leaves")}
+    ask_isr = AlterIsrRequest(arg("broker"), partition, arg("epoch"), isr, arg("version"))
+    return CONTROLLER, ask_isr, event.arg("who") == "broker"
+
+
+def _malformed(wrong: str, partition: TopicPartition) -> ProduceRequest:
+    data = encode_batch([Record(b"malformed", timestamp=0)], producer_id=_BEYOND, producer_epoch=0, base_sequence=0)
+    if wrong == "crc":
+        return ProduceRequest(partition, -1, data[:-2] + bytes((data[-2] ^ 1,)) + data[-1:])
+    return ProduceRequest(partition, 7, data) if wrong == "acks" else ProduceRequest(partition, 1, b"")
+
+
+def refused_produce(request: ProduceRequest) -> ErrorCode:
+    """How a leader refuses one that no producer has made."""
+    if request.acks not in (-1, 0, 1):
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    return ErrorCode.CORRUPT_MESSAGE if request.records else ErrorCode.INVALID_REQUEST

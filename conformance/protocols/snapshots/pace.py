@@ -1,0 +1,126 @@
+"""How likely events of a running quorum are, so that runs come to where snapshots are fetched, and where that fails.
+
+The model's constants allow of so many records and epochs: they are spread over a run, whose rest would be idle. Votes
+are quick beside the patience of who waits for them. Only whom a leader's log has left behind starts over: who is away
+stays away until then, or is slow, and the leader appends, snapshots and advances its LBO meanwhile. A snapshot that is
+half fetched is come between. In some runs nobody waits for anything, and a weight makes nothing impossible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, NamedTuple
+
+from ...adapters.nodes import DUE
+from ...free.events import Event, What
+
+_HURRIED: Final = 4
+"""In one of so many runs nobody waits for anything."""
+_LAGGING: Final = 8
+"""In a run that waits, the node with a number below this that is drawn is slow: in some there is no such node."""
+_A_RECORD: Final = 20
+_AN_EPOCH: Final = 25
+"""After so many events there may be one more."""
+_SPENT: Final = 0.05
+"""How likely a record or an epoch is that is too soon."""
+_AWAY: Final = 0.02
+"""How likely who is away comes back before it is left behind."""
+_RATHER: Final = 4.0
+"""How likely what leads on is."""
+_PATIENT: Final = 0.2
+"""How likely time passes, or a failure comes, while something is waited for."""
+
+_CHATTER: Final = 0.03
+"""How likely it is asked, and answered, who leads where nobody does."""
+
+_APPENDS: Final = frozenset({"append", "append-two", "append-three"})
+_LEAVING: Final = frozenset({"delete-records", "generate-snapshot", "advance-begin"})
+_ELECTING: Final = frozenset({"Vote", "VoteResponse", "BeginQuorumEpoch"})
+
+
+class Course(NamedTuple):
+    """What a quorum is about: how many events are over; who leads (None: nobody does), its LBO and LEO, and the end of
+    its latest snapshot; the newest epoch; who stands, where votes are in flight; the end of each log; who is away; who
+    has begun to fetch a snapshot; whether a majority of the voters can be reached, and who of these it can do without.
+    """
+
+    events: int
+    leader: int | None
+    begin: int
+    end: int
+    covered: int
+    epoch: int
+    standing: frozenset[int]
+    ends: Mapping[int, int]
+    away: frozenset[int]
+    fetching: frozenset[int]
+    has_majority: bool
+    spare: frozenset[int]
+
+
+class Pace:
+    """Of one run, by its seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._waits = seed // 6 % _HURRIED != 0
+        self._slow = seed // 24 % _LAGGING
+
+    def at(self, course: Course) -> Callable[[Event], float]:
+        """How likely each event is now, beside 1."""
+        if not self._waits:
+            return lambda _event: 1.0
+        if course.leader is None:
+            return lambda event: self._unled(event, course)
+        behind = course.away | ({self._slow} & course.spare)
+        kept = {node for node in behind if node != course.leader and course.begin <= course.ends[node]}
+        return lambda event: self._led(event, course, kept)
+
+    def _unled(self, event: Event, course: Course) -> float:
+        """An election comes to its end; where none is held, time passes."""
+        match event.what:
+            case What.DELIVER:
+                return _RATHER if event.name in _ELECTING else _CHATTER
+            case What.TIME if course.has_majority and not course.standing:
+                return _RATHER if event.arg("ms") == 1_000 else _PATIENT
+            case What.TIMER if event.name != DUE:
+                return _CHATTER
+            case What.TIMER if event.node not in course.standing:
+                return _PATIENT if course.standing else 1.0
+            case What.START | What.HEAL if not course.has_majority:
+                return _RATHER
+            case What.TIME | What.CRASH | What.CUT | What.DISK | What.PROBE:
+                return _PATIENT
+        return 1.0
+
+    def _led(self, event: Event, course: Course, kept: Collection[int]) -> float:
+        """``kept``: who is waited for to be left behind."""
+        match event.what:
+            case What.CALL if event.name in _APPENDS and course.end > 1 + course.events // _A_RECORD:
+                return _SPENT
+            case What.CALL if event.name == "delete-records" and int(event.arg("lbo")) > course.covered:
+                return _PATIENT
+            case What.CRASH | What.CUT | What.OPERATE | What.DISK if event.node == course.leader:
+                if course.epoch > course.events // _AN_EPOCH:
+                    return _SPENT
+            case What.TIME:
+                return _PATIENT
+        return self._amid(event, course) if course.fetching else self._leaving(event, course, kept)
+
+    def _leaving(self, event: Event, course: Course, kept: Collection[int]) -> float:
+        match event.what:
+            case What.START | What.HEAL if event.node in course.away and course.has_majority:
+                return _AWAY if event.node in kept else _RATHER
+            case What.TIMER | What.DELIVER if event.node in kept:
+                return _AWAY
+            case What.CALL | What.TIMER if kept and event.node == course.leader and event.name in _LEAVING:
+                return _RATHER
+        return 1.0
+
+    def _amid(self, event: Event, course: Course) -> float:
+        concerned = event.node == course.leader or event.node in course.fetching
+        match event.what:
+            case What.OPERATE if concerned:
+                return _RATHER
+            case What.TIMER if concerned and event.name == "fetch-snapshot":
+                return _RATHER
+        return 1.0
