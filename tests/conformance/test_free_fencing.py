@@ -139,7 +139,7 @@ FAULTS = {
 def test_a_planted_fault_is_found(portfolio: list[Ways], name: str) -> None:
     patch, sort, word = FAULTS[name]
     with patched(patch) as root:
-        parted = first_parting(portfolio, Parts.of(root), FreePlan(runs=240))
+        parted = first_parting(portfolio, Parts.of(root), FreePlan())
     assert parted is not None
     assert parted.sort is sort and word in parted.headline, parted.headline
 
@@ -152,6 +152,6 @@ def test_a_follower_that_never_asks_again_is_found_in_the_end(portfolio: list[Wa
         '        self._runtime.timers.cancel(("fetch", self._partition.key))\n',
     )
     with patched(patch) as root:
-        parted = first_parting(portfolio, Parts.of(root), FreePlan(runs=80, events=100, faults=False))
+        parted = first_parting(portfolio, Parts.of(root), FreePlan(faults=False))
     assert parted is not None and parted.sort is Sort.NEVER
     assert parted.broken in ("followers_have_it_all", "everybody_is_back")

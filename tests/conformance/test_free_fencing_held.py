@@ -105,7 +105,7 @@ FAULTS = {
 def test_a_planted_fault_is_found(portfolio: list[Ways], name: str) -> None:
     patch, word = FAULTS[name]
     with patched(patch) as root:
-        parted = first_parting(portfolio, Parts.of(root), FreePlan(runs=80))
+        parted = first_parting(portfolio, Parts.of(root), FreePlan())
     assert parted is not None
     assert word in parted.headline, parted.headline
 
@@ -114,5 +114,5 @@ def test_what_was_refused_for_now_is_sent_again() -> None:
     """OfflineReplicas that overtakes its LeaderAndIsr is refused: it takes several replicas, and leader epochs."""
     patch = Patch("controller/controller.py", "        elif not error.retriable:\n", "        else:\n")
     with patched(patch) as root:
-        parted = first_parting(list(map(ways_at, PLAN.free)), Parts.of(root), FreePlan(runs=40, events=200))
+        parted = first_parting(list(map(ways_at, PLAN.free)), Parts.of(root), FreePlan())
     assert parted is not None and "is not answered, and not sent again" in parted.headline
