@@ -14,7 +14,7 @@ from ...model.core.ground import System, ground
 from ...model.core.members import plain_params
 from ...model.core.protocol import Protocol
 from ...model.core.registry import REGISTRY
-from ...model.explore import Exploration, Limits, Query, Verdict
+from ...model.explore import Exploration, Limits, Query, Verdict, memory
 from ...model.explore import explore as search
 from ...model.explore.graph import GRAPH_LIMITS, BudgetExceeded, build_graph, write_graph
 from ...model.explore.liveness import Liveness, check_liveness
@@ -90,7 +90,8 @@ def explore(
     max_states
         Give up, with verdict unknown, after so many distinct states; by default 50,000,000.
     max_memory
-        Give up, with verdict unknown, at so many MiB of memory.
+        Give up, with verdict unknown, before the process has more than so many MiB of memory resident. Fencepost itself
+        takes 140 of them: with fewer nothing is explored.
     max_depth
         Look at runs of at most so many steps; by default all, of the symbolic engine 20.
     max_terms
@@ -174,6 +175,7 @@ def explore(
         write_junit(junitxml, results, "fencepost explore")
         written(junitxml)
     annotate_failures(spec, results)
+    found.memory = max(found.memory, memory.peak())
     if json:
         answer = found.to_json() | {"verdict": verdict.value, "violated": violated, "dropped": list(drop)}
         if steps is not None:

@@ -49,7 +49,7 @@ class Goals:
             masks = by_variable.setdefault(cell.variable.name, {})
             masks[field.word] = masks.get(field.word, 0) | ((1 << field.bits) - 1) << field.shift
         self._masks = list(by_variable.values())
-        self._parents = np.concatenate(search.parents)
+        self._parents = search.parents.copy()
         self._paths: dict[int, tuple[Call, ...]] = {}
         self.steps: dict[str, dict[int, list[Place]]] = {}
         self.refusals: dict[Pair, list[Place]] = {}

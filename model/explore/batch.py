@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections import Counter
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from ..core.ground import State, System
+from ..core.ground import State
 from ..core.terms import TRUE
 from ..interpret.batch import Batch, Block, Candidates
 from ..interpret.packing import Words
 from ..interpret.reference import Reference
 from ..interpret.symmetry import Symmetry
-from ..interpret.table import Numbers, StateTable
+from ..interpret.table import INSERTED, Numbers, StateTable, grown
+from .memory import keep_pages
 from .path import rebuild
 from .result import Coverage, Exploration, OnProgress, Query, Step, Verdict, Watch, conclude
 
 BLOCK = 1 << 16
 """States expanded at once: enough to amortise NumPy's cost per call, few enough to stay in the caches."""
+
+LEAST = 256
+"""A block is halved down to so many states where memory is short, before the search is given up."""
+
+WAITING = 4
+"""So many successors for each state of a block are kept, and then go into the table together."""
+
+
+class Spent(Exception):
+    """A budget has run out; the text says which."""
 
 
 class Search:
@@ -36,32 +46,68 @@ class Search:
         self.batch = Batch(self.system)
         self.symmetry = Symmetry(self.system) if query.symmetry else None
         self.canonical = self.symmetry.representatives(self.batch.packing) if self.symmetry else None
-        self.rows = block_rows(self.system, self.batch.packing.words, query.limits.max_memory)
-        self.table = StateTable(self.batch.packing.words)
-        self.parents: list[npt.NDArray[np.int32]] = []
+        self.rows = BLOCK
+        words, cells = self.batch.packing.words, len(self.system.layout.cells)
+        self._of_state = self.batch.state_bytes(
+            [
+                self.system.constraint,
+                *self.system.witnesses.values(),
+                *(self.system.invariants[n] for n in query.invariants),
+            ]
+        )
+        # A successor is a key and the row that it comes from; then both once more, in one array for all instances. With
+        # symmetry it is unpacked and renamed, and two more keys are compared.
+        self._of_successor = 8 * words + 8
+        self._of_taken = 8 * words + 16 + (2 * self.batch.width * cells + 24 * words if self.symmetry else 0)
+        # A member is a key, a parent and two slots at least.
+        self._most = min(query.limits.max_states + (WAITING + 1) * BLOCK, query.limits.max_memory // (8 * words + 12))
+        self.table = StateTable(words, self._most)
+        self._parents = np.empty(1 << 10, dtype=np.int32)
         self.answer = Exploration(query, "batch", Verdict.HOLDS, 0, 0, 0.0)
         self.answer.witnesses = dict.fromkeys(self.system.witnesses, 0)
         self.coverage = {name: Coverage() for name in self.system.actions}
 
+    @property
+    def parents(self) -> npt.NDArray[np.int32]:
+        """For each state the number of one that leads to it, -1 for the initial one. A view, as ``table.keys`` is."""
+        return self._parents[: self.table.count]
+
     def run(self) -> Exploration:
         """Search until nothing is new, a promise breaks or a budget runs out."""
         self._add(self.batch.packing.key(self.system.initial)[:, None], np.array([-1], dtype=np.int32))
-        start, end = 0, 1
-        while start < end and self._level(start, end):
-            start, end = end, self.table.count
-            reason = self.watch.too_deep(self.answer.depth)
-            if start < end and reason:
-                self.answer.verdict, self.answer.reason = Verdict.UNKNOWN, reason
-                break
+        try:
+            self._levels()
+        except Spent as spent:
+            self.answer.verdict, self.answer.reason = Verdict.UNKNOWN, str(spent)
         answer = self.answer
         answer.coverage = self.coverage
         answer.seconds = self.watch.seconds
         answer.memory = self.watch.peak
         return conclude(answer) if answer.verdict is Verdict.HOLDS else answer
 
+    def _levels(self) -> None:
+        start, end = 0, 1
+        while start < end and self._level(start, end):
+            start, end = end, self.table.count
+            reason = self.watch.too_deep(self.answer.depth)
+            if start < end and reason:
+                raise Spent(reason)
+
+    def _room(self, wanted: int) -> int:
+        """How many states to expand next: ``wanted``, or as many as there is memory for. Raises Spent for too few."""
+        rows = min(self.rows, wanted)
+        each = self._of_state + (WAITING + 1) * (self._of_successor + self._of_taken + INSERTED)
+        while not self.watch.grants(rows * each):
+            if rows <= LEAST:
+                raise Spent(self.watch.too_much)
+            rows = self.rows = rows // 2
+        return rows
+
     def _add(self, keys: Words, parents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        known = self.table.count
         fresh = self.table.insert(self.canonical(keys) if self.canonical else keys)
-        self.parents.append(parents[fresh])
+        self._parents = grown(self._parents, known, self.table.count, self._most)
+        self._parents[known : self.table.count] = parents[fresh]
         return fresh
 
     def _level(self, start: int, end: int) -> bool:
@@ -73,26 +119,26 @@ class Search:
         discoveries: Counter[int] = Counter()
         escape: tuple[int, int] | None = None
         broken: tuple[int, str] | None = None
-        for at in range(start, end, self.rows):
+        at = start
+        while at < end:
             self.watch.report(answer.depth, self.table.count, end - at)
-            keys = self.table.keys[:, at : min(at + self.rows, end)].copy()
+            count = self._room(end - at)
+            keys = self.table.keys[:, at : at + count].copy()
             block = self.batch.block(keys)
-            broken = self._broken(block, keys.shape[1], at)
+            broken = self._broken(block, count, at)
             if broken:
                 break
-            numbers = np.arange(at, at + keys.shape[1], dtype=np.int32)
+            numbers = np.arange(at, at + count, dtype=np.int32)
             if self.system.constraint is not TRUE:
-                inside = self.batch.holds(block, self.system.constraint, keys.shape[1])
+                inside = self.batch.holds(block, self.system.constraint, count)
                 numbers, keys = numbers[inside], keys[:, inside]
                 block = self.batch.block(keys)
-            found = self.batch.successors(block, keys) if numbers.size else []
-            escape = escape or self._escape(found, numbers)
-            if found and not escape:
-                self._discover(found, numbers, transitions, discoveries)
-            answer.reason = self.watch.exhausted(self.table.count)
-            if answer.reason:
-                answer.verdict = Verdict.UNKNOWN
-                return False
+            if numbers.size:
+                escape = self._expand(block, keys, numbers, transitions, discoveries) or escape
+            at += count
+            reason = self.watch.exhausted(self.table.count)
+            if reason:
+                raise Spent(reason)
         if broken:
             answer.verdict = Verdict.VIOLATED
             answer.violated = broken[1]
@@ -121,9 +167,37 @@ class Search:
                 self.answer.witnesses[name] += int(np.count_nonzero(self.batch.holds(block, term, count)))
         return first
 
+    def _expand(
+        self, block: Block, keys: Words, numbers: Numbers, transitions: Counter[int], discoveries: Counter[int]
+    ) -> tuple[int, int] | None:
+        """Put the successors of a block into the table. Where one holds a value outside its domain: whose, and by what.
+
+        The first such state and instance; the search then ends with this level, and what is found no more matters.
+        """
+        found: list[Candidates] = []
+        kept = 0
+        for candidates in self.batch.expand(block, keys):
+            if candidates.escaped.size:
+                return int(numbers[candidates.rows[candidates.escaped[0]]]), candidates.instance
+            found.append(candidates)
+            kept += candidates.rows.size
+            if kept >= WAITING * keys.shape[1]:
+                self._discover(found, kept, numbers, transitions, discoveries)
+                found, kept = [], 0
+        if found:
+            self._discover(found, kept, numbers, transitions, discoveries)
+        return None
+
     def _discover(
-        self, found: list[Candidates], numbers: Numbers, transitions: Counter[int], discoveries: Counter[int]
+        self,
+        found: list[Candidates],
+        count: int,
+        numbers: Numbers,
+        transitions: Counter[int],
+        discoveries: Counter[int],
     ) -> None:
+        if not self.watch.grants(count * self._of_taken + self.table.needs(count)):
+            raise Spent(self.watch.too_much)
         keys = np.concatenate([c.keys for c in found], axis=1)
         rows = np.concatenate([c.rows for c in found])
         fresh = self._add(keys, numbers[rows])
@@ -132,13 +206,6 @@ class Search:
         for candidates, (low, high) in zip(found, pairwise(new), strict=True):
             transitions[candidates.instance] += candidates.rows.size
             discoveries[candidates.instance] += int(high - low)
-
-    def _escape(self, found: list[Candidates], numbers: Numbers) -> tuple[int, int] | None:
-        """A state and an instance whose successor holds a value outside its domain, if there is one."""
-        for candidates in found:
-            if candidates.escaped.size:
-                return int(numbers[candidates.rows[candidates.escaped[0]]]), candidates.instance
-        return None
 
     def _report_escape(self, number: int, instance_number: int) -> None:
         """A successor that no key can hold is one level further down, and breaks ``type_ok``."""
@@ -162,10 +229,9 @@ class Search:
 
     def path(self, number: int) -> list[Step]:
         """The steps of a shortest run to the state of that number; each has been re-run by the reference."""
-        parents = np.concatenate(self.parents)
         chain = [number]
-        while parents[chain[-1]] >= 0:
-            chain.append(int(parents[chain[-1]]))
+        while self.parents[chain[-1]] >= 0:
+            chain.append(int(self.parents[chain[-1]]))
         return rebuild(self.system, chain[::-1], self._taken)
 
     def _taken(self, before: State, number: int) -> tuple[int, State] | None:
@@ -183,16 +249,6 @@ class Search:
         return (found[same[0]].instance, packing.state(keys[:, same[0]])) if same.size else None
 
 
-def block_rows(system: System, words: int, max_memory: int) -> int:
-    """How many states are expanded at once: their successors by every instance take at most a quarter of the budget.
-
-    A successor is its key and the row that it comes from; a state is a column a cell. With few replicas it is
-    ``BLOCK``.
-    """
-    each = len(system.instances) * (8 * words + 16) + 8 * len(system.layout.cells)
-    return max(1, min(BLOCK, max_memory // 4 // each))
-
-
 def explore_batch(query: Query, on_progress: OnProgress | None = None) -> Exploration:
     """Explore with NumPy; memory is about 50 bytes a state at two-word keys."""
     return search_batch(query, on_progress).answer
@@ -200,22 +256,7 @@ def explore_batch(query: Query, on_progress: OnProgress | None = None) -> Explor
 
 def search_batch(query: Query, on_progress: OnProgress | None = None) -> Search:
     """The same, for whoever wants the states too."""
-    _keep_pages()
+    keep_pages()
     search = Search(query, Watch(query.limits, on_progress))
     search.run()
     return search
-
-
-def _keep_pages() -> None:
-    """Have glibc keep freed arrays of up to 32 MiB for the next block, instead of giving their pages back.
-
-    The temporary arrays of a block are a few MiB each; taking fresh pages for them cost a tenth of a short search.
-    Elsewhere than on glibc nothing happens.
-    """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError):
-        return
-    m_trim_threshold, m_mmap_threshold = -1, -3
-    mallopt(m_mmap_threshold, 32 << 20)
-    mallopt(m_trim_threshold, 256 << 20)

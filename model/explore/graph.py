@@ -32,8 +32,6 @@ Numbers = npt.NDArray[np.int64]
 GRAPH_LIMITS = Limits(max_states=250_000)
 """How far a graph is built unless somebody asks for more."""
 
-_CHECK_EVERY = 4096
-
 
 class BudgetExceeded(FencepostError):
     """A budget ran out before the graph was whole; the text says which."""
@@ -75,8 +73,11 @@ def build_graph(system: System, limits: Limits = GRAPH_LIMITS, on_progress: OnPr
 
     Raises BudgetExceeded where a limit is met before every reachable state has been expanded.
     """
-    successors = stage(system).successors
     watch = Watch(limits, on_progress)
+    staged = watch.staged(system)
+    if staged is None:
+        raise BudgetExceeded(watch.too_much)
+    successors = staged.successors
     number = {system.initial: 0}
     states = [system.initial]
     depth, parent = array("q", [0]), array("q", [-1])
@@ -94,8 +95,8 @@ def build_graph(system: System, limits: Limits = GRAPH_LIMITS, on_progress: OnPr
             target.append(to)
             instance.append(label)
         done += 1
-        if len(states) > limits.max_states or done % _CHECK_EVERY == 0:
-            reason = watch.exhausted(len(states))
+        if len(states) > limits.max_states or watch.due(len(states) + done):
+            reason = watch.exhausted(len(states), number)
             if reason:
                 raise BudgetExceeded(reason)
             watch.report(depth[-1] + 1, len(states), len(states) - done)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections import Counter
 
 from ..core.ground import State
-from ..interpret.staged import stage
 from ..interpret.symmetry import Symmetry
 from .path import rebuild
 from .result import Coverage, Exploration, OnProgress, Query, Verdict, Watch, conclude
-
-_CHECK_EVERY = 4096
 
 
 def explore_reference(query: Query, on_progress: OnProgress | None = None) -> Exploration:
     """Explore with plain Python; memory is about 0.4 KiB a state at 3/2/2/2."""
     system = query.system
-    staged = stage(system)
+    watch = Watch(query.limits, on_progress)
+    answer = Exploration(query, "reference", Verdict.HOLDS, 0, 0, 0.0)
+    staged = watch.staged(system)
+    if staged is None:
+        answer.verdict, answer.reason, answer.memory = Verdict.UNKNOWN, watch.too_much, watch.peak
+        return answer
     invariants = [(name, staged.invariants[name]) for name in query.invariants]
     representative = Symmetry(system).representative if query.symmetry else None
     actions = [instance.action for instance in system.instances]
-    watch = Watch(query.limits, on_progress)
-    answer = Exploration(query, "reference", Verdict.HOLDS, 0, 0, 0.0)
     answer.witnesses = dict.fromkeys(staged.witnesses, 0)
     coverage = {name: Coverage() for name in system.actions}
 
@@ -59,12 +59,12 @@ def explore_reference(query: Query, on_progress: OnProgress | None = None) -> Ex
                     parent[after] = state
                     discoveries[number] += 1
                     following.append(after)
-            if done % _CHECK_EVERY == 0:
-                answer.reason = watch.exhausted(len(parent))
+            if watch.due(len(parent) + done):
+                answer.reason = watch.exhausted(len(parent), parent)
                 if answer.reason:
                     break
                 watch.report(answer.depth, len(parent), len(level) - done)
-        answer.reason = answer.reason or watch.exhausted(len(parent))
+        answer.reason = answer.reason or watch.exhausted(len(parent), parent)
         if answer.reason:
             answer.verdict = Verdict.UNKNOWN
             break

@@ -33,8 +33,6 @@ from .result import Limits, OnProgress, Step, Verdict, Watch
 PATH: Final = 2
 """So many steps of the other variant may stand for one: a request may ask for two changes at once."""
 
-_CHECK_EVERY: Final = 4096
-
 StateMapping: TypeAlias = Mapping[str, Callable[..., Value]]
 """For variables of the other variant their cells, as ``f(k, s, *indices)`` over a state of this one.
 
@@ -318,9 +316,9 @@ def refine(
                         continue
                     path = [*path_to(state), Step(instance, after)]
                     kinds[kind] = Apart(instance.action, nearest, guards, path, image[state], image[after], 1)
-            if done % _CHECK_EVERY == 0:
+            if watch.due(len(parent) + done):
                 watch.report(depth, len(parent), len(level) - done)
-                answer.reason = watch.exhausted(len(parent))
+                answer.reason = watch.exhausted(len(parent), parent)
                 if answer.reason is not None:
                     break
         level = following

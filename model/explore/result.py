@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, field
 from enum import Enum
-
-import psutil
 
 from ..core.errors import BadInput
 from ..core.ground import Instance, State, System
 from ..core.members import plain_params
+from ..interpret.staged import COMPILING, Staged, source_of, stage
+from . import memory
 
 
 class Verdict(Enum):
@@ -31,9 +32,9 @@ class Verdict(Enum):
 class Limits:
     """How far an exploration may go.
 
-    ``max_states``: distinct states. ``max_memory``: resident bytes of this process. ``max_depth``: steps of a run;
-    where it is None the symbolic engine has a bound of its own. ``max_effort``: z3's resource units for one depth, of
-    that engine alone.
+    ``max_states``: distinct states. ``max_memory``: resident bytes of this process, which are asked for before they are
+    taken. ``max_depth``: steps of a run; where it is None the symbolic engine has a bound of its own. ``max_effort``:
+    z3's resource units for one depth, of that engine alone.
     """
 
     max_states: int = 50_000_000
@@ -110,7 +111,7 @@ class Exploration:
     ``distinct``: distinct states (orbits, with symmetry) at most as far from the initial state as the violation; all
     reachable ones where there is none; the symbolic engine counts none. ``depth``: states on the longest shortest path
     to one of them, the initial state included. ``path``: the steps of a shortest counterexample. ``coverage`` counts
-    the fully explored levels.
+    the fully explored levels. ``memory``: the most bytes that were resident in this process until then.
     """
 
     query: Query
@@ -168,17 +169,24 @@ class Exploration:
 class Watch:
     """Time, memory and budget of one exploration."""
 
+    EVERY = 1024
+    """So many states, expanded or found, between two looks at the memory: a few MiB where a state is a tuple."""
+
     def __init__(self, limits: Limits, on_progress: OnProgress | None) -> None:
         self._limits = limits
         self._on_progress = on_progress
-        self._process = psutil.Process()
         self._start = time.perf_counter()
-        self.peak = self._process.memory_info().rss
+        self._next = 0
 
     @property
     def seconds(self) -> float:
         """Seconds since the start."""
         return time.perf_counter() - self._start
+
+    @property
+    def peak(self) -> int:
+        """The most bytes that were ever resident in this process."""
+        return memory.peak()
 
     def report(self, depth: int, distinct: int, frontier: int) -> None:
         """Tell whoever watches."""
@@ -190,14 +198,43 @@ class Watch:
         most = self._limits.max_depth
         return f"runs of more than {most} steps (--max-depth)" if most is not None and steps > most else None
 
-    def exhausted(self, distinct: int) -> str | None:
-        """Which budget has run out, in words; None while there is room."""
-        self.peak = max(self.peak, self._process.memory_info().rss)
+    def due(self, seen: int) -> bool:
+        """Whether ``EVERY`` states were seen since this was last so: for whoever takes up one state at a time."""
+        if seen < self._next:
+            return False
+        self._next = seen + self.EVERY
+        return True
+
+    def exhausted(self, distinct: int, known: Sized = ()) -> str | None:
+        """Which budget has run out, in words; None while there is room.
+
+        ``known``: a dictionary of the states, which may be the next to grow: to twice its size, beside the former one.
+        """
         if distinct > self._limits.max_states:
             return f"more than {self._limits.max_states:,} states (--max-states)"
-        if self.peak > self._limits.max_memory:
-            return f"more than {self._limits.max_memory / (1 << 20):,.0f} MiB of memory (--max-memory)"
-        return None
+        return None if self.grants(2 * sys.getsizeof(known)) else self.too_much
+
+    @property
+    def too_much(self) -> str:
+        """The reason of an ``unknown`` where memory is denied."""
+        return spent(self._limits.max_memory)
+
+    def staged(self, system: System) -> Staged | None:
+        """The system compiled to Python functions; None where there is no memory for it."""
+        source = source_of(system)
+        return stage(system, source) if self.grants(COMPILING * len(source)) else None
+
+    def grants(self, more: int) -> bool:
+        """Whether so many bytes more may be taken; what is free and resident is given back before it is denied."""
+        if memory.resident() + more <= self._limits.max_memory:
+            return True
+        memory.give_back()
+        return memory.resident() + more <= self._limits.max_memory
+
+
+def spent(max_memory: int) -> str:
+    """The reason of an ``unknown`` where so many bytes are not enough."""
+    return f"more than {max_memory / (1 << 20):,.0f} MiB of memory (--max-memory)"
 
 
 def conclude(answer: Exploration) -> Exploration:

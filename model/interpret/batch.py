@@ -6,7 +6,7 @@ condition is computed once per block, whichever instances share it; an update ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +23,9 @@ Mask = npt.NDArray[np.bool_]
 
 TABLE: Final = 1 << 12
 """A computed cell's bits are looked up where its domain has at most so many values, and computed where it has more."""
+
+_TEMPORARY: Final = 64
+"""Bytes a state of what is computed and not kept: rows, masks, a column of whole words while it is unpacked."""
 
 
 def _member(replica: Array, replicas: Array) -> Array:
@@ -158,6 +161,19 @@ class Candidates:
     escaped: npt.NDArray[np.intp]
 
 
+def _gather(term: Term, into: set[Term]) -> None:
+    """Add a term and all that it is made of."""
+    if term not in into:
+        into.add(term)
+        for each in term.args:
+            _gather(each, into)
+
+
+def _columns_bytes(terms: set[Term], width: int) -> int:
+    """Bytes of the values of these terms in one state; integers have ``width`` bytes."""
+    return sum(1 if each.sort is Sort.BOOL else width for each in terms if each.op != "const")
+
+
 class Batch:
     """A system compiled for blocks of states."""
 
@@ -228,11 +244,43 @@ class Batch:
 
         Instances come in the order of the trie of their guards, which is that of the staged reference.
         """
-        found: list[Candidates] = []
+        return list(self.expand(block, keys))
+
+    def expand(self, block: Block, keys: Words) -> Iterator[Candidates]:
+        """The same one after the other, for whoever has no room for all at once."""
         for numbers, rows in self._reached(self._trie, None, block, keys.shape[1]):
             narrowed = block.select(rows)
-            found.extend(self._apply(number, narrowed, rows, keys) for number in numbers)
-        return found
+            for number in numbers:
+                yield self._apply(number, narrowed, rows, keys)
+
+    @property
+    def width(self) -> int:
+        """Bytes of an integer in a column."""
+        return np.dtype(self.packing.dtype).itemsize
+
+    def state_bytes(self, conditions: Iterable[Term]) -> int:
+        """Bytes that each state of a block takes at most while it is expanded; its successors not counted.
+
+        ``conditions``: what else is computed of the block. Every term that is computed is kept until the block is done,
+        and those of an effect until its instances are.
+        """
+        width = self.width
+        kept: set[Term] = set()
+        effects = 0
+        below = [self._trie]
+        for node in below:
+            below.extend(node.children.values())
+            for condition in node.children:
+                _gather(condition, kept)
+            own: set[Term] = set()
+            for number in node.instances:
+                for computed in self._edits[number].computed:
+                    _gather(computed.term, own)
+            effects = max(effects, _columns_bytes(own, width))
+        for condition in conditions:
+            _gather(condition, kept)
+        columns = 8 * self.packing.words + width * len(self.packing.fields)
+        return columns + _columns_bytes(kept, width) + effects + _TEMPORARY
 
     def enabled(self, block: Block, count: int) -> list[tuple[int, npt.NDArray[np.intp]]]:
         """The instances enabled somewhere in a block of ``count`` states, each with the ascending positions of those.

@@ -6,6 +6,8 @@ Open addressing over NumPy arrays: a slot holds a member's number, and every com
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,16 +16,51 @@ from .packing import Words
 Numbers = npt.NDArray[np.int32]
 """Member numbers (positions in the order of insertion)."""
 
+Kind = TypeVar("Kind", bound=np.generic)
+
 _ODD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
 _EMPTY = np.int32(-1)
+_REHASHED = 1 << 16
+"""So many members at once find their slots in a larger table."""
+
+INSERTED = 160
+"""Bytes of temporary arrays for each key that is inserted, its own words excepted."""
+
+_AT_ONCE = 1 << 16
+"""From so many members on, an array is made as large as it may ever become."""
+
+
+def grown(array: npt.NDArray[Kind], used: int, count: int, most: int) -> npt.NDArray[Kind]:
+    """An array with room for ``count`` entries along its last axis, of which the first ``used`` are as they were.
+
+    A page to which nothing was written takes no memory. So a large array gets the addresses of ``most`` entries at
+    once, and is never copied again, which would take its memory twice. Where there are not so many addresses, or
+    ``most`` is less than what is needed, it becomes twice as large.
+    """
+    if count <= array.shape[-1]:
+        return array
+    large = max(count, 2 * array.shape[-1])
+    if _AT_ONCE <= large < most:
+        try:
+            larger = np.empty((*array.shape[:-1], most), dtype=array.dtype)
+        except MemoryError:
+            larger = np.empty((*array.shape[:-1], large), dtype=array.dtype)
+    else:
+        larger = np.empty((*array.shape[:-1], large), dtype=array.dtype)
+    larger[..., :used] = array[..., :used]
+    return larger
 
 
 class StateTable:
-    """Distinct keys of ``words`` 64-bit words each, at most 2**31 - 2 of them."""
+    """Distinct keys of ``words`` 64-bit words each, at most 2**31 - 2 of them.
 
-    def __init__(self, words: int) -> None:
+    ``most``: how many it is made for (see ``grown``); there may be more.
+    """
+
+    def __init__(self, words: int, most: int = 0) -> None:
         self._keys = np.empty((words, 1 << 10), dtype=np.uint64)
         self._slots = np.full(1 << 12, _EMPTY, dtype=np.int32)
+        self._most = most
         self.count = 0
 
     @property
@@ -34,12 +71,22 @@ class StateTable:
     @property
     def bytes(self) -> int:
         """The memory held, in bytes."""
-        return self._keys.nbytes + self._slots.nbytes
+        return self.keys.nbytes + self._slots.nbytes
+
+    def needs(self, more: int) -> int:
+        """How many bytes more it takes at most, for a moment, to insert so many keys, all of them new."""
+        words, count = len(self._keys), self.count + more
+        needed = more * (8 * words + INSERTED)
+        if count > self._keys.shape[1] and not _AT_ONCE <= max(count, 2 * self._keys.shape[1]) < self._most:
+            needed += 8 * words * self.count
+        if 2 * count > self._slots.size:
+            needed += 4 * _slots_for(count) + min(self.count, _REHASHED) * INSERTED
+        return needed
 
     def copy(self) -> StateTable:
         """A table of the same members, which can grow by itself."""
-        other = StateTable(len(self._keys))
-        other._keys, other._slots, other.count = self._keys.copy(), self._slots.copy(), self.count
+        other = StateTable(len(self._keys), self._most)
+        other._keys, other._slots, other.count = self.keys.copy(), self._slots.copy(), self.count
         return other
 
     def _home(self, keys: Words) -> npt.NDArray[np.int64]:
@@ -115,16 +162,18 @@ class StateTable:
         return np.concatenate(apart) if apart else rows[:0]
 
     def _reserve(self, count: int) -> None:
-        if count > self._keys.shape[1]:
-            grown = np.empty((len(self._keys), max(count, 2 * self._keys.shape[1])), dtype=np.uint64)
-            grown[:, : self.count] = self.keys
-            self._keys = grown
+        self._keys = grown(self._keys, self.count, count, self._most)
         if 2 * count > self._slots.size:
-            size = 1 << (4 * count - 1).bit_length()
-            self._slots = np.full(size, _EMPTY, dtype=np.int32)
-            step = 1 << 18
-            for start in range(0, self.count, step):
-                keys = self._keys[:, start : min(start + step, self.count)]
+            # The members' keys say where they go: the former slots need not be there beside the new ones.
+            self._slots = np.empty(0, dtype=np.int32)
+            self._slots = np.full(_slots_for(count), _EMPTY, dtype=np.int32)
+            for start in range(0, self.count, _REHASHED):
+                keys = self._keys[:, start : min(start + _REHASHED, self.count)]
                 fresh = self._claim(keys, -2)
                 assert fresh.size == keys.shape[1]
                 self._slots[self._where] = np.arange(start, start + keys.shape[1], dtype=np.int32)
+
+
+def _slots_for(count: int) -> int:
+    """How many slots there are for so many members: a power of two, of which at most a quarter is taken at first."""
+    return 1 << (4 * count - 1).bit_length()

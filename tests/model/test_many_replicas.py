@@ -29,11 +29,3 @@ def test_blocks_of_any_size_find_the_same(monkeypatch: pytest.MonkeyPatch) -> No
     for rows in (1, 7, 100):
         monkeypatch.setattr(explorer, "BLOCK", rows)
         assert answer() == whole
-
-
-def test_the_block_shrinks_where_a_state_has_many_successors() -> None:
-    few = ground(PROTOCOLS["fencing"].traced(None), {})
-    many = ground(PROTOCOLS["fencing"].traced(None), {"replicas": 8})
-    assert explorer.block_rows(few, 2, Limits.max_memory) == explorer.BLOCK
-    assert explorer.block_rows(many, 4, 300 << 20) * len(many.instances) * 8 * 4 < 75 << 20
-    assert explorer.block_rows(many, 4, 1) == 1

@@ -170,7 +170,7 @@ class _Seeker:
         self.whole = search.answer.verdict is not Verdict.UNKNOWN
         self.reached = search.table.count
         self.steps = steps
-        self._parents = np.concatenate(search.parents)
+        self._parents = search.parents.copy()
         self._reference = Reference(who.system)
         length = min(steps, SAMPLED_STEPS)
         count = max(1, SAMPLED // length)

@@ -81,7 +81,7 @@ def _graph(search: Search, constants: Constants) -> Graph:
         prints = fingerprints(keys)
         states.append(prints)
         steps += [step_prints(prints[true_of(block, condition, prints.size)], number) for number, condition in enabled]
-    parents = np.concatenate(search.parents)
+    parents = search.parents
     return Graph(
         constants,
         abstraction,
