@@ -146,7 +146,7 @@ class Unbounded:
         return self.forall((*variable.per, replica), same)
 
     def _initially(self, variable: Variable) -> Value:
-        start = variable.initially(self.universe.constants)
+        start = self.universe.sized(variable.initially, f"the initial value of {variable.name}")
         return self.universe.replica(start) if variable.values.sort is Sort.REPLICA else start
 
     def _full(self, variable: Variable) -> bool:

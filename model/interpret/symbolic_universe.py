@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import reduce
 from itertools import count
+from operator import add
 
 import z3
 
 from ..core.domains import REPLICA, Constants, Index, Size, Values
 from ..core.errors import ProtocolError
+from ..core.sums import sum_of
 from ..core.terms import NONE, Sort
 from .symbolic_values import EMPTY, Replicas, Scalar, Truth, Value, both, either, equal
 
@@ -61,15 +64,11 @@ class Universe(ABC):
 
     def bounds(self, values: Values) -> tuple[Scalar, Scalar]:
         """The smallest and the largest INT of a value domain (they may depend on the constants)."""
-        return self._sized(values.low, "a value"), self._sized(values.high, "a value")
+        return self.sized(values.low, "the bound of a value"), self.sized(values.high, "the bound of a value")
 
-    def _sized(self, size: Size, of: str) -> Scalar:
-        """A number that depends on the constants. Raises ProtocolError for one that z3 cannot tell."""
-        try:
-            return size(self.constants)
-        except (z3.Z3Exception, TypeError) as error:
-            what = f"the bound of {of} is more than sums of constants, and has no meaning for any constants"
-            raise ProtocolError(what, "give it by + and -, as in c['log_size'] + 1") from error
+    @abstractmethod
+    def sized(self, size: Size, of: str) -> Scalar:
+        """A number that depends on the constants; ``of`` says in words whose it is."""
 
 
 class FiniteUniverse(Universe):
@@ -101,6 +100,9 @@ class FiniteUniverse(Universe):
     def sort(self, sort: Sort) -> z3.SortRef:
         assert sort in (Sort.INT, Sort.REPLICA)
         return z3.IntSort()
+
+    def sized(self, size: Size, of: str) -> int:  # noqa: ARG002 - any function of finite constants will do
+        return size(self.constants)
 
 
 class Quorums:
@@ -155,7 +157,18 @@ class UnboundedUniverse(Universe):
             if index.name != REPLICA.name:
                 raise ProtocolError(f"among any number of replicas {index.name} is no index: only REPLICA is")
             return value != self.none
-        return both(0 <= value, value < self._sized(index.size, index.name))
+        return both(0 <= value, value < self.sized(index.size, f"the size of {index.name}"))
+
+    def sized(self, size: Size, of: str) -> Scalar:
+        """The same as a formula. Raises BadText, with the line, for more than constants, + and -."""
+        found = sum_of(size, self.constants, of)
+        terms = [
+            self.constants[name] * count if count != 1 else self.constants[name] for name, count in found.times.items()
+        ]
+        if not terms:
+            return found.number
+        whole = reduce(add, terms)
+        return whole if not found.number else whole + found.number if found.number > 0 else whole - -found.number
 
     def fresh(self, index: Index) -> Scalar:
         return z3.Const(f"{index.name}!{next(self._fresh)}", self.sort(index.sort))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import pytest
 from fencepost.model.core.algebra import Algebra, Step, Value, View
-from fencepost.model.core.domains import Constants, Index, integers
-from fencepost.model.core.errors import ProtocolError
+from fencepost.model.core.domains import Index, Size, integers
+from fencepost.model.core.errors import BadText, ProtocolError
 from fencepost.model.core.ground import ground
 from fencepost.model.core.mutants import mutant_named
 from fencepost.model.core.protocol import ConstantSpec, Protocol
+from fencepost.model.core.sums import SumOfConstants
 from fencepost.model.core.terms import Sort
 from fencepost.model.explore import Query, Verdict, explore
 from fencepost.model.interpret.symbolic_unbounded import Unbounded
@@ -97,18 +98,71 @@ def test_a_guard_that_is_needed_at_the_last_seat_alone_is_not_implied(variant: s
     assert judge(proof, mutant.traced).verdict is Verdict.VIOLATED
 
 
-@pytest.mark.parametrize(
-    "size",
-    [lambda c: max(c["seats"], 2), lambda c: c["seats"] // 2],
-)
-def test_a_size_that_is_no_sum_of_constants_is_refused(size: object) -> None:
-    def wrong(constants: Constants) -> int:
-        return int(size(constants))  # type: ignore[operator]
-
+def sized(size: Size) -> Protocol:
     protocol = seats()
-    protocol.variable("more", "more", integers(0, lambda _: 1), per=(Index("half", Sort.INT, wrong),))
-    with pytest.raises(ProtocolError, match="the bound of half is more than sums of constants"):
+    protocol.variable("more", "more", integers(0, lambda _: 1), per=(Index("half", Sort.INT, size),))
+    return protocol
+
+
+WRONG: dict[str, Size] = {
+    "max": lambda c: max(c["seats"], 2),
+    "//": lambda c: c["seats"] // 2,
+    "if ==": lambda c: 1 if c["seats"] == c["seats"] else 2,
+    "==": lambda c: c["seats"] == 2,
+    "+ ==": lambda c: c["seats"] + (c["seats"] == 2),
+    "if !=": lambda c: 2 if c["seats"] != 1 else 1,
+    "*": lambda c: 2 * c["seats"],
+    "%": lambda c: c["seats"] % 2 + 1,
+    "<<": lambda c: 1 << c["seats"],
+    "if": lambda c: c["seats"] if c["seats"] else 1,
+    "in": lambda c: 1 if c["seats"] in (1, 2) else 2,
+    "dict": lambda c: {1: 2}.get(c["seats"], 3),
+    "text": lambda c: len(f"{c['seats']}"),
+    "float": lambda c: c["seats"] + 0.5,  # type: ignore[dict-item, return-value]
+    "pair": lambda c: (c["seats"], 1),  # type: ignore[dict-item, return-value]
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_size_that_is_no_sum_of_constants_is_refused_with_its_line(name: str) -> None:
+    """At finite constants each of them is a number like any other: only a proof cannot take it."""
+    size = WRONG[name]
+    unbounded = Unbounded(sized(size).traced("any"))
+    with pytest.raises(BadText, match=r"the size of half.*give it by . and -, as in") as refused:
+        unbounded.invariant("type_ok")
+    assert refused.value.where.endswith(f"test_prove_edge.py, line {size.__code__.co_firstlineno}")
+    protocol = seats()
+    protocol.variable("more", "more", integers(0, size))
+    with pytest.raises(BadText, match="the bound of a value"):
         Unbounded(protocol.traced("any")).invariant("type_ok")
+    protocol = seats()
+    protocol.variable("more", "more", integers(0, lambda _: 9), initially=size)
+    with pytest.raises(BadText, match="the initial value of more"):
+        Unbounded(protocol.traced("any")).initial()
+
+
+@pytest.mark.parametrize(
+    ("size", "comes_to"),
+    [
+        (lambda c: c["seats"] + c["seats"] - 1, "seats*2 - 1"),
+        (lambda c: -(1 - c["seats"]) + 3, "seats + 2"),
+        (lambda c: sum(c.values()), "seats"),
+        (lambda _: 3, "3"),
+        (lambda c: c["seats"] - c["seats"] + 3, "3"),
+    ],
+)
+def test_a_size_that_is_a_sum_of_constants_is_taken(size: Size, comes_to: str) -> None:
+    assert str(Unbounded(seats().traced("any")).universe.sized(size, "it")) == comes_to
+    protocol = sized(size)
+    assert Unbounded(protocol.traced("any")).invariant("type_ok").formula is not None
+    assert explore(Query.of(ground(protocol.traced("any"), {"seats": 3}), ("type_ok",))).verdict is Verdict.HOLDS
+
+
+def test_a_comparison_that_python_lets_pass_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: constants are compared as Python compares any objects, and one answer is taken for all."""
+    monkeypatch.setattr(SumOfConstants, "__eq__", object.__eq__)
+    with pytest.raises(pytest.fail.Exception):
+        test_a_size_that_is_no_sum_of_constants_is_refused_with_its_line("if ==")
 
 
 def test_other_replicas_than_all_are_refused() -> None:
