@@ -31,11 +31,12 @@ NoEpoch  == -1      \* no epoch: before the first election, and in a fetch that 
 NoOffset == -1      \* nothing committed, nothing reported
 
 \* What became of the consumer's last fetch.
-Fetching           == 0
-UnknownLeaderEpoch == 1
-LogTruncation      == 2
-OffsetOutOfRange   == 3
-DivergenceFound    == 4
+Fetching           == "fetching"
+UnknownLeaderEpoch == "unknown_leader_epoch"
+LogTruncation      == "log_truncation"
+OffsetOutOfRange   == "offset_out_of_range"
+DivergenceFound    == "divergence_found"
+Outcome == {Fetching, UnknownLeaderEpoch, LogTruncation, OffsetOutOfRange, DivergenceFound}
 
 ASSUME ConstantsOk ==
     /\ IsFiniteSet(Replicas) /\ Replicas # {} /\ None \notin Replicas
@@ -103,7 +104,7 @@ TypeOk ==
     /\ pending \in [awaited : Awaited, asking : Asking]
     /\ fetched.end \in EndOffsets /\ fetched.seen \in EpochOpt
     /\ IsPart(fetched.records, consumer.position, fetched.end)
-    /\ answer \in [outcome : Fetching .. DivergenceFound, answeredEpoch : EpochOpt, reported : OffsetOpt,
+    /\ answer \in [outcome : Outcome, answeredEpoch : EpochOpt, reported : OffsetOpt,
                    reportedEpoch : EpochOpt, told : OffsetOpt]
     /\ committed \in Position /\ acknowledged \in Position /\ refused \in Position
     /\ foundAgain \in {0, 1}

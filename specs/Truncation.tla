@@ -41,11 +41,12 @@ NoEpoch  == -1      \* no epoch: before the first election, and in a fetch that 
 NoOffset == -1      \* nothing committed, nothing reported
 
 \* What became of the consumer's last fetch.
-Fetching           == 0
-UnknownLeaderEpoch == 1
-LogTruncation      == 2
-OffsetOutOfRange   == 3
-DivergenceFound    == 4     \* with the reset policy "none": LogTruncationException
+Fetching           == "fetching"
+UnknownLeaderEpoch == "unknown_leader_epoch"
+LogTruncation      == "log_truncation"
+OffsetOutOfRange   == "offset_out_of_range"
+DivergenceFound    == "divergence_found"     \* with the reset policy "none": LogTruncationException
+Outcome == {Fetching, UnknownLeaderEpoch, LogTruncation, OffsetOutOfRange, DivergenceFound}
 
 ASSUME ConstantsOk ==
     /\ IsFiniteSet(Replicas) /\ Replicas # {} /\ None \notin Replicas
@@ -92,7 +93,7 @@ TypeOk ==
     /\ consumer.lastEpoch \in EpochOpt /\ consumer.seenEpoch \in EpochOpt
     /\ Len(consumer.consumed) = consumer.position - consumer.consumedFrom
     /\ \A i \in 1 .. Len(consumer.consumed) : consumer.consumed[i] \in Ids
-    /\ answer \in [outcome : Fetching .. DivergenceFound, answeredEpoch : EpochOpt,
+    /\ answer \in [outcome : Outcome, answeredEpoch : EpochOpt,
                    reported : OffsetOpt, reportedEpoch : EpochOpt]
     /\ committed \in [offset : OffsetOpt, epoch : EpochOpt, seen : EpochOpt]
 

@@ -19,7 +19,7 @@ from fencepost.model.explore import Verdict
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.truncation import truncation
 from fencepost.model.protocols.truncation.proof import kip_320_mended
-from fencepost.model.protocols.truncation.state import OFFSET_OUT_OF_RANGE, Check, Rules
+from fencepost.model.protocols.truncation.state import Check, Outcome, Rules
 from fencepost.model.prove.attached import attach
 from fencepost.model.prove.counterexample import breaking_run, shown
 from fencepost.model.prove.finite import Concrete, Counterexample
@@ -206,7 +206,7 @@ def test_it_is_not_proved_that_no_offset_is_out_of_range() -> None:
     @proof.lemma(promise=True)
     def never_out_of_range(_k: Algebra, s: View) -> Value:
         """No fetch is beyond the end of the leader's log."""
-        return s.outcome != OFFSET_OUT_OF_RANGE
+        return s.outcome != Outcome.offset_out_of_range
 
     attached = attach(proof, truncation.traced())
     run = prove(attached, actions=["answer_out_of_range"], conjuncts=["never_out_of_range"], witnesses=False)

@@ -7,16 +7,13 @@ from functools import cache
 
 import pytest
 from fencepost.model.core.ground import State, System, ground
+from fencepost.model.explore import Query, Verdict, explore
 from fencepost.model.explore.graph import StateGraph, build_graph
+from fencepost.model.interpret.explain import refusal
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.truncation import truncation
-from fencepost.model.protocols.truncation.state import (
-    DIVERGENCE_FOUND,
-    FETCHING,
-    LOG_TRUNCATION,
-    OFFSET_OUT_OF_RANGE,
-    UNKNOWN_LEADER_EPOCH,
-)
+from fencepost.model.protocols.truncation.state import Outcome
+from fencepost.traces.record import record
 
 BOTH = pytest.mark.parametrize("variant", ["kip-320", "kip-320-mended"])
 Call = tuple[str, int] | tuple[str]
@@ -97,7 +94,7 @@ def test_the_silent_gap_is_noticed(variant: str) -> None:
     run(*SILENT_GAP)
     assert run.refused(("consumer_fetch", 1)) == "not_truncated"
     run(("answer_log_truncation", 1))
-    assert run["outcome"] == LOG_TRUNCATION
+    assert run["outcome"] == Outcome.log_truncation
     run(("find_divergence", 1))
     assert (run["reported"], run["reported_epoch"]) == (0, -1)
     run(("reset_to_divergence",), ("consumer_fetch", 1), ("consumer_fetch", 1))
@@ -132,7 +129,7 @@ def test_the_divergence_is_found_exactly_while_the_leader_knows_the_epoch(varian
     run(("answer_log_truncation", 1), ("find_divergence", 1))
     assert (run["reported"], run["reported_epoch"]) == (1, 0)
     run(("reset_to_divergence",))
-    assert (run["outcome"], run["last_epoch"], run.view()) == (FETCHING, 0, [0])
+    assert (run["outcome"], run["last_epoch"], run.view()) == (Outcome.fetching, 0, [0])
     run(("leader_write", 1), ("leader_inc_high_watermark", 1), ("consumer_fetch", 1))
     assert run.view() == [0, 2]
     assert run.broken() == []
@@ -184,9 +181,9 @@ def test_stale_metadata_is_refused_and_refreshed(variant: str) -> None:
     run(("refresh_metadata", 0))
     assert run.refused(("consumer_fetch", 0)) == run.refused(("answer_out_of_range", 0)) == "epoch_known"
     run(("answer_unknown_leader_epoch", 0))
-    assert run["outcome"] == UNKNOWN_LEADER_EPOCH
+    assert run["outcome"] == Outcome.unknown_leader_epoch
     run(("refresh_metadata", 1))
-    assert (run["outcome"], run["position"]) == (FETCHING, 1)
+    assert (run["outcome"], run["position"]) == (Outcome.fetching, 1)
     run(("leader_write", 1), ("leader_inc_high_watermark", 1), ("consumer_fetch", 1))
     assert run.broken() == []
 
@@ -213,7 +210,7 @@ def test_a_truncation_is_detected_across_a_restart(variant: str) -> None:
     run(*SHORTER_FOLLOWER, ("answer_log_truncation", 1))
     assert (run["committed"], run["committed_epoch"]) == (2, 0)
     run(("restart",))
-    assert (run["position"], run["last_epoch"], run["outcome"]) == (2, 0, FETCHING)
+    assert (run["position"], run["last_epoch"], run["outcome"]) == (2, 0, Outcome.fetching)
     assert run.refused(("consumer_fetch", 1)) == "not_truncated"
     run(("answer_log_truncation", 1), ("find_divergence", 1))
     assert run["reported"] == 1
@@ -238,7 +235,7 @@ def test_without_a_policy_the_application_has_the_offset_and_chooses(variant: st
     """DIVERGENCE_FOUND is the LogTruncationException: nothing is fetched until the position is set."""
     run = Run(variant)
     run(*SHORTER_FOLLOWER, ("answer_log_truncation", 1), ("find_divergence", 1))
-    assert (run["outcome"], run["reported"]) == (DIVERGENCE_FOUND, 1)
+    assert (run["outcome"], run["reported"]) == (Outcome.divergence_found, 1)
     assert run.refused(("consumer_fetch", 1)) == run.refused(("answer_log_truncation", 1)) == "outcome_pending"
     run(("seek", 0), ("consumer_fetch", 1))
     assert run.view() == [0]
@@ -260,9 +257,9 @@ def test_an_unchecked_position_can_be_out_of_range(variant: str) -> None:
     """The KIP says that only an offset below the log start can be. A seek and an empty log suffice (T4)."""
     run = Run(variant)
     run(("elect_cleanly", 0), ("refresh_metadata", 0), ("seek", 1), ("answer_out_of_range", 0))
-    assert (run["outcome"], run.broken()) == (OFFSET_OUT_OF_RANGE, [])
+    assert (run["outcome"], run.broken()) == (Outcome.offset_out_of_range, [])
     run(("reset_to_latest", 0))
-    assert (run["position"], run["outcome"]) == (0, FETCHING)
+    assert (run["position"], run["outcome"]) == (0, Outcome.fetching)
 
 
 def test_hole_1_an_older_epoch_takes_the_place_of_the_last_record() -> None:
@@ -414,3 +411,14 @@ def test_a_consumer_is_served_only_below_the_high_watermark_and_keeps_the_epoch(
         assert after[by_name[f"consumed_id[{offset}]"]] == before[by_name[f"record_id[{leader}][{offset}]"]]
         fetches += 1
     assert fetches
+
+
+def test_what_became_of_a_fetch_is_told_by_its_name() -> None:
+    """In traces and in refusals; an engine sees a number from 0."""
+    found = explore(Query.of(system_of("no-epoch")))
+    assert found.verdict is Verdict.VIOLATED and found.path is not None
+    told = [event.observed["outcome"] for event in record(found.query.system, found.path).events if event.observed]
+    assert told[0] == "fetching" and told[-1] == "offset_out_of_range" and set(told) <= set(Outcome.names)
+    run = Run("kip-320")
+    refused = refusal(run.reference, run.state, "reset_to_divergence", ())
+    assert refused is not None and "outcome is fetching" in str(refused)

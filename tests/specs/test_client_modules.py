@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from fencepost.model.protocols.truncation import truncation
-from fencepost.model.protocols.truncation.state import Asking, Awaited
+from fencepost.model.protocols.truncation.state import Asking, Awaited, Outcome
 
 from .test_modules import SPECS, camel, read_module, snake
+from .test_truncation_modules import outcomes_of
 
 CLIENT = truncation.traced("kip-320-client")
 # Our names for the cells of a TLA+ variable.
@@ -40,6 +41,7 @@ def test_constants_variables_and_invariants_are_those_of_the_protocol() -> None:
     for names in (Awaited, Asking):
         listed = re.findall(r'"(\w+)"', module.definitions[camel(names.name)].text)
         assert tuple(listed) == names.names
+    assert outcomes_of(module) == Outcome.names
 
 
 def test_actions_have_the_same_names_parameters_and_guards() -> None:

@@ -8,7 +8,7 @@ import pytest
 from fencepost.model.core.ground import State, System, ground
 from fencepost.model.explore import Query, explore
 from fencepost.model.protocols.truncation import truncation
-from fencepost.model.protocols.truncation.state import Asking, Awaited
+from fencepost.model.protocols.truncation.state import Asking, Awaited, Outcome
 
 from .drawn import draw, edges_of_python, edges_of_tlc, named_in
 from .test_modules import SPECS
@@ -78,8 +78,8 @@ def told(system: System, state: State) -> dict[str, Any]:
         "pending": {"awaited": Awaited.names[cell["awaited"]], "asking": Asking.names[cell["asking"]]},
         "fetched": named(end="fetched_end", seen="fetched_seen") | {"records": records("fetched")},
         "answer": {
-            **named(outcome="outcome", answeredEpoch="answered_epoch", reported="reported"),
-            **named(reportedEpoch="reported_epoch", told="told"),
+            "outcome": Outcome.names[cell["outcome"]],
+            **named(answeredEpoch="answered_epoch", reported="reported", reportedEpoch="reported_epoch", told="told"),
         },
         "committed": commit("committed"),
         "acknowledged": commit("acknowledged"),

@@ -6,9 +6,9 @@ import re
 
 import pytest
 from fencepost.model.protocols.truncation import truncation
-from fencepost.model.protocols.truncation.state import Check, Reset, Rules
+from fencepost.model.protocols.truncation.state import Check, Outcome, Reset, Rules
 
-from .test_modules import SPECS, camel, read_module, snake
+from .test_modules import SPECS, Module, camel, read_module, snake
 
 # The module is of consumers whose exchanges are one step each; ``Kip320Client.tla`` is of the other one.
 VARIANTS = tuple(name for name in truncation.variants if name != "kip-320-client")
@@ -33,6 +33,12 @@ CHECKS = {
 RESETS = {Reset.NEAREST: "nearest", Reset.EARLIEST: "earliest", Reset.LATEST: "latest"}
 
 
+def outcomes_of(module: Module) -> tuple[str, ...]:
+    """The values of the module's ``Outcome``; its members are definitions, each a string."""
+    members = re.findall(r"\w+", module.definitions["Outcome"].text.split("}")[0])
+    return tuple(re.findall(r'^ "(\w+)"', module.definitions[name].text)[0] for name in members)
+
+
 def rules_of(variant: str) -> Rules:
     rules = truncation.variants[variant].rules
     assert isinstance(rules, Rules)
@@ -45,6 +51,7 @@ def test_constants_variables_and_invariants_are_those_of_the_protocol() -> None:
     assert module.variables == tuple(VARIABLES)
     assert sorted(cell for cells in VARIABLES.values() for cell in cells) == sorted(SAFE.variables)
     assert set(map(camel, ("type_ok", *SAFE.invariants))) <= set(module.definitions)
+    assert outcomes_of(module) == Outcome.names
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

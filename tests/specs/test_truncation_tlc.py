@@ -10,6 +10,7 @@ import pytest
 from fencepost.model.core.ground import State, System, ground
 from fencepost.model.explore.graph import build_graph
 from fencepost.model.protocols.truncation import truncation
+from fencepost.model.protocols.truncation.state import Outcome
 
 from .test_modules import SPECS, camel
 from .test_tlc import Tlc, read_value, thorough, tlc
@@ -115,8 +116,8 @@ def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str) -> Non
 def read_dump(system: System, text: str) -> tuple[set[State], set[tuple[State, str, State]]]:
     """TLC's graph as states of the Python protocol and labelled edges between different states."""
     nodes = {
-        name: to_state(system, label.replace("\\n", "\n").replace("\\\\", "\\"))
-        for name, label in re.findall(r'^(-?\d+) \[label="(/\\.*?)"[,\]]', text, flags=re.MULTILINE)
+        name: to_state(system, re.sub(r"\\(.)", lambda each: "\n" if each[1] == "n" else each[1], label))
+        for name, label in re.findall(r'^(-?\d+) \[label="((?:[^"\\]|\\.)+)"', text, flags=re.MULTILINE)
     }
     arrows = re.findall(r'^(-?\d+) -> (-?\d+) \[label="(\w+)"', text, flags=re.MULTILINE)
     return set(nodes.values()), {(nodes[a], action, nodes[b]) for a, b, action in arrows if a != b}
@@ -148,7 +149,8 @@ def to_state(system: System, text: str) -> State:
     for place, record in enumerate(consumer["consumed"]):
         cells[f"consumed_id[{consumer['consumedFrom'] + place}]"] = record
     for name, value in tla["answer"].items():
-        cells[re.sub(r"(?=[A-Z])", "_", name).lower()] = value
+        number = Outcome.names.index(value) if name == "outcome" else value
+        cells[re.sub(r"(?=[A-Z])", "_", name).lower()] = number
     commit = tla["committed"]
     cells |= {"committed": commit["offset"], "committed_epoch": commit["epoch"], "committed_seen": commit["seen"]}
     unknown = cells.keys() - system.layout.by_name.keys()

@@ -142,7 +142,7 @@ class TruncationAdapter(StoredAdapter):
             "last_epoch": position.leader_epoch,
             "seen_epoch": position.serving_epoch,
             "consumed_from": reading.consumed_from,
-            "outcome": reading.outcome.value,
+            "outcome": reading.outcome.name.lower(),
             "answered_epoch": reading.answered_epoch,
             "reported": -1 if found is None else found.offset,
             "reported_epoch": NO_EPOCH if found is None else found.leader_epoch,

@@ -10,12 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ....model.protocols.truncation.state import (
-    DIVERGENCE_FOUND,
-    LOG_TRUNCATION,
-    OFFSET_OUT_OF_RANGE,
-    UNKNOWN_LEADER_EPOCH,
-)
+from ....model.protocols.truncation.state import Outcome
 from ...lockstep.binding import (
     BOUND,
     FENCED,
@@ -41,11 +36,11 @@ _OTHER_ANSWER = environment("another answer to the same poll is the right one")
 _NOT_THE_ANSWER = unasked()
 """Another answer to the same poll is the right one, or none is."""
 
-_PENDING = {
-    UNKNOWN_LEADER_EPOCH: (UNKNOWN_EPOCH,),
-    LOG_TRUNCATION: ("LOG_TRUNCATION",),
-    OFFSET_OUT_OF_RANGE: ("OFFSET_OUT_OF_RANGE",),
-    DIVERGENCE_FOUND: ("LOG_TRUNCATION",),
+_PENDING: dict[int, tuple[str, ...]] = {
+    Outcome.unknown_leader_epoch: (UNKNOWN_EPOCH,),
+    Outcome.log_truncation: ("LOG_TRUNCATION",),
+    Outcome.offset_out_of_range: ("OFFSET_OUT_OF_RANGE",),
+    Outcome.divergence_found: ("LOG_TRUNCATION",),
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ....model.core.algebra import Algebra, Value, View
-from ....model.protocols.truncation.state import FETCHING, Asking
+from ....model.protocols.truncation.state import Asking, Outcome
 from ...lockstep.binding import (
     BOUND,
     FENCED,
@@ -183,6 +183,6 @@ def consumer_has_read_it_all(k: Algebra, s: View, well: Value) -> Value:
     left = s.quorum_leader_epoch + 1 < k.c.max_leader_epoch
     leader = s.epoch_leader[s.quorum_leader_epoch]
     leads = k.all(leader != k.NONE, s.leading[leader] == 1, s.leader_epoch[leader] == s.quorum_leader_epoch)
-    knows = k.all(s.metadata_leader == leader, s.placed == 1, s.asking == Asking.nothing, s.outcome == FETCHING)
+    knows = k.all(s.metadata_leader == leader, s.placed == 1, s.asking == Asking.nothing, s.outcome == Outcome.fetching)
     read = k.all(s.position == s.fetched_end, s.position == s.hw[leader])
     return k.implies(k.all(left, leads, k.member(leader, well)), k.all(knows, read))

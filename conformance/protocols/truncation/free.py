@@ -124,7 +124,7 @@ class RunningConsumer(RunningPartition):
             "last_epoch": at.leader_epoch,
             "seen_epoch": at.serving_epoch,
             "consumed_from": begin,
-            "outcome": reading.outcome.value,
+            "outcome": reading.outcome.name.lower(),
             "answered_epoch": reading.answered_epoch,
             "reported": NO_OFFSET if found is None else found.offset,
             "reported_epoch": NO_EPOCH if found is None else found.leader_epoch,

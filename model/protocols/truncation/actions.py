@@ -22,20 +22,7 @@ from __future__ import annotations
 from ...core.algebra import Algebra, Step, Update, Value, View
 from ...core.domains import REPLICA
 from ..logs import EPOCH, OFFSET
-from .state import (
-    DIVERGENCE_FOUND,
-    FETCHING,
-    LOG_TRUNCATION,
-    OFFSET_OUT_OF_RANGE,
-    UNKNOWN_LEADER_EPOCH,
-    Check,
-    Reset,
-    Rules,
-    is_elected,
-    is_stepwise,
-    presumes_leadership,
-    truncation,
-)
+from .state import Check, Outcome, Reset, Rules, is_elected, is_stepwise, presumes_leadership, truncation
 
 
 def larger_epoch_start(k: Algebra, s: View, leader: Value, epoch: Value) -> Value:
@@ -88,7 +75,7 @@ def _move(k: Algebra, s: View, position: Value, epoch: Value, seen: Value, consu
         last_epoch=epoch,
         seen_epoch=seen,
         consumed_from=consumed_from,
-        outcome=FETCHING,
+        outcome=Outcome.fetching,
         answered_epoch=-1,
         reported=-1,
         reported_epoch=-1,
@@ -106,10 +93,10 @@ def refresh_metadata(k: Algebra, s: View, epoch: Value) -> Step:
     """The consumer learns a leader from some broker's metadata, of the current epoch or of an older one (KIP-232)."""
     yield "epoch_started", is_elected(k, s, epoch)
     yield "another_leader", s.epoch_leader[epoch] != s.metadata_leader
-    retries = s.outcome == UNKNOWN_LEADER_EPOCH
+    retries = s.outcome == Outcome.unknown_leader_epoch
     yield s.update(
         metadata_leader=s.epoch_leader[epoch],
-        outcome=k.ite(retries, FETCHING, s.outcome),
+        outcome=k.ite(retries, Outcome.fetching, s.outcome),
         answered_epoch=k.ite(retries, -1, s.answered_epoch),
     )
 
@@ -123,7 +110,7 @@ def _asks(s: View, leader: Value, outcome: int) -> Step:
 @truncation.action(leader=REPLICA, present=is_stepwise)
 def consumer_fetch(k: Algebra, s: View, leader: Value) -> Step:
     """The consumer reads the next record below the high watermark (KIP-320, "Leader Fetch Handling")."""
-    yield from _asks(s, leader, FETCHING)
+    yield from _asks(s, leader, Outcome.fetching)
     yield "epoch_known", k.negate(unknown_epoch(k, s, leader))
     yield "not_truncated", k.negate(_truncated(k, s, leader))
     yield "below_high_watermark", s.position < s.hw[leader]
@@ -139,28 +126,28 @@ def consumer_fetch(k: Algebra, s: View, leader: Value) -> Step:
 @truncation.action(leader=REPLICA, present=_has_check)
 def answer_unknown_leader_epoch(k: Algebra, s: View, leader: Value) -> Step:
     """The leader knows no epoch as large as the consumer's, which has to refresh its metadata (KIP-232)."""
-    yield from _asks(s, leader, FETCHING)
+    yield from _asks(s, leader, Outcome.fetching)
     yield "epoch_unknown", unknown_epoch(k, s, leader)
-    yield s.update(outcome=UNKNOWN_LEADER_EPOCH, answered_epoch=s.leader_epoch[leader])
+    yield s.update(outcome=Outcome.unknown_leader_epoch, answered_epoch=s.leader_epoch[leader])
 
 
 @truncation.action(leader=REPLICA, present=_has_check)
 def answer_log_truncation(k: Algebra, s: View, leader: Value) -> Step:
     """The leader finds that the record before the fetch offset is not the one that the consumer fetched."""
-    yield from _asks(s, leader, FETCHING)
+    yield from _asks(s, leader, Outcome.fetching)
     yield "epoch_known", k.negate(unknown_epoch(k, s, leader))
     yield "truncated", _truncated(k, s, leader)
-    yield s.update(outcome=LOG_TRUNCATION, answered_epoch=s.leader_epoch[leader])
+    yield s.update(outcome=Outcome.log_truncation, answered_epoch=s.leader_epoch[leader])
 
 
 @truncation.action(leader=REPLICA, present=is_stepwise)
 def answer_out_of_range(k: Algebra, s: View, leader: Value) -> Step:
     """The fetch offset is beyond the end of the leader's log."""
-    yield from _asks(s, leader, FETCHING)
+    yield from _asks(s, leader, Outcome.fetching)
     yield "epoch_known", k.negate(unknown_epoch(k, s, leader))
     yield "not_truncated", k.negate(_truncated(k, s, leader))
     yield "beyond_leo", s.leo[leader] < s.position
-    yield s.update(outcome=OFFSET_OUT_OF_RANGE)
+    yield s.update(outcome=Outcome.offset_out_of_range)
 
 
 def nearest(k: Algebra, s: View, leader: Value, position: Value, epoch: Value) -> tuple[Value, Value]:
@@ -182,7 +169,7 @@ def find_divergence(k: Algebra, s: View, leader: Value) -> Step:
     KIP-320, "Consumer Handling". "Consumers will send a sentinel value (-1) for the current epoch and the broker will
     simply disregard that validation": any presumed leader answers.
     """
-    yield from _asks(s, leader, LOG_TRUNCATION)
+    yield from _asks(s, leader, Outcome.log_truncation)
     if k.rules.seen:
         yield "epoch_known", k.negate(unknown_epoch(k, s, leader))
     match k.rules.reset:
@@ -194,7 +181,7 @@ def find_divergence(k: Algebra, s: View, leader: Value) -> Step:
             offset = s.hw[leader]
             epoch = _epoch_of_position(k, s, leader, offset)
     yield s.update(
-        outcome=DIVERGENCE_FOUND,
+        outcome=Outcome.divergence_found,
         answered_epoch=s.leader_epoch[leader],
         reported=offset,
         reported_epoch=epoch,
@@ -212,7 +199,7 @@ def reset_to_divergence(k: Algebra, s: View) -> Step:
 
     Below an offset that is only a bound nothing is known: there the consumer begins anew.
     """
-    yield "divergence_found", s.outcome == DIVERGENCE_FOUND
+    yield "divergence_found", s.outcome == Outcome.divergence_found
     yield "offset_reported", s.reported != -1
     unbroken = k.all(exact(s), s.reported <= s.position)
     begin = k.ite(unbroken, k.min(s.consumed_from, s.reported), s.reported)
@@ -223,7 +210,7 @@ def reset_to_divergence(k: Algebra, s: View) -> Step:
 def seek(k: Algebra, s: View, offset: Value) -> Step:
     """The application seeks to any offset; the next fetch names no epoch (-1) and is not checked."""
     yield "has_metadata", s.metadata_leader != k.NONE
-    yield "elsewhere", k.any(s.position != offset, s.outcome == DIVERGENCE_FOUND)
+    yield "elsewhere", k.any(s.position != offset, s.outcome == Outcome.divergence_found)
     yield _move(k, s, offset, -1, -1, offset)
 
 
@@ -237,8 +224,8 @@ def reset_to_latest(k: Algebra, s: View, leader: Value) -> Step:
     yield (
         "needs_offset",
         k.any(
-            s.outcome == OFFSET_OUT_OF_RANGE,
-            k.all(s.outcome == FETCHING, s.position == s.consumed_from, s.position != s.hw[leader]),
+            s.outcome == Outcome.offset_out_of_range,
+            k.all(s.outcome == Outcome.fetching, s.position == s.consumed_from, s.position != s.hw[leader]),
         ),
     )
     yield "asks_leader", s.metadata_leader == leader
@@ -250,7 +237,7 @@ def reset_to_latest(k: Algebra, s: View, leader: Value) -> Step:
 @truncation.action(present=is_stepwise)
 def commit_offset(_k: Algebra, s: View) -> Step:
     """OffsetCommit: the position with its epoch, here or in a store of the application's own."""
-    yield "fetching", s.outcome == FETCHING
+    yield "fetching", s.outcome == Outcome.fetching
     yield "not_committed", s.committed != s.position
     yield s.update(committed=s.position, committed_epoch=s.last_epoch, committed_seen=s.seen_epoch)
 
@@ -259,7 +246,7 @@ def commit_offset(_k: Algebra, s: View) -> Step:
 def restart(k: Algebra, s: View) -> Step:
     """A rebalance or a restart: OffsetFetch gives the position and its epoch back, and what came after is reread."""
     yield "offset_committed", s.committed != -1
-    yield "elsewhere", k.any(s.committed != s.position, s.outcome != FETCHING)
+    yield "elsewhere", k.any(s.committed != s.position, s.outcome != Outcome.fetching)
     begin = k.min(s.consumed_from, s.committed)
     yield _move(k, s, s.committed, s.committed_epoch, s.committed_seen, begin)
 

@@ -15,18 +15,7 @@ from ...core.algebra import Algebra, Step, Update, Value, View
 from ...core.domains import REPLICA
 from ..logs import END_OFFSET, EPOCH
 from .actions import exact, larger_epoch_start, nearest, unknown_epoch
-from .state import (
-    DIVERGENCE_FOUND,
-    FETCHING,
-    LOG_TRUNCATION,
-    OFFSET_OUT_OF_RANGE,
-    UNKNOWN_LEADER_EPOCH,
-    Asking,
-    Awaited,
-    is_client,
-    is_elected,
-    truncation,
-)
+from .state import Asking, Awaited, Outcome, is_client, is_elected, truncation
 
 
 def _truncated(k: Algebra, s: View, leader: Value) -> Value:
@@ -46,7 +35,7 @@ def _jump(s: View, position: Value, epoch: Value, seen: Value, begin: Value, **m
         "last_epoch": epoch,
         "seen_epoch": seen,
         "consumed_from": begin,
-        "outcome": FETCHING,
+        "outcome": Outcome.fetching,
         "answered_epoch": -1,
         "reported": -1,
         "reported_epoch": -1,
@@ -107,7 +96,7 @@ def take_record(k: Algebra, s: View) -> Step:
 @truncation.action(present=is_client)
 def tell_divergence(_k: Algebra, s: View) -> Step:
     """``poll`` raises LogTruncationException, with where to go on from (the reset policy ``none``)."""
-    yield "divergence_found", s.outcome == DIVERGENCE_FOUND
+    yield "divergence_found", s.outcome == Outcome.divergence_found
     yield "asks_for_nothing", s.asking == Asking.nothing
     yield s.update(told=s.reported)
 
@@ -118,7 +107,7 @@ def go_to_divergence(k: Algebra, s: View) -> Step:
 
     Below an offset that is only a bound nothing is known.
     """
-    yield "divergence_found", s.outcome == DIVERGENCE_FOUND
+    yield "divergence_found", s.outcome == Outcome.divergence_found
     yield "asks_for_nothing", s.asking == Asking.nothing
     begin = k.ite(exact(s), _begin(k, s, s.reported, s.reported_epoch), s.reported)
     yield _jump(s, s.reported, s.reported_epoch, s.answered_epoch, begin)
@@ -127,7 +116,7 @@ def go_to_divergence(k: Algebra, s: View) -> Step:
 @truncation.action(target=Asking, present=is_client)
 def reset_by_policy(k: Algebra, s: View, target: Value) -> Step:
     """Out of range: ``auto.offset.reset`` says where to go on from."""
-    yield "out_of_range", s.outcome == OFFSET_OUT_OF_RANGE
+    yield "out_of_range", s.outcome == Outcome.offset_out_of_range
     yield "asks_for_nothing", s.asking == Asking.nothing
     yield "by_policy", k.any(target == Asking.beginning, target == Asking.end)
     yield s.update(asking=target)
@@ -149,13 +138,13 @@ def send(k: Algebra, s: View, request: Value) -> Step:
     yield "awaits_nothing", s.awaited == Awaited.nothing
     yield "nothing_has_arrived", s.fetched_end == s.position
     reads = k.all(s.placed == 1, s.asking == Asking.nothing)
-    fetches = k.any(s.outcome == FETCHING, s.outcome == UNKNOWN_LEADER_EPOCH)
+    fetches = k.any(s.outcome == Outcome.fetching, s.outcome == Outcome.unknown_leader_epoch)
     listed = k.any(s.asking == Asking.beginning, s.asking == Asking.end)
     yield (
         "due",
         k.any(
             k.all(request == Awaited.fetch, reads, fetches),
-            k.all(request == Awaited.search, reads, s.outcome == LOG_TRUNCATION),
+            k.all(request == Awaited.search, reads, s.outcome == Outcome.log_truncation),
             k.all(request == Awaited.list, listed),
             k.all(request == Awaited.committed, s.asking == Asking.committed),
             k.all(request == Awaited.metadata, s.asking != Asking.committed),
@@ -179,12 +168,12 @@ def learn_leader(k: Algebra, s: View, epoch: Value) -> Step:
     yield "epoch_started", is_elected(k, s, epoch)
     yield "leader_elected", leader != k.NONE
     news = k.any(leader != s.metadata_leader, epoch != s.metadata_epoch)
-    retries = k.all(news, s.outcome == UNKNOWN_LEADER_EPOCH)
+    retries = k.all(news, s.outcome == Outcome.unknown_leader_epoch)
     yield s.update(
         awaited=Awaited.nothing,
         metadata_leader=leader,
         metadata_epoch=epoch,
-        outcome=k.ite(retries, FETCHING, s.outcome),
+        outcome=k.ite(retries, Outcome.fetching, s.outcome),
         answered_epoch=k.ite(retries, -1, s.answered_epoch),
     )
 
@@ -215,7 +204,7 @@ def fetch_record(k: Algebra, s: View, leader: Value) -> Step:
 def end_fetch(k: Algebra, s: View, leader: Value) -> Step:
     """All of the answer to a fetch has arrived."""
     yield from _fetch_answered(k, s, leader)
-    yield s.update(awaited=Awaited.nothing, outcome=FETCHING, answered_epoch=-1)
+    yield s.update(awaited=Awaited.nothing, outcome=Outcome.fetching, answered_epoch=-1)
 
 
 @truncation.action(leader=REPLICA, present=is_client)
@@ -224,7 +213,7 @@ def refuse_unknown_epoch(k: Algebra, s: View, leader: Value) -> Step:
     yield "awaits_fetch", s.awaited == Awaited.fetch
     yield "leads", s.leading[leader] == 1
     yield "epoch_unknown", unknown_epoch(k, s, leader)
-    yield s.update(awaited=Awaited.nothing, outcome=UNKNOWN_LEADER_EPOCH, answered_epoch=s.leader_epoch[leader])
+    yield s.update(awaited=Awaited.nothing, outcome=Outcome.unknown_leader_epoch, answered_epoch=s.leader_epoch[leader])
 
 
 @truncation.action(leader=REPLICA, present=is_client)
@@ -234,7 +223,7 @@ def refuse_truncated(k: Algebra, s: View, leader: Value) -> Step:
     yield "leads", s.leading[leader] == 1
     yield "epoch_known", k.negate(unknown_epoch(k, s, leader))
     yield "truncated", _truncated(k, s, leader)
-    yield s.update(awaited=Awaited.nothing, outcome=LOG_TRUNCATION, answered_epoch=s.leader_epoch[leader])
+    yield s.update(awaited=Awaited.nothing, outcome=Outcome.log_truncation, answered_epoch=s.leader_epoch[leader])
 
 
 @truncation.action(leader=REPLICA, present=is_client)
@@ -245,7 +234,7 @@ def refuse_out_of_range(k: Algebra, s: View, leader: Value) -> Step:
     yield "epoch_known", k.negate(unknown_epoch(k, s, leader))
     yield "not_truncated", k.negate(_truncated(k, s, leader))
     yield "not_in_range", k.any(s.position < s.log_start[leader], s.leo[leader] < s.position)
-    yield s.update(awaited=Awaited.nothing, outcome=OFFSET_OUT_OF_RANGE, answered_epoch=-1)
+    yield s.update(awaited=Awaited.nothing, outcome=Outcome.offset_out_of_range, answered_epoch=-1)
 
 
 @truncation.action(leader=REPLICA, present=is_client)
@@ -257,7 +246,7 @@ def learn_divergence(k: Algebra, s: View, leader: Value) -> Step:
     offset, epoch = nearest(k, s, leader, s.position, s.last_epoch)
     yield s.update(
         awaited=Awaited.nothing,
-        outcome=DIVERGENCE_FOUND,
+        outcome=Outcome.divergence_found,
         answered_epoch=s.leader_epoch[leader],
         reported=offset,
         reported_epoch=epoch,
@@ -289,7 +278,7 @@ def learn_end(_k: Algebra, s: View, leader: Value) -> Step:
 
 def _position_settled(k: Algebra, s: View) -> Step:
     yield "has_position", k.all(s.placed == 1, s.asking == Asking.nothing)
-    yield "not_in_doubt", k.any(s.outcome == FETCHING, s.outcome == UNKNOWN_LEADER_EPOCH)
+    yield "not_in_doubt", k.any(s.outcome == Outcome.fetching, s.outcome == Outcome.unknown_leader_epoch)
 
 
 @truncation.action(present=is_client)

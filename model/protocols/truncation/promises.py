@@ -8,19 +8,7 @@ from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA
 from ..logs import EPOCH, OFFSET
 from .actions import exact
-from .state import (
-    DIVERGENCE_FOUND,
-    FETCHING,
-    LOG_TRUNCATION,
-    OFFSET_OUT_OF_RANGE,
-    UNKNOWN_LEADER_EPOCH,
-    common_end,
-    is_consumed,
-    is_stepwise,
-    presumes_leadership,
-    same_record,
-    truncation,
-)
+from .state import Outcome, common_end, is_consumed, is_stepwise, presumes_leadership, same_record, truncation
 
 
 @truncation.always_in(is_stepwise)
@@ -94,7 +82,7 @@ def truncation_is_true(k: Algebra, s: View) -> Value:
     """
     lost = k.exists(EPOCH, lambda e: k.all(s.last_epoch < e, s.epoch_unclean[e] == 1))
     gone = _answering(k, s, lambda leader: s.record_epoch[leader, s.position - 1] != s.last_epoch)
-    return k.implies(s.outcome == LOG_TRUNCATION, k.all(lost, gone))
+    return k.implies(s.outcome == Outcome.log_truncation, k.all(lost, gone))
 
 
 @truncation.always_in(is_stepwise)
@@ -127,20 +115,20 @@ def reported_divergence(k: Algebra, s: View) -> Value:
         bound = k.all(s.last_epoch < s.leader_epoch[leader], begins)
         return k.all(s.reported <= s.position, above, k.ite(exact(s), below, bound))
 
-    return k.implies(s.outcome == DIVERGENCE_FOUND, _answering(k, s, found))
+    return k.implies(s.outcome == Outcome.divergence_found, _answering(k, s, found))
 
 
 @truncation.always
 def unknown_epoch_is_stale(k: Algebra, s: View) -> Value:
     """UNKNOWN_LEADER_EPOCH is returned only by a leader that has been replaced: other metadata mends it."""
-    return k.implies(s.outcome == UNKNOWN_LEADER_EPOCH, s.answered_epoch < s.quorum_leader_epoch)
+    return k.implies(s.outcome == Outcome.unknown_leader_epoch, s.answered_epoch < s.quorum_leader_epoch)
 
 
 @truncation.always_in(is_stepwise)
 def out_of_range_only_unchecked(k: Algebra, s: View) -> Value:
     """OFFSET_OUT_OF_RANGE meets only a consumer that has consumed nothing since it was put where it is."""
     unchecked = k.all(s.position == s.consumed_from, s.last_epoch == -1)
-    return k.implies(s.outcome == OFFSET_OUT_OF_RANGE, unchecked)
+    return k.implies(s.outcome == Outcome.offset_out_of_range, unchecked)
 
 
 @truncation.sometimes(lambda c: c["replicas"] > 1 and c["max_leader_epoch"] > 0)
@@ -165,25 +153,25 @@ def stale_metadata(k: Algebra, s: View) -> Value:
 @truncation.sometimes(lambda c: c["replicas"] > 1 and c["max_leader_epoch"] > 0)
 def unknown_leader_epoch_returned(_k: Algebra, s: View) -> Value:
     """UNKNOWN_LEADER_EPOCH is returned."""
-    return s.outcome == UNKNOWN_LEADER_EPOCH
+    return s.outcome == Outcome.unknown_leader_epoch
 
 
 @truncation.sometimes(lambda c: c["replicas"] > 1 and c["max_leader_epoch"] > 0)
 def log_truncation_returned(_k: Algebra, s: View) -> Value:
     """LOG_TRUNCATION is returned."""
-    return s.outcome == LOG_TRUNCATION
+    return s.outcome == Outcome.log_truncation
 
 
 @truncation.sometimes(lambda c: c["replicas"] > 1 and c["max_leader_epoch"] > 0 and c["log_size"] > 1)
 def out_of_range_returned(_k: Algebra, s: View) -> Value:
     """OFFSET_OUT_OF_RANGE is returned: the position was never checked, and the log is shorter."""
-    return s.outcome == OFFSET_OUT_OF_RANGE
+    return s.outcome == Outcome.offset_out_of_range
 
 
 @truncation.sometimes(lambda c: c["log_size"] > 1)
 def sentinel_fetch(k: Algebra, s: View) -> Value:
     """The consumer fetches from the middle of the log and names no epoch."""
-    return k.all(s.outcome == FETCHING, s.position > 0, s.last_epoch == -1)
+    return k.all(s.outcome == Outcome.fetching, s.position > 0, s.last_epoch == -1)
 
 
 @truncation.sometimes(
@@ -191,13 +179,13 @@ def sentinel_fetch(k: Algebra, s: View) -> Value:
 )
 def divergence_found_exactly(k: Algebra, s: View) -> Value:
     """The leader still knows the consumer's epoch, and less of it than the consumer read."""
-    return k.all(s.outcome == DIVERGENCE_FOUND, exact(s), s.reported < s.position)
+    return k.all(s.outcome == Outcome.divergence_found, exact(s), s.reported < s.position)
 
 
 @truncation.sometimes(lambda c: c["replicas"] > 1 and c["max_leader_epoch"] > 0)
 def divergence_only_bounded(k: Algebra, s: View) -> Value:
     """The leader has lost the consumer's epoch: only the start of the next larger epoch can be given."""
-    return k.all(s.outcome == DIVERGENCE_FOUND, k.negate(exact(s)))
+    return k.all(s.outcome == Outcome.divergence_found, k.negate(exact(s)))
 
 
 @truncation.sometimes(lambda c: c["replicas"] > 1 and c["max_leader_epoch"] > 1 and c["max_records"] > 1)
@@ -210,7 +198,7 @@ def bound_skips_records(k: Algebra, s: View) -> Value:
         return k.all(read, s.record_id[leader, offset] != s.consumed_id[offset])
 
     return k.all(
-        s.outcome == DIVERGENCE_FOUND,
+        s.outcome == Outcome.divergence_found,
         s.leader_epoch[leader] == s.answered_epoch,
         k.exists(OFFSET, differs),
     )

@@ -21,7 +21,7 @@ from ...core.terms import Sort
 from ...prove.proof import Ghosts, Proof
 from ..logs import EPOCH, OFFSET
 from .actions import larger_epoch_start
-from .state import DIVERGENCE_FOUND, LOG_TRUNCATION, common_end, current_leader, is_consumed, truncation
+from .state import Outcome, common_end, current_leader, is_consumed, truncation
 
 RECORD = Index("record", Sort.INT, lambda c: c["max_records"])
 """The records that producers write, by their ids."""
@@ -218,7 +218,9 @@ def commit_served_or_lost(k: Algebra, s: View) -> Value:
 def reported_served_or_lost(k: Algebra, s: View) -> Value:
     """And the reported one, from which it goes on; that is within the log of the leader that reported it."""
     reported = _served_or_lost(k, s, s.reported, s.reported_epoch, s.answered_epoch)
-    return k.implies(s.outcome == DIVERGENCE_FOUND, k.all(s.reported <= s.history_end[s.answered_epoch], reported))
+    return k.implies(
+        s.outcome == Outcome.divergence_found, k.all(s.reported <= s.history_end[s.answered_epoch], reported)
+    )
 
 
 @kip_320_mended.lemma(offset=OFFSET)
@@ -241,7 +243,7 @@ def commit_is_of_one_history(k: Algebra, s: View, offset: Value) -> Value:
 @kip_320_mended.lemma()
 def truncation_is_of_a_named_epoch(k: Algebra, s: View) -> Value:
     """A truncation is found of a position with an epoch, by a leader that was elected for no older one."""
-    refused = k.any(s.outcome == LOG_TRUNCATION, s.outcome == DIVERGENCE_FOUND)
+    refused = k.any(s.outcome == Outcome.log_truncation, s.outcome == Outcome.divergence_found)
     named = k.all(s.last_epoch != -1, s.last_epoch <= s.answered_epoch, s.answered_epoch <= s.quorum_leader_epoch)
     return k.implies(refused, named)
 

@@ -24,17 +24,6 @@ from ...core.enumeration import enumeration
 from ...core.protocol import Protocol
 from ..logs import EPOCH, OFFSET, partition_constants
 
-FETCHING = 0
-"""The last fetch was answered, or is still to be sent."""
-UNKNOWN_LEADER_EPOCH = 1
-"""The leader knows no epoch as large as the consumer's: its metadata is stale."""
-LOG_TRUNCATION = 2
-"""The record before the fetch offset is not the one that the consumer fetched."""
-OFFSET_OUT_OF_RANGE = 3
-"""The fetch offset is beyond the end of the leader's log."""
-DIVERGENCE_FOUND = 4
-"""Where to go on from has been found. With the reset policy ``none``: LogTruncationException."""
-
 truncation = Protocol(
     "truncation",
     "KIP-320, consumers",
@@ -112,6 +101,16 @@ _OPTIONAL_OFFSETS = integers(-1, lambda c: c["log_size"])
 _OPTIONAL_IDS = integers(-1, lambda c: c["max_records"] - 1)
 _YES_OR_NO = integers(0, lambda _: 1)
 
+Outcome = enumeration(
+    "outcome", "fetching", "unknown_leader_epoch", "log_truncation", "offset_out_of_range", "divergence_found"
+)
+"""What became of the consumer's last fetch.
+
+``fetching``: it was answered, or is still to be sent. ``unknown_leader_epoch``: the leader knows no epoch as large as
+the consumer's, its metadata is stale. ``log_truncation``: the record before the fetch offset is not the one that the
+consumer fetched. ``offset_out_of_range``: the fetch offset is beyond the end of the leader's log.
+``divergence_found``: where to go on from has been found; with the reset policy ``none``, LogTruncationException.
+"""
 Awaited = enumeration("awaited", "nothing", "fetch", "search", "list", "committed", "metadata")
 """Which answer a consumer waits for."""
 Asking = enumeration("asking", "nothing", "committed", "beginning", "end")
@@ -168,7 +167,7 @@ truncation.variable("consumed_from", "the offset from which the consumer has rea
 truncation.variable(
     "consumed_id", "the record consumed at an offset", _OPTIONAL_IDS, per=(OFFSET,), initially=-1, live=is_consumed
 )
-truncation.variable("outcome", "what became of the last fetch", integers(FETCHING, lambda _: DIVERGENCE_FOUND))
+truncation.variable("outcome", "what became of the last fetch", Outcome)
 truncation.variable(
     "answered_epoch", "the epoch of the leader that refused or found the divergence", _EPOCHS, initially=-1
 )

@@ -6,7 +6,7 @@ from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA
 from ..logs import OFFSET
 from .actions import exact
-from .state import DIVERGENCE_FOUND, LOG_TRUNCATION, is_client, is_consumed, is_fetched, truncation
+from .state import Outcome, is_client, is_consumed, is_fetched, truncation
 
 
 def _holds(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
@@ -86,7 +86,7 @@ def truncation_was_found(k: Algebra, s: View) -> Value:
     """LOG_TRUNCATION is told where the answering leader has another record, or none, before the fetch offset."""
     leader = s.epoch_leader[s.answered_epoch]
     gone = s.record_epoch[leader, s.position - 1] != s.last_epoch
-    return k.implies(k.all(s.outcome == LOG_TRUNCATION, _still_leads(k, s, leader)), gone)
+    return k.implies(k.all(s.outcome == Outcome.log_truncation, _still_leads(k, s, leader)), gone)
 
 
 @truncation.always_in(is_client)
@@ -105,7 +105,7 @@ def told_divergence(k: Algebra, s: View) -> Value:
 
     found = k.all(s.reported != -1, s.reported <= s.position, k.any(s.told == -1, s.told == s.reported))
     true = k.implies(_still_leads(k, s, leader), k.forall(OFFSET, right))
-    return k.ite(s.outcome == DIVERGENCE_FOUND, k.all(found, true), k.all(s.reported == -1, s.told == -1))
+    return k.ite(s.outcome == Outcome.divergence_found, k.all(found, true), k.all(s.reported == -1, s.told == -1))
 
 
 @truncation.always_in(is_client)
