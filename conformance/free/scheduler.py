@@ -48,6 +48,9 @@ _DISRUPTIONS: Final = {What.OPERATE: 1.0, What.PROBE: 0.8, What.CRASH: 0.35, Wha
 _FAULTS: Final = frozenset({What.CRASH, What.CUT, What.DISK, What.PROBE})
 _ENDS: Final = ((What.START, ""), (What.HEAL, ""), (What.DISK, "mended"))
 """The ends of what goes wrong."""
+_QUIET: Final = (0, 0, 40, 80)
+"""A run begins with so many events of calm in which nothing disrupts the course of things: what went well before shows
+in what goes wrong."""
 _OFF: Final = 0.2
 """So many kinds of failures and operations do not happen in a run."""
 _EFFECTS: Final = 12
@@ -138,7 +141,8 @@ class Scheduler:
         self._crash_after = self._faults * chance.choice((0.0, 0.01, 0.05, 0.2))
         self._storm = chance.choice((0.1, 0.3, 0.5, 0.9))
         self._late = chance.choice((0.0, 0.1, 0.3))
-        self._stretch = 0
+        self._stretch = chance.choice(_QUIET)
+        self._quiet = self._stretch > 0
         self._stormy = False
         self._held: dict[tuple[str, int | None, int | None], int] = {}
         self._clock = 0
@@ -159,6 +163,7 @@ class Scheduler:
         if self._stretch <= 0:
             self._stormy = self._chance.random() < self._storm
             self._stretch = self._chance.randint(3, 25)
+            self._quiet = False
         self._stretch -= 1
         crash = self._crash_of_the_last(pending)
         if crash is not None:
@@ -226,7 +231,7 @@ class Scheduler:
             often = max(often, _DULL)
         wanted = {what: max(each.weight for each in groups[what]) for what in disruptions}
         often = min(often * max(wanted.values(), default=1.0), max(often, _MOST))
-        if disruptions and (not course or self._chance.random() < often):
+        if disruptions and (not course or (not self._quiet and self._chance.random() < often)):
             return disruptions[self._one([self._classes[what] * wanted[what] for what in disruptions])]
         if not course:
             return next(iter(groups))

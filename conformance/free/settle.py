@@ -16,6 +16,7 @@ without its disk for good. So there is peace around one node, of which nothing i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ...model.core.domains import all_replicas
@@ -44,8 +45,10 @@ _ENDS: Final = (What.HEAL, What.START)
 def settle(machine: Machine, peace: Event) -> Parted | None:
     """Let a run come to peace; but for ``peace.node``, if any, everybody is well. Its events are followed like any.
 
-    Raises Spent.
+    Who is well when peace begins stays so, and the same is asked of it. Raises Spent.
     """
+    if peace.node is not None and peace.node not in unwell(machine):
+        peace = replace(peace, node=None)
     machine.begin_peace(peace)
     found = _quiet(machine, peace)
     if found is None and ASKS in peace.args:
@@ -69,7 +72,7 @@ def _quiet(machine: Machine, peace: Event) -> Parted | None:
                 return found
         quiet = quiet + 1 if _settled(machine) == before else 0
         if quiet >= machine.ways.binding.quiet:
-            return _judge(machine, peace)
+            return _judge(machine, peace, lame=_is_lame(machine, peace.node))
     return None
 
 
@@ -95,6 +98,16 @@ def unwell(machine: Machine) -> list[int]:
     replicas = range(machine.ways.system.constants.get("replicas", 0))
     ends = {each.event.node for each in machine.pending() if _is_end(each.event)}
     return [node for node in replicas if node in ends]
+
+
+def _is_lame(machine: Machine, node: int | None) -> bool:
+    """Whether a node is up and can be reached, and its disk fails: until it notices it may do all that it should."""
+    ends = {
+        each.event.what
+        for each in machine.pending()
+        if node is not None and each.event.node == node and _is_end(each.event)
+    }
+    return ends == {What.DISK}
 
 
 def _round(machine: Machine, but: int | None) -> Iterator[Event]:
@@ -128,15 +141,17 @@ def _ends(pending: Sequence[Pending], but: int | None) -> list[Event]:
     return sorted(ends, key=lambda event: event.what is not What.DISK)
 
 
-def _judge(machine: Machine, peace: Event) -> Parted | None:
-    """What a settled system must have come to; in none of the states that explain what is seen it has."""
+def _judge(machine: Machine, peace: Event, *, lame: bool) -> Parted | None:
+    """What a settled system must have come to; in none of the states that explain what is seen it has.
+
+    ``lame``: with who is not well, or without.
+    """
     ways, threads = machine.ways, machine.follower.threads
     k, system = ways.space.reference.k, ways.system
-    well = all_replicas(system.constants) if "replicas" in system.constants else 0
-    if peace.node is not None:
-        well &= ~(1 << peace.node)
+    everybody = all_replicas(system.constants) if "replicas" in system.constants else 0
+    wells = [everybody if peace.node is None else everybody & ~(1 << peace.node), *([everybody] if lame else [])]
     for text in ways.binding.settles:
-        if not any(text(k, IntState(system, thread.state), well) for thread in threads):
+        if not any(text(k, IntState(system, thread.state), well) for thread in threads for well in wells):
             doc = " ".join((text.__doc__ or text.__name__).strip().split("\n\n")[0].split())
             around = "" if peace.node is None else f" (but at {peace.node})"
             detail = f"nothing moves any more{around}, and yet not: {doc}"

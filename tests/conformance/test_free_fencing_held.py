@@ -116,3 +116,23 @@ def test_what_was_refused_for_now_is_sent_again() -> None:
     with patched(patch) as root:
         parted = first_parting(list(map(ways_at, PLAN.free)), Parts.of(root), FreePlan())
     assert parted is not None and "is not answered, and not sent again" in parted.headline
+
+
+def test_the_last_of_the_isr_stays_in_it() -> None:
+    """Whoever fails as the last member, and does not lead, can be elected when it is back."""
+    patch = Patch(
+        "controller/partition.py",
+        "        isr = self.isr if self.isr == {replica} else self.isr - {replica}\n        leader = self.leader\n",
+        "        leader = self.leader\n"
+        "        isr = self.isr if leader == replica and self.isr == {replica} else self.isr - {replica}\n",
+    )
+    with patched(patch) as root:
+        parted = first_parting(list(map(ways_at, PLAN.free)), Parts.of(root), FreePlan())
+    assert parted is not None and "the last of the ISR" in parted.headline
+
+
+def test_metadata_that_was_overtaken_is_not_told(portfolio: list[Ways]) -> None:
+    patch = Patch("replica/broker.py", "known.leader_epoch <= body.leader_epoch", "True")
+    with patched(patch) as root:
+        parted = first_parting(portfolio, Parts.of(root), FreePlan())
+    assert parted is not None and "would tell clients of leader epoch" in parted.headline

@@ -16,6 +16,7 @@ from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted, Sort
 from fencepost.conformance.free.runner import Free, FreePlan, play, run_freely, run_seed
 from fencepost.conformance.free.scheduler import Memory
+from fencepost.conformance.free.smaller import repeat
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of
 from fencepost.conformance.mutants.patched import Patch, patched
@@ -170,6 +171,17 @@ PLANTED = {
 def test_what_is_planted_is_found(what: str) -> None:
     at, *patches = PLANTED[what]
     assert first_parted(at, *patches) is not None
+
+
+@pytest.mark.parametrize("around", [(), (Event(What.DISK, "fails", 1),)])
+def test_who_is_well_or_has_not_noticed_may_lead_in_peace(around: tuple[Event, ...]) -> None:
+    """A disk that fails is noticed where something is written: until then a leader leads on, and nobody else stands."""
+    passes = Event(What.TIME, args=(("ms", 1000),))
+    votes = Event(What.DELIVER, "Vote", 0, 1), Event(What.DELIVER, "VoteResponse", 1, 0)
+    elected = (passes, passes, Event(What.TIMER, "election", 1), *votes)
+    ran = repeat(FreeQuorum(), ways(VOTERS), 1, (*elected, *around, Event(What.PEACE, node=1)))
+    assert ran.parted is None, ran.parted
+    assert ran.history[-1].observed is not None and ran.history[-1].observed["leader[0]"] == 1
 
 
 @pytest.mark.night

@@ -47,7 +47,7 @@ from .free_held import Held
 _LAG_MS: Final = 100
 _TIMEOUT_MS: Final = 4 * _LAG_MS
 """Longer than the clock is ever moved on at once: else, in peace, each answer would come too late."""
-_TELLS_METADATA: Final = 0.2
+_TELLS_METADATA: Final = 0.3
 """In so many runs metadata reaches the brokers: they keep it for clients, and go by none of it."""
 _CONTROLLER_FAILS: Final = 0.5
 """In so many runs the controller fails like the brokers."""
@@ -209,6 +209,7 @@ class RunningCluster(ClientNodes):
         after = self._records[node]
         now = self.clock.now()
         self._held.broker(node, self.arrived, sent, state, before, after, now, fired=fired)
+        self._held.knows(node, self._broker(node).metadata.get(PARTITION))
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -372,7 +373,7 @@ class RunningCluster(ClientNodes):
         if event.node is not None:
             self._look(event.node)
         else:
-            self._look_at_controller()
+            self._look_at_controller(event)
         if event.node is not None and self.arrived is not None:
             body, node = self.arrived.body, event.node
             if isinstance(body, ProduceRequest) and body.records in self.producers.of:
@@ -415,4 +416,4 @@ class RunningCluster(ClientNodes):
         return True
 
     def _room_for(self, name: str) -> int:
-        return int(self._metadata) if name.startswith("UpdateMetadata") else super()._room_for(name)
+        return 0 if name.startswith("UpdateMetadata") and not self._metadata else super()._room_for(name)

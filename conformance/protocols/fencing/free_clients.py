@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from random import Random
 from typing import Any, Final, cast
@@ -30,6 +31,7 @@ from .free_answers import Row
 from .free_controller import PARTITION, ControlledNodes
 from .free_probes import body_of, broker_probes, controller_probes, is_probe
 from .free_producers import Payload, Producers
+from .pace import Pace, unhurried
 
 PRODUCER: Final = FIRST_CLIENT
 READER: Final = FIRST_CLIENT - 1
@@ -52,6 +54,7 @@ class ClientNodes(ControlledNodes):
         for client in (PRODUCER, READER, PROBER):
             self.network.attach(Mailbox(client, self._told))
         self._probed = chance.random() < _PROBED
+        self._pace = Pace(self.seed)
         self._correlation = 0
         self._ids: dict[Payload, int] = {}
         """The records that are, or were, in some log."""
@@ -76,9 +79,24 @@ class ClientNodes(ControlledNodes):
         """What may happen to nodes, the controller and clients."""
         self._states = {node: self._state(node) for node in self.replicas if node not in self.down}
         try:
-            return super().pending()
+            begun = {node: self._has_begun(node) for node in self._states}
+            weight = self._pace.at(self._states, begun, self._under_way())
+            found = super().pending()
         finally:
             self._states = {}
+        return found if weight is unhurried else [_weighed(each, weight(each.event)) for each in found]
+
+    def _under_way(self) -> set[int]:
+        """The batches that are on their way, or are or were in some log."""
+        bodies = (flight.envelope.body for flight in self.network.in_flight())
+        sent = [body.records for body in bodies if isinstance(body, ProduceRequest)]
+        found = {self.producers.of[records] for records in sent if records in self.producers.of}
+        return found | {n for n, each in enumerate(self.producers.batches) if each.payloads[0] in self._ids}
+
+    def _has_begun(self, node: int) -> bool:
+        """Whether the last record of a log is of the leader epoch that its replica is in."""
+        records, state = self._records.get(node), self._states[node]
+        return bool(records and state is not None and records[-1][1] == state.leader_epoch)
 
     def _calls(self) -> Iterator[Event]:
         up = [node for node in self.replicas if node not in self.down]
@@ -158,6 +176,10 @@ class ClientNodes(ControlledNodes):
         elif isinstance(body, FetchResponse) and envelope.destination == READER:
             for offset, _, payload in self._reader.decode(body.records):
                 self._read[offset] = self._ids.setdefault(payload, len(self._ids))
+
+
+def _weighed(pending: Pending, weight: float) -> Pending:
+    return pending if weight == 1.0 else replace(pending, weight=weight)
 
 
 @lru_cache(4_096)

@@ -71,8 +71,8 @@ class ControlledNodes(RunningNodes):
         """What the controller has of the partition; while it is down, what the next one will begin with."""
         return self._contents.partitions[PARTITION]
 
-    def _look_at_controller(self) -> None:
-        """Take note of its state. Raises WrongAnswer for one that no controller may come to."""
+    def _look_at_controller(self, event: Event | None = None) -> None:
+        """Take note of its state, after an event. Raises WrongAnswer for one that no controller may come to."""
         controller, before = self.controller, self._contents
         if controller is None:
             self._contents = read_store(self.store.files(CONTROLLER), CHECKPOINT)
@@ -81,7 +81,8 @@ class ControlledNodes(RunningNodes):
             self._contents = Contents(controller.controller_epoch, dict(controller.brokers), partitions)
         old, new = before.partitions.get(PARTITION), self._contents.partitions.get(PARTITION)
         if old is not None and new is not None:
-            check_partition(old, new)
+            shrinks = event is not None and event.what is What.OPERATE and event.arg("what") == "shrink"
+            check_partition(old, new, shrinks=shrinks)
 
     def _is_stored(self, partition_epoch: int) -> None:
         """Whatever the controller tells of is stored before, or the next one would begin with less. WrongAnswer."""
@@ -224,11 +225,12 @@ def _copied(state: PartitionState) -> PartitionState:
     return PartitionState(state.replicas, *leader, state.partition_epoch, state.offline)
 
 
-def check_partition(old: PartitionState, new: PartitionState) -> None:
+def check_partition(old: PartitionState, new: PartitionState, *, shrinks: bool = False) -> None:
     """Raises WrongAnswer for a state that may not follow another.
 
     Each change raises the partition epoch, by which leaders and marks tell what is newer (KIP-497's ``zkVersion``); and
-    whoever is marked offline neither begins to lead nor joins the ISR (KIP-320, "Leader Fetch Handling").
+    whoever is marked offline neither begins to lead nor joins the ISR (KIP-320, "Leader Fetch Handling"). The last
+    member stays in the ISR: else nobody could be elected cleanly ever again. ``shrinks``: an operator took it out.
     """
     if new == old:
         return
@@ -236,6 +238,8 @@ def check_partition(old: PartitionState, new: PartitionState) -> None:
         raise WrongAnswer(f"the partition changed in partition epoch {new.partition_epoch}, which was over")
     if new.leader != NO_LEADER and new.leader in new.offline:
         raise WrongAnswer(f"replica {new.leader} leads, and is marked offline")
+    if not new.isr and old.isr and not shrinks:
+        raise WrongAnswer(f"replica {min(old.isr)} was the last of the ISR, and is taken out")
     joined = (new.isr - old.isr) & new.offline
     if joined:
         raise WrongAnswer(f"replica {min(joined)} joins the ISR, and is marked offline")

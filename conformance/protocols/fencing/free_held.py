@@ -201,6 +201,13 @@ class Held:
         if said != (told.leader, told.leader_epoch, told.isr, told.offline):
             raise WrongAnswer(f"a broker that was told {told} answers with {answer}")
 
+    def knows(self, node: int, metadata: UpdateMetadataRequest | None) -> None:
+        """Look at what a broker would tell clients: the latest leader epoch that it was told of. Raises WrongAnswer."""
+        told = self._metadata.get(node)
+        if metadata is not None and told is not None and metadata.leader_epoch != told.leader_epoch:
+            said = f"would tell clients of leader epoch {metadata.leader_epoch}"
+            raise WrongAnswer(f"a broker that was told of leader epoch {told.leader_epoch} {said}")
+
     def _asks_for(self, body: AlterIsrRequest, state: PartitionState) -> None:
         """A leader does not ask for whom it knows to be offline: a zombie would count for acks=all (KIP-320)."""
         joining = (body.new_isr - state.isr) & state.offline
