@@ -103,8 +103,10 @@ def read_cluster(
     """Read brokers' data directories as far as they can be read; of the partitions, those of ``topics`` where given.
 
     Directories of one node are one broker's. A path that is no such directory, is a second copy of one that came
-    before, or is of another cluster, is ``refused``. Raises ``BudgetSpent`` where there is more than may be read.
+    before, or is of another cluster, is ``refused``. ``limits`` are those of all directories together, and of what the
+    checks read again. Raises ``BudgetSpent`` where there is more than may be read.
     """
+    limits = limits or ReadLimits()
     brokers: list[BrokerFiles] = []
     refused: list[BadInput] = []
     for path in paths:

@@ -6,9 +6,11 @@ import io
 import os
 import subprocess
 import sys
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
+from fencepost.conformance.check import files as check_files
 from fencepost.traces.kafka import image
 from fencepost.traces.kafka.batches import BudgetSpent, FileWindow, Limits, SegmentScan
 from fencepost.traces.kafka.broker import read_broker
@@ -24,6 +26,7 @@ from .encoder import (
     nullable,
     partition,
     raw_batch,
+    record,
     topic_record,
     varint,
     write_broker,
@@ -104,6 +107,52 @@ def test_the_command_ends_where_the_budget_is_spent(tmp_path: Path) -> None:
     assert said.startswith(f"fencepost: {root / 't-0' / f'{0:020d}.log'}, byte {len(log(0, 0))}: more than 2 records")
     assert said.endswith("or raise --max-records if all of it is real") and "\n" not in said
     assert check(root, "--max-records", 3, "--report", tmp_path / "report")[0] == 0
+
+
+def tiny_records(batches: int, size: int) -> bytes:
+    """A log of compressed batches of as many records as there can be in so few bytes: one or two for each."""
+    payload = CODECS[4](b"".join(record(delta, None, None) for delta in range(size)))
+    return b"".join(raw_batch(number * size, payload, size, attributes=4) for number in range(batches))
+
+
+def test_the_memory_of_three_brokers_is_that_of_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is within it, and all are not: what is read of them takes no more than as many records of one."""
+    batches, size = 8, 1 << 10
+    data = tiny_records(batches, size)
+    assert len(data) < 2 * batches * size
+    files = {"t-0": Partition({0: data}, [(0, 0)], batches * size)}
+    roots = [write_broker(tmp_path / f"b{node}", node, files) for node in (1, 2, 3)]
+    most = (batches + 1) * size
+
+    def peak(paths: list[Path]) -> tuple[str, int]:
+        tracemalloc.start()
+        said = ""
+        try:
+            check_files.read_cluster("", paths, limits=Limits(items=most))
+        except BudgetSpent as spent:
+            said = str(spent)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return said, found
+
+    peak(roots[:1])
+    said, alone = peak(roots[:1])
+    assert said == ""
+    said, together = peak(roots)
+    assert f"b2/t-0/{0:020d}.log, byte {len(data) // batches}: more than {most:,} records" in said
+    assert together < 1.4 * alone
+    # The planted fault: the budget is each broker's own.
+    real = check_files.read_broker
+    monkeypatch.setattr(check_files, "read_broker", lambda path, **given: real(path, topics=given["topics"]))
+    assert peak(roots)[1] > 1.8 * alone
+
+
+def test_a_cluster_is_read_within_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_files, "ReadLimits", lambda: Limits(items=5))
+    roots = [write_broker(tmp_path / name, n, {"t-0": partition(0, 0, 0)}) for n, name in enumerate("ab", start=1)]
+    assert len(check_files.read_cluster("", roots[:1]).report.brokers) == 1
+    with pytest.raises(BudgetSpent, match="more than 5 records"):
+        check_files.read_cluster("", roots)
 
 
 def test_bytes_that_decompression_makes_of_nearly_none(tmp_path: Path) -> None:
