@@ -9,6 +9,7 @@ from ..model.core.domains import Index, Variable
 from ..model.core.protocol import Protocol
 from ..model.core.registration import Registration
 from ..model.core.show import show
+from ..model.prove.proof import Proof
 from ..traces.story import Json
 from .free.registry import Way, free_names
 from .harness import Harness, find_harness
@@ -20,7 +21,7 @@ def described(registration: Registration) -> dict[str, Json]:
     """One protocol with everything that has a name: variants, constants, cells, actions, promises, what it lacks."""
     protocol = registration.protocol
     defaults = protocol.check_constants({})
-    proof = registration.find_proof()
+    proof, *more = registration.find_proofs() or (None,)
     harness = find_harness(registration.name)
     return {
         "protocol": protocol.name,
@@ -41,13 +42,18 @@ def described(registration: Registration) -> dict[str, Json]:
             {"name": each.name, "form": each.form.value, "says": each.doc} for each in protocol.liveness.values()
         ],
         "fairness": [{"name": each.name, "says": each.doc} for each in protocol.fairness.values()],
-        "proof": None if proof is None else {"variant": proof.variant, "lemmas": len(proof.lemmas)},
+        "proof": None if proof is None else _proof(proof),
+        "more_proofs": [_proof(each) for each in more if each is not None],
         "binding": harness is not None and harness.binding is not None,
         "adapters": list(adapter_names(protocol.name)) if harness is not None and harness.binding is not None else [],
         "free": list(free_names(protocol.name)) if harness is not None and harness.binding is not None else [],
         "faults": [kind.value for kind in _faults(harness)],
         "defects": 0 if harness is None else len(harness.find_defects()),
     }
+
+
+def _proof(proof: Proof) -> dict[str, Json]:
+    return {"variant": proof.variant, "lemmas": len(proof.lemmas)}
 
 
 def _variable(variable: Variable, defaults: dict[str, int]) -> dict[str, Json]:

@@ -118,7 +118,7 @@ def assert_proved(protocol: Named, variant: str | None = None, *, drop: Sequence
     Raises Failed with the counterexample to induction, BadInput for a protocol without a proof.
     """
     __tracebackhide__ = True
-    proof = registration_of(protocol).require_proof()
+    proof = registration_of(protocol).require_proof(variant)
     traced: TracedProtocol = proof.protocol.traced(variant or proof.variant).drop(*drop)
     run = prove(attach(proof, traced), seed=seed, workers=WORKERS)
     if run.verdict is Verdict.HOLDS:

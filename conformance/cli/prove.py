@@ -57,7 +57,7 @@ def prove(
     protocol
         One that is installed, by its name, or yours: file.py:name or module:name; by default each that has a proof.
     variant
-        Try the proof on this variant; by default on the one that it is for.
+        Try the proof on this variant, its own where it has one; by default the protocol's proof on its variant.
     action
         Only the obligations of this action, or "initial" (repeatable; default all).
     conjunct
@@ -75,7 +75,7 @@ def prove(
     """
     refuse_unwritable(junitxml)
     refuse_twice(action=action, conjunct=conjunct, drop=drop)
-    proofs = proofs_there_are() if protocol is None else [REGISTRY.named(protocol).require_proof()]
+    proofs = proofs_there_are() if protocol is None else [REGISTRY.named(protocol).require_proof(variant)]
     if protocol is None and (variant or drop or action or conjunct):
         raise BadInput(
             "--variant, --drop, --action and --conjunct are about one protocol",
@@ -105,8 +105,8 @@ def prove(
 
 
 def proofs_there_are() -> list[Proof]:
-    """The proofs of all protocols that have one."""
-    return [proof for each in REGISTRY.values() if (proof := each.find_proof()) is not None]
+    """All proofs of all protocols."""
+    return [proof for each in REGISTRY.values() for proof in each.find_proofs()]
 
 
 def _carried_out(attached: AttachedProof, actions: Sequence[str], conjuncts: Sequence[str], seed: int) -> ProofRun:

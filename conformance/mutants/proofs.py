@@ -67,7 +67,7 @@ class Proofs:
         """Asks what is implied, and else the obligations of the mutated action."""
         traced = mutant.traced
         registration = REGISTRY.get(traced.protocol.name)
-        proof = None if registration is None else registration.find_proof()
+        proof = None if registration is None else registration.find_proof(traced.variant.name)
         if proof is None or proof.protocol is not traced.protocol or proof.variant != traced.variant.name:
             return NO_JUDGE
         failed = self._why_not(proof)

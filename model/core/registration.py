@@ -42,7 +42,8 @@ def looked_up(part: Any, package: str) -> Any:
 class Registration:
     """One protocol and what goes with it. ``package``: the ``__name__`` of the module that says it.
 
-    ``proof``: the proof with no bound. ``view``: the layout of its pages, or a function that gives it for a variant.
+    ``proof``: the proof with no bound. ``more_proofs``: those of other variants, which need other lemmas.
+    ``view``: the layout of its pages, or a function that gives it for a variant.
     ``refinements``: by variant and another one, what maps states of the first to states of the second
     (``explore.refine.StateMapping``). ``unread``: by the same, what cells of the second are compared as where
     no step of it reads what they hold. ``harness``: what holds systems against it (``conformance.harness.Harness``).
@@ -53,6 +54,7 @@ class Registration:
     package: str
     protocol: Protocol
     proof: Proof | Ref | None = None
+    more_proofs: tuple[Proof | Ref, ...] = ()
     view: LogView | Callable[[str], LogView] | Ref | None = None
     refinements: Mapping[tuple[str, str], Mapping[str, Callable[..., Any]]] | Ref | None = None
     unread: Mapping[tuple[str, str], Mapping[str, Callable[..., Any]]] | Ref | None = None
@@ -64,14 +66,23 @@ class Registration:
         """The protocol's name."""
         return self.protocol.name
 
-    def find_proof(self) -> Proof | None:
-        """The proof, if there is one."""
+    def find_proofs(self) -> tuple[Proof, ...]:
+        """Every proof that there is, ``proof`` first."""
+        found = (looked_up(each, self.package) for each in (self.proof, *self.more_proofs))
+        return tuple(each for each in found if each is not None)
+
+    def find_proof(self, variant: str | None = None) -> Proof | None:
+        """The proof, if there is one: of a variant, or of one of its twins, its own; ``proof`` by default."""
+        if variant is not None:
+            for each in self.find_proofs():
+                if variant == each.variant or variant in each.twins:
+                    return each
         found: Proof | None = looked_up(self.proof, self.package)
         return found
 
-    def require_proof(self) -> Proof:
-        """The proof. Raises BadInput where there is none."""
-        found = self.find_proof()
+    def require_proof(self, variant: str | None = None) -> Proof:
+        """The proof, as ``find_proof`` finds it. Raises BadInput where there is none."""
+        found = self.find_proof(variant)
         if found is None:
             raise BadInput(f"there is no proof of {self.name!r}", "PROTOCOL", "name one that has a proof, or write it")
         return found

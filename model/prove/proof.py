@@ -83,6 +83,7 @@ class Proof:
     ``sizes``: the constants at which finite models are looked for, smallest first. ``runs``: those at which a run is
     looked for that breaks a promise, where they are others. ``derived``: promises that nothing else rests on, as
     lemmas say the same: z3 is not given them to prove other conjuncts from. To assume less is always sound.
+    ``twins``: variants that are not safe, of which this proof, and no other of the protocol's, is to be tried.
     """
 
     def __init__(
@@ -92,12 +93,14 @@ class Proof:
         sizes: Sequence[Constants],
         runs: Sequence[Constants] = (),
         derived: Sequence[str] = (),
+        twins: Sequence[str] = (),
     ) -> None:
         self.protocol = protocol
         self.variant = variant
         self.sizes = tuple(sizes)
         self.runs = tuple(runs) or self.sizes
         self.derived = frozenset(derived)
+        self.twins = frozenset(twins)
         if unknown := self.derived - set(protocol.invariants):
             raise ProtocolError(f"{protocol.name} has no promise {', '.join(sorted(unknown))}")
         self.update_texts: dict[str, UpdateText] = {}
@@ -157,6 +160,26 @@ class Proof:
             return text
 
         return register
+
+    def takes(self, other: Proof, *names: str) -> None:
+        """Take ghosts and lemmas of another proof of the protocol, and the updates of actions, each by its name.
+
+        Raises ProtocolError for a name of nothing in the other, and for one that this proof has already.
+        """
+        for name in names:
+            if ghost := other.ghosts.get(name):
+                self.ghost(name, ghost.doc, ghost.values, per=ghost.per, initially=ghost.initially)
+            elif lemma := other.lemmas.get(name):
+                self.lemma(promise=lemma.promise, **lemma.params)(lemma.text)
+            elif update := other.update_texts.get(name):
+                self.updates(name)(update)
+            else:
+                raise ProtocolError(f"the proof of {other.variant} has no ghost, lemma or update {name!r} to take")
+
+    def takes_hints(self, other: Proof) -> None:
+        """Take every hint of another proof of the protocol. One that says nothing here does no harm."""
+        for action, specs in other.hint_texts.items():
+            self.hint_texts.setdefault(action, []).extend(specs)
 
     def _require_action(self, name: str) -> None:
         if name not in self.protocol.actions:

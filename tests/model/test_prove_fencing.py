@@ -54,7 +54,7 @@ FOR_CVC5 = {"hw_within_log"}
 """Lemmas that z3 does without, as they follow from the range of an index, and cvc5 does not (test_prove_cvc5.py)."""
 
 WITHOUT_HINT = {
-    "_when_committed": "become_leader.weak_isr",
+    "when_committed": "become_leader.weak_isr",
     "_sealed_or_newest": "leader_inc_high_watermark.committed_never_lost",
 }
 """For each hint an obligation that z3 leaves open without it."""

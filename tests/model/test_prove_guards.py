@@ -103,7 +103,7 @@ def test_without_it_every_promise_is_still_proved(guard: str) -> None:
 
 @pytest.mark.parametrize("variant", [v for v in fencing.variants if v not in ("kip-320", "kip-320-restarts")])
 def test_no_other_variant_is_proved(variant: str) -> None:
-    """Those that are unsafe must not be; for kip-320-brokers, which is safe, the lemmas do not say enough."""
+    """Those that are unsafe must not be; of others that are safe these lemmas do not say enough."""
     run = judge(kip_320, fencing.traced(variant))
     found = first_counterexample(run)
     assert found.conjunct in Concrete(run.attached, found.constants).broken(found.after or found.state)

@@ -11,6 +11,7 @@ REGISTRATION = Registration(
     __name__,
     fencing,
     proof=".proof:kip_320",
+    more_proofs=(".proof_brokers:kip_320_brokers", ".proof_alter_isr:kip_497"),
     view=".view:view",
     refinements=".refinements:REFINEMENTS",
     unread=".refinements:UNREAD",

@@ -151,6 +151,17 @@ def leader_propose_expand(k: Algebra, s: View, leader: Value, follower: Value) -
     )
 
 
+def isr_as_asked(k: Algebra, s: View, epoch: Value, partition_epoch: Value, one: Value, other: Value) -> Value:
+    """The controller's ISR with what a request asks for one replica and another; where it asks nothing, as it is."""
+    ins, outs = s.asked_in[epoch, partition_epoch], s.asked_out[epoch, partition_epoch]
+
+    def changed(isr: Value, replica: Value) -> Value:
+        left = k.ite(k.member(replica, outs), k.without_member(isr, replica), isr)
+        return k.ite(k.member(replica, ins), k.with_member(isr, replica), left)
+
+    return changed(changed(s.quorum_isr, one), other)
+
+
 @fencing.action(epoch=EPOCH, partition_epoch=PARTITION_EPOCH, one=REPLICA, other=REPLICA, present=_asks)
 def controller_alter_isr(k: Algebra, s: View, epoch: Value, partition_epoch: Value, one: Value, other: Value) -> Step:
     """The controller takes up a leader's request for another ISR.
@@ -163,15 +174,11 @@ def controller_alter_isr(k: Algebra, s: View, epoch: Value, partition_epoch: Val
     def changes(replica: Value) -> Value:
         return k.any(k.member(replica, ins), k.member(replica, outs))
 
-    def changed(isr: Value, replica: Value) -> Value:
-        left = k.ite(k.member(replica, outs), k.without_member(isr, replica), isr)
-        return k.ite(k.member(replica, ins), k.with_member(isr, replica), left)
-
     yield "request_sent", k.any(ins != k.EMPTY, outs != k.EMPTY)
     yield "changes_asked", k.all(k.any(one == leader, changes(one)), k.any(other == leader, changes(other)))
     yield "leader_epoch_matches", epoch == s.quorum_leader_epoch
     yield "partition_epoch_matches", partition_epoch == s.quorum_partition_epoch
-    isr = changed(changed(s.quorum_isr, one), other)
+    isr = isr_as_asked(k, s, epoch, partition_epoch, one, other)
     following = 1 - s.quorum_partition_epoch
     yield s.update(
         quorum_isr=isr,

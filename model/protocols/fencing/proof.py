@@ -61,19 +61,34 @@ def _elected(k: Algebra, s: View, new_leader: Value) -> Ghosts:  # noqa: ARG001 
     return {"final_isr": lambda epoch: k.ite(epoch == s.next_leader_epoch, s.quorum_isr, s.final_isr[epoch])}
 
 
+def isr_without(k: Algebra, s: View, replica: Value) -> Value:
+    """The ISR with which the controller begins an epoch when a replica has failed."""
+    last_leader = k.all(s.quorum_leader == replica, s.quorum_isr == k.only(replica))
+    return k.ite(last_leader, s.quorum_isr, k.without_member(s.quorum_isr, replica))
+
+
 @kip_320.updates("controller_shrink_isr")
 def _shrunk_by_controller(k: Algebra, s: View, replica: Value) -> Ghosts:
-    last_leader = k.all(s.quorum_leader == replica, s.quorum_isr == k.only(replica))
-    isr = k.ite(last_leader, s.quorum_isr, k.without_member(s.quorum_isr, replica))
+    isr = isr_without(k, s, replica)
     return {"final_isr": lambda epoch: k.ite(epoch == s.next_leader_epoch, isr, s.final_isr[epoch])}
+
+
+def history_begun(k: Algebra, s: View, leader: Value, epoch: Value) -> Ghosts:
+    """The log of whoever takes an epoch up becomes its history."""
+
+    def history(of: str, row: str) -> Callable[[Value, Value], Value]:
+        return lambda e, o: k.ite(e == epoch, getattr(s, of)[leader, o], getattr(s, row)[e, o])
+
+    return {
+        "history_end": lambda e: k.ite(e == epoch, s.leo[leader], s.history_end[e]),
+        "history_id": history("record_id", "history_id"),
+        "history_epoch": history("record_epoch", "history_epoch"),
+    }
 
 
 @kip_320.updates("become_leader")
 def _started(k: Algebra, s: View, leader: Value, epoch: Value) -> Ghosts:
-    """The leader's log becomes the history; the leader, in all earlier final ISRs, has moved on from those epochs."""
-
-    def history(of: str, row: str) -> Callable[[Value, Value], Value]:
-        return lambda e, o: k.ite(e == epoch, getattr(s, of)[leader, o], getattr(s, row)[e, o])
+    """The leader, in all earlier final ISRs, has moved on from those epochs."""
 
     def moved_on(e: Value) -> Value:
         return k.ite(k.all(s.newest_started <= e, e < epoch), leader, s.moved_on[e])
@@ -81,9 +96,7 @@ def _started(k: Algebra, s: View, leader: Value, epoch: Value) -> Ghosts:
     return {
         "newest_started": lambda: k.max(s.newest_started, epoch),
         "moved_on": moved_on,
-        "history_end": lambda e: k.ite(e == epoch, s.leo[leader], s.history_end[e]),
-        "history_id": history("record_id", "history_id"),
-        "history_epoch": history("record_epoch", "history_epoch"),
+        **history_begun(k, s, leader, epoch),
     }
 
 
@@ -102,7 +115,7 @@ def _written(k: Algebra, s: View, leader: Value) -> Ghosts:
 
 
 @kip_320.updates("leader_inc_high_watermark")
-def _committed(k: Algebra, s: View, leader: Value) -> Ghosts:
+def committed(k: Algebra, s: View, leader: Value) -> Ghosts:
     """The first leader whose high watermark passes an offset commits the record that it holds there."""
     hw = s.hw[leader]
 
@@ -131,11 +144,12 @@ def _expanded(k: Algebra, s: View, leader: Value, follower: Value) -> Ghosts:
     return _isr_changed(k, s, k.with_member(s.isr[leader], follower))
 
 
-def _is_started(s: View, epoch: Value) -> Value:
+def is_started(s: View, epoch: Value) -> Value:
+    """The epoch's leader has taken it up."""
     return 0 <= s.history_end[epoch]
 
 
-def _has_committed(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
+def has_committed(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
     """The replica's log holds the committed record at the offset."""
     return k.all(
         offset < s.leo[replica],
@@ -144,7 +158,7 @@ def _has_committed(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
     )
 
 
-def _as_history(k: Algebra, s: View, replica: Value, epoch: Value, offset: Value) -> Value:
+def as_history(k: Algebra, s: View, replica: Value, epoch: Value, offset: Value) -> Value:
     """The replica's record at the offset is that of the epoch's history."""
     return k.all(
         s.record_id[replica, offset] == s.history_id[epoch, offset],
@@ -176,14 +190,14 @@ def log_matching(k: Algebra, s: View, left: Value, right: Value, lower: Value, u
 def committed_never_lost(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
     """Whatever was committed is in the log of every member of the controller's ISR, of whom one leads next."""
     return k.implies(
-        k.all(offset < s.committed_end, k.member(replica, s.quorum_isr)), _has_committed(k, s, replica, offset)
+        k.all(offset < s.committed_end, k.member(replica, s.quorum_isr)), has_committed(k, s, replica, offset)
     )
 
 
 @kip_320.lemma(promise=True, replica=REPLICA, offset=OFFSET)
 def consumers_agree(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
     """Below any replica's high watermark lies what was committed: no consumer ever sees anything else at an offset."""
-    return k.implies(offset < s.hw[replica], k.all(offset < s.committed_end, _has_committed(k, s, replica, offset)))
+    return k.implies(offset < s.hw[replica], k.all(offset < s.committed_end, has_committed(k, s, replica, offset)))
 
 
 # The controller and its requests.
@@ -215,7 +229,7 @@ def controller_has_the_final_isr(k: Algebra, s: View, member: Value) -> Value:
 def request_has_the_final_isr(k: Algebra, s: View, epoch: Value, member: Value) -> Value:
     """Until its leader takes an epoch up, its ISR is that of its request: the leader starts with the true one."""
     return k.implies(
-        k.all(epoch < s.next_leader_epoch, k.negate(_is_started(s, epoch))),
+        k.all(epoch < s.next_leader_epoch, k.negate(is_started(s, epoch))),
         k.member(member, s.request_isr[epoch]) == k.member(member, s.final_isr[epoch]),
     )
 
@@ -238,7 +252,7 @@ def leader_as_requested(k: Algebra, s: View, replica: Value) -> Value:
     epoch = s.leader_epoch[replica]
     return k.implies(
         s.leader[replica] != k.NONE,
-        k.all(0 <= epoch, s.leader[replica] == s.request_leader[epoch], _is_started(s, epoch)),
+        k.all(0 <= epoch, s.leader[replica] == s.request_leader[epoch], is_started(s, epoch)),
     )
 
 
@@ -253,7 +267,7 @@ def started_by_the_leader(k: Algebra, s: View, epoch: Value) -> Value:
     """A started epoch was given out, and its leader is in it or in a later one: it never starts it again."""
     leader = s.request_leader[epoch]
     return k.implies(
-        _is_started(s, epoch),
+        is_started(s, epoch),
         k.all(
             epoch < s.next_leader_epoch, leader != k.NONE, epoch <= s.leader_epoch[leader], epoch <= s.newest_started
         ),
@@ -286,7 +300,7 @@ def log_is_a_prefix(k: Algebra, s: View, replica: Value, offset: Value) -> Value
         s.leader[replica] != k.NONE,
         k.all(
             s.leo[replica] <= s.history_end[epoch],
-            k.implies(offset < s.leo[replica], _as_history(k, s, replica, epoch, offset)),
+            k.implies(offset < s.leo[replica], as_history(k, s, replica, epoch, offset)),
         ),
     )
 
@@ -338,7 +352,7 @@ def committed_in_a_started_epoch(k: Algebra, s: View, offset: Value) -> Value:
     """A record is committed in a started epoch that is not older than its own: later ISRs are bound by it."""
     epoch = s.committed_in[offset]
     return k.implies(
-        offset < s.committed_end, k.all(0 <= epoch, _is_started(s, epoch), s.committed_epoch[offset] <= epoch)
+        offset < s.committed_end, k.all(0 <= epoch, is_started(s, epoch), s.committed_epoch[offset] <= epoch)
     )
 
 
@@ -346,7 +360,7 @@ def committed_in_a_started_epoch(k: Algebra, s: View, offset: Value) -> Value:
 def later_histories_hold_the_committed(k: Algebra, s: View, epoch: Value, offset: Value) -> Value:
     """A started epoch not older than a commit has the committed record in its history: its followers may truncate."""
     return k.implies(
-        k.all(offset < s.committed_end, s.committed_in[offset] <= epoch, _is_started(s, epoch)),
+        k.all(offset < s.committed_end, s.committed_in[offset] <= epoch, is_started(s, epoch)),
         k.all(
             offset < s.history_end[epoch],
             s.history_id[epoch, offset] == s.committed_id[offset],
@@ -365,7 +379,7 @@ def later_isrs_hold_the_committed(k: Algebra, s: View, epoch: Value, member: Val
             epoch < s.next_leader_epoch,
             k.member(member, s.final_isr[epoch]),
         ),
-        k.all(_has_committed(k, s, member, offset), s.committed_in[offset] <= s.leader_epoch[member]),
+        k.all(has_committed(k, s, member, offset), s.committed_in[offset] <= s.leader_epoch[member]),
     )
 
 
@@ -392,7 +406,7 @@ def leader_counts_its_own_commits(k: Algebra, s: View, leader: Value, offset: Va
 
 
 @kip_320.hints(*fencing.actions, offset=OFFSET)
-def _when_committed(_k: Algebra, s: View, offset: Value, **_params: Value) -> list[Value]:
+def when_committed(_k: Algebra, s: View, offset: Value, **_params: Value) -> list[Value]:
     """Which ISRs and histories hold a record depends on the epoch in which it was committed."""
     return [s.committed_in[offset]]
 

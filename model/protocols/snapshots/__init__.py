@@ -11,6 +11,7 @@ REGISTRATION = Registration(
     __name__,
     snapshots,
     proof=".proof:kip_630",
+    more_proofs=(".proof_votes:kip_630_votes",),
     view=".view:SNAPSHOTS",
     harness="fencepost.conformance.protocols.snapshots:HARNESS",
 )

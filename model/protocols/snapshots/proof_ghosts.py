@@ -19,7 +19,7 @@ from .late import held_response
 from .state import has_snapshot, presumes_leadership, snapshots
 
 
-def _at(replicas: int, observers: int, offsets: int, epochs: int, chunks: int, late: int) -> Constants:
+def constants_at(replicas: int, observers: int, offsets: int, epochs: int, chunks: int, late: int) -> Constants:
     """With at most so many offsets, chunks and late responses, and this largest epoch."""
     values = (replicas, observers, offsets, epochs, chunks, 0, late, 1)
     return dict(zip(snapshots.constants, values, strict=True))
@@ -28,13 +28,13 @@ def _at(replicas: int, observers: int, offsets: int, epochs: int, chunks: int, l
 kip_630 = Proof(
     snapshots,
     variant="kip-630-safe",
-    sizes=(_at(2, 0, 1, 1, 1, 1), _at(2, 0, 2, 2, 2, 1), _at(3, 0, 2, 2, 2, 1)),
+    sizes=(constants_at(2, 0, 1, 1, 1, 1), constants_at(2, 0, 2, 2, 2, 1), constants_at(3, 0, 2, 2, 2, 1)),
     runs=(
-        _at(2, 1, 2, 0, 1, 0),
-        _at(2, 1, 2, 0, 1, 1),
-        _at(3, 0, 1, 1, 1, 0),
-        _at(3, 0, 1, 1, 2, 0),
-        _at(3, 0, 2, 1, 1, 0),
+        constants_at(2, 1, 2, 0, 1, 0),
+        constants_at(2, 1, 2, 0, 1, 1),
+        constants_at(3, 0, 1, 1, 1, 0),
+        constants_at(3, 0, 1, 1, 2, 0),
+        constants_at(3, 0, 2, 1, 1, 0),
     ),
 )
 
@@ -74,7 +74,7 @@ def held(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
     return k.ite(offset < s.lbo[replica], s.chosen[offset], s.record_epoch[replica, offset])
 
 
-def _counted(k: Algebra, s: View, candidate: Value, votes: Value, epoch: Value) -> Ghosts:
+def counted_votes(k: Algebra, s: View, candidate: Value, votes: Value, epoch: Value) -> Ghosts:
     """With a majority of votes the candidate's log becomes the history of its epoch."""
     won = k.majority(votes, s.voters)
     leo = s.leo[candidate]
@@ -99,12 +99,12 @@ def _counted(k: Algebra, s: View, candidate: Value, votes: Value, epoch: Value) 
 
 @kip_630.updates("become_candidate")
 def _stood(k: Algebra, s: View, candidate: Value) -> Ghosts:
-    return _counted(k, s, candidate, k.only(candidate), s.newest_epoch + 1)
+    return counted_votes(k, s, candidate, k.only(candidate), s.newest_epoch + 1)
 
 
 @kip_630.updates("grant_vote")
 def _voted(k: Algebra, s: View, voter: Value) -> Ghosts:
-    return _counted(k, s, s.candidate, k.with_member(s.votes, voter), s.newest_epoch)
+    return counted_votes(k, s, s.candidate, k.with_member(s.votes, voter), s.newest_epoch)
 
 
 @kip_630.updates("leader_write")

@@ -29,7 +29,7 @@ def _stood(_k: Algebra, s: View, candidate: Value, candidate_offset: Value) -> l
 
 
 @kip_630.hints("grant_vote", offset=OFFSET)
-def _voted(_k: Algebra, s: View, voter: Value, offset: Value) -> list[Value]:
+def voted_for(_k: Algebra, s: View, voter: Value, offset: Value, **_params: Value) -> list[Value]:
     """Whether the candidate has what is chosen is told by the epochs of last records."""
     candidate = s.candidate
     last = s.tip[candidate]

@@ -66,15 +66,20 @@ def votes_are_for_newest(k: Algebra, s: View, replica: Value) -> Value:
     return k.implies(voted, s.leader_epoch[replica] == s.newest_epoch)
 
 
-@kip_630.lemma(replica=REPLICA)
-def votes_are_for_better_logs(k: Algebra, s: View, replica: Value) -> Value:
-    """The candidate's log is at least as good as that of each of its voters; half a snapshot is as good as nothing."""
+def is_for_a_better_log(k: Algebra, s: View, replica: Value, voted: Value) -> Value:
+    """If the replica has voted for the candidate, that has a log which is at least as good as its own."""
     candidate = s.candidate
     last, own_last = s.tip[candidate], s.tip[replica]
     better = k.any(own_last < last, k.all(own_last == last, s.leo[replica] <= s.leo[candidate]))
     nothing = k.any(is_fetching(s, replica), s.leo[replica] == 0)
-    voted = k.all(candidate != k.NONE, k.member(replica, s.votes))
     return k.implies(k.all(voted, k.negate(nothing)), k.all(k.negate(is_fetching(s, candidate)), better))
+
+
+@kip_630.lemma(replica=REPLICA)
+def votes_are_for_better_logs(k: Algebra, s: View, replica: Value) -> Value:
+    """The candidate's log is at least as good as that of each of its voters; half a snapshot is as good as nothing."""
+    voted = k.all(s.candidate != k.NONE, k.member(replica, s.votes))
+    return is_for_a_better_log(k, s, replica, voted)
 
 
 # Histories.
