@@ -86,7 +86,7 @@ FAULTS = {
     ),
     "a commit is acknowledged before it is durable": (
         Patch("offsets/coordinator.py", "            self._log.flush()\n", ""),
-        Sort.CELLS,
+        None,
     ),
     "the position's epoch is not updated": (
         Patch("consumer/partition.py", "(last.next_offset, last.epoch, self.served_by)", "(last.next_offset, -1, -1)"),

@@ -155,6 +155,7 @@ TRUNCATION: Final = Binding(
     restarts=frozenset({"replica_restarts"}),
     parties={"kip-320-client": PARTIES},
     settles=(consumer_has_read_it_all,),
+    asks=frozenset({"produce", "commit", "seek_to_committed"}),
     restless=frozenset({"awaited"}),
     quiet=12,  # a round for a request that nobody answers, and one for the pause after it, at each address
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
-from ....impl.consumer import Consumer, ConsumerRecord, OffsetAndMetadata, Outcome
+from ....impl.consumer import ConsumerRecord, OffsetAndMetadata, Outcome
 from ....impl.consumer import PartitionState as Reading
 from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import (
@@ -42,7 +42,8 @@ from ...adapters.cluster import PARTITION, shown_leader
 from ...free.events import Event
 from ...free.system import Judged, Said
 from ...lockstep.adapter import ModelStep
-from .free_partition import GROUP, LEADER, NOBODY, READER, TIMEOUT_MS, RunningPartition, call
+from .free_group import RunningGroup, is_followed
+from .free_partition import GROUP, LEADER, NOBODY, READER, TIMEOUT_MS, call
 from .pace import ASKS, JUMPS
 
 _AWAITED: Final = {
@@ -57,7 +58,7 @@ _OF_PRODUCERS: Final = frozenset({None, "NOT_LEADER_OR_FOLLOWER"})
 """The codes for a producer that the model has a word for; others are of sequences, sizes, disks."""
 
 
-class RunningConsumer(RunningPartition):
+class RunningConsumer(RunningGroup):
     """A consumer of ``impl`` and all that it talks to. Its process ends where its application restarts it."""
 
     # -- the start --------------------------------------------------------------------------------------------------
@@ -91,9 +92,10 @@ class RunningConsumer(RunningPartition):
             first_correlation=self._readers * LIFE,
         )
         self._readers += 1
-        self._consumer: Consumer = self._parts.consumer(self.network, self.clock, config)
+        self._consumer = self._parts.consumer(self.network, self.clock, config)
         self.network.attach(self._consumer)
         self._consumer.assign([PARTITION])
+        self._commits.forget()
         self._awaited = "nothing"
         self._read: dict[int, ConsumerRecord] = {}
         self._told: OffsetAndMetadata | None = None
@@ -159,6 +161,7 @@ class RunningConsumer(RunningPartition):
         yield from self._readings()
         yield from self._writings()
         yield from self._operations()
+        yield from self._of_members()
         deadline = self._consumer.deadline()
         if deadline is not None and deadline <= self.clock.now():
             yield call("wake")
@@ -249,7 +252,7 @@ class RunningConsumer(RunningPartition):
                 return self._poll(int(event.arg("records")))
             case "commit":
                 self._can_commit = False
-                self._consumer.commit()
+                self._sends_commits(self._consumer.commit())
             case "seek_to_told":
                 assert self._told is not None
                 self._consumer.seek(PARTITION, self._told)
@@ -307,13 +310,15 @@ class RunningConsumer(RunningPartition):
 
     # -- what messages say ------------------------------------------------------------------------------------------
 
-    def _notice(self, what: str, _moment: int, envelope: Envelope) -> None:
-        """Told of every message that is sent, whether it can reach anybody or not."""
+    def _notice(self, what: str, moment: int, envelope: Envelope) -> None:
+        super()._notice(what, moment, envelope)
         if what == "sent" and envelope.source == READER:
             self._awaited = _AWAITED.get(type(envelope.body), self._awaited)
 
     def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:
         source, destination, body = envelope.source, envelope.destination, envelope.body
+        if not is_followed(envelope, asked):
+            return ()
         match body:
             case LeaderAndIsrRequest() if body.leader != NO_LEADER:
                 return (("take_up", {"replica": destination, "epoch": body.leader_epoch}),)
@@ -347,6 +352,8 @@ class RunningConsumer(RunningPartition):
 
     def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[Said, ...]:
         body = envelope.body
+        if not is_followed(envelope, asked):
+            return ()
         if envelope.source == READER:
             to_leader = Said(("metadata_leader",), shown_leader(envelope.destination))
             match body:
@@ -385,6 +392,8 @@ class RunningConsumer(RunningPartition):
 
     def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:
         body, error = request.body, error_name(cast(Response, answer.body))
+        if not is_followed(request, None):
+            return ()
         if isinstance(body, OffsetCommitRequest) and error is None:
             self.acknowledged = body.offset, body.leader_epoch, body.serving_epoch
             self._look(self.coordinator)

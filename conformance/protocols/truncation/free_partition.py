@@ -31,6 +31,7 @@ from ....impl.wire.messages import (
     LeaderAndIsrResponse,
     OffsetFetchRequest,
     ProduceRequest,
+    TopicPartition,
 )
 from ....traces.format import Value
 from ...adapters.cluster import PARTITION, shown_leader
@@ -47,6 +48,8 @@ READER: Final = FIRST_CLIENT - 1
 NOBODY: Final = FIRST_CLIENT - 2
 """An address at which nobody is."""
 GROUP: Final = "g"
+BESIDE: Final = TopicPartition(PARTITION.topic, 1)
+"""Another partition of which the coordinator knows."""
 LEADER, OFFLINE, TRUNCATING = Role.LEADER.value, Role.OFFLINE.value, Role.TRUNCATING.value
 """Roles are told apart by their names: those of a copy of ``impl`` are other objects."""
 TIMEOUT_MS: Final = 150
@@ -126,7 +129,7 @@ class RunningPartition(RunningNodes):
         )
         if node == self.coordinator:
             log = broker.directory.log(OFFSETS_TOPIC, 0)
-            broker.coordinator = self._parts.coordinator(log, clock, known=lambda partition: partition == PARTITION)
+            broker.coordinator = self._parts.coordinator(log, clock, known=(PARTITION, BESIDE).__contains__)
         return broker
 
     def _settle(self) -> None:

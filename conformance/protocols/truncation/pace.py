@@ -55,6 +55,8 @@ class Pace:
         self.elections: tuple[str, ...] = chance.choice((("elect", "elect_unclean"), ("elect_unclean",)))
         self.failures = frozenset(chance.sample(FAILURES, chance.randint(0, 2)))
         self.jumps = frozenset(chance.sample(JUMPS, chance.randint(1, 3)))
+        self.members = chance.random() < 0.4
+        """Whether others commit to the same coordinator."""
         term = chance.choice((10, 20, 50))
         """Between two events that cost a leader epoch, or two failures of a node."""
         self._pauses = {
@@ -64,6 +66,7 @@ class Pace:
             "time": chance.choice((4, 8, 12)),
             "poll": 10,
             "patience": 100,
+            "member": chance.choice((8, 20)),
             "commit": chance.choice((4, 12, 30)),
             "rejoin": chance.choice((20, 80)),
             **dict.fromkeys(("election", "failure", "delete"), term),

@@ -1,0 +1,189 @@
+"""What coordinator and consumer say of commits and positions beyond the model's words: planted faults found."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from fencepost.conformance.adapters.parts import Parts
+from fencepost.conformance.free.met import Met
+from fencepost.conformance.free.parted import Parted
+from fencepost.conformance.free.runner import FreePlan, play, run_seed
+from fencepost.conformance.free.scheduler import Memory
+from fencepost.conformance.free.ways import Ways
+from fencepost.conformance.mutants.patched import Patch, patched
+from fencepost.conformance.protocols.truncation.binding import TRUNCATION
+from fencepost.conformance.protocols.truncation.free import RunningConsumer
+from fencepost.conformance.protocols.truncation.free_commits import WRONG, Ledger, OfConsumer, WrongAnswer
+from fencepost.conformance.protocols.truncation.plan import PLAN
+from fencepost.impl.consumer import Commit, OffsetAndMetadata
+from fencepost.impl.wire.errors import ErrorCode
+from fencepost.impl.wire.messages import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    TopicPartition,
+)
+from fencepost.model.core.ground import ground
+from fencepost.model.protocols.truncation import truncation
+
+
+@cache
+def portfolio() -> tuple[Ways, ...]:
+    traced = truncation.traced("kip-320-client")
+    return tuple(
+        Ways(ground(traced, dict(zip(truncation.constants, map(int, size.split("/")), strict=True))), TRUNCATION)
+        for size in PLAN.free
+    )
+
+
+def first_parting(parts: Parts, plan: FreePlan) -> Parted | None:
+    """How the first run of the plan parts that does."""
+    system, memory, met = RunningConsumer(parts), Memory(), Met()
+    for number in range(plan.runs):
+        ways = portfolio()[number % len(portfolio())]
+        ran = play(system, ways, run_seed(plan.seed, number), plan, memory, met)
+        if ran.parted is not None:
+            return ran.parted
+    return None
+
+
+FAULTS = {
+    "a commit of one group is taken for that of another": (
+        Patch(
+            "offsets/coordinator.py",
+            "        return self._write(OffsetKey(request.group, request.partition), committed)\n",
+            "        return self._write(OffsetKey('g', request.partition), committed)\n",
+        ),
+        "acknowledged",
+    ),
+    "the metadata of a commit is lost": (
+        Patch("offsets/coordinator.py", "*epochs, request.metadata, self", '*epochs, "", self'),
+        "acknowledged",
+    ),
+    "a commit of a partition that nobody knows is stored": (
+        Patch("offsets/coordinator.py", "        if not self._known(request.partition):\n", "        if size == -1:\n"),
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    ),
+    "the application never hears of its commit": (
+        Patch("consumer/consumer.py", "                sent.commit.error = response.error\n", ""),
+        "the consumer says",
+    ),
+    "a refused commit is said to be done": (
+        Patch("consumer/consumer.py", "sent.commit.error = response.error", "sent.commit.error = ErrorCode.NONE"),
+        "the consumer says",
+    ),
+    "a commit that nobody answers is never given up": (
+        Patch(
+            "consumer/consumer.py",
+            "                sent.commit.error = ErrorCode.REQUEST_TIMED_OUT\n",
+            "                pass\n",
+        ),
+        "waits on",
+    ),
+    "the consumer does not remember what was committed": (
+        Patch(
+            "consumer/consumer.py",
+            "                    partition.committed = sent.commit.offset\n",
+            "                    pass\n",
+        ),
+        "the consumer knows of",
+    ),
+    "commits go nowhere once one has timed out": (
+        Patch(
+            "consumer/consumer.py",
+            "                sent.commit.error = ErrorCode.REQUEST_TIMED_OUT\n",
+            "                sent.commit.error = ErrorCode.REQUEST_TIMED_OUT\n"
+            "                self._coordinator = NO_LEADER\n",
+        ),
+        "nothing goes wrong any more",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found(name: str) -> None:
+    patch, word = FAULTS[name]
+    with patched(patch) as root:
+        parted = first_parting(Parts.of(root), FreePlan())
+    assert parted is not None
+    assert word in parted.headline, parted.headline
+
+
+@pytest.mark.night
+def test_who_never_asks_again_is_found_in_peace() -> None:
+    """It takes a leader that does not answer, and another that is elected meanwhile."""
+    patch = Patch(
+        "consumer/partition.py",
+        "        self.last_error = ErrorCode.REQUEST_TIMED_OUT\n        self._retry(now)\n",
+        "        self.last_error = ErrorCode.REQUEST_TIMED_OUT\n",
+    )
+    with patched(patch) as root:
+        parted = first_parting(Parts.of(root), FreePlan())
+    assert parted is not None and "read all" in parted.headline
+
+
+BESIDE = TopicPartition("t", 1)
+COMMIT = OffsetCommitRequest("g", BESIDE, 3, 1, 2, "m")
+DONE = OffsetCommitResponse(ErrorCode.NONE)
+FAILED = OffsetCommitResponse(ErrorCode.KAFKA_STORAGE_ERROR)
+FETCH = OffsetFetchRequest("g", BESIDE)
+FOUND = OffsetFetchResponse(ErrorCode.NONE, 3, 1, 2, "m")
+NONE = OffsetFetchResponse(ErrorCode.NONE)
+
+
+def test_what_was_acknowledged_is_given_and_is_there_after_a_start() -> None:
+    ledger = Ledger([BESIDE])
+    ledger.asked(FETCH, NONE, stays=True)
+    ledger.asked(COMMIT, DONE, stays=True)
+    ledger.asked(FETCH, FOUND, stays=True)
+    ledger.holds(lambda _: FOUND)
+    ledger.started(lambda _: FOUND)
+    with pytest.raises(WrongAnswer, match="acknowledged is Committed"):
+        ledger.asked(FETCH, NONE, stays=True)
+    with pytest.raises(WrongAnswer, match="a coordinator has"):
+        ledger.holds(lambda _: NONE)
+    with pytest.raises(WrongAnswer, match="a coordinator starts with"):
+        ledger.started(lambda _: NONE)
+
+
+@pytest.mark.parametrize("answer", [None, FAILED])
+@pytest.mark.parametrize("found", [NONE, FOUND])
+def test_of_a_commit_that_failed_nobody_knows(answer: OffsetCommitResponse | None, found: OffsetFetchResponse) -> None:
+    ledger = Ledger([BESIDE])
+    with pytest.raises(WrongAnswer):
+        ledger.asked(COMMIT, answer, stays=True)
+    ledger.asked(COMMIT, answer, stays=False)
+    ledger.asked(FETCH, NONE, stays=False)
+    ledger.started(lambda _: found)
+    ledger.asked(FETCH, found, stays=True)
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_to_be_refused_is_refused(wrong: str) -> None:
+    ledger, request = Ledger([BESIDE]), WRONG[wrong](COMMIT)
+    wanted = ledger.wanted(request)
+    assert wanted is not ErrorCode.NONE
+    ledger.asked(request, OffsetCommitResponse(wanted), stays=True)
+    with pytest.raises(WrongAnswer, match=wanted.name):
+        ledger.asked(request, DONE, stays=True)
+
+
+def test_the_consumer_tells_what_it_hears_of_a_commit() -> None:
+    commits, commit = OfConsumer(100), Commit(BESIDE, OffsetAndMetadata(3))
+    commits.sent(7, commit, 0, in_peace=True)
+    commits.look(99, woken=True)
+    with pytest.raises(WrongAnswer, match="waits on"):
+        commits.look(100, woken=True)
+    commits.time_passes()
+    with pytest.raises(WrongAnswer, match="nothing goes wrong"):
+        commits.time_passes()
+    commit.error = ErrorCode.NONE
+    commits.time_passes()
+    with pytest.raises(WrongAnswer, match="heard no answer"):
+        commits.look(0, woken=False)
+    assert commits.heard(7, ErrorCode.NONE) is commit
+    assert commits.heard(7, ErrorCode.NONE) is None
+    with pytest.raises(WrongAnswer, match="knows of None"):
+        commits.knows(commit, None)
