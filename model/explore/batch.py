@@ -95,13 +95,14 @@ class Search:
 
     def _room(self, wanted: int) -> int:
         """How many states to expand next: ``wanted``, or as many as there is memory for. Raises Spent for too few."""
-        rows = min(self.rows, wanted)
         each = self._of_state + (WAITING + 1) * (self._of_successor + self._of_taken + INSERTED)
-        while not self.watch.grants(rows * each):
-            if rows <= LEAST:
+        # What made it small may be gone: a table that was larger for a moment.
+        self.rows = min(2 * self.rows, BLOCK)
+        while not self.watch.grants(min(self.rows, wanted) * each):
+            if min(self.rows, wanted) <= LEAST:
                 raise Spent(self.watch.too_much)
-            rows = self.rows = rows // 2
-        return rows
+            self.rows //= 2
+        return min(self.rows, wanted)
 
     def _add(self, keys: Words, parents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         known = self.table.count
@@ -196,8 +197,10 @@ class Search:
         transitions: Counter[int],
         discoveries: Counter[int],
     ) -> None:
-        if not self.watch.grants(count * self._of_taken + self.table.needs(count)):
-            raise Spent(self.watch.too_much)
+        while not self.watch.grants(count * self._of_taken + self.table.needs(count)):
+            if self.table.dense:
+                raise Spent(self.watch.too_much)
+            self.table.dense = True
         keys = np.concatenate([c.keys for c in found], axis=1)
         rows = np.concatenate([c.rows for c in found])
         fresh = self._add(keys, numbers[rows])

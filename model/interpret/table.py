@@ -26,6 +26,9 @@ _REHASHED = 1 << 16
 INSERTED = 160
 """Bytes of temporary arrays for each key that is inserted, its own words excepted."""
 
+_RETURNED = 32 << 20
+"""An array of so many bytes leaves no pages behind, which a smaller one may (see ``memory.keep_pages``)."""
+
 _AT_ONCE = 1 << 16
 """From so many members on, an array is made as large as it may ever become."""
 
@@ -54,7 +57,8 @@ def grown(array: npt.NDArray[Kind], used: int, count: int, most: int) -> npt.NDA
 class StateTable:
     """Distinct keys of ``words`` 64-bit words each, at most 2**31 - 2 of them.
 
-    ``most``: how many it is made for (see ``grown``); there may be more.
+    ``most``: how many it is made for (see ``grown``); there may be more. ``dense``: whether it grows to half as many
+    slots as it would, which makes it a tenth slower.
     """
 
     def __init__(self, words: int, most: int = 0) -> None:
@@ -62,6 +66,7 @@ class StateTable:
         self._slots = np.full(1 << 12, _EMPTY, dtype=np.int32)
         self._most = most
         self.count = 0
+        self.dense = False
 
     @property
     def keys(self) -> Words:
@@ -80,13 +85,16 @@ class StateTable:
         if count > self._keys.shape[1] and not _AT_ONCE <= max(count, 2 * self._keys.shape[1]) < self._most:
             needed += 8 * words * self.count
         if 2 * count > self._slots.size:
-            needed += 4 * _slots_for(count) + min(self.count, _REHASHED) * INSERTED
+            # The former ones are given up first, and where they are large their pages at once.
+            former = self._slots.nbytes if self._slots.nbytes >= _RETURNED else 0
+            needed += 4 * self._slots_for(count) - former + min(self.count, _REHASHED) * INSERTED
         return needed
 
     def copy(self) -> StateTable:
         """A table of the same members, which can grow by itself."""
         other = StateTable(len(self._keys), self._most)
         other._keys, other._slots, other.count = self.keys.copy(), self._slots.copy(), self.count
+        other.dense = self.dense
         return other
 
     def _home(self, keys: Words) -> npt.NDArray[np.int64]:
@@ -166,14 +174,13 @@ class StateTable:
         if 2 * count > self._slots.size:
             # The members' keys say where they go: the former slots need not be there beside the new ones.
             self._slots = np.empty(0, dtype=np.int32)
-            self._slots = np.full(_slots_for(count), _EMPTY, dtype=np.int32)
+            self._slots = np.full(self._slots_for(count), _EMPTY, dtype=np.int32)
             for start in range(0, self.count, _REHASHED):
                 keys = self._keys[:, start : min(start + _REHASHED, self.count)]
                 fresh = self._claim(keys, -2)
                 assert fresh.size == keys.shape[1]
                 self._slots[self._where] = np.arange(start, start + keys.shape[1], dtype=np.int32)
 
-
-def _slots_for(count: int) -> int:
-    """How many slots there are for so many members: a power of two, of which at most a quarter is taken at first."""
-    return 1 << (4 * count - 1).bit_length()
+    def _slots_for(self, count: int) -> int:
+        """How many slots there are for so many members: a power of two, of which few are taken at first."""
+        return 1 << ((2 * count).bit_length() if self.dense else (4 * count - 1).bit_length())

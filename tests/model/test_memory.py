@@ -122,13 +122,31 @@ def test_a_block_is_made_smaller_where_memory_is_short_and_nothing_else_changes(
     whole = search_batch(query)
     monkeypatch.setattr(StateTable, "needs", lambda self, more: 0)
     monkeypatch.setattr(Watch, "grants", lambda self, more: more < 100_000)
+    real, asked = explorer.Search._room, []
+
+    def room(self: explorer.Search, wanted: int) -> int:
+        asked.append((wanted, real(self, wanted)))
+        return asked[-1][1]
+
+    monkeypatch.setattr(explorer.Search, "_room", room)
     short = search_batch(query)
-    assert 4 <= short.rows < 256 < whole.rows
+    assert any(got < wanted for wanted, got in asked) and all(min(4, wanted) <= got for wanted, got in asked)
     for name in ("verdict", "distinct", "depth", "transitions", "witnesses"):
         assert getattr(short.answer, name) == getattr(whole.answer, name)
     assert np.array_equal(np.sort(short.table.keys), np.sort(whole.table.keys))
     monkeypatch.setattr(Watch, "grants", lambda self, more: more < 3_000)
     assert search_batch(query).answer.verdict is Verdict.UNKNOWN
+
+
+def test_a_table_has_fewer_slots_where_memory_is_short_and_nothing_else_changes() -> None:
+    draw = np.random.default_rng(7)
+    keys = draw.integers(0, 1 << 64, size=(2, 70_000), dtype=np.uint64)
+    sparse, dense = StateTable(2), StateTable(2)
+    dense.dense = True
+    assert dense.needs(70_000) < sparse.needs(70_000)
+    assert sparse.insert(keys).size == dense.insert(keys).size == 70_000
+    assert dense.bytes < sparse.bytes
+    assert sparse.insert(keys).size == dense.insert(keys).size == 0
 
 
 def test_successors_that_are_inserted_a_few_at_a_time_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
