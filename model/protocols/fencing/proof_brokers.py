@@ -186,7 +186,9 @@ def log_is_a_prefix(k: Algebra, s: View, replica: Value, offset: Value) -> Value
 def histories_rise(k: Algebra, s: View, epoch: Value, lower: Value, upper: Value) -> Value:
     """In a history epochs rise with the offset up to its own: before the first record of it lies all that is older."""
     low, high = s.history_epoch[epoch, lower], s.history_epoch[epoch, upper]
-    return k.implies(k.all(lower <= upper, upper < s.history_end[epoch]), k.all(low <= high, high <= epoch))
+    within = upper < s.history_end[epoch]
+    # The epoch's own bound is told of one offset: of a second one that is in no term no instance is found.
+    return k.all(k.implies(within, high <= epoch), k.implies(k.all(lower <= upper, within), low <= high))
 
 
 # Whom a leader counts on.
@@ -309,6 +311,8 @@ def _acknowledged(_k: Algebra, s: View, leader: Value, member: Value) -> list[Va
     epoch, hw = s.leader_epoch[leader], s.hw[leader]
     return [
         s.remote_leo[leader, member],
+        s.leader_epoch[member],
+        s.leo[member],
         s.record_id[member, hw],
         s.record_epoch[member, hw],
         s.history_id[epoch, hw],
