@@ -71,8 +71,11 @@ def _quiet(machine: Machine, peace: Event) -> Parted | None:
             if found is not None:
                 return found
         quiet = quiet + 1 if _settled(machine) == before else 0
-        if quiet >= machine.ways.binding.quiet:
-            return _judge(machine, peace, lame=_is_lame(machine, peace.node))
+        if quiet:
+            # What has come need not be waited for.
+            found = _judge(machine, peace, lame=_is_lame(machine, peace.node))
+            if found is None or quiet >= machine.ways.binding.quiet:
+                return found
     return None
 
 

@@ -170,6 +170,8 @@ class RunningCluster(ClientNodes):
             self._hold(node, event, before, happened)
             if state is not None and node not in self.down:
                 self._look_at_checkpoints(node, state)
+                now = self._state(node)
+                self._pace.happened(cut=node if now is not None and now.end < state.end else None)
         elif self.arrived is not None and self.arrived.destination == CONTROLLER and self.controller is not None:
             self._held.controller(self.arrived, self._just_sent, quorum, self.quorum)
             if is_response(self.arrived):

@@ -31,7 +31,7 @@ from .free_answers import Row
 from .free_controller import PARTITION, ControlledNodes
 from .free_probes import body_of, broker_probes, controller_probes, is_probe
 from .free_producers import Payload, Producers
-from .pace import Pace, unhurried
+from .pace import CONCERNED, Pace, unhurried
 
 PRODUCER: Final = FIRST_CLIENT
 READER: Final = FIRST_CLIENT - 1
@@ -84,7 +84,9 @@ class ClientNodes(ControlledNodes):
             found = super().pending()
         finally:
             self._states = {}
-        return found if weight is unhurried else [_weighed(each, weight(each.event)) for each in found]
+        if weight is unhurried:
+            return found
+        return [_weighed(each, weight(each.event)) if each.event.what in CONCERNED else each for each in found]
 
     def _under_way(self) -> set[int]:
         """The batches that are on their way, or are or were in some log."""

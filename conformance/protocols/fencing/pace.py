@@ -3,7 +3,8 @@
 Logs part where a leader has written what its successor lacks, and the successor writes too. So producers write rather
 than repeat themselves, most of all to whoever has just begun to lead; and of those who are fit to lead somebody is
 elected, or the leader fails, while a record of the leader's is nowhere else: an epoch that begins with equal logs is
-spent for little. In some runs nothing is likelier for it, and a weight makes nothing impossible.
+spent for little. Whose log was cut fails rather, soon after. In some runs nothing is likelier for it, and a weight
+makes nothing impossible.
 """
 
 from __future__ import annotations
@@ -26,7 +27,14 @@ _PARTS: Final = 5.0
 """How likely another leader is elected that lacks a record."""
 _ALONE: Final = 2.0
 """How likely a leader fails that has a record which nobody else has."""
+_CUT: Final = 8.0
+"""How likely a node fails whose log was cut lately: what it has of before is on its disk in several files."""
+_LATELY: Final = 16
+"""So many events are lately."""
 _TROUBLES: Final = frozenset({What.CRASH, What.CUT})
+
+CONCERNED: Final = frozenset({What.CALL, What.OPERATE, *_TROUBLES})
+"""The classes of events of which some are likelier than others."""
 
 Weight = Callable[[Event], float]
 
@@ -41,6 +49,15 @@ class Pace:
 
     def __init__(self, seed: int) -> None:
         self._waits = seed // 6 % _HURRIED != 0
+        self._events = 0
+        self._cut: dict[int, int] = {}
+        """By node: when its log was cut last."""
+
+    def happened(self, cut: int | None = None) -> None:
+        """Take note of an event, and of whose log was cut in it, if anybody's."""
+        self._events += 1
+        if cut is not None:
+            self._cut[cut] = self._events
 
     def at(
         self, states: Mapping[int, PartitionState | None], begun: Mapping[int, bool], sent: Collection[int]
@@ -54,6 +71,7 @@ class Pace:
             return unhurried
         ends = {node: state.end for node, state in states.items() if state is not None}
         leaders = {node: state for node, state in states.items() if state is not None and state.leader == node}
+        lately = {node for node, when in self._cut.items() if self._events - when < _LATELY}
         newest = max(leaders, key=lambda node: leaders[node].leader_epoch, default=None)
 
         def weight(event: Event) -> float:
@@ -66,7 +84,9 @@ class Pace:
                 case What.OPERATE, "elect" if newest is not None:
                     fit = int(event.arg("replica"))
                     return _PARTS if ends.get(fit, ends[newest]) < ends[newest] else 1.0
-            if event.what in _TROUBLES and event.node == newest is not None:
+            if event.what is What.CRASH and event.node in lately:
+                return _CUT
+            if event.what in _TROUBLES and newest is not None and event.node == newest:
                 others = [end for node, end in ends.items() if node != newest]
                 return _ALONE if ends[newest] > max(others, default=0) else 1.0
             return 1.0
