@@ -13,6 +13,7 @@ from ...impl.controller.errors import ControllerError
 from ...impl.log.config import LogConfig
 from ...impl.offsets import GroupCoordinator
 from ...impl.quorum.config import QuorumConfig
+from ...impl.quorum.machine import KeyValueMachine
 from ...impl.quorum.node import NotLeader, QuorumNode
 from ...impl.replica.broker import Broker
 from ...impl.replica.config import BrokerConfig
@@ -36,6 +37,7 @@ class Parts:
     quorum_node: type[QuorumNode]
     quorum_config: type[QuorumConfig]
     not_leader: type[NotLeader]
+    key_value_machine: type[KeyValueMachine]
 
     @classmethod
     def of(cls, root: ModuleType = impl) -> Parts:
@@ -61,4 +63,5 @@ class Parts:
             quorum_node=named("quorum.node", "QuorumNode"),
             quorum_config=named("quorum.config", "QuorumConfig"),
             not_leader=named("quorum.node", "NotLeader"),
+            key_value_machine=named("quorum.machine", "KeyValueMachine"),
         )

@@ -33,6 +33,7 @@ VOTERS = "3/0/8/8/2/0/0/1"
 FIVE = "5/0/4/8/1/0/0/1"
 ALONE = "2/1/8/4/3/0/0/1"
 OBSERVED = "3/1/8/8/2/1/0/1"
+LONG = FreePlan(runs=200, events=250, seed=7)
 
 
 @cache
@@ -50,12 +51,13 @@ def freely(portfolio: Sequence[str], plan: FreePlan) -> Free:
         system.close()
 
 
-def first_parted(at: str, *patches: Patch) -> Parted | None:
+def first_parted(portfolio: Sequence[str], plan: FreePlan, *patches: Patch) -> Parted | None:
     """The first disagreement as it is found, which is not made small."""
-    plan, memory, met = FreePlan(events=250), Memory(), Met()
+    memory, met = Memory(), Met()
     with patched(*patches) as root:
         system = FreeQuorum(Parts.of(root))
-        runs = (play(system, ways(at), run_seed(7, number), plan, memory, met) for number in range(200))
+        drawn = ((ways(portfolio[number % len(portfolio)]), run_seed(plan.seed, number)) for number in range(plan.runs))
+        runs = (play(system, at, seed, plan, memory, met) for at, seed in drawn)
         found = next((ran.parted for ran in runs if ran.parted is not None), None)
         system.close()
     return found
@@ -170,7 +172,28 @@ PLANTED = {
 @pytest.mark.parametrize("what", PLANTED)
 def test_what_is_planted_is_found(what: str) -> None:
     at, *patches = PLANTED[what]
-    assert first_parted(at, *patches) is not None
+    assert first_parted((at,), LONG, *patches) is not None
+
+
+OF_THE_MACHINE = {
+    "a state machine loads a snapshot into what it holds": Patch(
+        "quorum/machine.py", "        values: dict[bytes, bytes] = {}\n", "        values = dict(self.values)\n"
+    ),
+    "a tombstone is ignored": Patch("quorum/machine.py", "values.pop(record.key, None)", "pass"),
+    "a state machine forgets nothing": Patch(
+        "quorum/machine.py", '        """Nothing is left."""\n        self.values = {}', "        pass"
+    ),
+    "a snapshot has the first batch of keys alone": Patch(
+        "quorum/machine.py", "range(0, len(keys), self._batch_records)", "range(min(len(keys), 1))"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OF_THE_MACHINE)
+def test_a_state_machine_that_holds_what_no_client_has_appended_is_found(what: str) -> None:
+    found = first_parted(PLAN.free, FreePlan(), OF_THE_MACHINE[what])
+    assert found is not None
+    assert "WrongState" in found.headline
 
 
 @pytest.mark.parametrize("around", [(), (Event(What.DISK, "fails", 1),)])
@@ -189,7 +212,7 @@ def test_a_chunk_that_is_never_asked_for_again_is_found_in_peace(monkeypatch: py
     monkeypatch.setattr("fencepost.conformance.free.runner.PEACEFUL", 1)
     asks = "        self._fetch_snapshot = node.requests.request(self.leader, body, self._fetched_snapshot)\n"
     again = "        node.set_timer(FETCH_SNAPSHOT, node.config.request_timeout_ms)"
-    found = first_parted("4/2/8/8/3/0/0/1", Patch("quorum/follower.py", asks + again, asks))
+    found = first_parted(("4/2/8/8/3/0/0/1",), LONG, Patch("quorum/follower.py", asks + again, asks))
     assert found is not None
     assert found.sort is Sort.NEVER
     assert "half fetched" in found.headline
@@ -276,7 +299,7 @@ def _torn_truncation(after: int) -> Value:
 def test_a_probe_that_is_served_is_found() -> None:
     """A leader looks for a snapshot that was deleted: nobody who fetches one need ever ask for it."""
     gone = "    if wanted.end_offset > snapshots.latest_end:"
-    found = first_parted(ALONE, Patch("quorum/answers.py", "    if wanted not in snapshots.ids:", gone))
+    found = first_parted((ALONE,), LONG, Patch("quorum/answers.py", "    if wanted not in snapshots.ids:", gone))
     assert found is not None
     assert found.sort is Sort.RAISED
     # Or a late request for it comes first, and the leader takes the missing file for a fault of its disk.

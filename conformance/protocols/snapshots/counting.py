@@ -1,8 +1,9 @@
 """The state machine that the adapter puts behind a quorum's log: it keeps which records were applied, and no more.
 
 Its snapshots are as long as the harness likes, and a reader tells a whole one from a patchwork. A chunk is ``CHUNK``
-bytes, the last one less: ``2/3 0,1,2.`` and filling is the second of three, with the offsets of the records. Loading
-checks nothing, as a plain state machine might: what a log hands over wrongly shows.
+bytes, the last one less: ``2/3 0,1,2.0:`` and filling is the second of three, with the offsets of the records. Loading
+checks nothing, as a plain state machine might: what a log hands over wrongly shows. The number behind the dot is that
+of the bytes that follow, in which the snapshot of another machine travels along (``machines.py``).
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from ....impl.log.records import StoredRecord
 from ....impl.quorum.machine import SnapshotWriter
 from ....impl.quorum.snapshots import SnapshotId
 
-CHUNK: Final = 64
+CHUNK: Final = 400
 """Bytes of one response of FetchSnapshot."""
-_LAST: Final = 40
-_FORM: Final = re.compile(rb"(\d+)/(\d+) ([0-9,]*)\.")
+_LAST: Final = CHUNK - 24
+_FORM: Final = re.compile(rb"(\d+)/(\d+) ([0-9,]*)\.(\d+):")
 
 
 class CountingMachine:
@@ -33,11 +34,13 @@ class CountingMachine:
         """Note them."""
         self.applied += [record.offset for record in records]
 
-    def snapshot(self, writer: SnapshotWriter) -> None:
-        """Write as many chunks as are asked for."""
-        content = ",".join(map(str, self.applied))
+    def snapshot(self, writer: SnapshotWriter, content: bytes = b"") -> None:
+        """Write as many chunks as are asked for, with a part of ``content`` in each."""
+        offsets = ",".join(map(str, self.applied))
+        length = -(-len(content) // self.chunks)
         for number in range(1, self.chunks + 1):
-            chunk = f"{number}/{self.chunks} {content}.".encode()
+            part = content[(number - 1) * length : number * length]
+            chunk = f"{number}/{self.chunks} {offsets}.{len(part)}:".encode() + part
             writer.append(chunk.ljust(CHUNK if number < self.chunks else _LAST, b"#"))
         writer.finished()
 
@@ -55,6 +58,13 @@ def size_of(data: bytes) -> int:
     """How many chunks the file has that the first chunk comes from; -1 where it says nothing."""
     match = _FORM.match(data)
     return int(match[2]) if match else -1
+
+
+def content_in(data: bytes) -> bytes:
+    """What has travelled along; of a patchwork, a patchwork."""
+    chunks = (data[start : start + CHUNK] for start in range(0, len(data), CHUNK))
+    found = ((chunk, _FORM.match(chunk)) for chunk in chunks)
+    return b"".join(chunk[match.end() : match.end() + int(match[4])] for chunk, match in found if match)
 
 
 def records_in(data: bytes, *, partial: bool = False) -> int:

@@ -5,7 +5,8 @@ brings one batch or about two, and a chunk of a snapshot is small. A process may
 shut down does. Of a node that is down its disk tells the epoch and the vote. Records are told by their content too: one
 that no client has appended at that offset in that epoch is seen as none. What clients were told is noted at the leader
 that took their records, as long as it leads that epoch.
-What a node has applied must be what it knows to be committed. ``probes.py`` has what must be refused, ``pace.py`` how
+What a node has applied must be what it knows to be committed, and what its state machine and its snapshots hold must be
+what the records come to that clients have appended. ``probes.py`` has what must be refused, ``pace.py`` how
 likely each event is.
 """
 
@@ -17,7 +18,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from ....impl.log.records import Record
+from ....impl.log.records import StoredRecord
 from ....impl.quorum.node import QuorumNode
 from ....impl.quorum.timers import ADVANCE_BEGIN, CLEAN, ELECTION, GENERATE
 from ....impl.replica.timers import Key
@@ -44,7 +45,9 @@ from ...adapters.stores import OncePerChange, SegmentReader
 from ...free.events import Event, What
 from ...free.system import Happened, Judged, Pending
 from ...lockstep.adapter import ModelStep
-from .counting import CHUNK, CountingMachine
+from .appended import Appended, Content, State, content_of
+from .counting import CHUNK
+from .machines import BothMachines, kept_in
 from .pace import Course, Pace
 from .probes import probe, probes
 from .quorum import PARTITION, SnapshotSeen, ballot_of, checkpoints_in, snapshots_in
@@ -93,6 +96,8 @@ _FETCHED: Final = (
     "lose_snapshot",
     "lose_log",
 )
+_IN_A_BATCH: Final = (1, 2, 1_000)
+"""How many records of a snapshot are one batch: one of these at each node."""
 _SHUT_DOWN: Final = "shut-down"
 _TIMED: Final[Mapping[Key, tuple[str, str]]] = {
     ELECTION: ("look_for_leader", "replica"),
@@ -104,7 +109,7 @@ _TIMED: Final[Mapping[Key, tuple[str, str]]] = {
 
 
 class WrongState(Exception):
-    """What a node has applied is not what is committed in its log."""
+    """What a node has applied is not what is committed in its log, or does not come to what its machine holds."""
 
 
 class FreeQuorum(RunningNodes):
@@ -136,13 +141,15 @@ class FreeQuorum(RunningNodes):
             snapshot_max_bytes=CHUNK,
             leader_change_record=False,
         )
-        self._machines: dict[int, CountingMachine] = {}
-        self._reader = SegmentReader(PARTITION, lambda each: (each.offset, each.leader_epoch, each.value))
+        self._machines: dict[int, BothMachines] = {}
+        self._reader = SegmentReader(PARTITION, _row)
         self._checkpoints = OncePerChange(checkpoints_in)
-        self._remains = SegmentReader(PARTITION, lambda each: (each.offset, each.leader_epoch, each.value), torn=True)
+        self._kept = OncePerChange(lambda files: kept_in(files, str(PARTITION)))
+        self._remains = SegmentReader(PARTITION, _row, torn=True)
         self._correlation = 0
-        self._appended: dict[tuple[int, int], bytes] = {}
-        """What a client has appended, by epoch and offset."""
+        self._appended = Appended(chosen)
+        self._holds: dict[int, tuple[int, State]] = {}
+        """By node that is up, the end of what it has applied, and what that comes to."""
         self._batches: dict[tuple[int, int], int] = {}
         """How many records each batch has, by epoch and first offset."""
         self._awaited: list[tuple[int, int, int]] = []
@@ -162,7 +169,10 @@ class FreeQuorum(RunningNodes):
         return range(constants["replicas"])
 
     def _begin(self, node: int, first_correlation: int) -> QuorumNode:
-        machine = self._machines[node] = CountingMachine()
+        # A snapshot's bytes may differ from node to node, and its content may not.
+        real = self._parts.key_value_machine(batch_records=_IN_A_BATCH[(self.seed + node) % len(_IN_A_BATCH)])
+        machine = self._machines[node] = BothMachines(real)
+        self._holds.pop(node, None)
         return self._parts.quorum_node(
             node,
             self.store.files(node),
@@ -213,7 +223,7 @@ class FreeQuorum(RunningNodes):
         self._was_in = node.epoch
         told = f"{self.seed} {event.node} {node.replica.applied}"
         most = self.constants["max_chunks"]
-        self._machines[event.node].chunks = max(1, (most, most, most - 1, 1)[zlib.crc32(told.encode()) % 4])
+        self._machines[event.node].counting.chunks = max(1, (most, most, most - 1, 1)[zlib.crc32(told.encode()) % 4])
         for key in self._due(event.node) if event.name == DUE else (cast(Key, (event.name,)),):
             node.timers.cancel(key)
             node.fire(key)
@@ -340,13 +350,11 @@ class FreeQuorum(RunningNodes):
 
     def _append(self, number: int, node: QuorumNode, records: int) -> Sequence[ModelStep]:
         epoch, end = node.epoch, node.replica.end
-        offsets = range(end, end + records)
-        sent = [f"{number} {len(self._appended) + offset}".encode() for offset in offsets]
-        self._appended |= {(epoch, offset): value for offset, value in zip(offsets, sent, strict=True)}
+        sent = self._appended.append(epoch, end, records, self._epoch_before(number, end))
         self._batches[epoch, end] = records
         step = ("client_append", {"leader": number})
         try:
-            first = node.append([Record(value) for value in sent])
+            first = node.append(sent)
         except Exception:
             if node.failure is None:
                 raise
@@ -450,15 +458,14 @@ class FreeQuorum(RunningNodes):
         for number, node in self._up():
             replica = node.replica
             self._logs[number] = {
-                offset: epoch if self._appended.get((epoch, offset)) == value else _UNKNOWN
-                for offset, epoch, value in self._reader.read(self.store.files(number))
+                offset: epoch if self._appended.is_appended(epoch, offset, content) else _UNKNOWN
+                for offset, epoch, content in self._reader.read(self.store.files(number))
                 if replica.begin <= offset < replica.end
             }
             if node.is_leader:
                 self._elected[node.epoch] = number
                 self._commit(number, replica.high_watermark)
-            if replica.fetching is None:
-                self._read(number, replica.high_watermark)
+            self._read(number, node)
         waiting = self._awaited
         self._awaited = []
         for number, epoch, offset in waiting:
@@ -468,13 +475,40 @@ class FreeQuorum(RunningNodes):
                 else:
                     self._awaited.append((number, epoch, offset))
 
-    def _read(self, number: int, high_watermark: int) -> None:
-        """Whoever reads a node's state machine finds all that is committed, in whole batches, and each record once."""
-        applied, log = self._machines[number].applied, self._logs[number]
-        end = len(applied)
-        more = self._batches.get((log.get(end, -1), end), 1)
-        if applied != list(range(end)) or end > high_watermark or end + more <= high_watermark:
+    def _read(self, number: int, node: QuorumNode) -> None:
+        """Whoever reads a node's state machine finds all that is committed, in whole batches, and each record once.
+
+        While a snapshot is being fetched it has what was committed when that began.
+        """
+        replica, machine = node.replica, self._machines[number]
+        applied, end, high_watermark = machine.counting.applied, replica.applied, replica.high_watermark
+        more = self._batches.get((self._logs[number].get(end, -1), end), 1)
+        wrong = replica.fetching is None and not end <= high_watermark < end + more
+        if wrong or applied != list(range(end)):
             raise WrongState(f"{number} has applied the records {applied}, and its high watermark is {high_watermark}")
+        self._compare(number, end, machine.real.values)
+        known = replica.snapshots.ids
+        for snapshot, kept in self._kept(self.store.files(number)):
+            if snapshot in known and kept != self._appended.holds(snapshot.epoch, snapshot.end_offset):
+                raise WrongState(f"{number} has a snapshot up to {snapshot.end_offset} that holds {kept}")
+
+    def _compare(self, number: int, end: int, values: State) -> None:
+        """What a state machine holds must be what the records below ``end`` come to."""
+        holds = self._appended.holds(self._epoch_before(number, end), end)
+        if holds is None and self._holds.get(number, (0, holds))[0] == end:
+            # A full reset has taken the records, and their snapshot is not there yet.
+            holds = self._holds[number][1]
+        if holds is None or holds != values:
+            raise WrongState(f"{number} has applied the records below {end} and holds {values}, not {holds}")
+        self._holds[number] = end, holds
+
+    def _epoch_before(self, number: int, end: int) -> int:
+        """The epoch of the record below ``end`` at a node, by its log or a snapshot that ends there; -1: of none."""
+        epoch = self._logs[number].get(end - 1)
+        if epoch is None:
+            files = self.store.files(number)
+            epoch = next((seen.epoch for last, seen in self._checkpoints(files) if last == end - 1), -1)
+        return epoch
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -517,6 +551,10 @@ class FreeQuorum(RunningNodes):
         log = self._logs[number]
         for offset in sorted({*self._offsets, *log}):
             cells[_record_cell(number, offset)] = log.get(offset, -1)
+
+
+def _row(record: StoredRecord) -> tuple[int, int, Content]:
+    return record.offset, record.leader_epoch, content_of(record)
 
 
 @lru_cache(_REMEMBERED)
