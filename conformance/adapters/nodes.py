@@ -11,6 +11,7 @@ import errno
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
@@ -248,6 +249,10 @@ class RunningNodes:
 
     def pending(self) -> Sequence[Pending]:
         """Messages, timers, time, calls, failures and their ends."""
+        return [each for group in self._groups() for each in group]
+
+    def _groups(self) -> Iterator[Iterable[Pending]]:
+        """What is pending, by what it comes of; a tuple is the same object as long as what it comes of is so."""
         found: list[Pending] = []
         alike: dict[_Way, int] = {}
         for flight in self.network.in_flight():
@@ -256,30 +261,31 @@ class RunningNodes:
                 number = alike.get(way, 0)
                 alike[way] = number + 1
                 found.append(Pending(arrives(*way, number), flight.number))
-        later: list[Pending] = []
+        up = [node for node in self.replicas if node not in self.down]
+        timers = [fires(key[0], node) for node in up for key in self._timers(node)]
+        found += [fires(DUE, node, due=True) for node in up if self._is_due(self.nodes[node])]
+        yield found
+        yield timers
+        yield [passes(ms) for ms in self.times]
+        yield from self._offers()
         for node in self.replicas:
-            if node not in self.down:
-                later += [fires(key[0], node) for key in self._timers(node)]
-                if self._is_due(self.nodes[node]):
-                    found.append(fires(DUE, node, due=True))
-        later += [passes(ms) for ms in self.times]
-        later += [offered(event) for event in dict.fromkeys(self._calls())]
-        for node in self.replicas:
-            later += self._failures(node, node)
+            yield self._failures(node, node)
         if self.unnumbered is not None:
-            later += self._failures(self.unnumbered, None)
-        return found + later
+            yield self._failures(self.unnumbered, None)
 
-    def _failures(self, address: int, node: int | None) -> Iterator[Pending]:
+    def _offers(self) -> Iterable[Iterable[Pending]]:
+        """``_calls`` as they are offered, each once."""
+        return ([offered(event) for event in dict.fromkeys(self._calls())],)
+
+    def _failures(self, address: int, node: int | None) -> Iterable[Pending]:
         """What may befall a process, and the ends of that. ``node``: by which number events name it, if by any."""
-        if address not in self.down:
-            yield from crashes(node)
-        elif address not in self.bad:
-            yield plain(What.START, "", node)
-        yield plain(What.HEAL if address in self.cut else What.CUT, "", node)
-        if not self._disk:
-            names = (MENDED,) if address in self.bad else (FULL, FAILS)
-            yield from (plain(What.DISK, name, node) for name in names)
+        return _failing(
+            node,
+            down=address in self.down,
+            cut=address in self.cut,
+            bad=address in self.bad,
+            simulated=not self._disk,
+        )
 
     def _at(self, event: Event) -> int | None:
         """Whose process an event happens in; None for a client's, and where only time passes."""
@@ -481,6 +487,19 @@ class RunningNodes:
             if flight.number >= first and flight.envelope.correlation == request.correlation:
                 return flight.envelope
         return None
+
+
+@lru_cache(1_024)
+def _failing(node: int | None, *, down: bool, cut: bool, bad: bool, simulated: bool) -> tuple[Pending, ...]:
+    found: list[Pending] = []
+    if not down:
+        found += crashes(node)
+    elif not bad:
+        found.append(plain(What.START, "", node))
+    found.append(plain(What.HEAL if cut else What.CUT, "", node))
+    if simulated:
+        found += [plain(What.DISK, name, node) for name in ((MENDED,) if bad else (FULL, FAILS))]
+    return tuple(found)
 
 
 _Way: TypeAlias = tuple[str, int | None, int | None]

@@ -6,8 +6,11 @@ alone, in states that are put together of two: as one party is now, and as anoth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress, count
+from operator import ne
 from typing import Final, TypeAlias
 
 from ...model.core.ground import Cell, Grounder, Instance, State, System
@@ -25,6 +28,15 @@ Doing: TypeAlias = Callable[[State], State | None]
 
 MAX_REMEMBERED: Final = 100_000
 """States of which it is remembered what a node may do within itself; some hundred bytes each."""
+
+
+_CELL: Final = re.compile(r"\bc(\d+)\b")
+"""The name of a cell in the source of a step."""
+
+
+def differing(state: Sequence[int | None], other: Sequence[int | None]) -> Iterator[int]:
+    """The numbers of the cells in which two states are not alike."""
+    return compress(count(), map(ne, state, other))
 
 
 class Ways:
@@ -110,21 +122,31 @@ class Ways:
         return found
 
     def _compile(self, call: Call) -> Doing:
+        """Source that reads a cell where it is first needed: most steps are refused by their first guards."""
         instance = self.system.by_step[call]
-        names = [f"c{cell.number}" for cell in self.system.layout.cells]
-        lines = ["def doing(state):", "    (" + ", ".join(names) + ",) = state"]
+        lines: list[str] = []
+        read: set[str] = set()
         known: dict[Term, str] = {}
+
+        def put(*more: str) -> None:
+            for line in more:
+                for number in _CELL.findall(line):
+                    if number not in read:
+                        read.add(number)
+                        lines.append(f"    c{number} = state[{number}]")
+                lines.append(line)
+
         for _, guard in instance.guards:
-            lines += shared([guard], "    ", known)
-            lines.append(f"    if not {expression(guard, known)}: return None")
-        lines += shared(instance.effect.values(), "    ", known)
-        cells = [
-            expression(instance.effect[number], known) if number in instance.effect else name
-            for number, name in enumerate(names)
-        ]
-        lines.append(f"    return ({', '.join(cells)},)")
+            put(*shared([guard], "    ", known))
+            put(f"    if not {expression(guard, known)}: return None")
+        put(*shared(instance.effect.values(), "    ", known))
+        lines.append("    cells = list(state)")
+        for number, value in instance.effect.items():
+            put(f"    cells[{number}] = {expression(value, known)}")
+        lines.append("    return tuple(cells)")
         scope: dict[str, Doing] = {}
-        exec(compile("\n".join(lines), f"<{call[0]} doing>", "exec"), scope)  # noqa: S102 - our own text
+        text = "\n".join(["def doing(state):", *lines])
+        exec(compile(text, f"<{call[0]} doing>", "exec"), scope)  # noqa: S102 - our own text
         return scope["doing"]
 
     def matching(self, step: ModelStep) -> tuple[Call, ...]:
@@ -195,9 +217,9 @@ class Ways:
         """A state with those changes of a step that are to be taken."""
         cells = list(state)
         owner = self.owner
-        for number, value in enumerate(after):
-            if value != sight[number] and takes(owner[number]):
-                cells[number] = value
+        for number in differing(sight, after):
+            if takes(owner[number]):
+                cells[number] = after[number]
         return tuple(cells)
 
     def answer(self, sight: State, call: Call, refusing: tuple[str, ...]) -> Answer:

@@ -13,24 +13,19 @@ likely each event is.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from ....impl.log.records import StoredRecord
 from ....impl.quorum.node import QuorumNode
-from ....impl.quorum.timers import ADVANCE_BEGIN, CLEAN, ELECTION, GENERATE
+from ....impl.quorum.timers import ELECTION
 from ....impl.replica.timers import Key
 from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import Envelope
 from ....impl.wire.quorum import (
     BeginQuorumEpochRequest,
     DeleteRecordsRequest,
-    EndQuorumEpochRequest,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    QuorumFetchRequest,
     QuorumFetchResponse,
     QuorumRequest,
     QuorumResponse,
@@ -40,6 +35,7 @@ from ....impl.wire.quorum import (
 from ....model.core.errors import BadInput
 from ....traces.format import Value
 from ...adapters.carrier import CLIENT, error_name
+from ...adapters.events import offered
 from ...adapters.nodes import DUE, Node, RunningNodes
 from ...adapters.stores import OncePerChange, SegmentReader
 from ...free.events import Event, What
@@ -48,17 +44,15 @@ from ...lockstep.adapter import ModelStep
 from .appended import Appended, Content, State, content_of
 from .counting import CHUNK
 from .machines import BothMachines, kept_in
-from .pace import Course, Pace
+from .meaning import TIMED, brings, decided, steps_of
+from .pace import Pace, course_of
 from .probes import probe, probes
-from .quorum import PARTITION, SnapshotSeen, ballot_of, checkpoints_in, snapshots_in
+from .quorum import PARTITION, ballot_of, cells_of, checkpoints_in, snapshots_in
 
-_NO_SNAPSHOT: Final = SnapshotSeen(0, -1, -1)
 _MAX_VOTERS: Final = 5
 """The model counts no larger majorities than those of so many."""
 _MAX_RECORDS: Final = 14
 """So many offsets fit into the last chunk of a snapshot."""
-_REMEMBERED: Final = 4_096
-"""So many names of cells are kept."""
 _ACTS: Final = (
     What.DELIVER,
     What.REPEAT,
@@ -76,36 +70,9 @@ _SELDOM: Final = 7
 _UNKNOWN: Final = -2
 """The epoch that is seen of a record that no client has appended."""
 
-_DECIDED: Final[Mapping[type, Callable[[int, int], tuple[ModelStep, ...]]]] = {
-    VoteRequest: lambda asker, asked: (("give_vote", {"candidate": asker, "voter": asked}),),
-    BeginQuorumEpochRequest: lambda asker, asked: (("begin_epoch", {"leader": asker, "follower": asked}),),
-    EndQuorumEpochRequest: lambda asker, asked: (("end_epoch", {"leader": asker, "follower": asked}),),
-    QuorumFetchRequest: lambda asker, asked: tuple(
-        (action, {"leader": asked, "follower": asker})
-        for action in ("follower_fetch", "follower_truncate", "follower_start_over")
-    ),
-    FetchSnapshotRequest: lambda asker, asked: (("fetch_snapshot", {"leader": asked, "follower": asker}),),
-}
-"""For each request, the model's steps of which it is asked whether they may be, by who asks and who is asked."""
-_FETCHED: Final = (
-    "follower_fetch",
-    "follower_truncate",
-    "follower_start_over",
-    "lose_begin",
-    "lose_tail",
-    "lose_snapshot",
-    "lose_log",
-)
 _IN_A_BATCH: Final = (1, 2, 1_000)
 """How many records of a snapshot are one batch: one of these at each node."""
 _SHUT_DOWN: Final = "shut-down"
-_TIMED: Final[Mapping[Key, tuple[str, str]]] = {
-    ELECTION: ("look_for_leader", "replica"),
-    GENERATE: ("generate_snapshot", "replica"),
-    ADVANCE_BEGIN: ("leader_advance_lbo", "leader"),
-    CLEAN: ("delete_snapshot", "replica"),
-}
-"""For a timer, what a node does when it fires, and the parameter that names the node; a voter stands besides."""
 
 
 class WrongState(Exception):
@@ -159,12 +126,22 @@ class FreeQuorum(RunningNodes):
         self._told: dict[int, int] = {}
         self._logs: dict[int, dict[int, int]] = {node: {} for node in range(constants["replicas"])}
         """By node and offset, the epoch of each record, when the node was last up."""
+        self._ends = dict.fromkeys(self._logs, 0)
+        """The ends of these."""
         self._left: dict[int, dict[str, Value]] = {}
         """What can be seen of the nodes that are down."""
         self._said: list[Judged] = []
         self._was_in = -1
         """The epoch of the node whose timer fires."""
         self._pace = Pace(chosen)
+        self._weighed: dict[Hashable, dict[int, tuple[tuple[Pending, ...], tuple[Pending, ...]]]] = {}
+        """By mood of the pace: what is offered, as it is and with how likely it is."""
+        self._offered: dict[Hashable, tuple[Pending, ...]] = {}
+        """By all that decides what may be asked of a node: what is offered there."""
+        self._cells: dict[int, dict[str, Value]] = {}
+        """The cells of each node that is up."""
+        self._touched = set(range(constants["replicas"]))
+        """The nodes that may have changed since they were looked at."""
         self._happened = 0
         return range(constants["replicas"])
 
@@ -188,13 +165,15 @@ class FreeQuorum(RunningNodes):
         """One that is up."""
         return cast(QuorumNode, self.nodes[number])
 
+    def _receiver(self, event: Event) -> QuorumNode | None:
+        return None if event.node is None or event.node in self.down else self.node(event.node)
+
     def _is_lost(self, node: int) -> bool:
         return self.node(node).failure is not None
 
-    def _up(self) -> Iterator[tuple[int, QuorumNode]]:
-        for number in self.replicas:
-            if number not in self.down:
-                yield number, self.node(number)
+    def _up(self) -> list[tuple[int, QuorumNode]]:
+        nodes, down = cast(Mapping[int, QuorumNode], self.nodes), self.down
+        return [(number, nodes[number]) for number in self.replicas if number not in down]
 
     # -- what may happen --------------------------------------------------------------------------------------------
 
@@ -208,6 +187,9 @@ class FreeQuorum(RunningNodes):
     def _due(self, node: int) -> list[Key]:
         """Those that have run off, in order, but for an election in an epoch that the model does not have."""
         timers, now = self.node(node).timers, self.clock.now()
+        first = timers.deadline()
+        if first is None or first > now:
+            return []
         deadlines = [(timers.get(key), key) for key in timers.keys()]  # noqa: SIM118 - it is no dict
         due = sorted([(at, key) for at, key in deadlines if at is not None and at <= now])
         last = bool(due) and node in self.voters and self.node(node).epoch >= self._epochs[-1]
@@ -231,74 +213,62 @@ class FreeQuorum(RunningNodes):
     def pending(self) -> Sequence[Pending]:
         """What may happen, each with how likely it is now, and of answers what they bring."""
         bodies = {flight.number: flight.envelope.body for flight in self.network.in_flight()}
-        course = self._course(any(isinstance(body, VoteRequest | VoteResponse) for body in bodies.values()))
+        voting = any(isinstance(body, VoteRequest | VoteResponse) for body in bodies.values())
+        there = {number: node for number, node in self._up() if number not in self.cut}
+        course = course_of(self._happened, there, self.voters, self._ends, voting=voting)
         weight = self._pace.at(course)
-        return [
-            Pending(
-                each.event,
-                each.message,
-                each.due,
-                weight(each.event),
-                "" if each.message is None else self._brings(each.event, bodies[each.message]),
-            )
-            for each in super().pending()
-        ]
+        weighed = self._weighed.setdefault(self._pace.mood(course), {})
+        found: list[Pending] = []
+        for group in self._groups():
+            if not isinstance(group, tuple):
+                found += [
+                    Pending(
+                        each.event,
+                        each.message,
+                        each.due,
+                        weight(each.event),
+                        "" if each.message is None else brings(bodies[each.message], self._receiver(each.event)),
+                    )
+                    for each in group
+                ]
+                continue
+            known = weighed.get(id(group))
+            # Whoever is kept here has its number to itself.
+            if known is None or known[0] is not group:
+                heavy = tuple(Pending(each.event, None, each.due, weight(each.event)) for each in group)
+                known = weighed[id(group)] = group, heavy
+            found += known[1]
+        return found
 
-    def _brings(self, event: Event, body: object) -> str:
-        """What comes of an answer, where that is not what usually does."""
-        match body:
-            case QuorumFetchResponse() if body.snapshot is not None:
-                return "a snapshot"
-            case QuorumFetchResponse() if body.diverging is not None:
-                return "divergence"
-            case QuorumFetchResponse() if body.records:
-                node = None if event.node in self.down else self.node(cast(int, event.node))
-                return "an LBO" if node is not None and body.log_begin_offset > node.replica.begin else "records"
-            case FetchSnapshotResponse() if body.error is ErrorCode.NONE:
-                return "bytes" if body.continues else "the last bytes"
-            case FetchSnapshotResponse():
-                return "an error"
-        return ""
-
-    def _course(self, voting: bool) -> Course:
-        """What the quorum is about, for the pace; ``voting``: whether votes are in flight."""
-        there = [number for number, _ in self._up() if number not in self.cut]
-        leaders = [number for number in there if self.node(number).is_leader]
-        leader = max(leaders, key=lambda number: self.node(number).epoch, default=None)
-        log = None if leader is None else self.node(leader).replica
-        majority = self._config.majority
-        reached = sum(number in self.voters for number in there)
-        return Course(
-            self._happened,
-            leader,
-            -1 if log is None else log.begin,
-            -1 if log is None else log.end,
-            -1 if log is None else log.snapshots.latest_end,
-            max((self.node(number).epoch for number in there), default=-1),
-            frozenset(number for number in there if voting and self.node(number).ballot.voted == number),
-            {number: max(self._logs[number], default=-1) + 1 for number in self.replicas},
-            frozenset(self.replicas) - frozenset(there),
-            frozenset(number for number in there if self.node(number).replica.fetching is not None),
-            reached >= majority,
-            frozenset(number for number in there if reached - (number in self.voters) >= majority),
-        )
-
-    def _calls(self) -> Iterator[Event]:
+    def _offers(self) -> Iterable[tuple[Pending, ...]]:
+        resigns = self.clock.now() // self.times[0] % _SELDOM == 0
         for number, node in self._up():
-            if node.is_leader:
-                replica = node.replica
-                for name, records in _BATCHES.items():
-                    if replica.end + records <= self.constants["log_size"]:
-                        yield Event(What.CALL, name, number)
-                if self.clock.now() // self.times[0] % _SELDOM == 0:
-                    yield Event(What.OPERATE, "resign", number)
-                if number not in self.cut:
-                    for lbo in sorted({replica.begin + 1, replica.snapshots.latest_end, replica.high_watermark}):
-                        if replica.begin < lbo <= self.constants["log_size"]:
-                            yield Event(What.CALL, "delete-records", number, args=(("lbo", lbo),))
-            yield Event(What.CRASH, _SHUT_DOWN, number)
+            replica, cut = node.replica, number in self.cut
+            latest = replica.snapshots.latest
+            decides = (
+                (number, cut, node.is_leader, node.leader_id, min(node.epoch, 1), resigns),
+                (replica.begin, replica.end, replica.high_watermark, latest and latest.end_offset),
+            )
+            found = self._offered.get(decides)
+            if found is None:
+                found = self._offered[decides] = tuple(map(offered, self._calls_at(number, node, resigns=resigns)))
+            yield found
+
+    def _calls_at(self, number: int, node: QuorumNode, *, resigns: bool) -> Iterator[Event]:
+        if node.is_leader:
+            replica = node.replica
+            for name, records in _BATCHES.items():
+                if replica.end + records <= self.constants["log_size"]:
+                    yield Event(What.CALL, name, number)
+            if resigns:
+                yield Event(What.OPERATE, "resign", number)
             if number not in self.cut:
-                yield from probes(number, node, self.voters)
+                for lbo in sorted({replica.begin + 1, replica.snapshots.latest_end, replica.high_watermark}):
+                    if replica.begin < lbo <= self.constants["log_size"]:
+                        yield Event(What.CALL, "delete-records", number, args=(("lbo", lbo),))
+        yield Event(What.CRASH, _SHUT_DOWN, number)
+        if number not in self.cut:
+            yield from probes(number, node, self.voters)
 
     # -- what happens -----------------------------------------------------------------------------------------------
 
@@ -313,6 +283,11 @@ class FreeQuorum(RunningNodes):
         log = self.node(event.node).replica if event.node is not None and event.node in self.nodes else None
         begin, end = (0, 0) if log is None else (log.begin, log.end)
         happened = super().happen(event)
+        self._touched |= happened.crashed | happened.started
+        if event.node is not None:
+            self._touched.add(event.node)
+        if self.arrived is not None:
+            self._touched.add(self.arrived.destination)
         for number in happened.started:
             self._left.pop(number, None)
         for number in happened.crashed:
@@ -398,7 +373,7 @@ class FreeQuorum(RunningNodes):
             else:
                 steps.append(("delete_records", {"leader": node, "lbo": int(event.arg("lbo"))}))
         if event.what in (What.TIMER, What.SYNC):
-            steps += ((step, {name: node}) for key, (step, name) in _TIMED.items() if event.name in (key[0], DUE))
+            steps += ((step, {name: node}) for key, (step, name) in TIMED.items() if event.name in (key[0], DUE))
             if event.name in (ELECTION[0], DUE) and self._was_in < self._epochs[-1]:
                 steps.append(("stand", {"replica": node, "epoch": self._was_in + 1}))
         return steps
@@ -406,37 +381,12 @@ class FreeQuorum(RunningNodes):
     # -- messages ---------------------------------------------------------------------------------------------------
 
     def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:
-        body: Any = envelope.body
-        source, to = envelope.source, envelope.destination
-        self._overhear(source, body)
-        if source < 0 or to < 0:
-            return ()
-        if asked is None:
-            match body:
-                case VoteRequest():
-                    pair = {"candidate": source, "voter": to}
-                    return ("give_vote", pair), ("hear_of_candidate", pair)
-                case QuorumFetchRequest():
-                    return (("count_fetch", {"leader": to, "follower": source}),)
-                case FetchSnapshotRequest():
-                    return ()
-                case _:
-                    return _DECIDED[type(body)](source, to)
-        heard: ModelStep = ("learn_leader", {"replica": to, "teller": source})
-        pair = {"leader": source, "follower": to}
-        match body:
-            case VoteResponse():
-                return heard, ("count_vote", {"candidate": to, "voter": source})
-            case QuorumFetchResponse():
-                return heard, *((action, pair) for action in _FETCHED)
-            case FetchSnapshotResponse():
-                return heard, ("fetch_snapshot", pair), ("rediscover_at", pair)
-            case _:
-                return (heard,)
+        self._overhear(envelope.source, envelope.body)
+        return steps_of(envelope, asked)
 
     def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:
         if request.source >= 0:
-            steps = _DECIDED[type(request.body)](request.source, request.destination)
+            steps = decided(request.body, request.source, request.destination)
             yield Judged(steps, error_name(cast(QuorumResponse, answer.body)))
 
     # -- what is known of the whole ---------------------------------------------------------------------------------
@@ -456,12 +406,15 @@ class FreeQuorum(RunningNodes):
     def _note(self) -> None:
         """Who leads, what is committed, and what clients are told."""
         for number, node in self._up():
+            if number not in self._touched:
+                continue
             replica = node.replica
             self._logs[number] = {
                 offset: epoch if self._appended.is_appended(epoch, offset, content) else _UNKNOWN
                 for offset, epoch, content in self._reader.read(self.store.files(number))
                 if replica.begin <= offset < replica.end
             }
+            self._ends[number] = max(self._logs[number], default=-1) + 1
             if node.is_leader:
                 self._elected[node.epoch] = number
                 self._commit(number, replica.high_watermark)
@@ -523,45 +476,16 @@ class FreeQuorum(RunningNodes):
         for left in self._left.values():
             cells |= left
         for number, node in self._up():
-            self._look(cells, number, node)
+            if number in self._touched:
+                self._cells[number] = self._look(number, node)
+            cells |= self._cells[number]
+        self._touched.clear()
         return cells
 
-    def _look(self, cells: dict[str, Value], number: int, node: QuorumNode) -> None:
-        state, replica, role = node.state(), node.replica, cast(Any, node.role)
-        standing, leads = state.role == "candidate", state.role == "leader"
-        cells[f"leader_epoch[{number}]"] = state.epoch
-        cells[f"leader[{number}]"] = None if state.leader < 0 else state.leader
-        cells[f"voted[{number}]"] = None if state.voted < 0 else state.voted
-        cells[f"supporters[{number}]"] = tuple(sorted(role.granted)) if standing else ()
-        cells[f"lbo[{number}]"] = state.begin
-        cells[f"leo[{number}]"] = state.end
-        cells[f"hw[{number}]"] = state.high_watermark
-        cells[f"synced[{number}]"] = min(replica.log.recovery_point, state.end)
-        for other in self.replicas:
-            cells[f"counted[{number}][{other}]"] = role._counted.get(other, -1) if leads else -1
-        wanted = state.fetching
-        chunks, rest = divmod(state.position, CHUNK)
-        cells[f"fetching[{number}]"] = -1 if wanted is None else wanted.end_offset - 1
-        cells[f"fetching_epoch[{number}]"] = -1 if wanted is None else wanted.epoch
-        cells[f"position[{number}]"] = -1 if wanted is None else state.position if rest else chunks
+    def _look(self, number: int, node: QuorumNode) -> dict[str, Value]:
         found = snapshots_in(self.store.files(number), node, self._checkpoints)
-        for offset in sorted({*self._offsets, *found}):
-            names = _snapshot_cells(number, offset)
-            cells.update(zip(names, found.get(offset, _NO_SNAPSHOT), strict=True))
-        log = self._logs[number]
-        for offset in sorted({*self._offsets, *log}):
-            cells[_record_cell(number, offset)] = log.get(offset, -1)
+        return cells_of(node, self.replicas, self._offsets, self._logs[number], found)
 
 
 def _row(record: StoredRecord) -> tuple[int, int, Content]:
     return record.offset, record.leader_epoch, content_of(record)
-
-
-@lru_cache(_REMEMBERED)
-def _snapshot_cells(node: int, offset: int) -> tuple[str, ...]:
-    return tuple(f"snapshot_{name}[{node}][{offset}]" for name in SnapshotSeen._fields)
-
-
-@lru_cache(_REMEMBERED)
-def _record_cell(node: int, offset: int) -> str:
-    return f"record_epoch[{node}][{offset}]"

@@ -8,9 +8,10 @@ half fetched is come between. In some runs nobody waits for anything, and a weig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Final, NamedTuple
 
+from ....impl.quorum.node import QuorumNode
 from ...adapters.nodes import DUE
 from ...free.events import Event, What
 
@@ -58,6 +59,31 @@ class Course(NamedTuple):
     spare: frozenset[int]
 
 
+def course_of(
+    events: int, there: Mapping[int, QuorumNode], voters: Collection[int], ends: Mapping[int, int], *, voting: bool
+) -> Course:
+    """``there``: who can be reached. ``ends``: of everybody's log. ``voting``: whether votes are in flight."""
+    leaders = [number for number, node in there.items() if node.is_leader]
+    leader = max(leaders, key=lambda number: there[number].epoch, default=None)
+    log = None if leader is None else there[leader].replica
+    majority = len(voters) // 2 + 1
+    reached = sum(number in voters for number in there)
+    return Course(
+        events,
+        leader,
+        -1 if log is None else log.begin,
+        -1 if log is None else log.end,
+        -1 if log is None else log.snapshots.latest_end,
+        max((node.epoch for node in there.values()), default=-1),
+        frozenset(number for number, node in there.items() if voting and node.ballot.voted == number),
+        ends,
+        frozenset(number for number in ends if number not in there),
+        frozenset(number for number, node in there.items() if node.replica.fetching is not None),
+        reached >= majority,
+        frozenset(number for number in there if reached - (number in voters) >= majority),
+    )
+
+
 class Pace:
     """Of one run, by its seed."""
 
@@ -71,9 +97,23 @@ class Pace:
             return lambda _event: 1.0
         if course.leader is None:
             return lambda event: self._unled(event, course)
-        behind = course.away | ({self._slow} & course.spare)
-        kept = {node for node in behind if node != course.leader and course.begin <= course.ends[node]}
+        kept = self._kept(course)
         return lambda event: self._led(event, course, kept)
+
+    def mood(self, course: Course) -> Hashable:
+        """All of a course that decides how likely events are: alike where this is."""
+        if not self._waits:
+            return None
+        if course.leader is None:
+            return course.standing, course.has_majority
+        too_soon = _is_early(course), _is_new(course)
+        waited = course.fetching, self._kept(course), course.away, course.has_majority
+        return course.leader, course.covered, *too_soon, *waited
+
+    def _kept(self, course: Course) -> frozenset[int]:
+        """Who is waited for to be left behind."""
+        behind = course.away | ({self._slow} & course.spare)
+        return frozenset(node for node in behind if node != course.leader and course.begin <= course.ends[node])
 
     def _unled(self, event: Event, course: Course) -> float:
         """An election comes to its end; where none is held, time passes."""
@@ -95,12 +135,12 @@ class Pace:
     def _led(self, event: Event, course: Course, kept: Collection[int]) -> float:
         """``kept``: who is waited for to be left behind."""
         match event.what:
-            case What.CALL if event.name in _APPENDS and course.end > 1 + course.events // _A_RECORD:
+            case What.CALL if event.name in _APPENDS and _is_early(course):
                 return _SPENT
             case What.CALL if event.name == "delete-records" and int(event.arg("lbo")) > course.covered:
                 return _PATIENT
             case What.CRASH | What.CUT | What.OPERATE | What.DISK if event.node == course.leader:
-                if course.epoch > course.events // _AN_EPOCH:
+                if _is_new(course):
                     return _SPENT
             case What.TIME:
                 return _PATIENT
@@ -124,3 +164,13 @@ class Pace:
             case What.TIMER if concerned and event.name == "fetch-snapshot":
                 return _RATHER
         return 1.0
+
+
+def _is_early(course: Course) -> bool:
+    """Whether one more record would come too soon."""
+    return course.end > 1 + course.events // _A_RECORD
+
+
+def _is_new(course: Course) -> bool:
+    """Whether one more epoch would."""
+    return course.epoch > course.events // _AN_EPOCH

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from ....impl.files.interface import Files, read_file
@@ -44,6 +45,10 @@ class SnapshotSeen(NamedTuple):
     epoch: int
     records: int
 
+
+_NO_SNAPSHOT: Final = SnapshotSeen(0, -1, -1)
+_REMEMBERED: Final = 4_096
+"""So many names of cells are kept."""
 
 Checkpoints: TypeAlias = tuple[tuple[int, SnapshotSeen], ...]
 
@@ -94,6 +99,51 @@ def ballot_of(files: Files, node: int) -> dict[str, Value]:
         except (ValueError, TypeError, KeyError):
             return {}
     return {f"leader_epoch[{node}]": epoch, f"voted[{node}]": None if voted == NO_VOTE else voted}
+
+
+def cells_of(
+    node: QuorumNode,
+    replicas: Sequence[int],
+    offsets: Sequence[int],
+    log: Mapping[int, int],
+    found: Mapping[int, SnapshotSeen],
+) -> dict[str, Value]:
+    """The cells of a node that is up; ``log``: the epoch of each record, ``found``: its snapshots."""
+    number = node.address
+    cells: dict[str, Value] = {}
+    state, replica, role = node.state(), node.replica, cast(Any, node.role)
+    standing, leads = state.role == "candidate", state.role == "leader"
+    cells[f"leader_epoch[{number}]"] = state.epoch
+    cells[f"leader[{number}]"] = None if state.leader < 0 else state.leader
+    cells[f"voted[{number}]"] = None if state.voted < 0 else state.voted
+    cells[f"supporters[{number}]"] = tuple(sorted(role.granted)) if standing else ()
+    cells[f"lbo[{number}]"] = state.begin
+    cells[f"leo[{number}]"] = state.end
+    cells[f"hw[{number}]"] = state.high_watermark
+    cells[f"synced[{number}]"] = min(replica.log.recovery_point, state.end)
+    for other in replicas:
+        cells[f"counted[{number}][{other}]"] = role._counted.get(other, -1) if leads else -1
+    wanted = state.fetching
+    chunks, rest = divmod(state.position, CHUNK)
+    cells[f"fetching[{number}]"] = -1 if wanted is None else wanted.end_offset - 1
+    cells[f"fetching_epoch[{number}]"] = -1 if wanted is None else wanted.epoch
+    cells[f"position[{number}]"] = -1 if wanted is None else state.position if rest else chunks
+    for offset in sorted({*offsets, *found}):
+        names = _snapshot_cells(number, offset)
+        cells.update(zip(names, found.get(offset, _NO_SNAPSHOT), strict=True))
+    for offset in sorted({*offsets, *log}):
+        cells[_record_cell(number, offset)] = log.get(offset, -1)
+    return cells
+
+
+@lru_cache(_REMEMBERED)
+def _snapshot_cells(node: int, offset: int) -> tuple[str, ...]:
+    return tuple(f"snapshot_{name}[{node}][{offset}]" for name in SnapshotSeen._fields)
+
+
+@lru_cache(_REMEMBERED)
+def _record_cell(node: int, offset: int) -> str:
+    return f"record_epoch[{node}][{offset}]"
 
 
 class Quorum(Carrier[QuorumRequest, QuorumResponse]):
