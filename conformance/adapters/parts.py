@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from ... import impl
-from ...impl.consumer import Consumer, ConsumerConfig, ConsumerError, LogTruncationError, ResetPolicy
+from ...impl.consumer import Consumer, ConsumerConfig, ConsumerError, LogTruncationError, OffsetAndMetadata, ResetPolicy
 from ...impl.controller import Controller
 from ...impl.controller.errors import ControllerError
 from ...impl.log.config import LogConfig
@@ -32,6 +32,7 @@ class Parts:
     consumer_config: type[ConsumerConfig]
     consumer_error: type[ConsumerError]
     log_truncation_error: type[LogTruncationError]
+    offset_and_metadata: type[OffsetAndMetadata]
     reset_policy: type[ResetPolicy]
     coordinator: type[GroupCoordinator]
     quorum_node: type[QuorumNode]
@@ -58,6 +59,7 @@ class Parts:
             consumer_config=named("consumer", "ConsumerConfig"),
             consumer_error=named("consumer", "ConsumerError"),
             log_truncation_error=named("consumer", "LogTruncationError"),
+            offset_and_metadata=named("consumer", "OffsetAndMetadata"),
             reset_policy=named("consumer", "ResetPolicy"),
             coordinator=named("offsets", "GroupCoordinator"),
             quorum_node=named("quorum.node", "QuorumNode"),

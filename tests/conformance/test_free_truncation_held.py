@@ -99,6 +99,64 @@ FAULTS = {
         ),
         "nothing goes wrong any more",
     ),
+    "a poll sends for the first partition only": (
+        Patch(
+            "consumer/consumer.py",
+            "                self._advance(partition, self.config.max_bytes)\n        return records\n",
+            "                self._advance(partition, self.config.max_bytes)\n"
+            "            break\n        return records\n",
+        ),
+        "",
+    ),
+    "each partition has the limit of a poll for itself": (
+        Patch("consumer/consumer.py", "given = partition.take(limit - len(records))", "given = partition.take(limit)"),
+        "poll gives",
+    ),
+    "the same partition is always served first": (
+        Patch(
+            "consumer/consumer.py",
+            "                self._partitions[name] = self._partitions.pop(name)\n",
+            "",
+        ),
+        "by their turns",
+    ),
+    "one request that has timed out is given up, and the others are forgotten": (
+        Patch(
+            "consumer/consumer.py",
+            "                partition.timed_out(now)\n",
+            "                partition.timed_out(now)\n                self._sent.clear()\n                break\n",
+        ),
+        "",
+    ),
+    "what one partition is told of its leader all go by": (
+        Patch(
+            "consumer/consumer.py",
+            "            partition.answered(response, self._clock.now())\n",
+            "            partition.answered(response, self._clock.now())\n"
+            "            for other in self._partitions.values():\n"
+            "                if isinstance(response, MetadataResponse) and not response.error:\n"
+            "                    other.take_metadata(response)\n",
+        ),
+        "",
+    ),
+    "whoever seeks to the nearest goes to the old offset": (
+        Patch(
+            "consumer/partition.py",
+            "            self.move(found, self._unbroken_from(found) if exact else found.offset)\n",
+            "            self.move(near, self._unbroken_from(found) if exact else found.offset)\n",
+        ),
+        "the position moves",
+    ),
+    "a partition that is assigned anew forgets the others": (
+        Patch("consumer/consumer.py", "kept.get(name) or Partition(name, self.config)", "Partition(name, self.config)"),
+        "",
+    ),
+    "the metadata of a commit is not given back": (
+        Patch(
+            "consumer/partition.py", "response.serving_epoch, metadata=response.metadata\n", "response.serving_epoch\n"
+        ),
+        "the position moves",
+    ),
 }
 
 

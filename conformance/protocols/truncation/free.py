@@ -42,8 +42,9 @@ from ...adapters.cluster import PARTITION, shown_leader
 from ...free.events import Event
 from ...free.system import Judged, Said
 from ...lockstep.adapter import ModelStep
-from .free_group import RunningGroup, is_followed
-from .free_partition import GROUP, LEADER, NOBODY, READER, TIMEOUT_MS, call
+from .free_beside import RunningBeside
+from .free_group import is_followed
+from .free_partition import BESIDE, GROUP, LEADER, NOBODY, READER, TIMEOUT_MS, call
 from .pace import ASKS, JUMPS
 
 _AWAITED: Final = {
@@ -58,7 +59,7 @@ _OF_PRODUCERS: Final = frozenset({None, "NOT_LEADER_OR_FOLLOWER"})
 """The codes for a producer that the model has a word for; others are of sequences, sizes, disks."""
 
 
-class RunningConsumer(RunningGroup):
+class RunningConsumer(RunningBeside):
     """A consumer of ``impl`` and all that it talks to. Its process ends where its application restarts it."""
 
     # -- the start --------------------------------------------------------------------------------------------------
@@ -94,7 +95,10 @@ class RunningConsumer(RunningGroup):
         self._readers += 1
         self._consumer = self._parts.consumer(self.network, self.clock, config)
         self.network.attach(self._consumer)
-        self._consumer.assign([PARTITION])
+        # Which is first is first asked for.
+        both = [PARTITION, BESIDE] if self._readers % 2 else [BESIDE, PARTITION]
+        self._consumer.assign(both if self.pace.beside else [PARTITION])
+        self._was = None
         self._commits.forget()
         self._awaited = "nothing"
         self._read: dict[int, ConsumerRecord] = {}
@@ -162,14 +166,15 @@ class RunningConsumer(RunningGroup):
         yield from self._writings()
         yield from self._operations()
         yield from self._of_members()
+        yield from self._of_beside()
         deadline = self._consumer.deadline()
         if deadline is not None and deadline <= self.clock.now():
             yield call("wake")
 
     def _readings(self) -> Iterator[Event]:
         reading = self._reading
-        if self._has_to_poll(reading) or self.pace.is_time("poll"):
-            for records in (1, 2, 500) if reading.buffered > 1 else (500,):
+        if self._has_to_poll(reading) or self._has_to_poll_beside() or self.pace.is_time("poll"):
+            for records in (1, 2, 500) if reading.buffered > 1 or self.pace.beside else (500,):
                 yield call("poll", records=records)
         if reading.position is not None and self._can_commit and self.pace.is_time("commit"):
             yield call("commit")
@@ -297,13 +302,15 @@ class RunningConsumer(RunningGroup):
         if self._policy.value != "none":
             target = Asking.beginning if self._policy.value == "earliest" else Asking.end
             steps = [*steps[:2], ("go_to_divergence", {}), ("reset_by_policy", {"target": target})]
+        turns, given = self._turns(), list[ConsumerRecord]()
         try:
-            for record in self._consumer.poll(records):
-                self._read[record.offset] = record
+            given = self._consumer.poll(records)
         except self._parts.log_truncation_error as truncated:
             self._told = truncated.divergent_offsets.get(PARTITION)
         except self._parts.consumer_error:
             pass  # what was told besides is in the state
+        self._read.update((each.offset, each) for each in given if each.partition == PARTITION.partition)
+        self._polled(records, turns, given)
         if not self._reading.in_flight:
             self._idle_at = self.clock.now()
         return steps
@@ -312,7 +319,7 @@ class RunningConsumer(RunningGroup):
 
     def _notice(self, what: str, moment: int, envelope: Envelope) -> None:
         super()._notice(what, moment, envelope)
-        if what == "sent" and envelope.source == READER:
+        if what == "sent" and envelope.source == READER and is_followed(envelope, None):
             self._awaited = _AWAITED.get(type(envelope.body), self._awaited)
 
     def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:

@@ -18,6 +18,7 @@ from ....impl.wire.messages import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetFetchRequest,
+    OffsetFetchResponse,
     TopicPartition,
 )
 from ...adapters.cluster import PARTITION
@@ -26,11 +27,11 @@ from ...free.events import Event, What
 from ...free.system import Happened
 from ...lockstep.adapter import ModelStep
 from .free_commits import MOST_METADATA, WRONG, Ledger, OfConsumer
-from .free_partition import BESIDE, GROUP, READER, TIMEOUT_MS, RunningPartition, call
+from .free_partition import BESIDE, ELSEWHERE, GROUP, READER, TIMEOUT_MS, RunningPartition, call
 
 MEMBER: Final = FIRST_CLIENT - 3
 """Whoever else commits."""
-_KEYS: Final[tuple[tuple[str, TopicPartition], ...]] = ((GROUP, BESIDE), ("h", PARTITION), ("h", BESIDE))
+_KEYS: Final[tuple[tuple[str, TopicPartition], ...]] = ((GROUP, ELSEWHERE), ("h", PARTITION), ("h", ELSEWHERE))
 """Groups and partitions that the model does not have."""
 _OFFSETS: Final = (0, 3, 1 << 40)
 """What they commit."""
@@ -47,19 +48,28 @@ class RunningGroup(RunningPartition):
     def _set_up(self, constants: Mapping[str, int]) -> range:
         nodes = super()._set_up(constants)
         self.network.attach(Mailbox(MEMBER, lambda _answer: None))
-        self._ledger = Ledger((PARTITION, BESIDE))
+        self._ledger = Ledger((PARTITION, BESIDE, ELSEWHERE))
         self._commits = OfConsumer(TIMEOUT_MS)
         self._told_of: list[tuple[str, Envelope]] = []
         """What was sent and what has arrived in this event, in order."""
+        self._stays = True
+        """Whether nobody loses power in this event."""
         return nodes
 
     def happen(self, event: Event) -> Happened:
         """One event. Raises what a node does, and WrongAnswer for what coordinator and consumer say of commits."""
         self._told_of.clear()
+        self._stays = event.crash is None
         happened = super().happen(event)
-        self._hold_coordinator(happened)
+        self._hold_coordinator()
         self._hold_consumer(event)
         return happened
+
+    def _start(self, node: int) -> None:
+        super()._start(node)
+        if node == self.coordinator and self._stays:
+            # Before anything arrives at it.
+            self._ledger.started(cast(GroupCoordinator, self._broker(node).coordinator).fetch)
 
     def peace(self, *, on: bool) -> None:
         """What is committed in peace is answered."""
@@ -74,12 +84,10 @@ class RunningGroup(RunningPartition):
 
     # -- what is held against what was answered ---------------------------------------------------------------------
 
-    def _hold_coordinator(self, happened: Happened) -> None:
+    def _hold_coordinator(self) -> None:
         node = self.coordinator
         fetch = cast(GroupCoordinator, self._broker(node).coordinator).fetch if node in self.nodes else None
         up = fetch is not None and node not in self.down
-        if fetch is not None and node in happened.started:
-            self._ledger.started(fetch)
         looked = False
         for place, (what, request) in enumerate(self._told_of):
             body = request.body
@@ -94,13 +102,16 @@ class RunningGroup(RunningPartition):
             self._ledger.holds(fetch)
 
     def _hold_consumer(self, event: Event) -> None:
+        reads = self._consumer.assignment
+        heard = [each.body for what, each in self._told_of if what == "delivered" and each.destination == READER]
+        told_more = sum(isinstance(each, OffsetCommitResponse | OffsetFetchResponse) for each in heard) > 1
         for what, envelope in self._told_of:
             body = envelope.body
             from_there = envelope.destination == READER and envelope.source == self.coordinator
             if what == "delivered" and from_there and isinstance(body, OffsetCommitResponse):
                 commit = self._commits.heard(envelope.correlation, body.error)
-                if commit is not None and not body.error and commit.partition == PARTITION:
-                    self._commits.knows(commit, self._consumer.committed(PARTITION))
+                if commit is not None and not body.error and not told_more and commit.partition in reads:
+                    self._commits.knows(commit, self._consumer.committed(commit.partition))
         self._commits.look(self.clock.now(), woken=event.name in ("poll", "wake"))
         if event.what is What.TIME and self.pace.peace and self.coordinator not in self.down | self.cut:
             self._commits.time_passes()
@@ -139,7 +150,7 @@ class RunningGroup(RunningPartition):
                 at = _position(int(event.arg("offset")))
                 letters = int(dict(event.args).get("letters", 0))
                 self._sends_commits(
-                    self._consumer.commit({BESIDE: replace(at, metadata="m" * letters) if letters else at})
+                    self._consumer.commit({ELSEWHERE: replace(at, metadata="m" * letters) if letters else at})
                 )
             case "member_commits":
                 self._ask_coordinator(_commit_of(int(event.arg("key")), int(event.arg("offset"))))

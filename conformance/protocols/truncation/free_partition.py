@@ -49,7 +49,9 @@ NOBODY: Final = FIRST_CLIENT - 2
 """An address at which nobody is."""
 GROUP: Final = "g"
 BESIDE: Final = TopicPartition(PARTITION.topic, 1)
-"""Another partition of which the coordinator knows."""
+"""Another partition, that the consumer reads in some runs."""
+ELSEWHERE: Final = TopicPartition(PARTITION.topic, 2)
+"""One of which the coordinator alone knows."""
 LEADER, OFFLINE, TRUNCATING = Role.LEADER.value, Role.OFFLINE.value, Role.TRUNCATING.value
 """Roles are told apart by their names: those of a copy of ``impl`` are other objects."""
 TIMEOUT_MS: Final = 150
@@ -110,7 +112,7 @@ class RunningPartition(RunningNodes):
         self._batches = 0
         self.ids: dict[Row, int] = {}
         """The records that are, or were, in some log."""
-        self._reader = SegmentReader(PARTITION, _row, torn=True)
+        self._reader = SegmentReader(PARTITION, row_of, torn=True)
         self._states: dict[int, PartitionState | None] = {}
         """While it is named what may happen next, what the replicas go by: nothing changes in between."""
         self._cells: dict[int, dict[str, Value]] = {}
@@ -129,7 +131,7 @@ class RunningPartition(RunningNodes):
         )
         if node == self.coordinator:
             log = broker.directory.log(OFFSETS_TOPIC, 0)
-            broker.coordinator = self._parts.coordinator(log, clock, known=(PARTITION, BESIDE).__contains__)
+            broker.coordinator = self._parts.coordinator(log, clock, known=(PARTITION, BESIDE, ELSEWHERE).__contains__)
         return broker
 
     def _settle(self) -> None:
@@ -473,5 +475,6 @@ def _triple(name: str, commit: Triple) -> dict[str, Value]:
     return dict(zip((name, f"{name}_epoch", f"{name}_seen"), commit, strict=True))
 
 
-def _row(record: StoredRecord) -> Row:
+def row_of(record: StoredRecord) -> Row:
+    """A record as it is told apart."""
     return record.offset, record.leader_epoch, record.value or b""

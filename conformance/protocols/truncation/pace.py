@@ -57,6 +57,10 @@ class Pace:
         self.jumps = frozenset(chance.sample(JUMPS, chance.randint(1, 3)))
         self.members = chance.random() < 0.4
         """Whether others commit to the same coordinator."""
+        self.beside = chance.random() < 0.3
+        """Whether the consumer reads a second partition."""
+        self.beside_at_once = chance.random() < 0.6
+        """Whether all messages of that arrive at once."""
         term = chance.choice((10, 20, 50))
         """Between two events that cost a leader epoch, or two failures of a node."""
         self._pauses = {
@@ -66,6 +70,8 @@ class Pace:
             "time": chance.choice((4, 8, 12)),
             "poll": 10,
             "patience": 100,
+            "beside": chance.choice((5, 15, 40)),
+            "leave": chance.choice((20, 60)),
             "member": chance.choice((8, 20)),
             "commit": chance.choice((4, 12, 30)),
             "rejoin": chance.choice((20, 80)),
