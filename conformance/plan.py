@@ -44,7 +44,8 @@ class Plan:
     break at ``at``. ``engines``: by variant, where batch and reference must visit the same states. ``relations``:
     constants at which every step of the symbolic relation is held against the reference, and constants at which some
     are. ``liveness``: where the liveness properties are checked; those in ``fails``, pairs (property, fairness), must
-    not hold. ``replayed``: a variant that breaks, with the constants of its counterexample, which must be a run of
+    not hold. ``proves``: the proof with no bound is asked, too, which of some protocols takes longer than a check may.
+    ``replayed``: a variant that breaks, with the constants of its counterexample, which must be a run of
     that variant, and refused by the default one. ``unproved``: variants through which the proof must not go.
 
     Of the mutant matrix: ``rungs`` are the constants at which mutants are tried, in this order. ``symmetric``: orbits
@@ -64,6 +65,7 @@ class Plan:
     liveness: Written | None = None
     fails: frozenset[tuple[str, str]] = frozenset()
     replayed: tuple[str, Written] | None = None
+    proves: bool = True
     unproved: tuple[str, ...] = ()
     rungs: tuple[Written, ...] = ()
     symmetric: bool = False

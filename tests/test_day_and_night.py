@@ -16,7 +16,7 @@ from types import FrameType, ModuleType
 
 import fencepost
 import pytest
-from fencepost.conformance.harness import all_defects, arguments_for, plan_of
+from fencepost.conformance.harness import all_defects, arguments_for, bound_protocols, plan_of
 from fencepost.conformance.mutants.defect_rows import Judge
 from fencepost.conformance.mutants.explorer import Explorer
 from fencepost.conformance.mutants.model_rows import model_rows
@@ -344,7 +344,7 @@ def judge_a_defect(protocol: str) -> None:
     assert Judge(examples=1).row(DEFECTS[protocol]).cells
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", list(bound_protocols()))
 @pytest.mark.parametrize(
     ("group", "test", "ask"),
     [("matrix", "test_mutants_model.py", judge_a_mutant), ("defects", "test_mutants_defects.py", judge_a_defect)],

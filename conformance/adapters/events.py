@@ -1,4 +1,4 @@
-"""Events of nodes as they are offered, each made once.
+"""Events of nodes as they are offered, each made once, and what messages are called in them.
 
 Most of what is pending was so before. To look an event up takes a fifth of the time that it takes to make it anew.
 """
@@ -6,21 +6,46 @@ Most of what is pending was so before. To look an event up takes a fifth of the 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
+from ...impl.wire.messages import Envelope
 from ..free.events import Event, What
 from ..free.system import Pending
 
 CRASH_SEEDS: Final = 4
 """So many outcomes of a loss of power are offered."""
+FULL, FAILS, MENDED = "full", "fails", "mended"
+"""What befalls a disk, and the end of it."""
+Way: TypeAlias = tuple[str, int | None, int | None]
+"""A message's name, receiver and sender: by what events tell messages apart, but for their number."""
 _REMEMBERED: Final = 4_096
 """So many events of a sort are kept."""
 
 
 @lru_cache(_REMEMBERED)
-def name_of(body: type) -> str:
-    """What a message with such a body is called: ``Fetch``, ``FetchResponse``."""
+def _name_of(body: type) -> str:
     return body.__name__.removesuffix("Request")
+
+
+def kind_of(envelope: Envelope) -> str:
+    """What a message is called in events: ``Fetch``, ``FetchResponse``."""
+    body: type = type(envelope.body)
+    return _name_of(body)
+
+
+def is_response(envelope: Envelope) -> bool:
+    """Whether a message answers another."""
+    return type(envelope.body).__name__.endswith("Response")
+
+
+def party(address: int) -> int | None:
+    """A node's number; None for the controller and clients."""
+    return address if address >= 0 else None
+
+
+def way_of(envelope: Envelope) -> Way:
+    """The way of a message."""
+    return kind_of(envelope), party(envelope.destination), party(envelope.source)
 
 
 @lru_cache(_REMEMBERED)
@@ -57,3 +82,17 @@ def plain(what: What, name: str, node: int | None) -> Pending:
 def offered(event: Event) -> Pending:
     """An event as it is offered."""
     return Pending(event)
+
+
+@lru_cache(_REMEMBERED)
+def failing(node: int | None, *, down: bool, cut: bool, bad: bool, simulated: bool) -> tuple[Pending, ...]:
+    """What may befall a process, and the ends of what has. ``bad``: its disk; ``simulated``: disks may fail."""
+    found: list[Pending] = []
+    if not down:
+        found += crashes(node)
+    elif not bad:
+        found.append(plain(What.START, "", node))
+    found.append(plain(What.HEAL if cut else What.CUT, "", node))
+    if simulated:
+        found += [plain(What.DISK, name, node) for name in ((MENDED,) if bad else (FULL, FAILS))]
+    return tuple(found)

@@ -11,9 +11,8 @@ import errno
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
-from typing import Any, ClassVar, Final, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Protocol
 
 from ...impl.files.simulated import SimulatedFiles
 from ...impl.net.clock import SimulatedClock
@@ -23,10 +22,25 @@ from ...impl.net.simulated import SimulatedNetwork
 from ...impl.replica.timers import Key
 from ...impl.wire.messages import Envelope
 from ..free.events import Event, What
+from ..free.power import Power, PowerLost
 from ..free.system import Happened, Judged, Message, Pending, Said
 from ..lockstep.adapter import ModelStep
 from .carrier import LIFE
-from .events import arrives, crashes, fires, name_of, offered, passes, plain
+from .events import (
+    FAILS,
+    FULL,
+    MENDED,
+    Way,
+    arrives,
+    failing,
+    fires,
+    is_response,
+    kind_of,
+    offered,
+    party,
+    passes,
+    way_of,
+)
 from .parts import Parts
 from .stores import DiskStore, MemoryStore, Store
 
@@ -40,7 +54,6 @@ _SLACK: Final = 64
 
 DUE: Final = "due"
 """The timer that stands for all of a node that have run off."""
-FULL, FAILS, MENDED = "full", "fails", "mended"
 
 
 class Node(Endpoint, Protocol):
@@ -48,10 +61,6 @@ class Node(Endpoint, Protocol):
 
     def fire(self, key: Any) -> None:
         """Do what a timer is for."""
-
-
-class PowerLost(BaseException):
-    """Raised in a node's own code at the effect that it does not come to; nothing in it may catch it."""
 
 
 class Mailbox:
@@ -69,25 +78,10 @@ class Mailbox:
         """Nothing."""
 
 
-class _Power:
-    """Counts the effects of one event, and ends it at one of them."""
-
-    def __init__(self) -> None:
-        self.left: int | None = None
-        """So many more effects may happen; None: any number."""
-
-    def effect(self) -> None:
-        """One more is about to happen."""
-        if self.left is not None:
-            if self.left <= 0:
-                raise PowerLost
-            self.left -= 1
-
-
 class _Wire:
     """A node's transport: what it sends is an effect, and nothing is sent by a node that has lost power."""
 
-    def __init__(self, network: SimulatedNetwork, power: _Power) -> None:
+    def __init__(self, network: SimulatedNetwork, power: Power) -> None:
         self._network = network
         self._power = power
 
@@ -176,7 +170,7 @@ class RunningNodes:
         self.constants = dict(constants)
         self.seed = seed
         self._store = DiskStore() if self._disk else MemoryStore(seed)
-        self._power = _Power()
+        self._power = Power()
         self.clock = SimulatedClock()
         self.network = SimulatedNetwork(
             seed, clock=self.clock, faults=Faults(latency=(0, 0)), hold_if=lambda _envelope: True
@@ -254,10 +248,10 @@ class RunningNodes:
     def _groups(self) -> Iterator[Iterable[Pending]]:
         """What is pending, by what it comes of; a tuple is the same object as long as what it comes of is so."""
         found: list[Pending] = []
-        alike: dict[_Way, int] = {}
+        alike: dict[Way, int] = {}
         for flight in self.network.in_flight():
             if self._may_arrive(flight.envelope):
-                way = _way(flight.envelope)
+                way = way_of(flight.envelope)
                 number = alike.get(way, 0)
                 alike[way] = number + 1
                 found.append(Pending(arrives(*way, number), flight.number))
@@ -279,7 +273,7 @@ class RunningNodes:
 
     def _failures(self, address: int, node: int | None) -> Iterable[Pending]:
         """What may befall a process, and the ends of that. ``node``: by which number events name it, if by any."""
-        return _failing(
+        return failing(
             node,
             down=address in self.down,
             cut=address in self.cut,
@@ -399,7 +393,7 @@ class RunningNodes:
         alike = (
             flight
             for flight in self.network.in_flight()
-            if _way(flight.envelope) == way and self._may_arrive(flight.envelope)
+            if way_of(flight.envelope) == way and self._may_arrive(flight.envelope)
         )
         return next(islice(alike, event.number, None))
 
@@ -487,40 +481,3 @@ class RunningNodes:
             if flight.number >= first and flight.envelope.correlation == request.correlation:
                 return flight.envelope
         return None
-
-
-@lru_cache(1_024)
-def _failing(node: int | None, *, down: bool, cut: bool, bad: bool, simulated: bool) -> tuple[Pending, ...]:
-    found: list[Pending] = []
-    if not down:
-        found += crashes(node)
-    elif not bad:
-        found.append(plain(What.START, "", node))
-    found.append(plain(What.HEAL if cut else What.CUT, "", node))
-    if simulated:
-        found += [plain(What.DISK, name, node) for name in ((MENDED,) if bad else (FULL, FAILS))]
-    return tuple(found)
-
-
-_Way: TypeAlias = tuple[str, int | None, int | None]
-
-
-def _way(envelope: Envelope) -> _Way:
-    """By what events tell messages apart, but for their number."""
-    return kind_of(envelope), party(envelope.destination), party(envelope.source)
-
-
-def party(address: int) -> int | None:
-    """A node's number; None for the controller and clients."""
-    return address if address >= 0 else None
-
-
-def kind_of(envelope: Envelope) -> str:
-    """What a message is called in events: ``Fetch``, ``FetchResponse``."""
-    body: type = type(envelope.body)
-    return name_of(body)
-
-
-def is_response(envelope: Envelope) -> bool:
-    """Whether a message answers another."""
-    return type(envelope.body).__name__.endswith("Response")

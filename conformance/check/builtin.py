@@ -226,7 +226,7 @@ def _replayed(
 def _proofs(registration: Registration, plan: Plan) -> list[Task]:
     """The proof with no bound, and that it does not go through for a variant that is not safe."""
     proof = registration.find_proof()
-    if proof is None:
+    if proof is None or not plan.proves:
         return []
     group = f"{registration.name}: proofs with no bound"
     tasks = [Task(proof.variant, group, partial(_proved, proof))]

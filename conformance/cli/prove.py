@@ -18,6 +18,7 @@ from ...model.core.registry import REGISTRY
 from ...model.explore.result import Exploration, Verdict
 from ...model.prove.attached import AttachedProof, attach
 from ...model.prove.counterexample import Shown, breaking_run, shown
+from ...model.prove.fixed import FixedProof
 from ...model.prove.proof import Proof
 from ...model.prove.run import WORKERS, ProofRun, Result
 from ...model.prove.run import prove as run_proof
@@ -200,6 +201,7 @@ def _to_json(run: ProofRun, dropped: Sequence[str]) -> dict[str, object]:
         "seconds": round(run.seconds, 3),
         "promises": [{"name": c.name, "says": c.doc} for c in attached.conjuncts.values() if c.promise],
         "lemmas": [{"name": c.name, "says": c.doc} for c in attached.conjuncts.values() if not c.promise],
+        **_limits(attached.proof),
         "obligations": [
             {
                 "action": r.obligation.action,
@@ -220,6 +222,11 @@ def _to_json(run: ProofRun, dropped: Sequence[str]) -> dict[str, object]:
         },
         "run": None if broken is None else _run_to_json(broken),
     }
+
+
+def _limits(proof: Proof) -> dict[str, object]:
+    """Of a proof at some values of constants alone: these values, and the promises that it leaves out."""
+    return {"at": proof.constants, "not_proved": proof.without} if isinstance(proof, FixedProof) else {}
 
 
 def _run_to_json(found: Exploration) -> dict[str, object]:
@@ -246,6 +253,8 @@ def _print(run: ProofRun, out: Console) -> None:
         f"Z3 {z3.get_version_string()}, seed {run.seed}, {run.seconds:.2f} s",
         soft_wrap=True,
     )
+    if isinstance(attached.proof, FixedProof):
+        out.print(attached.proof.told, markup=False, soft_wrap=True)
     out.print(_table(run))
     for promise in promises:
         out.print(f"{promise}: {attached.conjuncts[promise].doc}", markup=False, soft_wrap=True)

@@ -7,7 +7,7 @@ given to it, but by what it is, at whom, from whom, and which of the pending one
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -67,6 +67,15 @@ class Event:
     number: int = 0
     args: tuple[tuple[str, Argument], ...] = ()
     crash: int | None = None
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+    """Events are looked up a hundred times as often as they are made."""
+
+    def __post_init__(self) -> None:
+        key = self.what, self.name, self.node, self.source, self.number, self.args, self.crash
+        object.__setattr__(self, "_hash", hash(key))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def arg(self, name: str) -> Argument:
         """An argument. Raises KeyError for one that is not there."""

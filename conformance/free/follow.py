@@ -10,7 +10,8 @@ looked at only after an event, and a message may leave at any point in it, so th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from operator import ne
@@ -20,17 +21,17 @@ from ...model.core.ground import State
 from ...model.interpret.explain import Refusal
 from ...traces.format import Value
 from ...traces.observe import encode
-from ..lockstep.binding import Answer, Effect
+from ..lockstep.binding import Effect
 from ..lockstep.disagreement import CellDifference, error_words
 from ..lockstep.expect import Try
-from ..lockstep.faults import STORAGE_ERROR, TIMED_OUT
 from ..lockstep.space import Call
 from .events import Event, What
+from .fitting import Fitting
 from .met import Met
 from .parted import Parted, Sort
-from .system import Happened, Judged, Message, Said
+from .system import Happened, Judged, Message
 from .threads import Path, Spent, Thread, apart, path_to
-from .ways import Party, Ways, differing
+from .ways import Ways, differing
 
 MAX_STEPS: Final = 32
 """So many steps of the model between two looks: a batch that is fetched, and counted, is two steps a record."""
@@ -66,6 +67,7 @@ class Follower:
     def __init__(self, ways: Ways, met: Met | None = None) -> None:
         self.ways = ways
         self.met = met if met is not None else Met()
+        self._fitting = Fitting(ways)
         initial = ways.system.initial
         self.threads: list[Thread] = [Thread(initial, {}, Path((initial,), ()))]
         self._cells = ways.system.layout.cells
@@ -86,6 +88,11 @@ class Follower:
     def state(self) -> State:
         """One of the states that explain everything so far."""
         return self.threads[0].state
+
+    @property
+    def down(self) -> Collection[int]:
+        """The nodes whose process has ended, or has given up."""
+        return self._down
 
     def start(self, happened: Happened, observed: Mapping[str, Value]) -> Parted | None:
         """The first look. Raises Spent."""
@@ -130,9 +137,9 @@ class Follower:
         dirty: list[Thread] = []
         for thread, paths in ways:
             for path in paths:
-                if not all(self._fits(thread, path, each, calls) for each, calls in judged):
+                if not all(self._fitting.fits(thread, path, each, calls) for each, calls in judged):
                     continue
-                if not all(self._said_in(path, message) for message in happened.sent):
+                if not all(self._fitting.said_in(path, message) for message in happened.sent):
                     continue
                 (dirty if any(map(self.ways.broken, path.states)) else found).append(
                     self._moved(thread, path, happened)
@@ -145,8 +152,8 @@ class Follower:
             if dirty:
                 return self._broken(event, dirty[0])
             return self._part(event, halves, whole, judged, restarts, hidden, happened.sent)
+        self._count(found, judged)
         self.threads = apart(found)
-        self._count(judged)
         if len(self.threads) > MAX_FRONTIER:
             raise Spent(f"more than {MAX_FRONTIER} states of the model explain what was seen")
         return None
@@ -330,74 +337,21 @@ class Follower:
         if happened.sent:
             mail = dict(mail)
             for message in happened.sent:
-                mail[message.number] = tuple(dict.fromkeys(self._said_in(path, message)))
+                mail[message.number] = tuple(dict.fromkeys(self._fitting.said_in(path, message)))
         return Thread(path.states[-1], mail, path)
 
-    # -- what was said ----------------------------------------------------------------------------------------------
-
-    def _said_in(self, path: Path, message: Message) -> Sequence[State]:
-        """The states of a path in which a message may have been sent, by what it says."""
-        if not message.says:
-            return path.states
-        return [state for state in path.states if all(self._is_so(state, each) for each in message.says)]
-
-    def _is_so(self, state: State, said: Said) -> bool:
-        numbers = [self._by_name[name] for name in said.cells]
-        try:
-            value = encode(self._cells[numbers[0]], said.value)
-        except ValueError:
-            return False  # no state has that
-        return max(state[number] for number in numbers) == value
+    # -- where the two part -----------------------------------------------------------------------------------------
 
     def _missaid(self, event: Event | None, path: Path, message: Message, size: int) -> Parted:
         state = path.states[-1]
         shown = self.ways.space.show_all(state)
-        wrong = [each for each in message.says if not self._is_so(state, each)] or list(message.says)
+        wrong = [each for each in message.says if not self._fitting.is_so(state, each)] or list(message.says)
         told = (
             f"{' and '.join(each.cells)} {'is' if len(each.cells) == 1 else 'are'} "
             f"{' and '.join(str(shown[name]) for name in each.cells)}, and it says {each.value}"
             for each in wrong
         )
         return Parted(Sort.SAID, event, f"{message.name}: {'; '.join(told)}", size)
-
-    # -- what was answered ------------------------------------------------------------------------------------------
-
-    def _sights(self, thread: Thread, states: Iterable[State], judged: Judged, call: Call) -> Iterator[State]:
-        """What whoever decided may have gone by."""
-        exchange = self.ways.binding.actions[call[0]].exchange
-        for state in states:
-            asker: Party = None if exchange is None else self.ways.side(exchange.asker, call, state)
-            if judged.message is None or asker is None:
-                yield state
-            else:
-                for then in thread.mail.get(judged.message, (state,)):
-                    yield self.ways.as_of(state, then, asker)
-
-    def _answers(self, thread: Thread, path: Path, judged: Judged, calls: Sequence[Call]) -> Iterator[Answer | None]:
-        """What the binding has for each way in which a request may have been decided; None where the model does it."""
-        for call in calls:
-            for sight in dict.fromkeys(self._sights(thread, path.states, judged, call)):
-                guards = self.ways.space.refusing(sight, call)
-                yield self.ways.answer(sight, call, guards) if guards else None
-
-    def _fits(self, thread: Thread, path: Path, judged: Judged, calls: Sequence[Call]) -> bool:
-        """Whether a path explains an answer."""
-        if judged.error in (TIMED_OUT, STORAGE_ERROR):
-            return True
-        for answer in self._answers(thread, path, judged, calls):
-            if answer is None:
-                if judged.error is None and self._done(path, calls):
-                    return True
-            elif not answer.drawn or judged.error in answer.errors:
-                return True
-        return not calls
-
-    def _done(self, path: Path, calls: Sequence[Call]) -> bool:
-        """Whether what was answered without an error has happened, where that is promised."""
-        promised = [call for call in calls if self.ways.binding.actions[call[0]].promised]
-        return not promised or any(call in path.calls for call in promised)
-
-    # -- where the two part -----------------------------------------------------------------------------------------
 
     def _broken(self, event: Event | None, thread: Thread) -> Parted:
         for depth, state in enumerate(thread.last.states):
@@ -423,10 +377,10 @@ class Follower:
         size = len(self.threads)
         if paths:
             for each, calls in judged:
-                if not self._fits(thread, paths[0], each, calls):
+                if not self._fitting.fits(thread, paths[0], each, calls):
                     return self._wrong_answer(event, thread, paths[0], each, calls, size)
             for message in sent:
-                if not self._said_in(paths[0], message):
+                if not self._fitting.said_in(paths[0], message):
                     return self._missaid(event, paths[0], message, size)
         nearest, steps = self._nearest(thread, halves, whole, restarts, hidden)
         cells = tuple(self._difference(nearest, number) for number in sorted(self._differing(nearest))[:MAX_TOLD])
@@ -446,7 +400,7 @@ class Follower:
     ) -> Parted:
         refusals, codes, enabled = [], set[str | None](), None
         for call in calls:
-            for sight in dict.fromkeys(self._sights(thread, path.states[:1], judged, call)):
+            for sight in dict.fromkeys(self._fitting.sights(thread, path.states[:1], judged, call)):
                 guards = self.ways.space.refusing(sight, call)
                 if guards:
                     codes |= self.ways.answer(sight, call, guards).errors
@@ -506,20 +460,28 @@ class Follower:
 
     # -- counting ---------------------------------------------------------------------------------------------------
 
-    def _count(self, judged: Sequence[tuple[Judged, tuple[Call, ...]]]) -> None:
+    def _count(self, ways: Sequence[Thread], judged: Sequence[tuple[Judged, tuple[Call, ...]]]) -> None:
+        """Count an event by all that explain it, which may still be one state: what any of them has happen is met."""
         met = self.met
         met.events += 1
-        size = len(self.threads)
+        size = len({thread.state for thread in ways}) if len(ways) > 1 else 1
         if size > 1:
             met.wide += 1
             met.widest = max(met.widest, size)
-        thread = self.threads[0]
-        for action, _ in thread.last.calls:
-            met.steps[action] = met.steps.get(action, 0) + 1
+        steps: Counter[str] = Counter()
+        refused: Counter[tuple[str, str]] = Counter()
+        for thread in ways:
+            steps |= Counter([action for action, _ in thread.last.calls])
+            refused |= Counter(self._refusing(thread, judged))
+        for action, times in steps.items():
+            met.steps[action] = met.steps.get(action, 0) + times
+        for pair, times in refused.items():
+            met.refused[pair] = met.refused.get(pair, 0) + times
+
+    def _refusing(self, thread: Thread, judged: Sequence[tuple[Judged, tuple[Call, ...]]]) -> Iterator[tuple[str, str]]:
+        """The guards by which what was refused in an event is so in the model."""
         for each, calls in judged:
             if each.error is not None:
                 for call in calls:
-                    for sight in self._sights(thread, thread.last.states[:1], each, call):
-                        for guard in self.ways.space.refusing(sight, call):
-                            pair = (call[0], guard)
-                            met.refused[pair] = met.refused.get(pair, 0) + 1
+                    for sight in self._fitting.sights(thread, thread.last.states[:1], each, call):
+                        yield from ((call[0], guard) for guard in self.ways.space.refusing(sight, call))

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 from ...traces.format import Value
 from ..lockstep.adapter import ModelStep
 from .events import Event, What
+from .power import Power, PowerLost
 from .system import Happened, Judged, Message, Pending
 
 MAX_ALIKE: Final = 4
@@ -53,11 +54,6 @@ StandsFor: TypeAlias = Callable[[Letter], Sequence[ModelStep]]
 """The steps of the model that the arrival of a message may be (half of): see ``system.Message``."""
 
 
-class PowerLost(BaseException):
-    """The node has no power any more, and does not do what it was about to do. A node that catches every Exception must
-    not catch this one."""
-
-
 class Mailbox:
     """The messages in flight, and what has come of the present event."""
 
@@ -65,7 +61,7 @@ class Mailbox:
         self.in_flight: dict[int, Letter] = {}
         self._stands_for = stands_for
         self._next = 0
-        self._left: int | None = None
+        self._power = Power()
         self._sent: list[Message] = []
         self._judged: list[Judged] = []
 
@@ -92,10 +88,7 @@ class Mailbox:
 
     def effect(self) -> None:
         """Say before each write and each sync that it comes now: the harness may have the power go before it."""
-        if self._left is not None:
-            if self._left == 0:
-                raise PowerLost
-            self._left -= 1
+        self._power.effect()
 
     # -- for the system ---------------------------------------------------------------------------------------------
 
@@ -130,13 +123,13 @@ class Mailbox:
 
     def during(self, event: Event, act: Callable[[], None]) -> tuple[tuple[Message, ...], tuple[Judged, ...], bool]:
         """Let something happen: what was sent and judged in it, and whether the node has lost power by then."""
-        self._sent, self._judged, self._left = [], [], event.crash
+        self._sent, self._judged, self._power.left = [], [], event.crash
         try:
             act()
         except PowerLost:
             pass
         finally:
-            self._left = None
+            self._power.left = None
         return tuple(self._sent), tuple(self._judged), event.crash is not None
 
 
@@ -150,6 +143,7 @@ class MailSystem(ABC):
     name: str
     protocol: str
     variant: str
+    _peace = False
 
     @abstractmethod
     def build(self, constants: Mapping[str, int], random: Random) -> None:
@@ -213,8 +207,12 @@ class MailSystem(ABC):
             offered.append(Event(What.HEAL if node in self.cut else What.CUT, node=node))
         return [
             *self.mail.pending(self.may_arrive),
-            *(Pending(event, due=event.what is What.TIMER) for event in offered),
+            *(Pending(event, due=self._peace and event.what is What.TIMER) for event in offered),
         ]
+
+    def peace(self, *, on: bool) -> None:
+        """These nodes have no clock: of no timer it is said that it is due, but in peace, where all of them are."""
+        self._peace = on
 
     def happen(self, event: Event) -> Happened:
         """Let it happen. Nodes that it has fall silent, by a crash or a cut, send nothing any more."""

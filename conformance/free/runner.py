@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -20,7 +21,7 @@ from .parted import Parted
 from .scheduler import Memory, Scheduler
 from .settle import ASKS, MENDED, settle, unwell
 from .smaller import Ran, repeat, smallest
-from .system import FreeSystem
+from .system import FreeSystem, Pending
 from .threads import Spent
 from .ways import Ways
 
@@ -41,6 +42,8 @@ AROUND = 0.5
 """So often somebody is not well in peace."""
 ASKING = 0.7
 """So often clients ask once more in peace."""
+RECENT = 40
+"""By so many events it is told whom the others talk to."""
 _TROUBLES = (What.CRASH, What.CUT, What.DISK)
 _FAULTS = frozenset({*_TROUBLES, What.LOSE})
 
@@ -112,8 +115,9 @@ def play(
 
     def happen(event: Event) -> Parted | None:
         parted = machine.perform(event)
-        sent = [message.name for message in machine.history[-1].happened.sent]
-        scheduler.after(event, sent, new=memory.is_new(machine.follower.state))
+        done = machine.history[-1]
+        sent = [message.name for message in done.happened.sent]
+        scheduler.after(event, sent, new=memory.is_new(machine.follower.state), changed=bool(done.path))
         if corpus is not None:
             corpus.look(machine)
         return parted
@@ -145,8 +149,14 @@ def _drawn(machine: Machine, scheduler: Scheduler) -> Event | None:
     pending = machine.pending()
     if len(machine.follower.threads) <= WIDE:
         return scheduler.next(pending)
-    drawn = scheduler.next([each for each in pending if each.event.what not in _TROUBLES] or pending)
+    drawn = scheduler.next(harmless(pending) or pending)
     return None if drawn is None else replace(drawn, crash=None)
+
+
+def harmless(pending: Sequence[Pending]) -> list[Pending]:
+    """The events that hide nothing: no trouble, and nothing at whose disk fails. Who cannot write is seen no more."""
+    failing = {each.event.node for each in pending if each.event.what is What.DISK and each.event.name == MENDED}
+    return [each for each in pending if each.event.what not in _TROUBLES and each.event.node not in failing]
 
 
 def _went_wrong(event: Event) -> bool:
@@ -162,13 +172,22 @@ def _peace(machine: Machine, chance: random.Random, *, faults: bool) -> Parted |
             ways = [
                 each.event for each in machine.pending() if each.event.what in _TROUBLES and each.event.name != MENDED
             ]
-            found = machine.perform(chance.choice(ways)) if ways else None
+            found = machine.perform(_trouble(machine, ways, chance)) if ways else None
             if found is not None:
                 return found
             troubled = unwell(machine)
         around = chance.choice(troubled) if troubled else None
     asks = (ASKS,) if machine.ways.binding.asks and chance.random() < ASKING else ()
     return settle(machine, Event(What.PEACE, node=around, args=asks))
+
+
+def _trouble(machine: Machine, ways: Sequence[Event], chance: random.Random) -> Event:
+    """What befalls somebody for good: of each kind as often, and rather whom the others talk to."""
+    kind = chance.choice(list(dict.fromkeys((event.what, event.name) for event in ways)))
+    alike = [event for event in ways if (event.what, event.name) == kind]
+    late = [done.event for done in machine.history[-RECENT:] if done.event is not None]
+    heard = Counter(event.node for event in late if event.what is What.DELIVER)
+    return chance.choices(alike, [1 + heard[event.node] for event in alike])[0]
 
 
 def run_freely(

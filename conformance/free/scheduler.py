@@ -63,12 +63,16 @@ _EARLY: Final = 0.2
 """The weight of a timer that fires before it is due, where a system says which are due."""
 _SLOW: Final = 0.08
 """How likely time passes in calm while messages are in flight."""
+_ASKED: Final = 0.3
+"""The same of what clients ask for, and of the timers of who has no clock."""
 _DULL: Final = 0.25
 """Where no more than this is to be hoped for, something else is tried as often."""
 _FRESH: Final = 0.25
 """How likely an event meets a failure that its sort has never met."""
 _MOST: Final = 0.4
 """The course of things is not disrupted more often than this, whatever a system would rather have."""
+_STILL: Final = 16
+"""After so many events in which nothing could be seen to change, the course of things leads nowhere."""
 _LEAST: Final = 0.04
 """The weight of a kind of event of which nothing new ever comes, beside one of which it always does."""
 
@@ -148,12 +152,25 @@ class Scheduler:
         self._clock = 0
         self._last: Event | None = None
         self._busy = False
+        self._still = 0
+        self._fruitless: dict[int | None, set[Event]] = {}
+        """The timers of which nothing came, by their nodes, since anything else happened there."""
 
-    def after(self, event: Event, sent: Sequence[str], *, new: bool) -> None:
-        """Take note of what has just happened: the messages that left in it, whether the model met a new state."""
+    def after(self, event: Event, sent: Sequence[str], *, new: bool, changed: bool = True) -> None:
+        """Take note of what has just happened: the messages that left in it, whether the model met a new state.
+
+        ``changed``: whether anything could be seen to change.
+        """
         self._last = event
         self._busy = bool(sent)
         self._memory.happened(event, sent, new=new)
+        self._still = 0 if changed else self._still + 1
+        if event.what is What.TIMER and not sent and not changed:
+            self._fruitless.setdefault(event.node, set()).add(event)
+        elif event.what is What.TIME:
+            self._fruitless.clear()
+        else:
+            self._fruitless.pop(event.node, None)
 
     def next(self, pending: Sequence[Pending]) -> Event | None:
         """One of the pending events, or a variation of one; None where nothing is pending."""
@@ -227,24 +244,38 @@ class Scheduler:
         course = {what: self._promise(group) for what, group in groups.items() if what not in _DISRUPTIONS}
         disruptions = [what for what in groups if self._classes[what] and what in _DISRUPTIONS]
         often = self._disrupt * (2.0 if self._stormy else 0.3)
-        if max((promise for what, promise in course.items() if what is not What.TIME), default=0.0) < _DULL:
+        promised = max((promise for what, promise in course.items() if what is not What.TIME), default=0.0)
+        if promised < _DULL or self._still >= _STILL:
             often = max(often, _DULL)
         wanted = {what: max(each.weight for each in groups[what]) for what in disruptions}
         often = min(often * max(wanted.values(), default=1.0), max(often, _MOST))
-        if disruptions and (not course or (not self._quiet and self._chance.random() < often)):
+        if self._quiet and course:
+            # Nothing disturbs the calm; but where nobody leads somebody has to be elected.
+            disruptions = [what for what in disruptions if what is What.OPERATE and self._still >= _STILL]
+        if disruptions and (not course or self._chance.random() < often):
             return disruptions[self._one([self._classes[what] * wanted[what] for what in disruptions])]
         if not course:
             return next(iter(groups))
         if not self._stormy and What.DELIVER in course:
             # In calm, messages are quick beside whatever is waited for.
-            for slow in (What.TIME, What.TIMER):
+            slowly = {What.TIME: _SLOW, What.TIMER: _SLOW if self._memory.tells_due else _ASKED, What.CALL: _ASKED}
+            for slow, by in slowly.items():
                 if slow in course and not any(each.due for each in groups[slow]):
-                    course[slow] *= _SLOW
+                    course[slow] *= by
         return list(course)[self._one([self._classes[what] * promise for what, promise in course.items()])]
+
+    def _is_fruitless(self, event: Event) -> bool:
+        """A timer of which nothing came, at a node to which nothing has happened since: nothing will come of it now."""
+        return event.what is What.TIMER and event in self._fruitless.get(event.node, ())
 
     def _promise(self, group: Sequence[Pending]) -> float:
         """How much may come of a class: as much as of the best of its kinds that are pending, and of what is due."""
         what = group[0].event.what
+        if what is What.TIMER and self._fruitless:
+            hopeful = [each for each in group if not self._is_fruitless(each.event)]
+            if not hopeful:
+                return _LEAST
+            group = hopeful
         if any(each.due for each in group):
             self._memory.tells_due = self._memory.tells_due or what is What.TIMER
             return max(each.weight for each in group if each.due)
@@ -280,6 +311,8 @@ class Scheduler:
             # In calm every message comes, and in the order in which they were sent.
             return pending.weight * (0.3 + hope) / (1 + 3 * event.number)
         weight *= hope * pending.weight
+        if self._is_fruitless(event):
+            return weight * _LEAST
         if event.what is What.TIME:
             # Most often the next thing comes soon.
             return pending.weight * math.pow(1 + int(event.arg("ms")), -0.25)

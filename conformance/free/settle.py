@@ -64,9 +64,9 @@ def settle(machine: Machine, peace: Event) -> Parted | None:
 def _quiet(machine: Machine, peace: Event) -> Parted | None:
     """Until nothing moves, and then what must have come; nothing is said of a system that goes on moving."""
     quiet = 0
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
         before = _settled(machine)
-        for event in _round(machine, peace.node):
+        for event in _round(machine, peace.node, number):
             found = machine.perform(event)
             if found is not None:
                 return found
@@ -104,20 +104,39 @@ def unwell(machine: Machine) -> list[int]:
 
 
 def _is_lame(machine: Machine, node: int | None) -> bool:
-    """Whether a node is up and can be reached, and its disk fails: until it notices it may do all that it should."""
-    ends = {
-        each.event.what
-        for each in machine.pending()
-        if node is not None and each.event.node == node and _is_end(each.event)
-    }
-    return ends == {What.DISK}
+    """Whether a node is up and can be reached, by some at least: its disk fails, or the way to one party is cut.
+
+    Until it notices it may do all that it should.
+    """
+    if node is None or node in machine.follower.down:
+        return False  # one that has given up is no more than one whose process has ended
+    ends = [each.event for each in machine.pending() if each.event.node == node]
+    ends = [event for event in ends if _is_end(event)]
+    return bool(ends) and all(event.what is What.DISK or (event.what is What.HEAL and event.name) for event in ends)
 
 
-def _round(machine: Machine, but: int | None) -> Iterator[Event]:
-    """Whatever is over, all that is in flight, and what is sent in answer; then what is due, and time."""
+def _round(machine: Machine, but: int | None, number: int) -> Iterator[Event]:
+    """Whatever is over, all that is in flight, and what is sent in answer; then what is due, one by one, and time.
+
+    By turns the first is due first, and the last: time passes by leaps, and who is asked after another all the time
+    could for ever seem to be late.
+    """
     for event in _ends(machine.pending(), but):
         if machine.can(event):
             yield event
+    yield from _arriving(machine)
+    for event in [each.event for each in machine.pending() if each.due][:: -1 if number % 2 else 1]:
+        if machine.can(event):
+            yield event
+            # Before anybody else has waited for too long: else all stand for election at once, again and again.
+            yield from _arriving(machine)
+    times = [each.event for each in machine.pending() if each.event.what is What.TIME]
+    if times:
+        yield max(times, key=lambda event: int(event.arg("ms")))
+
+
+def _arriving(machine: Machine) -> Iterator[Event]:
+    """All that is in flight, and what is sent in answer."""
     for _ in range(WAVES):
         flights = {each.message for each in machine.pending() if each.message is not None}
         while flights:
@@ -126,12 +145,6 @@ def _round(machine: Machine, but: int | None) -> Iterator[Event]:
                 break
             flights.discard(first.message)
             yield first.event
-    for event in [each.event for each in machine.pending() if each.due]:
-        if machine.can(event):
-            yield event
-    times = [each.event for each in machine.pending() if each.event.what is What.TIME]
-    if times:
-        yield max(times, key=lambda event: int(event.arg("ms")))
 
 
 def _is_end(event: Event) -> bool:

@@ -161,6 +161,17 @@ class Broker:
         """Bring back a replica that a failing disk took offline. Raises like ``DataDirectory.log``; ``KeyError``."""
         self.partitions[partition].reopen()
 
+    def delete(self, partition: TopicPartition) -> None:
+        """Give up a replica and remove its log: its topic is gone, or this broker is no replica any more.
+
+        Nothing where there is none but that metadata of it is forgotten. Raises ``OSError`` and ``LogError``.
+        """
+        self.metadata.pop(partition, None)
+        there = self.partitions.pop(partition, None)
+        if there is not None:
+            there.stop()
+            self.directory.delete(*partition)
+
     def close(self) -> None:
         """A clean shutdown: sync and store everything. Raises ``OSError`` and ``LogOffline``, the files closed."""
         self._store_high_watermarks()

@@ -145,10 +145,11 @@ class Follower:
     def _out_of_range(self, leader_start: int) -> None:
         """The leader, in this epoch, has nothing at this log's end (``handleOutOfRangeError`` in Kafka).
 
-        Where this log ends before the leader's begins, it begins anew there. Else the leader's is shorter: where to cut
-        is asked again, fenced, and not taken from the end that the leader happens to have.
+        Where this log ends before the leader's begins, it begins anew there; and where it has no record, all of them
+        being deleted, which leaves no epoch to ask by. Else the leader's is shorter: where to cut is asked again,
+        fenced, and not taken from the end that the leader happens to have.
         """
-        if leader_start > self._log.end:
+        if leader_start > self._log.end or self._log.log_start == self._log.end != leader_start:
             self._partition.start_at(leader_start)
             self._next_in(0)
         else:

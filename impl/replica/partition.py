@@ -230,6 +230,12 @@ class Partition:
         self.set_high_watermark(offset)
         self.producers.truncated(0)
 
+    def stop(self) -> None:
+        """Give up the role for good: the replica is to be deleted. What waits is answered, no timer is left."""
+        self._end_leading(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self._end_following()
+        self.request = None
+
     # -- failing disks ----------------------------------------------------------------------------------------------
 
     @contextmanager

@@ -19,6 +19,7 @@ class ErrorCode(IntEnum):
     MESSAGE_TOO_LARGE = 10
     STALE_CONTROLLER_EPOCH = 11
     OFFSET_METADATA_TOO_LARGE = 12
+    INVALID_TOPIC_EXCEPTION = 17
     NOT_ENOUGH_REPLICAS = 19
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
     INVALID_REQUIRED_ACKS = 21
@@ -26,7 +27,12 @@ class ErrorCode(IntEnum):
     TOPIC_AUTHORIZATION_FAILED = 29
     GROUP_AUTHORIZATION_FAILED = 30
     CLUSTER_AUTHORIZATION_FAILED = 31
+    TOPIC_ALREADY_EXISTS = 36
+    INVALID_PARTITIONS = 37
+    INVALID_REPLICATION_FACTOR = 38
+    INVALID_REPLICA_ASSIGNMENT = 39
     INVALID_CONFIG = 40
+    NOT_CONTROLLER = 41
     INVALID_REQUEST = 42
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     DUPLICATE_SEQUENCE_NUMBER = 46
@@ -36,6 +42,10 @@ class ErrorCode(IntEnum):
     """The request's leader epoch is below the leader's. Shipped Kafka calls it FENCED_LEADER_EPOCH."""
     UNKNOWN_LEADER_EPOCH = 75
     """The request's leader epoch is above the leader's."""
+    STALE_BROKER_EPOCH = 77
+    PREFERRED_LEADER_NOT_AVAILABLE = 80
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
+    ELECTION_NOT_NEEDED = 84
     INVALID_RECORD = 87
     """A batch with the right CRC that no producer may send so."""
     INCONSISTENT_VOTER_SET = 94
@@ -44,6 +54,11 @@ class ErrorCode(IntEnum):
     SNAPSHOT_NOT_FOUND = 98
     POSITION_OUT_OF_RANGE = 99
     """A position beyond the snapshot's end; the text of KIP-630 has OFFSET_OUT_OF_RANGE."""
+    UNKNOWN_TOPIC_ID = 100
+    DUPLICATE_BROKER_REGISTRATION = 101
+    BROKER_ID_NOT_REGISTERED = 102
+    INCONSISTENT_TOPIC_ID = 103
+    INCONSISTENT_CLUSTER_ID = 104
     INELIGIBLE_REPLICA = 107
     """A replica that the controller has marked offline was to join the ISR."""
     LOG_TRUNCATION = 320
@@ -64,6 +79,7 @@ _RETRIABLE = frozenset(
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.NOT_CONTROLLER,
         ErrorCode.KAFKA_STORAGE_ERROR,
         ErrorCode.FENCED_REPLICA,
         ErrorCode.UNKNOWN_LEADER_EPOCH,

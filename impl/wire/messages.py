@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .errors import ErrorCode
 
 if TYPE_CHECKING:
+    from .controller import ControllerRequest, ControllerResponse, ReplicaRequest
     from .quorum import QuorumRequest, QuorumResponse
 
 CONTROLLER = -10
@@ -306,7 +307,7 @@ class Envelope:
     source: int
     destination: int
     correlation: int
-    body: Request | Response | QuorumRequest | QuorumResponse
+    body: Request | Response | QuorumRequest | QuorumResponse | ControllerRequest | ControllerResponse | ReplicaRequest
     principal: str = ""
     """Who asks: what the authorizer goes by. Brokers and the controller are ``BROKER_PRINCIPAL``."""
 

@@ -191,7 +191,7 @@ def test_the_text_says_the_verdict_and_the_counts(fencepost: Fencepost) -> None:
 
 
 BAD = [
-    (("nonesuch",), "PROTOCOL: there is no protocol 'nonesuch'; choose one of fencing"),
+    (("nonesuch",), "PROTOCOL: there is no protocol 'nonesuch'; choose one of controller, fencing"),
     (
         ("fencing", "--variant", "kip-1"),
         f"--variant: fencing has no variant 'kip-1'; choose one of {', '.join(fencing.variants)}",

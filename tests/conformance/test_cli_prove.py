@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import z3
 from fencepost.model.core.registry import REGISTRY
+from fencepost.model.protocols.controller import controller
+from fencepost.model.protocols.controller.proof import kip_631
 from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.proof import kip_320
 from fencepost.model.protocols.snapshots import snapshots
@@ -22,6 +24,7 @@ FENCED = "follower_fetch.epoch_not_fenced"
 
 
 PROVED = {
+    "kip-631-safe": (controller, tuple(name for name in controller.invariant_names if name not in kip_631.without)),
     "kip-320": (fencing, PROMISES),
     "kip-320-brokers": (fencing, PROMISES),
     "kip-497": (fencing, PROMISES),
@@ -156,7 +159,7 @@ def test_what_z3_leaves_open_is_unknown_and_kept(
     [
         (
             ("truncations",),
-            "PROTOCOL: there is no protocol 'truncations'; choose one of fencing, snapshots, truncation",
+            "PROTOCOL: there is no protocol 'truncations'; choose one of controller, fencing, snapshots, truncation",
         ),
         (("fencing", "--variant", "kip-1"), "--variant: fencing has no variant 'kip-1'; choose one of truncate-to-hw"),
         (("fencing", "--drop", "a.b"), "--drop: 'a.b' names no guard of fencing (kip-320); write ACTION.GUARD"),

@@ -152,3 +152,18 @@ def test_the_same_seed_and_events_lead_to_the_same_answers() -> None:
         return lambda size: next(numbers) % size
 
     assert played(3, every_seventh()) == played(3, every_seventh())
+
+
+def test_a_timer_is_due_in_peace_alone() -> None:
+    """Nobody has a clock here. Were every timer due, the draw would ask for them before all else."""
+    system = TemplateFree()
+    system.reset({"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}, 0)
+
+    def due() -> set[bool]:
+        return {each.due for each in system.pending() if each.event.what is What.TIMER}
+
+    assert due() == {False}
+    system.peace(on=True)
+    assert due() == {True}
+    system.peace(on=False)
+    assert due() == {False}

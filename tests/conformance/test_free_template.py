@@ -86,7 +86,7 @@ def test_the_copy_conforms(fencepost: Fencepost, my_brokers: Path) -> None:
 
 
 def test_the_template_runs_clean() -> None:
-    found = assert_runs_freely(TemplateFree, runs=60, seed=7)
+    found = assert_runs_freely(TemplateFree, runs=150, seed=7)
     assert found.met.events > 5_000 and found.unfinished == 0
     assert {action for action, count in found.met.steps.items() if count > 5} >= {
         "become_leader",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -15,14 +16,17 @@ from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.protocols.truncation.binding import TRUNCATION
 from fencepost.conformance.protocols.truncation.free import RunningConsumer
 from fencepost.conformance.protocols.truncation.free_commits import WRONG, Ledger, OfConsumer, WrongAnswer
+from fencepost.conformance.protocols.truncation.free_producer import check_acknowledged
 from fencepost.conformance.protocols.truncation.plan import PLAN
 from fencepost.impl.consumer import Commit, OffsetAndMetadata
+from fencepost.impl.replica.partition import PartitionState, Role
 from fencepost.impl.wire.errors import ErrorCode
 from fencepost.impl.wire.messages import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
+    ProduceRequest,
     TopicPartition,
 )
 from fencepost.model.core.ground import ground
@@ -245,3 +249,37 @@ def test_the_consumer_tells_what_it_hears_of_a_commit() -> None:
     assert commits.heard(7, ErrorCode.NONE) is None
     with pytest.raises(WrongAnswer, match="knows of None"):
         commits.knows(commit, None)
+
+
+ASKED = ProduceRequest(TopicPartition("t", 0), -1, b"")
+WANTED = ((0, 0, b"c"), (1, 0, b"d"))
+LEADS = PartitionState(
+    Role.LEADER, 0, 1, frozenset({0}), frozenset({0}), 3, (0, 1), frozenset(), 1, 4, 3, 5, ((0, 1), (1, 4)), (), 0
+)
+LOG = ((1, 0, b"b"), (2, 0, b"c"), (3, 0, b"d"), (4, 1, b"e"))
+
+
+def test_what_a_producer_is_told_is_safe() -> None:
+    check_acknowledged(ASKED, 2, WANTED, LEADS, LOG)
+    with pytest.raises(WrongAnswer, match="acks=-1 is acknowledged up to 5"):
+        check_acknowledged(ASKED, 3, WANTED, LEADS, LOG)
+    with pytest.raises(WrongAnswer, match="acks=1 is acknowledged up to 4, and safe is up to 3"):
+        check_acknowledged(replace(ASKED, acks=1), 2, WANTED, LEADS, LOG)
+    with pytest.raises(WrongAnswer, match="another record"):
+        check_acknowledged(ASKED, 1, WANTED, LEADS, LOG)
+    with pytest.raises(WrongAnswer, match="twice"):
+        check_acknowledged(ASKED, 2, WANTED, LEADS, (*LOG[:3], (4, 1, b"b")))
+    # What is deleted nobody can look at.
+    check_acknowledged(ASKED, 0, WANTED[:1], LEADS, LOG)
+
+
+@pytest.mark.night(seconds=30)
+def test_a_repeat_that_is_acknowledged_too_early_is_found() -> None:
+    patch = Patch(
+        "replica/leader.py",
+        "            base_offset, last_offset = sent.base_offset, sent.last_offset\n",
+        "            return ProduceResponse(ErrorCode.NONE, sent.base_offset, self._log.log_start)\n",
+    )
+    with patched(patch) as root:
+        parted = first_parting(Parts.of(root), FreePlan())
+    assert parted is not None and "is acknowledged up to" in parted.headline

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fencepost.conformance.describe import described
-from fencepost.conformance.harness import plan_of
+from fencepost.conformance.harness import bound_protocols, plan_of
 from fencepost.model.core.errors import BadInput, ProtocolError
 from fencepost.model.core.protocol import Protocol
 from fencepost.model.core.registration import Registration, looked_up
@@ -38,8 +38,8 @@ def engine_files() -> list[Path]:
 
 def test_no_engine_file_names_a_protocol_or_a_variant() -> None:
     names = {name for spec in PROTOCOLS.values() for name in (spec.name, *spec.variants)}
-    # Two protocols are called by words that Kafka has too: of those, the contract on imports alone can tell.
-    names -= {"snapshots", "truncation"}
+    # Three protocols are called by words that Kafka has too: of those, the contract on imports alone can tell.
+    names -= {"controller", "snapshots", "truncation"}
     for path in engine_files():
         place = path.relative_to(ROOT).as_posix()
         assert words_in(path.read_text(encoding="utf-8")) & names == set(), place
@@ -59,7 +59,7 @@ def registry_of(monkeypatch: pytest.MonkeyPatch, *entries: EntryPoint) -> Regist
 
 
 def test_ours_are_registered_as_anybodys() -> None:
-    assert list(REGISTRY) == ["fencing", "snapshots", "truncation"]
+    assert list(REGISTRY) == ["controller", "fencing", "snapshots", "truncation"]
     assert REGISTRY["fencing"] is REGISTRATION and PROTOCOLS["fencing"] is fencing
     assert fencing.liveness, "the whole text is imported, liveness too"
 
@@ -134,7 +134,9 @@ def test_everything_that_has_a_name_is_told(fencepost: Fencepost) -> None:
         assert guards >= {guard for action in protocol.traced().actions for guard, _ in action.guards}
         assert [each["name"] for each in told["invariants"]] == list(protocol.invariants)
         assert [each["name"] for each in told["fairness"]] == list(protocol.fairness)
-        assert "lose-request" in told["faults"] and told["adapters"][:2] == ["memory", "disk"]
+        bound = name in set(bound_protocols())
+        assert ("lose-request" in told["faults"]) == bound
+        assert told["adapters"][:2] == (["memory", "disk"] if bound else [])
 
 
 def test_the_table_names_every_protocol(fencepost: Fencepost) -> None:
@@ -144,7 +146,7 @@ def test_the_table_names_every_protocol(fencepost: Fencepost) -> None:
         assert name in said.out and protocol.default_variant in said.out
     one = fencepost("protocols", "fencing").out
     assert "--max-leader-epoch" in one and ".epoch_not_fenced" in one and "fair-fetches" in one
-    assert "choose one of fencing, snapshots, truncation" in fencepost("protocols", "paxos").complaint
+    assert "choose one of controller, fencing, snapshots, truncation" in fencepost("protocols", "paxos").complaint
 
 
 @pytest.mark.parametrize("command", ["explore", "conform", "simulate", "mutants", "prove"])

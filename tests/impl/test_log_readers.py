@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,11 @@ from typing import Any
 import pytest
 from fencepost.impl.files import DiskFiles
 from fencepost.impl.log import Codec, DataDirectory, Log, LogConfig, Record
-from fencepost.model.core.errors import BadInput
-from fencepost.traces.jvm import java_binary
 from fencepost.traces.kafka.broker import read_broker
 from fencepost.traces.kafka.checks import check_brokers
-from fencepost.traces.kafka.maven import default_cache, fetch_kafka
 
-VERSION = "4.4.0"
-"""The release that is fetched, the recorder's."""
+from .kafka_jvm import java_class, kafka_gateway, read_buffer
+
 CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=300)
 
 
@@ -79,35 +75,8 @@ def test_the_projects_own_checks_of_two_replicas(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Any]:
-    """A JVM with Apache Kafka's own storage classes, the newest release in the cache; fetched if that is empty."""
-    cached = sorted(default_cache().glob("*-layout*"))
-    gateways = importlib.import_module("py4j.java_gateway")
-    try:
-        version = cached[-1].name.partition("-layout")[0] if cached else VERSION
-        jars, java = fetch_kafka(version, timeout=120), java_binary()
-    except BadInput as missing:
-        pytest.skip(f"absent: Apache Kafka: {missing}")
-    gateway = gateways.JavaGateway.launch_gateway(
-        classpath=jars.classpath, java_path=str(java), die_on_exit=True, javaopts=["-Xmx128m", "-XX:+UseSerialGC"]
-    )
-    yield gateway
-    gateway.shutdown()
-
-
-def java_class(gateway: Any, *names: str) -> Any:
-    """The first of the classes that this release has: some have moved between packages."""
-    for name in names:
-        try:
-            gateway.jvm.java.lang.Class.forName(name)
-        except Exception as error:  # py4j's own class, which need not be there to be imported
-            if "ClassNotFound" in str(error):
-                continue
-            raise
-        part = gateway.jvm
-        for word in name.split("."):
-            part = getattr(part, word)
-        return part
-    raise AssertionError(f"this release of Kafka has none of {names}")
+    """A JVM with Apache Kafka's own storage classes."""
+    yield from kafka_gateway()
 
 
 @pytest.mark.kafka
@@ -172,8 +141,3 @@ def each_of(iterable: Any) -> Iterator[Any]:
     iterator = iterable.iterator()
     while iterator.hasNext():
         yield iterator.next()
-
-
-def read_buffer(gateway: Any, buffer: Any) -> bytes:
-    """The bytes of a ByteBuffer."""
-    return bytes(gateway.jvm.org.apache.kafka.common.utils.Utils.toArray(buffer))

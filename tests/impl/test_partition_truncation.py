@@ -336,6 +336,20 @@ def test_a_follower_beyond_the_leaders_end_asks_again_where_to_cut() -> None:
     assert cluster.state(1).end == 1 and cluster.state(1).high_watermark == 1
 
 
+def test_a_follower_without_records_beyond_the_leaders_end_begins_where_the_leader_does() -> None:
+    """All that it had was deleted, and then a replica was elected uncleanly that lacks some: no epoch to ask by."""
+    cluster = Cluster(2)
+    fill(cluster, 0, (0, b"ab"))
+    cluster.tell(1, cluster.request(0, 0))
+    cluster.brokers[1].partitions[TP].start_at(3)
+    cluster.elect(0, 1, [0])
+    answer: Any = cluster.exchange(1)
+    assert answer.error is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert (cluster.state(1).log_start, cluster.state(1).end, cluster.state(1).role) == (0, 0, Role.FOLLOWER)
+    cluster.fetch_all(1)
+    assert cluster.rows(1) == cluster.rows(0) and cluster.values(1) == b"ab"
+
+
 def test_a_follower_raises_its_log_start_with_the_leaders() -> None:
     cluster = Cluster(2)
     cluster.elect(0, 0)

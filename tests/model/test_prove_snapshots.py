@@ -81,7 +81,8 @@ def test_neither_seed_nor_order_changes_a_verdict(seed: int) -> None:
 @pytest.mark.night(seconds=45)
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_no_verdict_of_all_depends_on_seed_or_order(seed: int) -> None:
-    run = prove(attach(kip_630, snapshots.traced()), seed=seed, shuffle=seed, witnesses=False)
+    # An order may cost thirty times as much as another one.
+    run = prove(attach(kip_630, snapshots.traced()), seed=seed, shuffle=seed, rlimit=3 * RLIMIT, witnesses=False)
     print(f"seed {seed}: {max(result.answer.resources for result in run.results):,} resource units at most")
     assert [result.obligation.name for result in run.failed] == []
 

@@ -15,9 +15,11 @@ from .controller_checks import (
 )
 from .cross_checks import PartitionComparison, Replica, compare_replicas
 from .directories import SecondCopy, by_node
+from .history import check_history
 from .losses import check_committed_kept
 from .one_time import Older, check_one_time, doubted, older_copies
 from .partition import METADATA_TOPIC
+from .presence import check_members_present
 from .replica_checks import (
     check_epoch_cache,
     check_epochs_monotone,
@@ -119,6 +121,8 @@ def check_brokers(
             own = {broker.label: _topic_id(broker.metadata, key[0]) for broker in holders}
             checks.append(doubted(check_topic_ids(replicas[0][2].name, replicas, image, own), labels, older))
             checks.extend(doubted(each, labels, older) for each in _controller(same, state, image))
+            if image is not None:
+                checks.extend(check_members_present(key, image, ordered, older))
             told = frozenset(broker.label for broker in holders if broker.metadata is not None)
             checks.extend(check_committed_kept(same, state, told, replicas[0][2].name, limits))
         else:
@@ -168,6 +172,8 @@ def _replica(broker: BrokerFiles, key: tuple[str, int], image: MetadataImage | N
     ]
     if key[0] == METADATA_TOPIC:
         results += _snapshots(broker, files, subject)
+        if broker.metadata is not None:
+            results += check_history(broker.metadata, broker.booted(key), subject)
     return results
 
 

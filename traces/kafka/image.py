@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .codecs import CodecError
+from .history import HistoryWatch
 from .metadata import (
     MetadataError,
     MetadataRecord,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from .batches import Batch, Limits
+    from .history import Breach
     from .problems import ProblemLog
 
 State = dict[str, object]
@@ -47,6 +49,10 @@ class PartitionState:
     partition_epoch: int
     leader_recovery_state: int = 0
     """1 (RECOVERING) after an unclean election, until the new leader reports that it has recovered."""
+    record_version: int = field(default=0, compare=False)
+    """The version of the record that decided it."""
+    eligible: tuple[int, ...] = field(default=(), compare=False)
+    """Who may lead beside the ISR: the eligible leader replicas, and the last known ones (KIP-966)."""
 
     def to_json(self) -> dict[str, Any]:
         """All fields."""
@@ -83,6 +89,8 @@ class BrokerState:
     epoch: int
     fenced: bool
     in_controlled_shutdown: bool
+    log_dirs: tuple[str, ...] = field(default=(), compare=False)
+    """The ids of its ``log.dirs`` that are online (KIP-858), as in their ``meta.properties``."""
 
 
 @dataclass(slots=True)
@@ -103,6 +111,8 @@ class MetadataImage:
     """The end of the snapshot that the image began with: what it decides has no offset of its own."""
     unfenced: dict[int, int] = field(default_factory=dict)
     """By broker id, the broker epoch in which it was last unfenced: it had then read the log up to that offset."""
+    breaches: dict[str, Breach] = field(default_factory=dict)
+    """By rule, the first breach on the way here (``history.py``)."""
     complete: bool = True
     """False where damage or a missing snapshot keeps some of the history out."""
 
@@ -167,6 +177,7 @@ class ImageBuilder:
         self._names: dict[UUID, str] = {}
         self._decisions = 0
         self._transaction: list[tuple[int, MetadataRecord]] | None = None
+        self._watch = HistoryWatch(self.image, from_start)
 
     def load_snapshot(self, batch: Batch, end_offset: int, epoch: int, problems: ProblemLog) -> None:
         """Replay a batch of a snapshot: its records stand for the log up to ``end_offset``, exclusive."""
@@ -201,6 +212,8 @@ class ImageBuilder:
                 return
             what = f"a metadata record in the batch at offset {batch.base_offset}: {error}"
             problems.add("bad-metadata", what, "copy the file from another controller", byte=batch.position)
+        finally:
+            self._watch.settle()
 
     def _apply(self, offset: int, record: MetadataRecord) -> None:
         """Apply a record, or hold it until the metadata transaction (KIP-868) around it ends."""
@@ -232,33 +245,44 @@ class ImageBuilder:
                 name = self._names.pop(fields["TopicId"], None)
                 if name is not None:
                     image.topics.pop(name, None)
+                    self._watch.removed(name)
                     image.configs.pop(name, None)
             case "PartitionRecord":
-                self._partition(offset, fields)
+                self._partition(offset, record)
             case "PartitionChangeRecord":
-                self._partition_change(offset, fields)
+                self._partition_change(offset, record)
             case "ConfigRecord":
                 self._config(fields)
             case "FeatureLevelRecord":
                 image.features[fields["Name"] or ""] = fields["FeatureLevel"]
             case "RegisterBrokerRecord":
-                broker_id = fields["BrokerId"]
-                leaving = fields.get("InControlledShutdown", False)
-                image.brokers[broker_id] = BrokerState(broker_id, fields["BrokerEpoch"], fields["Fenced"], leaving)
-                if not fields["Fenced"] and not fields.get("IsMigratingZkBroker", False):
-                    image.unfenced[broker_id] = fields["BrokerEpoch"]
+                self._register(offset, fields)
             case "UnregisterBrokerRecord":
+                self._watch.changes(offset, fields["BrokerId"], fields["BrokerEpoch"], record.type)
                 image.brokers.pop(fields["BrokerId"], None)
-            case "FenceBrokerRecord":
-                self._fence(fields["Id"], fenced=True)
-            case "UnfenceBrokerRecord":
-                self._fence(fields["Id"], fenced=False)
+            case "FenceBrokerRecord" | "UnfenceBrokerRecord":
+                self._watch.changes(offset, fields["Id"], fields["Epoch"], record.type)
+                self._fence(fields["Id"], fenced=record.type == "FenceBrokerRecord")
             case "BrokerRegistrationChangeRecord":
+                self._watch.changes(offset, fields["BrokerId"], fields["BrokerEpoch"], record.type)
                 if fields["Fenced"]:
                     self._fence(fields["BrokerId"], fenced=fields["Fenced"] > 0)
                 broker = image.brokers.get(fields["BrokerId"])
                 if broker and fields["InControlledShutdown"]:
-                    image.brokers[broker.broker_id] = replace(broker, in_controlled_shutdown=True)
+                    broker = image.brokers[broker.broker_id] = replace(broker, in_controlled_shutdown=True)
+                if broker and fields["LogDirs"]:
+                    log_dirs = tuple(encode_uuid(each) for each in fields["LogDirs"])
+                    image.brokers[broker.broker_id] = replace(broker, log_dirs=log_dirs)
+
+    def _register(self, offset: int, fields: dict[str, Any]) -> None:
+        broker_id, epoch, fenced = fields["BrokerId"], fields["BrokerEpoch"], fields["Fenced"]
+        migrating = fields.get("IsMigratingZkBroker", False)
+        log_dirs = tuple(encode_uuid(each) for each in fields["LogDirs"] or ())
+        broker = BrokerState(broker_id, epoch, fenced, fields.get("InControlledShutdown", False), log_dirs)
+        self.image.brokers[broker_id] = broker
+        self._watch.registered(offset, broker, fields["IncarnationId"], migrating=migrating)
+        if not fenced and not migrating:
+            self.image.unfenced[broker_id] = epoch
 
     def _fence(self, broker_id: int, *, fenced: bool) -> None:
         broker = self.image.brokers.get(broker_id)
@@ -282,36 +306,46 @@ class ImageBuilder:
             raise _NeverNamed(f"a partition of topic id {encode_uuid(topic_id)}, which no record has named")
         return self.image.topics[name]
 
-    def _partition(self, offset: int, fields: dict[str, Any]) -> None:
-        topic = self._topic(fields["TopicId"])
-        topic.history.setdefault(fields["PartitionId"], []).append(
-            PartitionState(
-                offset,
-                tuple(fields["Replicas"] or ()),
-                tuple(fields["Isr"] or ()),
-                fields["Leader"],
-                fields["LeaderEpoch"],
-                fields["PartitionEpoch"],
-                fields["LeaderRecoveryState"],
-            )
+    def _partition(self, offset: int, record: MetadataRecord) -> None:
+        fields = record.fields
+        state = PartitionState(
+            offset,
+            tuple(fields["Replicas"] or ()),
+            tuple(fields["Isr"] or ()),
+            fields["Leader"],
+            fields["LeaderEpoch"],
+            fields["PartitionEpoch"],
+            fields["LeaderRecoveryState"],
+            record.version,
+            (*(fields["EligibleLeaderReplicas"] or ()), *(fields["LastKnownElr"] or ())),
         )
+        self._decided(self._topic(fields["TopicId"]), fields["PartitionId"], state)
 
-    def _partition_change(self, offset: int, fields: dict[str, Any]) -> None:
+    def _partition_change(self, offset: int, record: MetadataRecord) -> None:
         """``PartitionRegistration.merge``: naming a leader, even the same one, begins a new leader epoch."""
+        fields = record.fields
         topic = self._topic(fields["TopicId"])
         old = topic.current(fields["PartitionId"])
         if old is None:
             raise _NeverNamed(f"a change of {topic.name}-{fields['PartitionId']}, which no record has made")
         elected = fields["Leader"] != _NO_LEADER_CHANGE
         recovery = fields["LeaderRecoveryState"]
-        topic.history[fields["PartitionId"]].append(
-            PartitionState(
-                offset,
-                old.replicas if fields["Replicas"] is None else tuple(fields["Replicas"]),
-                old.isr if fields["Isr"] is None else tuple(fields["Isr"]),
-                fields["Leader"] if elected else old.leader,
-                old.leader_epoch + elected,
-                old.partition_epoch + 1,
-                old.leader_recovery_state if recovery < 0 else recovery,
-            )
+        named = [fields[name] for name in ("EligibleLeaderReplicas", "LastKnownElr")]
+        state = PartitionState(
+            offset,
+            old.replicas if fields["Replicas"] is None else tuple(fields["Replicas"]),
+            old.isr if fields["Isr"] is None else tuple(fields["Isr"]),
+            fields["Leader"] if elected else old.leader,
+            old.leader_epoch + elected,
+            old.partition_epoch + 1,
+            old.leader_recovery_state if recovery < 0 else recovery,
+            record.version,
+            # Where one of the two is not named it is as before: whoever was known then may be known still.
+            tuple(each for ids in named for each in (old.eligible if ids is None else ids)),
         )
+        self._decided(topic, fields["PartitionId"], state)
+
+    def _decided(self, topic: TopicState, number: int, state: PartitionState) -> None:
+        history = topic.history.setdefault(number, [])
+        self._watch.partition(topic.name, number, history[-1] if history else None, state)
+        history.append(state)

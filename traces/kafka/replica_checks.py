@@ -49,7 +49,7 @@ def check_epoch_cache(files: PartitionFiles, subject: str, *, clean_shutdown: bo
     if files.epoch_cache is None:
         if not expected:
             return CheckResult(name, "holds", subject, "no record has an epoch and there is no cache")
-        message = f"there is no {CACHE_FILE} to compare with {len(expected)} epochs in the batches"
+        message = f"there is no {CACHE_FILE}, or nothing in it, to compare with {len(expected)} epochs in the batches"
         return CheckResult(name, "unknown", subject, message, path)
     if any(problem.path.name == CACHE_FILE for problem in files.problems):
         return CheckResult(name, "unknown", subject, f"{CACHE_FILE} could not be read whole", path)

@@ -11,6 +11,7 @@ import binascii
 import errno
 import json
 import stat
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -97,9 +98,12 @@ def read_text(path: Path, problems: ProblemLog) -> str | None:
 
 
 def _entries(path: Path, problems: ProblemLog, fields: int, form: str) -> list[tuple[int, list[str]]]:
-    """``(line, words)`` of each entry of a checkpoint file with ``fields`` words a line."""
+    """``(line, words)`` of each entry of a checkpoint file with ``fields`` words a line.
+
+    A file of no bytes has none: Kafka makes it so, and reads it so, until there is something to write.
+    """
     text = read_text(path, problems)
-    if text is None:
+    if not text:
         return []
     lines = text.split("\n")
     if lines[-1] == "":
@@ -135,8 +139,14 @@ def _number(word: str) -> int | None:
     return value if -1 - _MAX_INT64 <= value <= _MAX_INT64 else None
 
 
-def read_epoch_checkpoint(path: Path, problems: ProblemLog) -> tuple[EpochEntry, ...]:
-    """The entries of a ``leader-epoch-checkpoint`` in file order (``LeaderEpochCheckpointFile``)."""
+def read_epoch_checkpoint(path: Path, problems: ProblemLog) -> tuple[EpochEntry, ...] | None:
+    """The entries of a ``leader-epoch-checkpoint`` in file order (``LeaderEpochCheckpointFile``).
+
+    ``None`` where nothing was ever written to it.
+    """
+    with suppress(OSError):
+        if regular_size(path) == 0:
+            return None
     entries: list[EpochEntry] = []
     for line, words in _entries(path, problems, 2, "EPOCH START_OFFSET"):
         epoch, start = (_number(word) for word in words)

@@ -262,6 +262,19 @@ def followers_have_it_all(k: Algebra, s: View, well: Value) -> Value:
     return k.forall(REPLICA, lambda a: k.forall(REPLICA, lambda b: k.implies(led(a, b), same(a, b))))
 
 
+def proposals_are_settled(k: Algebra, s: View, well: Value) -> Value:
+    """Whoever leads in the controller's leader epoch has no ISR in doubt: whoever was to join has, or not (KIP-497)."""
+    if not k.rules.running:
+        return True
+
+    def settled(leader: Value) -> Value:
+        return k.implies(
+            k.all(k.member(leader, well), is_true_leader(k, s, leader)), s.maximal_isr[leader] == s.isr[leader]
+        )
+
+    return k.forall(REPLICA, settled)
+
+
 def everybody_is_back(k: Algebra, s: View, well: Value) -> Value:
     """Whoever is well is in the controller's ISR again; not where that is empty, or hardly a leader epoch is left."""
     if not k.rules.running:
@@ -419,6 +432,6 @@ FENCING: Final = Binding(
     },
     restarts=frozenset({"restart", "restart_after_loss"}),
     prompt=frozenset({"leader_inc_high_watermark"}),
-    settles=(all_is_committed, followers_have_it_all, everybody_is_back),
+    settles=(all_is_committed, followers_have_it_all, proposals_are_settled, everybody_is_back),
     asks=frozenset({"produce"}),
 )

@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
+from ....impl.files.simulated import SimulatedFiles
 from ....impl.log.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, read_offsets
 from ....impl.replica.partition import PartitionState
 from ....impl.replica.timers import Key
@@ -34,8 +35,9 @@ from ....impl.wire.messages import (
 from ....traces.format import Value
 from ...adapters.carrier import error_name
 from ...adapters.cluster import shown_leader, shown_set
-from ...adapters.events import plain
-from ...adapters.nodes import DUE, Node, is_response, kind_of
+from ...adapters.events import is_response, kind_of, plain
+from ...adapters.found import Nowhere, check_after, check_amid, copy_of, opened, rows_of
+from ...adapters.nodes import DUE, Node
 from ...free.events import Event, What
 from ...free.system import Happened, Judged, Pending
 from ...lockstep.adapter import ModelStep
@@ -95,6 +97,8 @@ class RunningCluster(ClientNodes):
         self._cells: dict[int, dict[str, Value]] = {}
         self._kept = dict.fromkeys(range(constants["replicas"]), (0, 0))
         """By node: the high watermark and the end of what was synced when a timer stored them last."""
+        self._looked: dict[int, tuple[int, int, int]] = {}
+        """By node, how often its disk had changed, and what it had, when it was last looked at for losses."""
         self._closed: dict[int, tuple[int, int, int]] = {}
         """By node that was shut down in order: the leader epoch, the end and the high watermark that it had."""
         self._metadata = chance.random() < _TELLS_METADATA
@@ -170,6 +174,7 @@ class RunningCluster(ClientNodes):
             self._hold(node, event, before, happened)
             if state is not None and node not in self.down:
                 self._look_at_checkpoints(node, state)
+                self._look_for_losses(node, state, before)
                 now = self._state(node)
                 self._pace.happened(cut=node if now is not None and now.end < state.end else None)
         elif self.arrived is not None and self.arrived.destination == CONTROLLER and self.controller is not None:
@@ -192,6 +197,29 @@ class RunningCluster(ClientNodes):
             stored = read_offsets(files, name, "").get(PARTITION, 0) if now < was else now
             if stored > now:
                 raise WrongAnswer(f"{name} has {stored} still, and it has fallen to {now}")
+
+    def _look_for_losses(self, node: int, before: PartitionState, rows: Sequence[Row]) -> None:
+        """Whether a loss of power, now or while the log was cut, would leave what the replica says it has."""
+        state, files = self._state(node), self.store.files(node)
+        if state is None or not isinstance(files, SimulatedFiles):
+            return
+        decode = self._reader.decode
+        for copy in self._amid(node):
+            found = opened(lambda there: self._opened(node, there), copy)
+            there = rows_of(copy, str(PARTITION), decode)
+            check_amid(before, state, rows, self._records[node], found, there)
+        looked = files.changes, state.high_watermark, state.synced
+        if self._looked.get(node) != looked and self._is_drawn():
+            self._looked[node] = looked
+            copy = copy_of(files, self._copy_seed)
+            found = opened(lambda there: self._opened(node, there), copy)
+            check_after(state, self._records[node], found, rows_of(copy, str(PARTITION), decode))
+
+    def _opened(self, node: int, files: SimulatedFiles) -> PartitionState | None:
+        """What a broker has on a copy of its disk."""
+        broker = self._parts.broker(node, files, Nowhere(), self.clock.at(node), self._config)
+        partition = broker.partitions.get(PARTITION)
+        return None if partition is None else partition.state()
 
     def _hold(self, node: int, event: Event, before: Sequence[Row], happened: Happened) -> None:
         if node in happened.crashed | happened.started:

@@ -42,6 +42,8 @@ _LARGEST_BATCH: Final = 3
 _PROBED: Final = 0.5
 """In so many runs somebody asks what changes nothing."""
 _CLIENT: Final = "User:client"
+_OF_ISR: Final = frozenset({"AlterIsr", "AlterIsrResponse"})
+"""Messages that are few beside all others, and as often lost."""
 
 
 class ClientNodes(ControlledNodes):
@@ -84,9 +86,9 @@ class ClientNodes(ControlledNodes):
             found = super().pending()
         finally:
             self._states = {}
-        if weight is unhurried:
-            return found
-        return [_weighed(each, weight(each.event)) if each.event.what in CONCERNED else each for each in found]
+        if weight is not unhurried:
+            found = [_weighed(each, weight(each.event)) if each.event.what in CONCERNED else each for each in found]
+        return [replace(each, sort="isr") if each.event.name in _OF_ISR else each for each in found]
 
     def _under_way(self) -> set[int]:
         """The batches that are on their way, or are or were in some log."""

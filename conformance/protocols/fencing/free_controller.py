@@ -15,7 +15,9 @@ from ....impl.controller import CHECKPOINT, Controller, PartitionState
 from ....impl.controller.store import Contents, read_store
 from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import CONTROLLER, NO_LEADER, Envelope, LeaderAndIsrResponse, TopicPartition
-from ...adapters.nodes import Node, RunningNodes, kind_of
+from ...adapters.events import kind_of
+from ...adapters.found import CopiedNodes
+from ...adapters.nodes import Node
 from ...free.events import Event, What
 from ...free.system import Judged, Pending
 from ...lockstep.adapter import ModelStep
@@ -32,7 +34,7 @@ _CODES: Final = {"NotEligible": "ELIGIBLE_LEADERS_NOT_AVAILABLE", "ElectionNotNe
 """How the controller refuses an operator, as the binding has it."""
 
 
-class ControlledNodes(RunningNodes):
+class ControlledNodes(CopiedNodes):
     """Nodes with a controller."""
 
     unnumbered = CONTROLLER

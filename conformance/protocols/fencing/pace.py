@@ -3,8 +3,8 @@
 Logs part where a leader has written what its successor lacks, and the successor writes too. So producers write rather
 than repeat themselves, most of all to whoever has just begun to lead; and of those who are fit to lead somebody is
 elected, or the leader fails, while a record of the leader's is nowhere else: an epoch that begins with equal logs is
-spent for little. Whose log was cut fails rather, soon after. In some runs nothing is likelier for it, and a weight
-makes nothing impossible.
+spent for little. Whose log was cut fails rather, soon after, and whoever is to join an ISR, before it has. In some runs
+nothing is likelier for it, and a weight makes nothing impossible.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ _CUT: Final = 8.0
 """How likely a node fails whose log was cut lately: what it has of before is on its disk in several files."""
 _LATELY: Final = 16
 """So many events are lately."""
+_IN_DOUBT: Final = 6.0
+"""How likely a node fails that a leader has asked for, and that is no member yet."""
 _TROUBLES: Final = frozenset({What.CRASH, What.CUT})
 
 CONCERNED: Final = frozenset({What.CALL, What.OPERATE, *_TROUBLES})
@@ -72,6 +74,7 @@ class Pace:
         ends = {node: state.end for node, state in states.items() if state is not None}
         leaders = {node: state for node, state in states.items() if state is not None and state.leader == node}
         lately = {node for node, when in self._cut.items() if self._events - when < _LATELY}
+        doubtful = {replica for state in leaders.values() for replica in state.maximal_isr - state.isr}
         newest = max(leaders, key=lambda node: leaders[node].leader_epoch, default=None)
 
         def weight(event: Event) -> float:
@@ -86,6 +89,8 @@ class Pace:
                     return _PARTS if ends.get(fit, ends[newest]) < ends[newest] else 1.0
             if event.what is What.CRASH and event.node in lately:
                 return _CUT
+            if event.what in _TROUBLES and event.node in doubtful:
+                return _IN_DOUBT
             if event.what in _TROUBLES and newest is not None and event.node == newest:
                 others = [end for node, end in ends.items() if node != newest]
                 return _ALONE if ends[newest] > max(others, default=0) else 1.0

@@ -36,13 +36,14 @@ from ....model.core.errors import BadInput
 from ....traces.format import Value
 from ...adapters.carrier import CLIENT, error_name
 from ...adapters.events import offered
-from ...adapters.nodes import DUE, Node, RunningNodes
+from ...adapters.nodes import DUE, Node
 from ...adapters.stores import OncePerChange, SegmentReader
 from ...free.events import Event, What
 from ...free.system import Happened, Judged, Pending
 from ...lockstep.adapter import ModelStep
 from .appended import Appended, Content, State, content_of
 from .counting import CHUNK
+from .lasting import LastingNodes
 from .machines import BothMachines, kept_in
 from .meaning import TIMED, brings, decided, steps_of
 from .pace import Pace, course_of
@@ -79,7 +80,7 @@ class WrongState(Exception):
     """What a node has applied is not what is committed in its log, or does not come to what its machine holds."""
 
 
-class FreeQuorum(RunningNodes):
+class FreeQuorum(LastingNodes):
     """Nodes ``0`` to ``replicas - 1``, the last ``observers`` of which are no voters."""
 
     protocol = "snapshots"
@@ -301,7 +302,10 @@ class FreeQuorum(RunningNodes):
                 written = max((offset + 1 for offset, _, _ in self._remains.read(self.store.files(number))), default=0)
                 if written > end or brought.log_begin_offset <= begin:
                     self._left[number][f"leo[{number}]"] = max(end, written)
+            self._lasting.pop(number, None)
         self._note()
+        if event.node is not None and event.node not in self.down:
+            self._look_for_losses(event.node, self.node(event.node))
         return replace(happened, judged=(*happened.judged, *self._said))
 
     def _call(self, event: Event) -> Sequence[ModelStep]:

@@ -4,6 +4,9 @@ The model's constants allow of so many records and epochs: they are spread over 
 are quick beside the patience of who waits for them. Only whom a leader's log has left behind starts over: who is away
 stays away until then, or is slow, and the leader appends, snapshots and advances its LBO meanwhile. A snapshot that is
 half fetched is come between. In some runs nobody waits for anything, and a weight makes nothing impossible.
+
+In others logs part: a leader appends what nobody else gets, and fails; the next one does the same before the first is
+back. So a log has ends of epochs that no other has, and who comes back has to cut.
 """
 
 from __future__ import annotations
@@ -31,11 +34,22 @@ _RATHER: Final = 4.0
 _PATIENT: Final = 0.2
 """How likely time passes, or a failure comes, while something is waited for."""
 
+_PARTING: Final = 2
+"""In one of so many runs that wait, logs part."""
+_A_TERM: Final = 45
+_TOGETHER: Final = 15
+"""Of so many events, in the first ones logs need not part: what is committed before is what may be lost."""
+_ALONE: Final = 8.0
+"""How likely a leader fails that has a record which nobody else has."""
+_KEPT: Final = 0.1
+"""How likely others get what such a leader has."""
+
 _CHATTER: Final = 0.03
 """How likely it is asked, and answered, who leads where nobody does."""
 
 _APPENDS: Final = frozenset({"append", "append-two", "append-three"})
 _LEAVING: Final = frozenset({"delete-records", "generate-snapshot", "advance-begin"})
+_BRINGING: Final = frozenset({"QuorumFetch", "QuorumFetchResponse"})
 _ELECTING: Final = frozenset({"Vote", "VoteResponse", "BeginQuorumEpoch"})
 
 
@@ -90,6 +104,7 @@ class Pace:
     def __init__(self, seed: int) -> None:
         self._waits = seed // 6 % _HURRIED != 0
         self._slow = seed // 24 % _LAGGING
+        self._parts = seed // 192 % _PARTING == 0
 
     def at(self, course: Course) -> Callable[[Event], float]:
         """How likely each event is now, beside 1."""
@@ -97,6 +112,9 @@ class Pace:
             return lambda _event: 1.0
         if course.leader is None:
             return lambda event: self._unled(event, course)
+        if self._is_parting(course):
+            alone = _is_alone(course)
+            return lambda event: self._parting(event, course, alone=alone)
         kept = self._kept(course)
         return lambda event: self._led(event, course, kept)
 
@@ -105,7 +123,9 @@ class Pace:
         if not self._waits:
             return None
         if course.leader is None:
-            return course.standing, course.has_majority
+            return course.standing, course.has_majority, course.away, tuple(course.ends.items())
+        if self._is_parting(course):
+            return course.leader, _is_alone(course), _has_many(course), course.spare
         too_soon = _is_early(course), _is_new(course)
         waited = course.fetching, self._kept(course), course.away, course.has_majority
         return course.leader, course.covered, *too_soon, *waited
@@ -114,6 +134,32 @@ class Pace:
         """Who is waited for to be left behind."""
         behind = course.away | ({self._slow} & course.spare)
         return frozenset(node for node in behind if node != course.leader and course.begin <= course.ends[node])
+
+    def _is_parting(self, course: Course) -> bool:
+        """Whether logs are to part now."""
+        return self._parts and course.events % _A_TERM >= _TOGETHER
+
+    def _parting(self, event: Event, course: Course, *, alone: bool) -> float:
+        """A leader appends what it alone has, and fails where the others can do without it.
+
+        ``alone``: it has such a record.
+        """
+        leads = event.node == course.leader
+        match event.what:
+            case What.CALL if event.name in _APPENDS:
+                return _SPENT if _has_many(course) else 1.0 if alone else _RATHER
+            case What.CRASH | What.CUT | What.OPERATE if leads and alone and course.leader in course.spare:
+                # What a crash leaves of it is for the disk to say.
+                return _ALONE if event.what is What.CUT else _ALONE / 4
+            case What.CRASH | What.CUT | What.OPERATE if leads:
+                return _SPENT
+            case What.DELIVER if event.name in _BRINGING:
+                return _KEPT
+            case What.START | What.HEAL:
+                return _RATHER if not course.has_majority or alone else _KEPT
+            case What.TIME:
+                return _PATIENT
+        return 1.0
 
     def _unled(self, event: Event, course: Course) -> float:
         """An election comes to its end; where none is held, time passes."""
@@ -124,10 +170,15 @@ class Pace:
                 return _RATHER if event.arg("ms") == 1_000 else _PATIENT
             case What.TIMER if event.name != DUE:
                 return _CHATTER
-            case What.TIMER if event.node not in course.standing:
-                return _PATIENT if course.standing else 1.0
+            case What.TIMER if course.standing:
+                return _SPENT  # each candidacy is an epoch, and one is on its way
+            case What.TIMER:
+                there = [end for node, end in course.ends.items() if node not in course.away]
+                return 1.0 if course.ends.get(event.node or 0, 0) == max(there, default=0) else _PATIENT
             case What.START | What.HEAL if not course.has_majority:
                 return _RATHER
+            case What.START | What.HEAL if self._parts and event.node in _ahead(course):
+                return _AWAY
             case What.TIME | What.CRASH | What.CUT | What.DISK | What.PROBE:
                 return _PATIENT
         return 1.0
@@ -174,3 +225,19 @@ def _is_early(course: Course) -> bool:
 def _is_new(course: Course) -> bool:
     """Whether one more epoch would."""
     return course.epoch > course.events // _AN_EPOCH
+
+
+def _is_alone(course: Course) -> bool:
+    """Whether the leader has a record that nobody else has."""
+    return course.end > max((end for node, end in course.ends.items() if node != course.leader), default=0)
+
+
+def _has_many(course: Course) -> bool:
+    """Whether one more record would come too soon even where logs are to part."""
+    return course.end > 2 + course.events // (_A_RECORD // 2)
+
+
+def _ahead(course: Course) -> frozenset[int]:
+    """Who is away with more than anybody who is there: where it comes back it is elected, or cuts nothing."""
+    there = max((end for node, end in course.ends.items() if node not in course.away), default=0)
+    return frozenset(node for node in course.away if course.ends[node] > there)

@@ -28,7 +28,7 @@ from ...lockstep.binding import (
     error,
     unasked,
 )
-from .binding_client import CLIENT, PARTIES, consumer_has_read_it_all
+from .binding_client import CLIENT, PARTIES, consumer_has_read_it_all, followers_have_it_all
 
 _NO_ELECTION = environment("there was no such election")
 _ELSEWHERE = environment("the consumer's metadata names another leader")
@@ -154,7 +154,7 @@ TRUNCATION: Final = Binding(
     },
     restarts=frozenset({"replica_restarts"}),
     parties={"kip-320-client": PARTIES},
-    settles=(consumer_has_read_it_all,),
+    settles=(consumer_has_read_it_all, followers_have_it_all),
     asks=frozenset({"produce", "commit", "seek_to_committed"}),
     restless=frozenset({"awaited"}),
     quiet=12,  # a round for a request that nobody answers, and one for the pause after it, at each address

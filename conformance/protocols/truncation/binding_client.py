@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ....model.core.algebra import Algebra, Value, View
+from ....model.core.domains import REPLICA
 from ....model.protocols.truncation.state import Asking, Outcome
 from ...lockstep.binding import (
     BOUND,
@@ -185,4 +186,26 @@ def consumer_has_read_it_all(k: Algebra, s: View, well: Value) -> Value:
     leads = k.all(leader != k.NONE, s.leading[leader] == 1, s.leader_epoch[leader] == s.quorum_leader_epoch)
     knows = k.all(s.metadata_leader == leader, s.placed == 1, s.asking == Asking.nothing, s.outcome == Outcome.fetching)
     read = k.all(s.position == s.fetched_end, s.position == s.hw[leader])
-    return k.implies(k.all(left, leads, k.member(leader, well)), k.all(knows, read))
+    old = s.metadata_leader
+    # A zombie that can be reached serves whoever has read nothing newer, and nobody tells it to look elsewhere.
+    served = k.all(s.leading[old] == 1, s.seen_epoch <= s.leader_epoch[old], s.last_epoch <= s.leader_epoch[old])
+    stays = k.all(served, s.outcome == Outcome.fetching, s.placed == 1, s.position == s.hw[old])
+    misled = k.all(old != k.NONE, old != leader, k.member(old, well), stays)
+    return k.implies(k.all(left, leads, k.member(leader, well)), k.any(misled, k.all(knows, read)))
+
+
+def followers_have_it_all(k: Algebra, s: View, well: Value) -> Value:
+    """Whoever is well has all of the log of the leader in the controller's leader epoch, from where that begins."""
+    if not k.rules.client:
+        return True
+    left = s.quorum_leader_epoch + 1 < k.c.max_leader_epoch
+    leader = s.epoch_leader[s.quorum_leader_epoch]
+    leads = k.all(leader != k.NONE, s.leading[leader] == 1, s.leader_epoch[leader] == s.quorum_leader_epoch)
+
+    def same(replica: Value) -> Value:
+        alike = k.all(s.leo[replica] == s.leo[leader], s.log_start[leader] <= s.log_start[replica])
+        # A log that ends within a batch at the leader's log start gets no further, and asks again and again.
+        within = k.all(0 < s.log_start[leader], s.log_start[leader] <= s.leo[replica])
+        return k.implies(k.member(replica, well), k.any(alike, within))
+
+    return k.implies(k.all(left, leads, k.member(leader, well)), k.forall(REPLICA, same))

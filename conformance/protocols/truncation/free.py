@@ -78,7 +78,9 @@ class RunningConsumer(RunningBeside):
         """A consumer's process begins, in the place of the former one."""
         if self._readers:
             self.network.detach(READER)
-        brokers = list(self.brokers)
+        # A client asks any of the brokers that it is told of.
+        first = self._readers % len(self.brokers)
+        brokers = [*self.brokers[first:], *self.brokers[:first]]
         if self.pace.gone:
             brokers.insert(self.chance.randint(0, 1), NOBODY)
         config = self._parts.consumer_config(
@@ -183,7 +185,7 @@ class RunningConsumer(RunningBeside):
         if reading.outcome == Outcome.DIVERGENCE_FOUND and not reading.looking_up:
             yield call("reset_to_divergence")
         doubt = self.pace.bold and reading.outcome == Outcome.DIVERGENCE_FOUND
-        lost = self.pace.bold and self.coordinator in self.down
+        lost = self.pace.bold and (self.coordinator in self.down or self._is_deposed())
         stuck = self._is_stuck(reading)
         jumps = set(self.pace.jumps) if self.pace.is_time("jump") and self._is_served() else set[str]()
         if stuck:
@@ -198,6 +200,16 @@ class RunningConsumer(RunningBeside):
             if "seek" in jumps:
                 for offset in range(self.constants["log_size"] + 1):
                     yield call("seek", offset=offset)
+
+    def _is_deposed(self) -> bool:
+        """Whether somebody who is cut off from the controller alone may lead on, and the consumer has read of another.
+
+        Metadata may lead back to it.
+        """
+        at, severed = self._reading.position, self._severed
+        if severed is None or at is None or self._leaders[-1][0] in (severed, NO_LEADER):
+            return False
+        return at.serving_epoch == len(self._leaders) - 1
 
     def _has_to_poll(self, reading: Reading) -> bool:
         """Whether the next ``poll`` does anything: not while an answer is awaited, nor in a pause after an error.

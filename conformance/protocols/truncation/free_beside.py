@@ -32,7 +32,7 @@ from ....impl.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from ...adapters.nodes import is_response
+from ...adapters.events import is_response
 from ...adapters.stores import SegmentReader
 from ...free.events import Event, What
 from ...lockstep.adapter import ModelStep

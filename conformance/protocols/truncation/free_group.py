@@ -27,7 +27,8 @@ from ...free.events import Event, What
 from ...free.system import Happened
 from ...lockstep.adapter import ModelStep
 from .free_commits import MOST_METADATA, WRONG, Ledger, OfConsumer
-from .free_partition import BESIDE, ELSEWHERE, GROUP, READER, TIMEOUT_MS, RunningPartition, call
+from .free_partition import BESIDE, ELSEWHERE, GROUP, READER, TIMEOUT_MS, call
+from .free_producer import RunningProducer
 
 MEMBER: Final = FIRST_CLIENT - 3
 """Whoever else commits."""
@@ -40,7 +41,7 @@ _UNHEARD: Final = 2
 _WRONG: Final = tuple(WRONG)
 
 
-class RunningGroup(RunningPartition):
+class RunningGroup(RunningProducer):
     """A coordinator with several members and groups. The consumer that the model follows is still to be added."""
 
     _consumer: Consumer
@@ -61,6 +62,7 @@ class RunningGroup(RunningPartition):
         self._told_of.clear()
         self._stays = event.crash is None
         happened = super().happen(event)
+        self._hold_producer([each for what, each in self._told_of if what == "sent"])
         self._hold_coordinator()
         self._hold_consumer(event)
         return happened

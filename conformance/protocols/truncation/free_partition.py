@@ -21,7 +21,6 @@ from ....impl.replica.partition import PartitionState, Role
 from ....impl.replica.timers import Key
 from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import (
-    CONTROLLER,
     FIRST_CLIENT,
     NO_EPOCH,
     NO_LEADER,
@@ -35,12 +34,14 @@ from ....impl.wire.messages import (
 )
 from ....traces.format import Value
 from ...adapters.cluster import PARTITION, shown_leader
-from ...adapters.nodes import DUE, MENDED, Mailbox, Node, RunningNodes, is_response, kind_of
+from ...adapters.events import MENDED, is_response, kind_of
+from ...adapters.nodes import DUE, Mailbox, Node
 from ...adapters.stores import SegmentReader
 from ...free.events import Event, What
 from ...free.system import Happened, Pending
 from ...lockstep.adapter import ModelStep
 from .binding_client import coordinator_of
+from .free_zombie import FROM_CONTROLLER, SeveredNodes
 from .pace import Pace
 
 PRODUCER: Final = FIRST_CLIENT
@@ -62,7 +63,10 @@ _UNBORN: Final = 2
 _LARGEST_BATCH: Final = 2
 _AT_ONCE: Final = 12
 """So many messages arrive at once in one event."""
-_WHEN_IT_IS_TIME: Final = frozenset({What.CRASH, What.DISK, What.CUT, What.TIMER, What.TIME})
+_ELECTS: Final = frozenset({"elect", "elect_unclean"})
+_SOON: Final = 8.0
+"""How likely another is elected, beside any other call, where the leader cannot be reached."""
+_WHEN_IT_IS_TIME: Final = frozenset({What.CRASH, What.DISK, What.CUT, What.HEAL, What.TIMER, What.TIME})
 """What happens only when the run's pace has it."""
 _EPOCHS_LEFT: Final = 2
 """Who crashes needs two leader epochs to be of use again: with fewer left no broker does."""
@@ -74,12 +78,13 @@ Triple = tuple[int, int, int]
 NO_COMMIT: Final[Triple] = (NO_OFFSET, NO_EPOCH, NO_EPOCH)
 
 
-class RunningPartition(RunningNodes):
+class RunningPartition(SeveredNodes):
     """What a consumer talks to. The controller never fails; ways to it may."""
 
     protocol = "truncation"
     implemented = "kip-320-client"
     times = (1, 60, TIMEOUT_MS + 1, _RETRY_MS + 1)
+    partitions = (PARTITION, BESIDE, ELSEWHERE)
 
     # -- the start --------------------------------------------------------------------------------------------------
 
@@ -98,6 +103,7 @@ class RunningPartition(RunningNodes):
             log=self._parts.log_config(segment_bytes=chance.choice((300, 1 << 20)))
         )
         self.pace = Pace(chance)
+        self._acks = chance.choice((1, -1))
         self.brokers = range(constants["replicas"])
         self.coordinator = coordinator_of(constants)
         self.controller = self._parts.controller(
@@ -105,8 +111,6 @@ class RunningPartition(RunningNodes):
         )
         self.network.attach(self.controller)
         self.network.attach(Mailbox(PRODUCER, lambda _answer: None))
-        self._severed: int | None = None
-        """Who is cut off from the controller alone, and may go on as a zombie."""
         self._incarnations = dict.fromkeys(range(len(self.brokers) + 1), 0)
         self._correlation = 0
         self._batches = 0
@@ -131,7 +135,7 @@ class RunningPartition(RunningNodes):
         )
         if node == self.coordinator:
             log = broker.directory.log(OFFSETS_TOPIC, 0)
-            broker.coordinator = self._parts.coordinator(log, clock, known=(PARTITION, BESIDE, ELSEWHERE).__contains__)
+            broker.coordinator = self._parts.coordinator(log, clock, known=self.partitions.__contains__)
         return broker
 
     def _settle(self) -> None:
@@ -250,6 +254,8 @@ class RunningPartition(RunningNodes):
             found = [
                 each for each in everything if each.event.what not in _WHEN_IT_IS_TIME or self._may_fail(each.event)
             ]
+            if self._has_zombie():
+                found = [replace(each, weight=_SOON) if each.event.name in _ELECTS else each for each in found]
             if not self.pace.peace:
                 # Where all else is kept waiting, time passes.
                 return found or [each for each in everything if each.event.what is What.TIME]
@@ -265,7 +271,7 @@ class RunningPartition(RunningNodes):
     def _urgent(self) -> Iterator[Event]:
         """What somebody does in the end who only wants to go on."""
         for event in self._operations():
-            if event.name in ("register", "resend", "rejoin"):
+            if event.name in ("register", "resend"):
                 yield event
 
     def _may_fail(self, event: Event) -> bool:
@@ -277,8 +283,10 @@ class RunningPartition(RunningNodes):
                 if self.pace.fragile and not coordinates:
                     return False
                 kind = "disk"
+            case What.HEAL:
+                return event.name != FROM_CONTROLLER or self.pace.is_time("rejoin")
             case What.CUT:
-                kind = "cut"
+                kind = "zombie" if event.name == FROM_CONTROLLER else "cut"
             case What.TIMER if event.name == DUE and event.node is not None:
                 return self.pace.is_time("fetch", event.node)
             case What.TIME:
@@ -286,7 +294,7 @@ class RunningPartition(RunningNodes):
             case _:
                 return True
         left = self.constants["max_leader_epoch"] - self.controller.partition(PARTITION).leader_epoch
-        affordable = coordinates or kind == "cut" or left > _EPOCHS_LEFT
+        affordable = coordinates or kind in ("cut", "zombie") or left > _EPOCHS_LEFT
         return kind in self.pace.failures and self.pace.is_time("failure") and affordable
 
     def _waits_a_little(self) -> bool:
@@ -320,8 +328,10 @@ class RunningPartition(RunningNodes):
     def _operations(self) -> Iterator[Event]:
         quorum = self.controller.partition(PARTITION)
         left = self.constants["max_leader_epoch"] - quorum.leader_epoch
+        deposed = self._has_zombie()
         for node in self.brokers:
-            if left > 0 and node not in quorum.offline and self.pace.is_time("election") and self._may_elect():
+            timely = deposed or (self.pace.is_time("election") and self._may_elect())
+            if left > 0 and node not in quorum.offline and timely and not (deposed and node == quorum.leader):
                 if node in quorum.isr and node != quorum.leader and "elect" in self.pace.elections:
                     yield call("elect", replica=node)
                 yield call("elect_unclean", replica=node)
@@ -329,11 +339,6 @@ class RunningPartition(RunningNodes):
             restarted = self.controller.brokers[node].incarnation < self._incarnations[node]
             if restarted and node not in self.down and left > 1:
                 yield call("register", replica=node)
-        if self._severed is not None:
-            if self.pace.is_time("rejoin"):
-                yield call("rejoin")
-        elif "zombie" in self.pace.failures and quorum.leader != NO_LEADER and self.pace.is_time("failure"):
-            yield call("sever", broker=quorum.leader)
         deadline = self.controller.deadline()
         if deadline is not None and deadline <= self.clock.now():
             yield call("resend")
@@ -345,8 +350,15 @@ class RunningPartition(RunningNodes):
         self._batches += records
         batch = [Record(f"{number + each}".encode(), timestamp=0) for each in range(records)]
         data = encode_batch(batch, producer_id=number, producer_epoch=0, base_sequence=0)
+        self._produced(data)
+        self._send_batch(node, data)
+
+    def _produced(self, data: bytes) -> None:
+        """A new batch is about to be sent."""
+
+    def _send_batch(self, node: int, data: bytes) -> None:
         self._correlation += 1
-        body = ProduceRequest(PARTITION, 1, data)
+        body = ProduceRequest(PARTITION, self._acks, data)
         self.network.send(Envelope(PRODUCER, node, self._correlation, body, "User:client"))
 
     def _delete(self, node: int, offset: int) -> None:
@@ -374,15 +386,6 @@ class RunningPartition(RunningNodes):
                 controller.broker_started(node, self._incarnations[node])
             case "resend":
                 controller.wake()
-            case "sever":
-                self._severed = int(event.arg("broker"))
-                self.network.cut(CONTROLLER, self._severed)
-            case "rejoin":
-                assert self._severed is not None
-                self.network.heal(self._severed)
-                if self._severed in self.cut:
-                    self.network.isolate(self._severed)
-                self._severed = None
         return ()
 
     def _took(self, event: Event) -> Sequence[ModelStep]:
@@ -395,6 +398,8 @@ class RunningPartition(RunningNodes):
             steps += [("find_commit", {}), ("miss_commit", {})]
         for node in sorted(touched):
             self._look(node)
+            if node not in self.down:
+                self._look_for_losses(node)
         for flight in self.network.in_flight():
             if not self._may_arrive(flight.envelope):
                 self.network.drop(flight)

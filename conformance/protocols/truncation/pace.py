@@ -54,6 +54,8 @@ class Pace:
         """Whether the first leader is the whole ISR, and commits what it writes by itself."""
         self.elections: tuple[str, ...] = chance.choice((("elect", "elect_unclean"), ("elect_unclean",)))
         self.failures = frozenset(chance.sample(FAILURES, chance.randint(0, 2)))
+        if chance.random() < 0.15:
+            self.failures |= {"zombie"}
         self.jumps = frozenset(chance.sample(JUMPS, chance.randint(1, 3)))
         self.members = chance.random() < 0.4
         """Whether others commit to the same coordinator."""
@@ -74,7 +76,7 @@ class Pace:
             "leave": chance.choice((20, 60)),
             "member": chance.choice((8, 20)),
             "commit": chance.choice((4, 12, 30)),
-            "rejoin": chance.choice((20, 80)),
+            "rejoin": chance.choice((30, 120)),
             **dict.fromkeys(("election", "failure", "delete"), term),
         }
         """So many events, at least, between two of a kind; of a follower's requests at the same node."""
@@ -103,9 +105,9 @@ class Pace:
             self.happened(event.name)
         elif event.name in JUMPS:
             self.happened("jump")
-        if event.what in (What.CRASH, What.DISK, What.CUT) or event.crash is not None or event.name == "sever":
+        if event.what in (What.CRASH, What.DISK, What.CUT) or event.crash is not None:
             self.happened("failure")
-        if event.name == "sever":
+        if event.what is What.CUT:
             self.happened("rejoin")
 
     def is_prompt(self, kind: str, *, of_client: bool) -> bool:

@@ -259,7 +259,7 @@ def _kept(_k: Algebra, s: View, new_leader: Value, offset: Value) -> list[Value]
 
 @kip_320_mended.hints("answer_log_truncation", "find_divergence")
 def _checked(k: Algebra, s: View, leader: Value) -> list[Value]:
-    """Where the leader has larger epochs than the consumer's, and whether it has that epoch before them."""
+    """Where the leader's epochs are larger than the consumer's, whether it has that one before them, what was lost."""
     start, last = larger_epoch_start(k, s, leader, s.last_epoch), s.position - 1
-    found = s.record_epoch[leader, start - 1]
-    return [s.history[s.last_epoch, start], s.history[found, last], s.history[s.leader_epoch[leader], last]]
+    found, now = s.record_epoch[leader, start - 1], s.leader_epoch[leader]
+    return [s.history[s.last_epoch, start], s.history[found, last], s.history[now, last], s.last_unclean[now]]

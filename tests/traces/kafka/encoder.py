@@ -249,20 +249,24 @@ def partition_change(
     leader: int | None = None,
     partition_index: int = 0,
     topic_id: UUID = TOPIC_ID,
+    eligible: Sequence[int] | None = None,
+    version: int = 0,
 ) -> bytes:
-    """PartitionChangeRecord: naming a leader raises the leader epoch by one."""
+    """PartitionChangeRecord: naming a leader raises the leader epoch by one. ``eligible`` asks for version 2."""
     tagged: dict[int, bytes] = {}
     if isr is not None:
         tagged[0] = compact_ints(isr)
     if leader is not None:
         tagged[1] = struct.pack(">i", leader)
-    return metadata_value(5, struct.pack(">i", partition_index) + topic_id.bytes, tagged)
+    if eligible is not None:
+        tagged[6] = compact_ints(eligible)
+    return metadata_value(5, struct.pack(">i", partition_index) + topic_id.bytes, tagged, version)
 
 
-def register_broker(broker: int, epoch: int, *, fenced: bool = True) -> bytes:
+def register_broker(broker: int, epoch: int, *, fenced: bool = True, incarnation: int = 0) -> bytes:
     """RegisterBrokerRecord, version 0, with no endpoint and no feature."""
-    body = struct.pack(">i", broker) + bytes(16) + struct.pack(">q", epoch) + compact_ints([]) + compact_ints([])
-    return metadata_value(0, body + b"\x00" + bytes([fenced]))
+    body = struct.pack(">i", broker) + incarnation.to_bytes(16) + struct.pack(">q", epoch)
+    return metadata_value(0, body + compact_ints([]) + compact_ints([]) + b"\x00" + bytes([fenced]))
 
 
 def unfence_broker(broker: int, epoch: int, *, fence: bool = False) -> bytes:

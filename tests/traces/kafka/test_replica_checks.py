@@ -23,6 +23,7 @@ from .encoder import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fencepost.traces.kafka.checks import FilesReport
     from fencepost.traces.kafka.verdicts import CheckResult
 
 
@@ -60,6 +61,22 @@ def test_clean_partition_passes_every_check(tmp_path: Path) -> None:
         ("topic_ids_match", "holds"),
     ]
     assert report.verdict == "holds" and not report.bad_input
+
+
+def test_a_checkpoint_that_was_never_written_to(tmp_path: Path) -> None:
+    """Kafka makes the file of no bytes: an empty replica holds, of a killed one with records nothing is known."""
+
+    def found(*epochs: int) -> FilesReport:
+        root = write_broker(tmp_path / str(len(epochs)), 1, {"t-0": partition(*epochs)})
+        (root / "t-0" / "leader-epoch-checkpoint").write_bytes(b"")
+        (root / "log-start-offset-checkpoint").write_bytes(b"")
+        return check_brokers([read_broker(root)])
+
+    report = found()
+    assert (report.verdict, report.problems) == ("holds", ())
+    report = found(0, 0)
+    assert report.problems == ()
+    assert {c.check: c.verdict for c in report.checks}["epoch_cache_matches_batches"] == "unknown"
 
 
 def test_epoch_going_backwards(tmp_path: Path) -> None:

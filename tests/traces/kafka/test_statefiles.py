@@ -40,12 +40,13 @@ def test_epoch_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "leader-epoch-checkpoint"
     assert read(read_epoch_checkpoint, path, "0\n2\n0 0\n3 17\n") == ((EpochEntry(0, 0), EpochEntry(3, 17)), [])
     assert read(read_epoch_checkpoint, path, "0\n0\n") == ((), [])
+    assert read(read_epoch_checkpoint, path, "") == (None, []), "as Kafka makes it"
 
 
 @pytest.mark.parametrize(
     ("content", "entries", "line"),
     [
-        ("", 0, 1),
+        ("\n", 0, 2),
         ("0\n", 0, 2),
         ("1\n1\n0 0\n", 0, 1),
         ("0\nx\n0 0\n", 1, 2),
@@ -68,6 +69,7 @@ def test_offset_checkpoint(tmp_path: Path) -> None:
     found, problems = read(read_offset_checkpoint, path, checkpoint(["a.b_c-1 0 5", "t 12 9"]))
     assert found == {("a.b_c-1", 0): (5, 3), ("t", 12): (9, 4)}
     assert problems == []
+    assert read(read_offset_checkpoint, path, "") == ({}, [])
     found, problems = read(read_offset_checkpoint, path, checkpoint(["t 0 5", "t 0 6", "t one 6"]))
     assert found == {("t", 0): (5, 3)}
     assert problems == [("bad-checkpoint", 4), ("bad-checkpoint", 5)]

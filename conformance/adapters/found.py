@@ -1,0 +1,182 @@
+"""What a node would find if its power went now, though it goes on: a process is begun on a copy of its disk.
+
+A crash shows what was not durable only if it comes just then, and most often it comes when all is well. So after an
+event the disk is copied as a loss of power would leave it, a node is opened on the copy, and what that has is held
+against what the running one says it has. While a log is cut a copy is taken before each effect of the event, too.
+The running node notices nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias, TypeVar
+
+from ...impl.files.interface import Files, read_file
+from ...impl.files.simulated import SimulatedFiles
+from ...impl.log.segment import LOG_SUFFIX
+from ...impl.replica.partition import PartitionState
+from ...impl.wire.messages import Envelope
+from ..free.events import Event
+from ..free.system import Happened
+from .nodes import EFFECTS, RunningNodes
+
+Row: TypeAlias = tuple[int, int, bytes]
+"""Offset, leader epoch, content."""
+Opened_ = TypeVar("Opened_")
+Row_ = TypeVar("Row_")
+
+_SELDOM: Final = 2
+"""After one of so many events it is looked at what a loss of power would leave."""
+MOST: Final = 6
+"""So many copies are taken in one event, while a log is cut."""
+
+
+class NotFound(Exception):
+    """What a running node says that it has would not be there after a loss of power, or nobody could open it."""
+
+
+class Nowhere:
+    """A transport that loses everything: of a node that is only looked at."""
+
+    def send(self, envelope: Envelope) -> None:
+        """Lose it."""
+
+
+class CopiedNodes(RunningNodes):
+    """Nodes whose disks are copied. What is opened on the copies, and must be there, a protocol adds."""
+
+    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+        """New disks, new nodes."""
+        self._copies: list[tuple[int, SimulatedFiles]] = []
+        """By node, what a loss of power in the midst of this event would have left."""
+        self._cutting: int | None = None
+        self._copy_seed = seed
+        return super().reset(constants, seed)
+
+    def happen(self, event: Event) -> Happened:
+        """One event."""
+        self._copies.clear()
+        self._cutting = None
+        self._copy_seed = self._crash_seed(event)
+        return super().happen(event)
+
+    def _hook(self, node: int) -> Callable[[str, str], None]:
+        files, takes_effect = self.store.files(node), super()._hook(node)
+
+        def hook(operation: str, path: str) -> None:
+            if operation in EFFECTS:
+                if operation == "truncate" and path.endswith(LOG_SUFFIX):
+                    self._cutting = node
+                if self._cutting == node and len(self._copies) < MOST and isinstance(files, SimulatedFiles):
+                    self._copies.append((node, copy_of(files, self._copy_seed + len(self._copies))))
+                takes_effect(operation, path)
+
+        return hook
+
+    def _amid(self, node: int) -> list[SimulatedFiles]:
+        """What a loss of power in the midst of this event would have left to a node, while its log was cut."""
+        return [files for of, files in self._copies if of == node]
+
+    def _is_drawn(self) -> bool:
+        """Whether it is looked at after this event: to open a node takes as long as the event itself."""
+        return self._copy_seed % _SELDOM == 0
+
+
+def copy_of(files: SimulatedFiles, seed: int) -> SimulatedFiles:
+    """A disk as a loss of power would leave it; whoever starts on it has room."""
+    copy = files.crashed_copy(seed)
+    copy.capacity = None
+    return copy
+
+
+def opened(open_on: Callable[[SimulatedFiles], Opened_], files: SimulatedFiles) -> Opened_:
+    """A node on a copy. Raises NotFound where it cannot be opened."""
+    try:
+        return open_on(files)
+    except Exception as error:
+        # Whatever a system under test raises is what we are looking for.
+        told = f"{type(error).__name__}: {error}"
+        raise NotFound(f"after a loss of power its disk could not be opened: {told}") from error
+
+
+def rows_of(files: Files, folder: str, decode: Callable[[bytes], Sequence[Row_]]) -> tuple[Row_, ...]:
+    """The records in the segments of a partition."""
+    found: tuple[Row_, ...] = ()
+    if files.exists(folder):
+        for name in files.list(folder):
+            if name.endswith(LOG_SUFFIX):
+                found += tuple(decode(read_file(files, f"{folder}/{name}")))
+    return found
+
+
+def check_after(state: PartitionState, rows: Sequence[Row], found: PartitionState | None, there: Sequence[Row]) -> None:
+    """Hold what would be found of a replica against what it goes by. Raises NotFound.
+
+    What is synced is there, and nothing that is not in the log; the leader epoch and the log start are the same, the
+    high watermark is no higher, and the leader epoch cache says of each record what the record says.
+    """
+    if found is None:
+        raise NotFound("after a loss of power there would be no replica")
+    _check_epochs(state, rows)
+    for name, has, would in (
+        ("leader epoch", state.leader_epoch, found.leader_epoch),
+        ("log start", state.log_start, found.log_start),
+    ):
+        if has != would:
+            raise NotFound(f"after a loss of power the {name} would be {would}, it is {has}")
+    if not state.synced <= found.end <= state.end:
+        raise NotFound(f"after a loss of power the log would end at {found.end}, and it is synced up to {state.synced}")
+    if found.high_watermark > state.high_watermark:
+        told = f"the high watermark would be {found.high_watermark}, and it has fallen to {state.high_watermark}"
+        raise NotFound(f"after a loss of power {told}")
+    _check_rows(_live(rows, state.log_start, found.end), _live(there, found.log_start, found.end))
+    _check_epochs(found, there)
+
+
+def check_amid(
+    before: PartitionState,
+    after: PartitionState,
+    old: Sequence[Row],
+    new: Sequence[Row],
+    found: PartitionState | None,
+    there: Sequence[Row],
+) -> None:
+    """Hold what would be found in the midst of an event against what the replica had before and after. NotFound."""
+    if found is None:
+        raise NotFound("after a loss of power there would be no replica")
+    if found.leader_epoch not in (before.leader_epoch, after.leader_epoch):
+        told = f"{found.leader_epoch}, it was {before.leader_epoch} and is {after.leader_epoch}"
+        raise NotFound(f"after a loss of power in the midst the leader epoch would be {told}")
+    have = _live(there, found.log_start, found.end)
+    if have not in (_live(old, found.log_start, found.end), _live(new, found.log_start, found.end)):
+        raise NotFound(f"after a loss of power in the midst the log would be {have}, which it never was")
+    least = min(before.synced, after.synced)
+    if found.end < least and max(before.log_start, after.log_start) < least:
+        raise NotFound(f"after a loss of power in the midst the log would end at {found.end}, below {least}")
+    highest = max(before.high_watermark, after.high_watermark)
+    if found.high_watermark > highest:
+        told = f"{found.high_watermark}, above {highest}"
+        raise NotFound(f"after a loss of power in the midst the high watermark would be {told}")
+    _check_epochs(found, there)
+
+
+def _live(rows: Sequence[Row], start: int, end: int) -> list[Row]:
+    return [row for row in rows if start <= row[0] < end]
+
+
+def _check_rows(wanted: Sequence[Row], there: Sequence[Row]) -> None:
+    if wanted != there:
+        first = next((a for a, b in zip(wanted, there, strict=False) if a != b), None)
+        told = f"{len(there)} records, not {len(wanted)}" if first is None else f"another record at offset {first[0]}"
+        raise NotFound(f"after a loss of power there would be {told}")
+
+
+def _check_epochs(state: PartitionState, rows: Sequence[Row]) -> None:
+    """The cache has where each leader epoch begins; besides, at the end, the one in which nothing was written yet."""
+    starts: list[tuple[int, int]] = []
+    for offset, epoch, _ in rows:
+        if state.log_start <= offset < state.end and (not starts or starts[-1][0] != epoch):
+            starts.append((epoch, offset))
+    cached = [(epoch, start) for epoch, start in state.epochs if start < state.end]
+    if cached != starts:
+        raise NotFound(f"the leader epoch cache has {cached}, and the log {starts}")

@@ -1,0 +1,138 @@
+"""What a quorum's node would find after a loss of power, held against what it has: after each event, and while it cuts.
+
+A node is opened on a copy of its disk (``adapters/found.py``). The epoch and the vote in it are those that it goes by,
+its snapshots are there, and so is all of the log that is synced, from the LBO on. A node that is fetching a snapshot
+has nothing without it, and counts as empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ....impl.files.simulated import SimulatedFiles
+from ....impl.quorum.config import QuorumConfig
+from ....impl.quorum.node import QuorumNode
+from ...adapters.found import CopiedNodes, NotFound, Nowhere, copy_of, opened, rows_of
+from ...adapters.stores import SegmentReader
+from ...free.system import Happened
+from .appended import Content
+from .machines import BothMachines
+from .quorum import PARTITION
+
+Row = tuple[int, int, Content]
+"""Offset, epoch and content."""
+_AFTER, _AMID = "after a loss of power", "after a loss of power in the midst"
+
+
+class Lasting(NamedTuple):
+    """What a node has that should outlive its process.
+
+    ``snapshots``: their ends and epochs; ``is_whole``: it is fetching no snapshot, without which its log is nothing.
+    """
+
+    epoch: int
+    voted: int
+    begin: int
+    synced: int
+    end: int
+    rows: tuple[Row, ...]
+    snapshots: tuple[tuple[int, int], ...]
+    high_watermark: int
+    is_whole: bool
+
+
+def lasting_of(node: QuorumNode, rows: Sequence[Row]) -> Lasting:
+    """Of a node that is open; ``rows``: what is in its segments."""
+    replica, ballot = node.replica, node.ballot
+    begin, end = replica.begin, replica.end
+    return Lasting(
+        ballot.epoch,
+        ballot.voted,
+        begin,
+        min(replica.log.recovery_point, end),
+        end,
+        tuple(row for row in rows if begin <= row[0] < end),
+        tuple((each.end_offset, each.epoch) for each in replica.snapshots.ids),
+        replica.high_watermark,
+        replica.fetching is None,
+    )
+
+
+def check_after(has: Lasting, found: Lasting) -> None:
+    """Hold what would be found against what the node has. Raises NotFound."""
+    if (found.epoch, found.voted) != (has.epoch, has.voted):
+        told = f"the vote of epoch {found.epoch} would be for {found.voted}, it is in {has.epoch} for {has.voted}"
+        raise NotFound(f"{_AFTER} {told}")
+    if not has.is_whole:
+        return
+    if found.snapshots != has.snapshots:
+        raise NotFound(f"{_AFTER} the snapshots would be {found.snapshots}, they are {has.snapshots}")
+    if found.begin != has.begin or not has.synced <= found.end <= has.end:
+        told = f"from {found.begin} to {found.end}, it is from {has.begin} to {has.end}, synced up to {has.synced}"
+        raise NotFound(f"{_AFTER} the log would be {told}")
+    if found.rows != _below(has.rows, found.end):
+        raise NotFound(f"{_AFTER} the log would have {found.rows}, it has {has.rows}")
+    if found.high_watermark > has.high_watermark:
+        told = f"{found.high_watermark}, it is {has.high_watermark}"
+        raise NotFound(f"{_AFTER} the high watermark would be {told}")
+
+
+def check_amid(before: Lasting, after: Lasting, found: Lasting) -> None:
+    """Hold what would be found while a log is cut against what the node had before and has after. Raises NotFound."""
+    if (found.epoch, found.voted) not in ((each.epoch, each.voted) for each in (before, after)):
+        raise NotFound(f"{_AMID} the vote of epoch {found.epoch} would be for {found.voted}")
+    if found.rows not in (_from(each.rows, found.begin, found.end) for each in (before, after)):
+        raise NotFound(f"{_AMID} the log would have {found.rows}, it had {before.rows} and has {after.rows}")
+    cuts_only = before.is_whole and after.is_whole and before.begin == after.begin
+    if cuts_only and found.end < min(before.synced, after.synced):
+        raise NotFound(f"{_AMID} the log would end at {found.end}, and was synced up to {before.synced}")
+
+
+def _below(rows: Sequence[Row], end: int) -> tuple[Row, ...]:
+    return tuple(row for row in rows if row[0] < end)
+
+
+def _from(rows: Sequence[Row], begin: int, end: int) -> tuple[Row, ...]:
+    return tuple(row for row in rows if begin <= row[0] < end)
+
+
+class LastingNodes(CopiedNodes):
+    """A quorum whose nodes are held to it."""
+
+    _config: QuorumConfig
+    _remains: SegmentReader[tuple[int, int, Content]]
+
+    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+        """New disks, new nodes."""
+        self._lasting: dict[int, tuple[int, int, Lasting]] = {}
+        """By node that is up: how often its disk had changed, and what it had synced, when it was looked at last."""
+        return super().reset(constants, seed)
+
+    def _look_for_losses(self, number: int, node: QuorumNode) -> None:
+        """After an event of a node that is up. Raises NotFound."""
+        files = self.store.files(number)
+        if not isinstance(files, SimulatedFiles):
+            return
+        changes, synced = files.changes, node.replica.log.recovery_point
+        looked = self._lasting.get(number)
+        if looked is not None and looked[:2] == (changes, synced):
+            return
+        has = lasting_of(node, self._rows(files))
+        self._lasting[number] = changes, synced, has
+        if looked is not None:
+            for copy in self._amid(number):
+                check_amid(looked[2], has, self._found_on(number, copy))
+        if self._is_drawn():
+            check_after(has, self._found_on(number, copy_of(files, self._copy_seed)))
+
+    def _found_on(self, number: int, copy: SimulatedFiles) -> Lasting:
+        """What a node has that is opened on a copy of its disk."""
+        return lasting_of(opened(lambda files: self._open_on(number, files), copy), self._rows(copy))
+
+    def _open_on(self, number: int, files: SimulatedFiles) -> QuorumNode:
+        machine = BothMachines(self._parts.key_value_machine())
+        return self._parts.quorum_node(number, files, Nowhere(), self.clock.at(number), machine, self._config)
+
+    def _rows(self, files: SimulatedFiles) -> tuple[Row, ...]:
+        return rows_of(files, str(PARTITION), self._remains.decode)

@@ -1,0 +1,90 @@
+"""What brokers and the coordinator would find after a loss of power, held against what they have (``found.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import cast
+
+from ....impl.files.simulated import SimulatedFiles
+from ....impl.offsets import OFFSETS_TOPIC, GroupCoordinator
+from ....impl.replica.broker import Broker
+from ....impl.replica.config import BrokerConfig
+from ....impl.replica.partition import PartitionState
+from ....impl.wire.messages import TopicPartition
+from ...adapters.cluster import PARTITION
+from ...adapters.found import CopiedNodes, NotFound, Nowhere, Row, check_after, check_amid, copy_of, opened, rows_of
+from ...adapters.stores import SegmentReader
+from ...free.system import Happened
+
+
+class LastingPartition(CopiedNodes):
+    """Brokers of one partition, and at the node ``coordinator`` who keeps the commits of ``partitions``."""
+
+    coordinator: int
+    partitions: Collection[TopicPartition]
+    _config: BrokerConfig
+    _coordinators: BrokerConfig
+    _reader: SegmentReader[Row]
+
+    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+        """New disks, new nodes."""
+        self._lasting: dict[int, tuple[tuple[int, int, int], PartitionState, tuple[Row, ...]]] = {}
+        """By node that is up: how often its disk had changed, high watermark and what is synced, and all that it had,
+        when it was looked at last."""
+        self._kept: dict[int, int] = {}
+        """The same of the coordinator: how often its disk had changed."""
+        return super().reset(constants, seed)
+
+    def _state(self, node: int) -> PartitionState | None:
+        """What a replica goes by."""
+        raise NotImplementedError
+
+    def _stop(self, node: int, seed: int) -> None:
+        super()._stop(node, seed)
+        self._lasting.pop(node, None)
+
+    def _look_for_losses(self, node: int) -> None:
+        """After an event of a node that is up. Raises NotFound."""
+        files = self.store.files(node)
+        if not isinstance(files, SimulatedFiles):
+            return
+        if node == self.coordinator:
+            if self._is_drawn() and self._kept.get(node) != files.changes:
+                self._kept[node] = files.changes
+                self._look_for_commits(node, files)
+            return
+        state = self._state(node)
+        if state is None:
+            return
+        last = self._lasting.get(node)
+        looked = files.changes, state.high_watermark, state.synced
+        if last is not None and last[0] == looked:
+            return
+        rows = rows_of(files, str(PARTITION), self._reader.decode)
+        self._lasting[node] = looked, state, rows
+        if last is not None:
+            for copy in self._amid(node):
+                found, there = self._found_on(node, copy)
+                check_amid(last[1], state, last[2], rows, found, there)
+        if self._is_drawn():
+            found, there = self._found_on(node, copy_of(files, self._copy_seed))
+            check_after(state, rows, found, there)
+
+    def _found_on(self, node: int, copy: SimulatedFiles) -> tuple[PartitionState | None, tuple[Row, ...]]:
+        partition = opened(lambda files: self._open_on(node, files), copy).partitions.get(PARTITION)
+        return None if partition is None else partition.state(), rows_of(copy, str(PARTITION), self._reader.decode)
+
+    def _open_on(self, node: int, files: SimulatedFiles) -> Broker:
+        config = self._coordinators if node == self.coordinator else self._config
+        return self._parts.broker(node, files, Nowhere(), self.clock.at(node), config)
+
+    def _look_for_commits(self, node: int, files: SimulatedFiles) -> None:
+        has = cast(GroupCoordinator, cast(Broker, self.nodes[node]).coordinator).committed
+
+        def coordinator_on(files: SimulatedFiles) -> GroupCoordinator:
+            log = self._open_on(node, files).directory.log(OFFSETS_TOPIC, 0)
+            return self._parts.coordinator(log, self.clock.at(node), known=self.partitions.__contains__)
+
+        found = opened(coordinator_on, copy_of(files, self._copy_seed)).committed
+        if found != has:
+            raise NotFound(f"after a loss of power {found} would be committed, it is {has}")

@@ -1,0 +1,131 @@
+"""Brokers: registration and heartbeats, fencing, controlled shutdown, crashes, and the metadata that they replay.
+
+A broker registers when it starts, is told its broker epoch when that is stable, replays the log up to its own
+registration, and is unfenced by a heartbeat that names that epoch. It is fenced when its session is over, whether it
+is there or not. A broker that crashes comes back with what it knew of the metadata, and without any data: the worst
+that a crash may do. It says so as it registers, because its broker epoch is not in the file that an orderly stop leaves
+(as shipped since KIP-966).
+"""
+
+from __future__ import annotations
+
+from ...core.algebra import Algebra, Step, Value, View
+from ...core.domains import REPLICA
+from .image import PARTITIONS, Image, Writes, about_broker, broker_epoch, hold, image_of, merge, record_at, replay
+from .quorum import acts, append, replayable
+from .state import NODE, Kind, Run, controller, is_up
+
+
+@controller.action(node=NODE, broker=REPLICA)
+def register_broker(k: Algebra, s: View, node: Value, broker: Value) -> Step:
+    """A broker that starts registers; the session of what it was before is over (BrokerRegistration)."""
+    lost = s.run[broker] == Run.lost
+    yield from acts(s, node)
+    yield "starts", k.any(s.run[broker] == Run.stopped, lost)
+    yield "not_awaited", s.awaited[broker] == -1
+    yield "session_over", k.negate(k.member(broker, s.node_unfenced[node]))
+    kind = k.ite(lost, Kind.register_unclean, Kind.register)
+    yield from append(k, s, node, about_broker(k, kind, broker), {"awaited": {broker: s.end}})
+
+
+@controller.action(broker=REPLICA)
+def hear_registration(k: Algebra, s: View, broker: Value) -> Step:
+    """A broker is told its broker epoch, and runs."""
+    awaited = s.awaited[broker]
+    yield "awaits_answer", awaited != -1
+    if k.rules.answers_stable:
+        yield "registration_stable", awaited < s.stable
+    yield s.update(run={broker: Run.running}, own_epoch={broker: awaited}, awaited={broker: -1})
+
+
+def names_own_epoch(k: Algebra, s: View, node: Value, broker: Value) -> Value:
+    """The broker epoch of a request is that of the registration (STALE_BROKER_EPOCH else)."""
+    known = s.own_epoch[broker] == broker_epoch(k, s, s.node_applied[node], broker)
+    return k.all(k.member(broker, s.node_registered[node]), known)
+
+
+@controller.action(node=NODE, broker=REPLICA)
+def unfence_broker(k: Algebra, s: View, node: Value, broker: Value) -> Step:
+    """The heartbeat of a broker that has replayed its own registration: it is unfenced."""
+    yield from acts(s, node)
+    yield "runs", s.run[broker] == Run.running
+    yield "broker_epoch_matches", names_own_epoch(k, s, node, broker)
+    yield "caught_up", s.own_epoch[broker] < s.view_applied[broker]
+    yield "is_fenced", k.negate(k.member(broker, s.node_unfenced[node]))
+    yield from append(k, s, node, about_broker(k, Kind.unfence, broker))
+
+
+@controller.action(node=NODE, broker=REPLICA)
+def fence_broker(k: Algebra, s: View, node: Value, broker: Value) -> Step:
+    """No heartbeat has come in time: the broker is out of every ISR and leads nothing."""
+    yield from acts(s, node)
+    yield "is_unfenced", k.member(broker, s.node_unfenced[node])
+    yield from append(k, s, node, about_broker(k, Kind.fence, broker))
+
+
+@controller.action(node=NODE, broker=REPLICA)
+def request_shutdown(k: Algebra, s: View, node: Value, broker: Value) -> Step:
+    """A heartbeat says that the broker wants to stop: it leads nothing new from now on (controlled shutdown)."""
+    yield from acts(s, node)
+    yield "removals_asked", k.c.removals == 1
+    yield "runs", s.run[broker] == Run.running
+    yield "broker_epoch_matches", names_own_epoch(k, s, node, broker)
+    yield "is_unfenced", k.member(broker, s.node_unfenced[node])
+    record = about_broker(k, Kind.shut_down, broker)
+    yield from append(k, s, node, record, {"run": {broker: Run.stopping}})
+
+
+@controller.action(node=NODE, broker=REPLICA)
+def stop_broker(k: Algebra, s: View, node: Value, broker: Value) -> Step:
+    """A heartbeat is answered with ShouldShutDown: the broker is fenced for good, and stops with its logs in order."""
+    yield from acts(s, node)
+    yield "wants_to_stop", s.run[broker] == Run.stopping
+    yield "is_fenced", k.negate(k.member(broker, s.node_unfenced[node]))
+    yield "nothing_pending", s.stable == s.end
+    yield s.update(run={broker: Run.stopped})
+
+
+@controller.action(broker=REPLICA)
+def crash_broker(k: Algebra, s: View, broker: Value) -> Step:
+    """A broker loses power, and with it what was not synced of its partitions: all."""
+    yield "runs", is_up(k, s, broker)
+    yield s.update(run={broker: Run.lost}, data={(broker, p): -1 for p in PARTITIONS})
+
+
+def _took_up(k: Algebra, s: View, broker: Value, end: Value, image: Image) -> Writes:
+    """A broker has other metadata: of a partition that is removed the data goes, and a proposal that is overtaken."""
+
+    def unchanged(partition: int) -> Value:
+        known, now = s.view_partition_epoch[broker, partition], image.partitions[partition].partition_epoch
+        return now == known
+
+    data = {(broker, p): k.ite(image.partitions[p].leader_epoch == -1, -1, s.data[broker, p]) for p in PARTITIONS}
+    proposed = {(broker, p): k.ite(unchanged(p), s.proposed[broker, p], k.NONE) for p in PARTITIONS}
+    epochs = {(broker, p): k.ite(unchanged(p), s.proposed_epoch[broker, p], -1) for p in PARTITIONS}
+    moved: Writes = {
+        "view_applied": {broker: end},
+        "view_reached": {broker: k.max(s.view_reached[broker], end)},
+        "data": data,
+        "proposed": proposed,
+        "proposed_epoch": epochs,
+    }
+    return merge(hold("view", broker, image), moved)
+
+
+@controller.action(broker=REPLICA)
+def replay_metadata(k: Algebra, s: View, broker: Value) -> Step:
+    """A broker replays the next stable record."""
+    applied = s.view_applied[broker]
+    yield "runs", is_up(k, s, broker)
+    yield "record_stable", replayable(k, s, applied)
+    after = replay(k, image_of(s, "view", broker), record_at(k, s, applied))
+    yield s.update(**_took_up(k, s, broker, applied + 1, after))
+
+
+@controller.action(broker=REPLICA, node=NODE)
+def load_snapshot(k: Algebra, s: View, broker: Value, node: Value) -> Step:
+    """A broker that has fallen behind a node's log loads that node's snapshot instead (KIP-630)."""
+    end = s.snapshot_end[node]
+    yield "runs", is_up(k, s, broker)
+    yield "is_behind", s.view_applied[broker] < end
+    yield s.update(**_took_up(k, s, broker, end, image_of(s, "snapshot", node)))

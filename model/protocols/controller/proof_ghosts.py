@@ -1,0 +1,58 @@
+"""Why ``kip-631-safe`` keeps its promises but one, for any number of brokers, controllers, records and epochs.
+
+The argument in short. The image behind a record is what that record makes of the image before it. So whoever replays
+the same records has the same image, and the active controller, which has replayed all of the log, decides on what the
+log comes to. What is stable stays, and nobody but the active controller has replayed more than that. A version of a
+partition is told by its partition epoch, which only grows while there is the partition: so a leader whose metadata
+have the partition epoch that the controller has knows its ISR, and what it asks for is asked of that. Of snapshots, the
+active controller orders one when it has heard of every other node that it is idle in its own epoch, in which no order
+of another one is taken.
+
+**What is not proved.** ``acknowledged_is_kept`` hangs on the partitions' data: who followed whom when a record was
+acknowledged. It is explored at finite constants, and not proved here. **What is fixed.** There are two partitions, as
+an update names cells one by one (``MOST_PARTITIONS``), and the log begins with nothing: all brokers register, and all
+topics are created, in it.
+"""
+
+from __future__ import annotations
+
+from ...core.algebra import Algebra, Value, View
+from ...core.domains import REPLICA_SET, Constants
+from ...prove.fixed import FixedProof
+from ...prove.proof import Ghosts
+from ..logs import OFFSET
+from .state import PARTITION, controller
+
+_FIXED = {"partitions": 2, "bootstrapped": 0}
+
+
+def _at(*values: int) -> Constants:
+    return dict(zip((name for name in controller.constants if name not in _FIXED), values, strict=True))
+
+
+kip_631 = FixedProof(
+    controller,
+    "kip-631-safe",
+    _FIXED,
+    without=("acknowledged_is_kept",),
+    sizes=(_at(2, 1, 2, 1, 1, 1), _at(1, 3, 1, 1, 1, 1), _at(2, 2, 3, 1, 1, 1), _at(2, 1, 5, 0, 1, 1)),
+)
+
+kip_631.ghost("isr_before", "a partition's ISR before the record at an offset", REPLICA_SET, per=(OFFSET, PARTITION))
+
+
+def _appended(k: Algebra, s: View, node: Value, **_: Value) -> Ghosts:
+    return {"isr_before": lambda o, p: k.ite(o == s.end, s.node_isr[node, p], s.isr_before[o, p])}
+
+
+for _action in (
+    "register_broker",
+    "unfence_broker",
+    "fence_broker",
+    "request_shutdown",
+    "create_topic",
+    "remove_topic",
+    "elect_leader",
+    "alter_partition",
+):
+    kip_631.updates(_action)(_appended)

@@ -1,0 +1,150 @@
+"""The metadata quorum and its log: elections of controllers, appends, what is stable, and who replays what.
+
+**What is taken for granted, and why.** ``snapshots`` has the quorum's log in full: votes, replication, truncation,
+crashes. Here it is one log, which keeps these promises of that one (KIP-595, KIP-630). A committed record stays, at its
+offset: ``stable`` only rises, and a new epoch's log keeps all below it, which is ``no_committed_record_lost`` and
+``committed_below_high_watermark``. What was not committed is kept up to some record, or not: the parameter ``kept``,
+any end of a log that a majority may elect; ``logs_match`` says that logs with a record in common are one below it. An
+epoch has one leader, and what a leader commits is in its own epoch: a deposed one is refused by the majority that has
+moved on, so ``commit`` and every append ask for the newest epoch. With ``stable`` as the largest high watermark and
+``end`` as the LEO of the newest epoch's leader every step of ``snapshots`` is one of these or nothing: a leader's write
+is an append, a high watermark that rises above all others a commit, a won election ``elect_controller`` with the LEO of
+the winner, and replication, late fetches and crashes of followers change neither. A record that a deposed leader
+appends to its own log never becomes stable: it is nothing here.
+
+The active controller appends and has replayed at once; others replay what is stable. Whoever is elected commits the
+rest of its log and replays it before it is active, as shipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...core.algebra import EVERY, Algebra, Step, Value, View
+from ..logs import END_OFFSET
+from .image import (
+    NOTHING,
+    PARTITIONS,
+    Record,
+    Writes,
+    choose_image,
+    first_image,
+    hold,
+    image_of,
+    merge,
+    record_at,
+    replay,
+    with_changes,
+)
+from .state import NODE, Heard, Resigns, Role, controller
+
+
+def acts(s: View, node: Value) -> Iterator[tuple[str, Value]]:
+    """Guards: the node is the active controller. Whoever is not answers NOT_CONTROLLER; a deposed one, in vain."""
+    yield "is_active", s.role[node] == Role.active
+    yield "epoch_is_newest", s.node_epoch[node] == s.newest_epoch
+
+
+def append(k: Algebra, s: View, node: Value, record: Record, also: Mapping[str, dict[Value, Value]] = NOTHING) -> Step:
+    """The active controller appends a record and replays it: the last guard, and the update. ``also``: other cells."""
+    at = s.end
+    image = image_of(s, "node", node)
+    writes: Writes = {
+        "record_kind": {at: record.kind},
+        "record_broker": {at: record.broker},
+        "record_partition": {at: record.partition},
+        "record_leader": {at: record.leader},
+        "record_isr": {at: record.isr},
+        "node_applied": {node: at + 1},
+    }
+    if k.rules.by_changes:
+        record = with_changes(k, image, record)
+        writes["change_leader"] = {(at, p): record.changes[p][0] for p in PARTITIONS}
+        writes["change_isr"] = {(at, p): record.changes[p][1] for p in PARTITIONS}
+    after = replay(k, image, record)
+    yield "log_not_full", at < k.c.log_size
+    yield s.update(end=at + 1, **merge(writes, hold("node", node, after), hold("prefix", at, after), also))
+
+
+def reloaded(k: Algebra, s: View, node: Value, when: Value) -> Writes:
+    """A node loads its latest snapshot, or begins with nothing, and replays the log behind it anew."""
+    has = s.snapshot_end[node] != -1
+    loaded = choose_image(k, has, image_of(s, "snapshot", node), first_image(k, s))
+    kept = choose_image(k, when, loaded, image_of(s, "node", node))
+    end = k.ite(when, k.max(s.snapshot_end[node], 0), s.node_applied[node])
+    return merge(hold("node", node, kept), {"node_applied": {node: end}})
+
+
+def left_office(k: Algebra, s: View, node: Value) -> Writes:
+    """What changes in the memory of a node that may have been active: what was pending there is gone."""
+    return reloaded(k, s, node, s.role[node] == Role.active) if k.rules.reloads else {}
+
+
+@controller.action(node=NODE, kept=END_OFFSET)
+def elect_controller(k: Algebra, s: View, node: Value, kept: Value) -> Step:
+    """A node is elected for a new epoch with a log that ends at ``kept``; what is pending behind that is gone.
+
+    What the active controller knew by heartbeats alone, and whom it owed an answer, is gone with it.
+    """
+    yield "epoch_available", s.newest_epoch < k.c.max_controller_epoch
+    yield "committed_is_kept", s.stable <= kept
+    yield "within_log", kept <= s.end
+    epoch = s.newest_epoch + 1
+    own: Writes = {
+        "node_epoch": {node: epoch},
+        "role": {node: Role.elected},
+        "heard": {EVERY: Heard.unknown},
+        "awaited": {EVERY: -1},
+    }
+    yield s.update(newest_epoch=epoch, end=kept, **merge(own, left_office(k, s, node)))
+
+
+@controller.action(node=NODE)
+def hear_of_epoch(k: Algebra, s: View, node: Value) -> Step:
+    """A node hears that there is a newer epoch: it is a standby, with what it loads anew if it was active."""
+    yield "epoch_newer", s.node_epoch[node] < s.newest_epoch
+    own: Writes = {"node_epoch": {node: s.newest_epoch}, "role": {node: Role.standby}}
+    yield s.update(**merge(own, left_office(k, s, node)))
+
+
+@controller.action(node=NODE, present=lambda rules: rules.resigns is Resigns.FIRST)
+def resign(k: Algebra, s: View, node: Value) -> Step:
+    """The active controller gives up leadership, so that it may make a snapshot ("Snapshot Implementation")."""
+    yield from acts(s, node)
+    yield "snapshots_made", k.c.snapshots == 1
+    yield "enough_records", k.max(s.snapshot_end[node], 0) < s.stable
+    own: Writes = {"role": {node: Role.standby}}
+    yield s.update(**merge(own, left_office(k, s, node)))
+
+
+@controller.action(node=NODE)
+def activate(_k: Algebra, s: View, node: Value) -> Step:
+    """Whoever is elected has replayed its whole log, all of it stable, and takes over."""
+    yield "is_elected", s.role[node] == Role.elected
+    yield "epoch_is_newest", s.node_epoch[node] == s.newest_epoch
+    yield "caught_up", s.node_applied[node] == s.end
+    yield s.update(role={node: Role.active})
+
+
+@controller.action(node=NODE)
+def commit(_k: Algebra, s: View, node: Value) -> Step:
+    """One more record is stable: a majority has it, and the leader of the newest epoch counts it."""
+    yield "leads", s.role[node] != Role.standby
+    yield "epoch_is_newest", s.node_epoch[node] == s.newest_epoch
+    yield "something_pending", s.stable < s.end
+    yield s.update(stable=s.stable + 1)
+
+
+def replayable(k: Algebra, s: View, applied: Value) -> Value:
+    """There is a record behind this end that a standby or a broker may replay."""
+    return applied < (s.stable if k.rules.stable_only else s.end)
+
+
+@controller.action(node=NODE)
+def replay_record(k: Algebra, s: View, node: Value) -> Step:
+    """A standby, or who was elected, replays the next stable record."""
+    applied = s.node_applied[node]
+    yield "not_active", s.role[node] != Role.active
+    yield "record_stable", replayable(k, s, applied)
+    after = replay(k, image_of(s, "node", node), record_at(k, s, applied))
+    yield s.update(**merge(hold("node", node, after), {"node_applied": {node: applied + 1}}))

@@ -1,0 +1,231 @@
+"""What a node would find after a loss of power, held against what it has: planted faults are found without a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import pytest
+from fencepost.conformance.adapters.found import NotFound, Row, check_after, check_amid, opened
+from fencepost.conformance.adapters.parts import Parts
+from fencepost.conformance.free.met import Met
+from fencepost.conformance.free.parted import Parted
+from fencepost.conformance.free.runner import FreePlan, play, run_seed
+from fencepost.conformance.free.scheduler import Memory
+from fencepost.conformance.free.system import FreeSystem
+from fencepost.conformance.free.ways import Ways
+from fencepost.conformance.harness import binding_of
+from fencepost.conformance.mutants.patched import Patch, patched
+from fencepost.conformance.plan import constants_of
+from fencepost.conformance.protocols.fencing.free import RunningCluster
+from fencepost.conformance.protocols.fencing.plan import PLAN as FENCING
+from fencepost.conformance.protocols.snapshots.free import FreeQuorum
+from fencepost.conformance.protocols.snapshots.lasting import Lasting
+from fencepost.conformance.protocols.snapshots.lasting import check_after as check_node_after
+from fencepost.conformance.protocols.snapshots.lasting import check_amid as check_node_amid
+from fencepost.conformance.protocols.snapshots.plan import PLAN as SNAPSHOTS
+from fencepost.conformance.protocols.truncation.free import RunningConsumer
+from fencepost.conformance.protocols.truncation.plan import PLAN as TRUNCATION
+from fencepost.impl.files.simulated import SimulatedFiles
+from fencepost.impl.replica.partition import PartitionState, Role
+from fencepost.model.core.ground import ground
+from fencepost.model.core.registry import PROTOCOLS
+
+SYSTEMS: dict[str, tuple[Callable[[Parts], FreeSystem], str, Sequence[str]]] = {
+    "fencing": (RunningCluster, RunningCluster.implemented, FENCING.free),
+    "truncation": (RunningConsumer, RunningConsumer.implemented, TRUNCATION.free),
+    "snapshots": (FreeQuorum, FreeQuorum.implemented, SNAPSHOTS.free),
+}
+
+
+@cache
+def ways(protocol: str, number: int) -> Ways:
+    _, variant, portfolio = SYSTEMS[protocol]
+    traced = PROTOCOLS[protocol].traced(variant)
+    at = constants_of(traced.protocol, portfolio[number])
+    return Ways(ground(traced, at), binding_of(protocol, "--protocol"))
+
+
+def first_parting(protocol: str, *patches: Patch) -> Parted | None:
+    make, _, portfolio = SYSTEMS[protocol]
+    plan, memory, met = FreePlan(), Memory(), Met()
+    with patched(*patches) as root:
+        system = make(Parts.of(root))
+        for number in range(plan.runs):
+            at = ways(protocol, number % len(portfolio))
+            found = play(system, at, run_seed(plan.seed, number), plan, memory, met).parted
+            if found is not None:
+                return found
+    return None
+
+
+FAULTS = {
+    "a leader epoch is known to the running broker alone": (
+        "fencing",
+        Patch(
+            "replica/partition.py",
+            "            self.runtime.directory.store_leader_epoch(*self.key, request.leader_epoch)\n",
+            "            pass\n",
+        ),
+        "after a loss of power the leader epoch would be",
+    ),
+    "a cut is taken back by a loss of power in its midst": (
+        "fencing",
+        Patch(
+            "log/log.py", "            self._recovery_point = end\n            self._epochs", "            self._epochs"
+        ),
+        "in the midst the log would",
+    ),
+    "records are deleted before the disk knows where the log starts": (
+        "truncation",
+        Patch(
+            "log/log.py",
+            "            self._store.store_log_start(offset)\n            self._log_start = offset\n            kept",
+            "            self._log_start = offset\n            kept",
+        ),
+        "after a loss of power the log start would be",
+    ),
+    "the epochs of a commit are known to the running coordinator alone": (
+        "truncation",
+        Patch("offsets/coordinator.py", "EPOCH_VERSION if self._config.write_epochs else", ""),
+        "would be committed",
+    ),
+    "a vote within an epoch is not stored": (
+        "snapshots",
+        Patch(
+            "quorum/state_file.py",
+            "            write_atomically(",
+            "            ballot.epoch != self.ballot.epoch and write_atomically(",
+        ),
+        "the vote of epoch",
+    ),
+    "the name of a snapshot is not synced": (
+        "snapshots",
+        Patch(
+            "quorum/snapshots.py",
+            '{self.id.file_name}")\n        self._files.fsync_dir(self._folder)\n',
+            '{self.id.file_name}")\n',
+        ),
+        "after a loss of power the snapshots would be",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FAULTS)
+def test_what_would_be_lost_is_found_though_nobody_loses_power(what: str) -> None:
+    protocol, patch, word = FAULTS[what]
+    parted = first_parting(protocol, patch)
+    assert parted is not None and word in parted.headline, parted
+
+
+@pytest.mark.night(seconds=40)
+def test_an_end_of_an_epoch_that_is_cut_in_memory_alone_is_found() -> None:
+    """It takes a replica that has led, is cut to before that, copies older records, and loses power just then."""
+    patch = Patch(
+        "log/epochs.py",
+        "            self._entries = kept\n            self._store(kept)\n",
+        "            self._entries = kept\n",
+    )
+    parted = first_parting("fencing", patch)
+    assert parted is not None and "after a loss of power the log would end at" in parted.headline, parted
+
+
+ROWS: tuple[Row, ...] = ((0, 0, b"a"), (1, 0, b"b"), (2, 1, b"c"))
+HAS = PartitionState(
+    Role.FOLLOWER,
+    1,
+    1,
+    frozenset({0, 1}),
+    frozenset({0, 1}),
+    3,
+    (0, 1),
+    frozenset(),
+    0,
+    1,
+    2,
+    3,
+    ((0, 0), (1, 2)),
+    (),
+    0,
+)
+
+
+def test_what_is_synced_is_there_and_the_rest_may_be() -> None:
+    check_after(HAS, ROWS, HAS, ROWS)
+    shorter = HAS._replace(end=2, synced=2, high_watermark=0, epochs=((0, 0),))
+    check_after(HAS, ROWS, shorter, ROWS[:2])
+    check_after(HAS._replace(epochs=((0, 0), (1, 2), (2, 3))), ROWS, HAS, ROWS)
+
+
+@pytest.mark.parametrize(
+    ("found", "there", "word"),
+    [
+        (None, ROWS, "no replica"),
+        (HAS._replace(leader_epoch=0), ROWS, "leader epoch would be 0"),
+        (HAS._replace(log_start=1), ROWS, "log start would be 1"),
+        (HAS._replace(end=1), ROWS[:1], "would end at 1"),
+        (HAS._replace(high_watermark=2), ROWS, "high watermark would be 2"),
+        (HAS, (*ROWS[:2], (2, 1, b"d")), "another record at offset 2"),
+        (HAS._replace(epochs=((0, 0),)), ROWS, "leader epoch cache"),
+    ],
+)
+def test_what_would_be_wrong_is_named(found: PartitionState | None, there: Sequence[Row], word: str) -> None:
+    with pytest.raises(NotFound, match=word):
+        check_after(HAS, ROWS, found, there)
+
+
+def test_a_cache_that_says_otherwise_than_the_log_is_named_at_once() -> None:
+    with pytest.raises(NotFound, match="leader epoch cache"):
+        check_after(HAS._replace(epochs=((0, 0),)), ROWS, HAS, ROWS)
+
+
+def test_in_the_midst_of_a_cut_there_is_what_was_before_or_what_is_after() -> None:
+    cut = HAS._replace(end=2, synced=2, epochs=((0, 0),))
+    for found, there in ((HAS, ROWS), (cut, ROWS[:2])):
+        check_amid(HAS, cut, ROWS, ROWS[:2], found, there)
+    with pytest.raises(NotFound, match="which it never was"):
+        check_amid(HAS, cut, ROWS, ROWS[:2], cut, ((0, 0, b"a"), (1, 0, b"z")))
+    with pytest.raises(NotFound, match="below 2"):
+        check_amid(HAS, cut, ROWS, ROWS[:2], cut._replace(end=1, high_watermark=1), ROWS[:1])
+    with pytest.raises(NotFound, match="leader epoch would be 7"):
+        check_amid(HAS, cut, ROWS, ROWS[:2], cut._replace(leader_epoch=7), ROWS[:2])
+    with pytest.raises(NotFound, match="high watermark would be 2"):
+        check_amid(HAS, cut, ROWS, ROWS[:2], cut._replace(high_watermark=2), ROWS[:2])
+
+
+def test_a_disk_that_cannot_be_opened_is_named() -> None:
+    def fall(_files: SimulatedFiles) -> None:
+        raise ValueError("byte 7")
+
+    with pytest.raises(NotFound, match="could not be opened: ValueError: byte 7"):
+        opened(fall, SimulatedFiles())
+
+
+NODE = Lasting(2, 1, 1, 2, 3, ((1, 1, (b"b", None, ())), (2, 2, (b"c", None, ()))), ((1, 1),), 2, True)
+
+
+def test_a_node_has_its_vote_its_snapshots_and_what_is_synced() -> None:
+    check_node_after(NODE, NODE._replace(end=2, rows=NODE.rows[:1], high_watermark=1))
+    fetching = NODE._replace(is_whole=False)
+    check_node_after(fetching, NODE._replace(begin=0, end=0, rows=(), snapshots=()))
+    for found, word in (
+        (NODE._replace(voted=0), "the vote of epoch 2"),
+        (NODE._replace(snapshots=()), "the snapshots would be"),
+        (NODE._replace(end=1, rows=()), "the log would be from 1 to 1"),
+        (NODE._replace(rows=NODE.rows[1:]), "the log would have"),
+        (NODE._replace(high_watermark=3), "the high watermark would be 3"),
+    ):
+        with pytest.raises(NotFound, match=word):
+            check_node_after(NODE, found)
+
+
+def test_a_node_that_cuts_has_what_was_before_or_what_is_after() -> None:
+    cut = NODE._replace(end=2, rows=NODE.rows[:1])
+    check_node_amid(NODE, cut, NODE)
+    check_node_amid(NODE, cut, cut)
+    with pytest.raises(NotFound, match="the vote of epoch"):
+        check_node_amid(NODE, cut, cut._replace(voted=0))
+    with pytest.raises(NotFound, match="the log would have"):
+        check_node_amid(NODE, cut, cut._replace(rows=((1, 7, (b"b", None, ())),)))
+    with pytest.raises(NotFound, match="the log would end at 1"):
+        check_node_amid(NODE, cut, cut._replace(end=1, rows=()))

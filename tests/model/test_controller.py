@@ -1,0 +1,266 @@
+"""KIP-631, exhaustively: what the text and each twin break and how soon, and that the mended rules break nothing.
+
+Constants: replicas/nodes/partitions/log size/controller epoch/bootstrapped/snapshots/removals.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from fencepost.model.core.ground import System, ground
+from fencepost.model.explore import Exploration, Query, Verdict, explore
+from fencepost.model.explore.graph import build_graph
+from fencepost.model.explore.liveness import check_property
+from fencepost.model.explore.refine import refine
+from fencepost.model.interpret.reference import Reference
+from fencepost.model.protocols.controller import controller
+
+DEFAULT = "2/2/1/2/1/1/1/1"
+DATA = "2/1/1/3/0/1/0/1"
+"""One controller, no snapshots: brokers, partitions and their data."""
+SNAPSHOTS = "1/2/1/2/1/1/1/1"
+PROMISES = tuple(controller.invariants)
+
+# Distinct states and depth of the safe variant.
+SAFE = {
+    DATA: (39292, 22),
+    "2/1/1/4/0/1/0/1": (334764, 28),
+    "2/1/2/2/0/1/0/1": (9180, 20),
+    "2/1/2/3/0/0/0/1": (1377, 21),
+    "3/1/1/2/0/1/0/1": (46512, 21),
+    "2/2/1/1/1/1/1/1": (85460, 27),
+    "2/2/1/3/1/0/0/1": (301213, 31),
+    "1/3/1/1/1/1/1/1": (143195, 33),
+    SNAPSHOTS: (200530, 35),
+}
+# The same of the others: without failover and snapshots, and with both.
+SMALL = "1/2/1/1/1/1/1/1"
+OTHERS = {
+    "kip-631": {DATA: (40306, 22), SMALL: (24264, 25)},
+    "snapshot-lacks-fenced": {DATA: (39292, 22), SMALL: (10576, 24)},
+    "two-snapshots": {DATA: (39292, 22), SMALL: (16040, 24)},
+    "late-order": {DATA: (39292, 22), SMALL: (10862, 26)},
+    "stale-broker-epoch": {DATA: (40306, 22), SMALL: (9646, 24)},
+    "last-member-returns": {DATA: (39292, 22), SMALL: (9646, 24)},
+    "snapshot-pending": {DATA: (39292, 22), SMALL: (9150, 24)},
+    "elects-fenced": {DATA: (39588, 22), SMALL: (9646, 24)},
+    "applies-pending": {DATA: (83900, 22), SMALL: (28976, 24)},
+    "deposed-leader": {DATA: (40838, 22), SMALL: (9646, 24)},
+    "keeps-pending": {DATA: (39292, 22), SMALL: (7712, 23)},
+    "answers-pending": {DATA: (41044, 22), SMALL: (9646, 24)},
+    "isr-changes": {DATA: (39292, 22), SMALL: (9646, 24)},
+    "concurrent-snapshots": {DATA: (39292, 22), SMALL: (9150, 24)},
+}
+# Steps of the shortest run that breaks a promise asked for alone, and where.
+BREACHES = {
+    ("kip-631", "1/3/1/1/1/1/1/1"): {
+        "snapshot_is_sufficient": 9,
+        "view_is_of_stable_prefix": 10,
+        "one_snapshot_in_the_making": 13,
+    },
+    ("kip-631", "2/1/1/4/0/1/0/0"): {"acknowledged_is_kept": 16},
+    ("snapshot-lacks-fenced", SMALL): {"snapshot_is_sufficient": 10, "view_is_of_stable_prefix": 11},
+    ("two-snapshots", "1/3/1/1/1/1/1/1"): {"one_snapshot_in_the_making": 14},
+    ("late-order", SMALL): {"one_snapshot_in_the_making": 17},
+    ("last-member-returns", "2/1/1/4/0/1/0/0"): {"acknowledged_is_kept": 16},
+    ("snapshot-pending", "1/1/1/2/0/1/1/1"): {"snapshot_is_sufficient": 7},
+    ("elects-fenced", DATA): {"fenced_broker_leads_nothing": 5},
+    ("applies-pending", "1/2/1/2/1/1/0/1"): {
+        "state_is_of_stable_prefix": 4,
+        "view_is_of_stable_prefix": 4,
+        "acknowledged_is_kept": 8,
+    },
+    ("deposed-leader", DATA): {"fenced_broker_leads_nothing": 8},
+    ("removes-last", "2/1/1/2/0/1/0/1"): {"isr_is_never_empty": 4},
+    ("keeps-pending", "1/2/1/1/1/1/0/1"): {"state_is_of_stable_prefix": 4},
+    ("answers-pending", "1/1/1/2/1/1/0/1"): {"broker_epoch_is_its_own": 7},
+}
+RESTARTED = "2/1/1/5/0/1/0/0"
+"""Where a stale broker epoch does harm: it takes five records, and nothing is shut down or removed."""
+
+
+@cache
+def at(constants: str, variant: str = "kip-631-safe", *dropped: str) -> System:
+    values = dict(zip(controller.constants, map(int, constants.split("/")), strict=True))
+    return ground(controller.traced(variant).drop(*dropped), values)
+
+
+def answer_to(system: System, *invariants: str) -> Exploration:
+    """The batch engine's answer; a counterexample is walked again by the reference, whose opinion counts."""
+    answer = explore(Query.of(system, invariants))
+    if answer.path is not None:
+        reference = Reference(system)
+        state = system.initial
+        for step in answer.path:
+            assert not set(answer.query.invariants) & set(reference.broken(state)), "a shorter path breaks it too"
+            after = reference.step(state, step.instance.action, step.instance.params)
+            assert after == step.state
+            state = after
+        assert answer.violated in reference.broken(state)
+    return answer
+
+
+def never(answer: Exploration) -> set[str]:
+    """The actions that no state enables."""
+    return {name for name, count in answer.transitions.items() if not count}
+
+
+def test_the_default_constants_and_variant() -> None:
+    assert "/".join(str(spec.default) for spec in controller.constants.values()) == DEFAULT
+    assert controller.default_variant == "kip-631-safe"
+    assert set(OTHERS) | {"removes-last", "kip-631-safe"} == set(controller.variants)
+
+
+@pytest.mark.night(seconds=40)
+def test_the_mended_rules_keep_every_promise_at_the_default_constants() -> None:
+    answer = answer_to(at(DEFAULT))
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, 6699854, 40)
+    assert answer.query.invariants == ("type_ok", *PROMISES)
+    assert all(answer.witnesses.values())
+
+
+@pytest.mark.parametrize(("constants", "expected"), SAFE.items())
+def test_distinct_states_and_depth_of_the_safe_variant(constants: str, expected: tuple[int, int]) -> None:
+    answer = answer_to(at(constants))
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *expected)
+    assert all(answer.witnesses.values())
+
+
+def test_no_action_is_vacuous() -> None:
+    """With one controller and no snapshots; with two; where nobody is registered at first."""
+    seen = set(controller.actions)
+    for constants in ("2/1/1/3/0/1/0/1", SNAPSHOTS, "2/1/2/3/0/0/0/1"):
+        seen &= never(explore(Query.of(at(constants), ("type_ok",))))
+    assert seen == set()
+    assert set(controller.actions) - {a.name for a in controller.traced().actions} == {"begin_own_snapshot"}
+    assert "begin_own_snapshot" not in never(explore(Query.of(at(SMALL, "concurrent-snapshots"), ("type_ok",))))
+
+
+@pytest.mark.parametrize("variant", list(OTHERS))
+def test_distinct_states_and_depth_of_the_others(variant: str) -> None:
+    for constants, expected in OTHERS[variant].items():
+        answer = explore(Query.of(at(constants, variant), ("type_ok",)))
+        assert (answer.distinct, answer.depth, answer.path) == (*expected, None), constants
+
+
+def test_both_engines_visit_the_same_states() -> None:
+    for variant, constants in (
+        ("kip-631-safe", "2/1/1/2/0/1/0/1"),
+        ("kip-631", SMALL),
+        ("isr-changes", "2/1/2/1/0/1/0/1"),
+    ):
+        batch, staged = (explore(Query.of(at(constants, variant)), engine=name) for name in ("batch", "reference"))
+        assert (batch.distinct, batch.depth, batch.transitions) == (staged.distinct, staged.depth, staged.transitions)
+        assert batch.witnesses == staged.witnesses
+
+
+@pytest.mark.parametrize(("variant", "constants"), list(BREACHES))
+def test_what_each_variant_breaks_and_how_soon(variant: str, constants: str) -> None:
+    for name, length in BREACHES[variant, constants].items():
+        answer = answer_to(at(constants, variant), name)
+        assert answer.path is not None
+        assert (answer.violated, len(answer.path)) == (name, length)
+
+
+def test_who_joins_an_isr_is_who_was_proposed() -> None:
+    """KIP-903: a follower is proposed, restarts without its log, and is unfenced before the request is taken up."""
+    answer = answer_to(at(RESTARTED, "stale-broker-epoch"), "acknowledged_is_kept")
+    assert answer.path is not None
+    assert (answer.violated, len(answer.path)) == ("acknowledged_is_kept", 21)
+    actions = [step.instance.action for step in answer.path]
+    assert actions.index("propose_expand") < actions.index("crash_broker") < actions.index("unfence_broker") < 20
+    assert actions[-1] == "alter_partition"
+
+
+@pytest.mark.night(seconds=20)
+def test_so_it_is_with_the_mended_rules() -> None:
+    """With one record more."""
+    answer = answer_to(at("2/1/1/6/0/1/0/0"))
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, 1729924, 40)
+
+
+# Guards without which a promise breaks, after how many steps, and where.
+GUARDS = {
+    "elect_controller.committed_is_kept": ("state_is_of_stable_prefix", 6, SMALL),
+    "activate.caught_up": ("active_state_is_at_end", 5, SMALL),
+    "replay_record.record_stable": ("state_is_of_stable_prefix", 1, SMALL),
+    "fence_broker.is_active": ("state_is_of_stable_prefix", 1, DATA),
+    "remove_topic.epoch_is_newest": ("active_state_is_at_end", 5, SMALL),
+    "register_broker.session_over": ("fenced_broker_leads_nothing", 4, DATA),
+    "stop_broker.wants_to_stop": ("acknowledged_is_kept", 14, DATA),
+    "create_topic.id_is_new": ("acknowledged_is_kept", 12, DATA),
+    "elect_leader.in_isr": ("isr_is_never_empty", 5, DATA),
+    "propose_expand.caught_up": ("acknowledged_is_kept", 13, DATA),
+    "propose_shrink.not_leader_itself": ("isr_is_never_empty", 7, DATA),
+    "acknowledge.isr_has_it": ("acknowledged_is_kept", 7, DATA),
+    "order_snapshot.none_makes_one": ("one_snapshot_in_the_making", 13, SMALL),
+    "begin_snapshot.of_own_epoch": ("one_snapshot_in_the_making", 17, SMALL),
+    "heartbeat.order_taken": ("one_snapshot_in_the_making", 15, "1/3/1/1/1/1/1/1"),
+    "alter_partition.partition_epoch_matches": ("acknowledged_is_kept", 17, "2/1/1/4/0/1/0/0"),
+    "refuse_member.partition_epoch_matches": ("acknowledged_is_kept", 16, "2/1/1/4/0/1/0/0"),
+}
+
+
+@pytest.mark.parametrize("guard", list(GUARDS))
+def test_without_any_one_of_these_guards_a_promise_breaks(guard: str) -> None:
+    promise, length, constants = GUARDS[guard]
+    answer = explore(Query.of(at(constants, "kip-631-safe", guard)))
+    assert answer.path is not None
+    assert (answer.violated, len(answer.path)) == (promise, length)
+
+
+@pytest.mark.parametrize("constants", ["2/1/1/2/0/1/0/1", "2/1/2/2/0/1/0/1", "1/2/1/1/1/1/1/1"])
+def test_two_ways_to_fence_have_the_same_visible_states(constants: str) -> None:
+    """One FenceBroker, or one batch of an IsrChange for each partition: each step of one is a step of the other."""
+    answer = refine(at(constants, "isr-changes"), at(constants).traced)
+    assert (answer.verdict, answer.apart, answer.broken, answer.unreached) == (Verdict.HOLDS, [], None, 0)
+    changes, event = (explore(Query.of(at(constants, variant))) for variant in ("isr-changes", "kip-631-safe"))
+    # As many states, and as many steps by each action: there is no step of either that the other lacks.
+    assert answer.distinct == answer.mapped == changes.distinct == event.distinct
+    assert changes.transitions == event.transitions
+
+
+def test_a_fence_that_forgets_a_partition_is_another() -> None:
+    """The planted fault for the comparison: the last member is taken out too."""
+    answer = refine(at("2/1/1/2/0/1/0/1", "removes-last"), at("2/1/1/2/0/1/0/1").traced)
+    assert answer.verdict is Verdict.VIOLATED
+    assert {each.action for each in answer.apart} >= {"fence_broker"}
+
+
+def test_one_controller_alone_makes_snapshots_only_while_it_is_active() -> None:
+    """KIP-631 has it resign first: with no other node there is nobody to tell it to make one."""
+    alone = "1/1/1/2/1/1/1/1"
+    assert "finish_snapshot" in never(explore(Query.of(at(alone))))
+    assert "finish_snapshot" not in never(explore(Query.of(at(alone, "concurrent-snapshots"))))
+
+
+NEEDED = {
+    "commit": "proposal_is_decided",
+    "replay_metadata": "view_converges",
+    "unfence_broker": "live_broker_is_unfenced",
+    "alter_partition": "proposal_is_decided",
+}
+"""Without this step's fairness, that property fails."""
+
+
+def test_what_holds_in_the_end_and_by_whose_fairness() -> None:
+    """With the fair set all of it; without fairness of any one of these steps, something fails."""
+    graph = build_graph(at(DATA))
+    fair = controller.fairness["fair-cluster"].conditions
+    for spec in controller.liveness.values():
+        assert check_property(graph, spec, fair).verdict is Verdict.HOLDS, spec.name
+    for action, name in NEEDED.items():
+        rest = [each for each in fair if each.action != action]
+        assert check_property(graph, controller.liveness[name], rest).verdict is Verdict.VIOLATED, action
+
+
+@pytest.mark.night(seconds=60)
+def test_who_may_not_join_is_refused_in_the_end() -> None:
+    """It takes one record more to see that a leader waits for ever without INELIGIBLE_REPLICA."""
+    graph = build_graph(at("2/1/1/4/0/1/0/0"))
+    fair = controller.fairness["fair-cluster"].conditions
+    decided = controller.liveness["proposal_is_decided"]
+    assert check_property(graph, decided, fair).verdict is Verdict.HOLDS
+    rest = [each for each in fair if each.action != "refuse_member"]
+    assert check_property(graph, decided, rest).verdict is Verdict.VIOLATED

@@ -1,0 +1,106 @@
+"""``specs/Controller.tla`` says what the Python protocol says, as far as names can tell: no TLA+ tool needed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+
+import pytest
+from fencepost.conformance.harness import plan_of
+from fencepost.model.protocols.controller import controller
+from fencepost.model.protocols.controller.state import Resigns, Rules
+
+from .test_modules import SPECS, camel, read_module, snake
+
+VARIANTS = tuple(controller.variants)
+RULES = [field.name for field in fields(Rules)]
+IMAGE = ("registered", "unfenced", "shutting_down", "leader", "leader_epoch", "partition_epoch", "isr", "doubted")
+# Our names for the cells of a TLA+ variable.
+VARIABLES = {
+    "metadataLog": (
+        *("end", "stable"),
+        *("record_kind", "record_broker", "record_partition", "record_leader", "record_isr"),
+        *("change_leader", "change_isr"),
+    ),
+    "prefixImage": tuple("prefix_" + name for name in IMAGE),
+    "newestEpoch": ("newest_epoch",),
+    "nodeState": ("node_epoch", "role", "node_applied", "snapshot_end", "making", "order_epoch", "heard"),
+    "nodeImage": tuple("node_" + name for name in IMAGE),
+    "snapshotImage": tuple("snapshot_" + name for name in IMAGE),
+    "brokerState": ("run", "own_epoch", "awaited", "view_applied", "view_reached"),
+    "viewImage": tuple("view_" + name for name in IMAGE),
+    "replicaData": ("data", "proposed", "proposed_epoch"),
+    "topics": ("created", "acknowledged"),
+}
+# What guards a variant's text has not, because its rules leave them out.
+LEFT_OUT = {
+    "kip-631": {"of_own_epoch", "not_doubted", "known_unfenced"},
+    "stale-broker-epoch": {"known_unfenced"},
+    "late-order": {"of_own_epoch"},
+    "last-member-returns": {"not_doubted"},
+    "snapshot-pending": {"not_active"},
+    "concurrent-snapshots": {"not_active"},
+    "elects-fenced": {"is_unfenced"},
+    "deposed-leader": {"is_leader", "leader_epoch_matches", "partition_epoch_matches", "broker_epoch_matches"},
+    "answers-pending": {"registration_stable"},
+}
+
+
+def rules_of(variant: str) -> dict[str, str]:
+    """The rule constants of a variant, as a ``.cfg`` has them."""
+    rules = controller.variants[variant].rules
+    values = {name: getattr(rules, name) for name in RULES}
+    return {
+        camel(name): f'"{value.name.lower()}"' if isinstance(value, Resigns) else str(value).upper()
+        for name, value in values.items()
+    }
+
+
+def test_constants_variables_and_invariants_are_those_of_the_protocol() -> None:
+    module = read_module("Controller")
+    assert module.constants == (*(camel(name) for name in controller.constants), *map(camel, RULES))
+    assert module.variables == tuple(VARIABLES)
+    named = sorted(cell for cells in VARIABLES.values() for cell in cells)
+    assert named == sorted(set(controller.variables) - {"brokers"})
+    assert set(map(camel, controller.invariant_names)) <= set(module.definitions)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_actions_have_the_same_names_parameters_and_guards(variant: str) -> None:
+    module = read_module("Controller")
+    missing = set()
+    for action in controller.traced(variant).actions:
+        definition = module.definitions[camel(action.name)]
+        assert tuple(map(snake, definition.parameters)) == tuple(action.params)
+        guards = [name for name, _ in action.guards]
+        missing |= set(definition.guards()) - set(guards)
+        assert [name for name in definition.guards() if name in guards] == guards, action.name
+    assert missing == LEFT_OUT.get(variant, set())
+
+
+def test_next_has_every_action_and_no_other() -> None:
+    text = read_module("Controller").definitions["Next"].text
+    steps = re.findall(r"\\/ \\E [^:]+ : (\w+)", text)
+    assert sorted(steps) == sorted(map(camel, controller.actions))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_cfg_of_a_variant_has_its_rules_and_every_promise(variant: str) -> None:
+    text = (SPECS / f"Controller-{variant}.cfg").read_text(encoding="ascii")
+    given = dict(re.findall(r"^    (\w+) = (.+)$", text, flags=re.MULTILINE))
+    plan = plan_of(controller)
+    sizes = {**plan.holds, **plan.breaks}.get(variant, plan.at).split("/")
+    constants = dict(zip(map(camel, controller.constants), sizes, strict=True))
+    replicas = ", ".join(map(str, range(int(constants["Replicas"]))))
+    assert given == {**constants, "Replicas": f"{{{replicas}}}", **rules_of(variant)}
+    promises = re.findall(r"^    (\w+)$", text, flags=re.MULTILINE)
+    assert promises == [camel(name) for name in controller.invariant_names]
+
+
+def test_a_guard_that_is_dropped_from_the_module_is_found() -> None:
+    """The planted fault for the comparison: a deposed controller takes a request up."""
+    definition = read_module("Controller").definitions["AlterPartition"]
+    lines = [line for line in definition.text.split("\n") if not line.endswith(" epoch_is_newest")]
+    planted = type(definition)(definition.name, definition.parameters, "\n".join(lines))
+    action = controller.traced().action("alter_partition")
+    assert planted.guards() != [name for name, _ in action.guards] == definition.guards()
