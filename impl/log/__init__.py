@@ -14,8 +14,9 @@ from .errors import (
     LogOffline,
     OffsetOutOfRange,
 )
-from .log import AppendInfo, Log, OffsetStore
+from .log import AppendInfo, Log
 from .records import Record, StoredRecord
+from .remote_part import OffsetStore, SealedSegment
 
 __all__ = [
     "UNDEFINED_EPOCH",
@@ -37,6 +38,7 @@ __all__ = [
     "OffsetOutOfRange",
     "OffsetStore",
     "Record",
+    "SealedSegment",
     "StoredRecord",
     "encode_batch",
     "read_batch",

@@ -4,7 +4,9 @@
 in Kafka). ``replication-offset-checkpoint`` (high watermarks), ``recovery-point-offset-checkpoint`` and
 ``log-start-offset-checkpoint`` lie in the data directory, with ``TOPIC PARTITION OFFSET`` (``OffsetCheckpointFile``).
 So does ``leader-epoch-seen-checkpoint``, with the leader epoch that each replica is in for an offset; Kafka has no such
-file, as its brokers read the leader epoch in the metadata log again.
+file, as its brokers read the leader epoch in the metadata log again. And ``local-log-start-offset-checkpoint``, where
+the records on this disk begin of logs whose earlier ones are in remote storage: Kafka takes the first segment's base
+for that, and cannot tell a segment that was lost from one that was moved.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
+LOCAL_LOG_STARTS = "local-log-start-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-seen-checkpoint"
 TEMPORARY = ".tmp"
 

@@ -1,7 +1,7 @@
 """A broker's data directory (one of Kafka's ``log.dirs``): a folder for each partition, and what they share.
 
-``meta.properties`` names the node; four checkpoints hold, for all partitions together, the high watermarks, the
-recovery points, the log starts, and the leader epochs that the replicas are in.
+``meta.properties`` names the node; five checkpoints hold, for all partitions together, the high watermarks, the
+recovery points, the log starts, the local log starts, and the leader epochs that the replicas are in.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from .checkpoints import (
     EPOCH_CHECKPOINT,
     HIGH_WATERMARKS,
     LEADER_EPOCHS,
+    LOCAL_LOG_STARTS,
     LOG_STARTS,
     RECOVERY_POINTS,
     TEMPORARY,
@@ -38,6 +39,7 @@ _MENDS = {
     HIGH_WATERMARKS: "delete the file: the high watermarks are learnt from the leaders",
     RECOVERY_POINTS: "delete the file: the logs are then recovered as a whole",
     LOG_STARTS: "put the file back from a copy, or write it anew with a line for each log that does not start at 0",
+    LOCAL_LOG_STARTS: "put the file back from a copy, or write it anew with each log's first segment's base offset",
     LEADER_EPOCHS: "delete the file after the controller has elected leaders in newer epochs",
 }
 
@@ -59,6 +61,9 @@ class _Offsets:
 
     def store_log_start(self, offset: int) -> None:
         self.directory.store(LOG_STARTS, {self.key: offset})
+
+    def store_local_start(self, offset: int) -> None:
+        self.directory.store(LOCAL_LOG_STARTS, {self.key: offset})
 
 
 class DataDirectory:
@@ -123,11 +128,12 @@ class DataDirectory:
                 for name in _MENDS:
                     self._forget(name, key)
                 self._make(folder)
-            recovery, start = (self._offsets[name].get(key, 0) for name in (RECOVERY_POINTS, LOG_STARTS))
+            names = RECOVERY_POINTS, LOG_STARTS, LOCAL_LOG_STARTS
+            offsets = (self._offsets[name].get(key, 0) for name in names)
             try:
                 if key in self._in_doubt:
                     self._write_anew(folder, ())
-                self._logs[key] = Log(self.files, folder, self.config, _Offsets(self, key), recovery, start)
+                self._logs[key] = Log(self.files, folder, self.config, _Offsets(self, key), *offsets)
             except OSError:
                 self._in_doubt.add(key)
                 raise

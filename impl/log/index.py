@@ -35,6 +35,10 @@ class OffsetIndex:
         """The path of the file."""
         return self._file.path
 
+    def content(self) -> bytes:
+        """All bytes of the file."""
+        return self._file.pread(0, self._file.size)
+
     def load(self, log_bytes: int) -> bool:
         """Read the file; gives whether it can be of a segment of ``log_bytes``: whole entries, both numbers rise."""
         data = self._file.pread(0, self._file.size)

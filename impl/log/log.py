@@ -8,7 +8,10 @@ What survives a crash is decided by the order of the syncs:
 - the recovery point is lowered on disk before anything below it is cut (``truncate_to``), so that what is written there
   next is looked at when the log is opened;
 - a cut is synced before anything is appended behind it, and the epoch cache follows the log, never precedes it;
-- the log start is on disk before a segment is removed from the front (``delete_before``).
+- the log start, or the local log start, is on disk before a segment is removed from the front (``delete_before``,
+  ``delete_local_before``);
+- the epochs of records in remote storage are on disk before the log start says that they are part of this log
+  (``start_after_remote``), and the log start gives them up before their epochs go.
 
 After a failed write, sync or rename nobody knows what the disk holds, so the log goes offline as Kafka's does: every
 call raises ``LogOffline`` until the log is opened again.
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ..files.interface import Files
 from .batch import NO_EPOCH, Batch, encode_batch, read_batches, stamped
@@ -28,17 +31,8 @@ from .epochs import UNDEFINED_EPOCH, LeaderEpochCache
 from .errors import CorruptBatch, InvalidAppend, LogOffline, OffsetOutOfRange
 from .records import Record, StoredRecord
 from .recovery import Recovered, recover
+from .remote_part import OffsetStore, RemotePart
 from .segment import INDEX_SUFFIX, LOG_SUFFIX, Segment, close_all, segment_name
-
-
-class OffsetStore(Protocol):
-    """Where a log keeps the two offsets that lie outside of its folder. Both return once the value survives a crash."""
-
-    def store_recovery_point(self, offset: int) -> None:
-        """Everything below ``offset`` is synced; nothing above is known to be."""
-
-    def store_log_start(self, offset: int) -> None:
-        """Records below ``offset`` are deleted."""
 
 
 class AppendInfo(NamedTuple):
@@ -72,16 +66,26 @@ class _Storage:
             self._log._fail(error)
 
 
-class Log:
+class Log(RemotePart):
     """An open log. Not for several threads at once. Offsets: ``log_start <= recovery_point <= end`` after ``flush``.
+
+    Records from ``log_start`` up to ``local_start`` are in remote storage (KIP-405); the two are the same where none
+    are, and this class reads and cuts what is local alone.
 
     Nothing compacts it: each offset has its record, and a hole is damage.
     """
 
     def __init__(
-        self, files: Files, folder: str, config: LogConfig, store: OffsetStore, recovery_point: int, log_start: int
+        self,
+        files: Files,
+        folder: str,
+        config: LogConfig,
+        store: OffsetStore,
+        recovery_point: int,
+        log_start: int,
+        local_start: int = 0,
     ) -> None:
-        """Open the log in ``folder``, recovering it; the two offsets are what ``store`` last stored, 0 if never.
+        """Open the log in ``folder``, recovering it; the offsets are what ``store`` last stored, 0 if never.
 
         Raises ``CorruptLog`` or ``CorruptCheckpoint`` for damage that no crash explains, and ``OSError``.
         """
@@ -93,11 +97,14 @@ class Log:
         self.removing: list[str] = []
         """Files that were removed, and may be there again after a crash."""
         self._storage = _Storage(self)
-        self.recovered: Recovered = recover(files, folder, config, recovery_point, log_start)
+        first = max(log_start, local_start)
+        self.recovered: Recovered = recover(files, folder, config, recovery_point, first, log_start)
         """What opening the log has found, cut and removed."""
         self._segments = self.recovered.segments
         self._epochs = self.recovered.epochs
-        self._log_start = self.recovered.log_start
+        self._local_start = self.recovered.log_start
+        self._log_start = log_start if log_start < first else self._local_start
+        self._stored_local_start = local_start
         self._recovery_point = self.recovered.end
         self._stored_recovery_point = recovery_point
 
@@ -231,7 +238,7 @@ class Log:
         So it is where the leader's log start does, after records were deleted up to there: a batch is copied whole, and
         this log has to begin with it (KAFKA-6975). Else ``None``. Raises ``InvalidAppend`` for what is no batch.
         """
-        if not 0 < self._log_start == self.end:
+        if not 0 < self._log_start == self._local_start == self.end:
             return None
         first = next(iter(self._parsed(data)), None)
         return first.base_offset if first is not None and first.base_offset < self.end <= first.last_offset else None
@@ -308,11 +315,11 @@ class Log:
         """Whole batches from the one that holds ``offset`` on, ``max_bytes`` at most but always one, if there is one.
 
         No record at or above ``up_to`` (the high watermark, for a consumer) is in them. The first batch may begin below
-        ``offset``. Every CRC is checked. Raises ``OffsetOutOfRange`` for an offset below the log start or above the
-        end, ``CorruptLog`` for bytes that are not as they were written.
+        ``offset``. Every CRC is checked. Raises ``OffsetOutOfRange`` for an offset below the local log start or above
+        the end, ``CorruptLog`` for bytes that are not as they were written.
         """
-        if not self._log_start <= offset <= self.end:
-            raise OffsetOutOfRange(self.folder, offset, self._log_start, self.end)
+        if not self._local_start <= offset <= self.end:
+            raise OffsetOutOfRange(self.folder, offset, self._local_start, self.end)
         limit = self.end if up_to is None else min(up_to, self.end)
         batches: list[Batch] = []
         epoch_for = self._epochs.epoch_for
@@ -374,8 +381,9 @@ class Log:
             segment.cut(position, end)
             self._recovery_point = end
             self._epochs.truncate_from_end(end)
-            if end < self._log_start:
-                self._log_start = end
+            if end < self._local_start:
+                self._give_up_remote()
+                self._log_start = self._local_start = end
                 self._store.store_log_start(end)
             return end
 
@@ -389,13 +397,14 @@ class Log:
     def _start_at(self, offset: int) -> None:
         # Each step leaves what opening the log can make sense of: first an empty log where it began, then one whose end
         # is below its log start, which is begun anew there.
+        self._give_up_remote()
         first = self._segments[0]
         self._lower_recovery_point(min(offset, first.base_offset))
         self._drop(self._segments[1:])
         del self._segments[1:]
         first.cut(0, first.base_offset)
         self._epochs.clear()
-        self._log_start = offset
+        self._log_start = self._local_start = offset
         self._store.store_log_start(offset)
         if offset != first.base_offset:
             self._segments = [self._new_segment(offset)]
@@ -418,6 +427,7 @@ class Log:
             kept = self._slot(offset)
             self._drop(self._segments[:kept])
             del self._segments[:kept]
+            self._local_start = max(self._local_start, offset)
             self._epochs.truncate_from_start(offset)
 
     def _drop(self, segments: Sequence[Segment]) -> None:

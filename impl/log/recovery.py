@@ -45,13 +45,19 @@ class Recovered:
         return self.segments[-1].next_offset
 
 
-def recover(files: Files, folder: str, config: LogConfig, recovery_point: int, log_start: int) -> Recovered:
+def recover(
+    files: Files, folder: str, config: LogConfig, recovery_point: int, log_start: int, remote_start: int | None = None
+) -> Recovered:
     """Open the log in ``folder``, which exists; offsets as the data directory's checkpoints have them (0 for none).
+
+    ``log_start`` is where the records on this disk begin. Where earlier ones, from ``remote_start`` on, are in remote
+    storage, their epochs are kept, and a log that cannot say them is damaged: nothing here could make them anew.
 
     Raises ``CorruptLog`` for damage below the recovery point, ``CorruptCheckpoint`` for a damaged epoch checkpoint, and
     ``OSError``; no file is left open then.
     """
-    recovery = _Recovery(files, folder, config, recovery_point, log_start)
+    first = log_start if remote_start is None else min(remote_start, log_start)
+    recovery = _Recovery(files, folder, config, recovery_point, log_start, first)
     try:
         return recovery.run()
     except BaseException:
@@ -60,11 +66,14 @@ def recover(files: Files, folder: str, config: LogConfig, recovery_point: int, l
 
 
 class _Recovery:
-    def __init__(self, files: Files, folder: str, config: LogConfig, recovery_point: int, log_start: int) -> None:
+    def __init__(
+        self, files: Files, folder: str, config: LogConfig, recovery_point: int, log_start: int, remote_start: int
+    ) -> None:
         self.files = files
         self.folder = folder
         self.config = config
         self.recovery_point = recovery_point
+        self.remote_start = remote_start
         self.reopened: list[Segment] = []
         path = f"{folder}/{EPOCH_CHECKPOINT}"
         self.have_epochs = files.exists(path)
@@ -98,10 +107,25 @@ class _Recovery:
             what = f"the log ends at offset {end}, and was synced up to {self.recovery_point}"
             last = result.segments[-1] if result.segments else None
             raise CorruptLog(what, last.path if last else self.folder, last.size if last else None, REPLACE)
+        if self.remote_start < result.log_start:
+            self._check_remote(end)
         if not result.segments or end < result.log_start:
             self._start_anew()
         self._settle()
         return result
+
+    def _check_remote(self, end: int) -> None:
+        """Raises ``CorruptLog`` where what is in remote storage has lost its epochs, or the segment that follows it.
+
+        Both are on disk before the log start is stored that claims it (``Log.start_after_remote``), and it is given up
+        before either goes.
+        """
+        if not self.have_epochs or self.epochs.epoch_for(self.remote_start) < 0:
+            what = f"no epoch is known of offset {self.remote_start}, from which on records are in remote storage"
+            raise CorruptLog(what, f"{self.folder}/{EPOCH_CHECKPOINT}", None, REPLACE)
+        if end < self.result.log_start:
+            what = f"no segment follows offset {self.result.log_start}, up to which records are in remote storage"
+            raise CorruptLog(what, self.folder, None, REPLACE)
 
     # -- files ------------------------------------------------------------------------------------------------------
 
@@ -261,7 +285,7 @@ class _Recovery:
         result = self.result
         result.log_start = max(result.log_start, result.segments[0].base_offset)
         self.epochs.truncate_from_end(result.end)
-        self.epochs.truncate_from_start(result.log_start)
+        self.epochs.truncate_from_start(min(self.remote_start, result.log_start))
         if result.removed:
             self.files.fsync_dir(self.folder)
         # From now on the recovery point may pass these, and then their indexes are believed.

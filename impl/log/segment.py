@@ -211,6 +211,10 @@ class Segment:
         except CorruptBatch as error:
             raise CorruptLog(error.what, self.path, error.byte, REPLACE) from None
 
+    def content(self) -> tuple[bytes, bytes]:
+        """The bytes of the log and of its index."""
+        return self._file.pread(0, self._file.size), self.index.content()
+
     def find(self, offset: int) -> Place | None:
         """The batch that holds ``offset`` or comes next; ``None`` past the end."""
         for place in self._from(offset):

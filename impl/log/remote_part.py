@@ -1,0 +1,127 @@
+"""What a log is to remote storage (KIP-405): the part of it that is there, and the segments that may go there.
+
+A log whose earlier records are in remote storage begins at its log start offset like any other, but on this disk only
+at its local log start offset. Both are in checkpoints of the data directory, and so is nothing else of it: the leader
+epochs of the remote part are in the log's own checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from .epochs import EpochEntry, LeaderEpochCache
+from .errors import OffsetOutOfRange
+
+if TYPE_CHECKING:
+    from .segment import Segment
+
+
+class OffsetStore(Protocol):
+    """Where a log keeps the two offsets that lie outside of its folder. Both return once the value survives a crash."""
+
+    def store_recovery_point(self, offset: int) -> None:
+        """Everything below ``offset`` is synced; nothing above is known to be."""
+
+    def store_log_start(self, offset: int) -> None:
+        """Records below ``offset`` are deleted."""
+
+    def store_local_start(self, offset: int) -> None:
+        """Records from the log start up to ``offset`` are in remote storage alone (KIP-405)."""
+
+
+class SealedSegment(NamedTuple):
+    """A segment that is synced and gets no more records. Its offsets are from ``base_offset`` on and below ``end``."""
+
+    base_offset: int
+    end: int
+    size: int
+
+
+class RemotePart:
+    """What ``Log`` has of this, over its own segments, epochs and offsets."""
+
+    folder: str
+    _segments: list[Segment]
+    _epochs: LeaderEpochCache
+    _store: OffsetStore
+    _storage: AbstractContextManager[None]
+    _log_start: int
+    _local_start: int
+    _stored_local_start: int
+
+    if TYPE_CHECKING:
+
+        @property
+        def end(self) -> int: ...
+
+        def _slot(self, offset: int) -> int: ...
+
+        def _start_at(self, offset: int) -> None: ...
+
+        def _drop(self, segments: Sequence[Segment]) -> None: ...
+
+    @property
+    def local_start(self) -> int:
+        """The local log start offset: records below, from the log start on, are in remote storage."""
+        return self._local_start
+
+    @property
+    def sealed(self) -> tuple[SealedSegment, ...]:
+        """The segments but the active one, which is the last."""
+        return tuple(SealedSegment(each.base_offset, each.next_offset, each.size) for each in self._segments[:-1])
+
+    def files_of(self, segment: SealedSegment) -> tuple[bytes, bytes]:
+        """The bytes of a sealed segment and of its offset index, as they are on the disk. Raises ``KeyError``."""
+        found = {each.base_offset: each for each in self._segments[:-1]}[segment.base_offset]
+        with self._storage:
+            return found.content()
+
+    def delete_local_before(self, offset: int) -> None:
+        """Remove the segments that lie wholly below ``offset``: their records are in remote storage, and still the log.
+
+        The local log start becomes the base offset of the first that stays; the active segment always does. Raises
+        ``OffsetOutOfRange`` above the log's end; the owner sees to it that all below is in remote storage.
+        """
+        with self._storage:
+            if offset > self.end:
+                raise OffsetOutOfRange(self.folder, offset, self._local_start, self.end)
+            kept = self._slot(offset)
+            base = self._segments[kept].base_offset
+            if base <= self._local_start:
+                return
+            self._store.store_local_start(base)
+            self._stored_local_start = self._local_start = base
+            self._drop(self._segments[:kept])
+            del self._segments[:kept]
+
+    def start_after_remote(self, log_start: int, offset: int, epochs: Sequence[EpochEntry]) -> None:
+        """Remove everything; the log is empty, ends at ``offset``, and what is in remote storage comes before it.
+
+        That begins at ``log_start``; ``epochs`` are its leader epochs, the first of them at or below ``log_start``, all
+        of them below ``offset`` (KIP-405, "auxiliary state"; KIP-1023). A crash leaves an empty log with no remote part
+        or all of it. Raises ``ValueError`` for epochs that do not say that of each offset.
+        """
+        first = epochs[0].start_offset if epochs else offset
+        rising = all(a.epoch < b.epoch and a.start_offset < b.start_offset for a, b in pairwise(epochs))
+        if not (0 <= first <= log_start < offset and rising and epochs[-1].start_offset < offset):
+            raise ValueError(f"epochs {list(epochs)} do not say that of each offset from {log_start} to {offset}")
+        with self._storage:
+            self._start_at(offset)
+            self._store.store_local_start(offset)
+            self._stored_local_start = offset
+            self._epochs.replace(epochs)
+            self._epochs.truncate_from_start(log_start)
+            self._store.store_log_start(log_start)
+            self._log_start = log_start
+
+    def _give_up_remote(self) -> None:
+        """Let the log start where it does on this disk, on the disk too, before that is made anew below."""
+        if self._log_start < self._local_start:
+            self._store.store_log_start(self._local_start)
+            self._log_start = self._local_start
+        if self._stored_local_start:
+            self._store.store_local_start(0)
+            self._stored_local_start = 0
