@@ -6,7 +6,8 @@ in Kafka). ``replication-offset-checkpoint`` (high watermarks), ``recovery-point
 So does ``leader-epoch-seen-checkpoint``, with the leader epoch that each replica is in for an offset; Kafka has no such
 file, as its brokers read the leader epoch in the metadata log again. And ``local-log-start-offset-checkpoint``, where
 the records on this disk begin of logs whose earlier ones are in remote storage: Kafka takes the first segment's base
-for that, and cannot tell a segment that was lost from one that was moved.
+for that, and cannot tell a segment that was lost from one that was moved. ``cleaner-offset-checkpoint`` has how far
+each compacted log is cleaned (``LogCleanerManager`` in Kafka).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 LOCAL_LOG_STARTS = "local-log-start-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-seen-checkpoint"
+CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 TEMPORARY = ".tmp"
 
 _MAX_OFFSET = (1 << 63) - 1

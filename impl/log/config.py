@@ -25,9 +25,18 @@ class LogConfig:
     """``index.interval.bytes``: about so much log lies between two entries of the offset index."""
     max_message_bytes: int = 1_048_588
     """``max.message.bytes``: the largest batch that a leader takes."""
+    cleanup_policy: str = "delete"
+    """``cleanup.policy``: ``delete``, ``compact`` or both with a comma. Only a compacted log may lack offsets."""
 
     def __post_init__(self) -> None:
         if not 0 < self.segment_bytes < RELATIVE_OFFSETS:
             raise ValueError(f"segment_bytes {self.segment_bytes} is not between 1 and {RELATIVE_OFFSETS - 1}")
         if self.index_interval_bytes < 0 or self.max_message_bytes <= 0:
             raise ValueError("index_interval_bytes must not be negative, max_message_bytes must be positive")
+        if not set(self.cleanup_policy.split(",")) <= {"compact", "delete"}:
+            raise ValueError(f"cleanup_policy {self.cleanup_policy!r} is not delete, compact or compact,delete")
+
+    @property
+    def compacted(self) -> bool:
+        """Whether the cleaner may take records out of the log: then a hole in its offsets is no damage."""
+        return "compact" in self.cleanup_policy.split(",")

@@ -1,7 +1,8 @@
 """A broker's data directory (one of Kafka's ``log.dirs``): a folder for each partition, and what they share.
 
-``meta.properties`` names the node; five checkpoints hold, for all partitions together, the high watermarks, the
-recovery points, the log starts, the local log starts, and the leader epochs that the replicas are in.
+``meta.properties`` names the node; six checkpoints hold, for all partitions together, the high watermarks, the
+recovery points, the log starts, the local log starts, how far compacted logs are cleaned, and the leader epochs that
+the replicas are in.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from ..files.interface import Files, read_file
 from .checkpoints import (
+    CLEANED_OFFSETS,
     EPOCH_CHECKPOINT,
     HIGH_WATERMARKS,
     LEADER_EPOCHS,
@@ -40,6 +42,7 @@ _MENDS = {
     RECOVERY_POINTS: "delete the file: the logs are then recovered as a whole",
     LOG_STARTS: "put the file back from a copy, or write it anew with a line for each log that does not start at 0",
     LOCAL_LOG_STARTS: "put the file back from a copy, or write it anew with each log's first segment's base offset",
+    CLEANED_OFFSETS: "delete the file: the logs are then cleaned from their starts",
     LEADER_EPOCHS: "delete the file after the controller has elected leaders in newer epochs",
 }
 
@@ -65,16 +68,32 @@ class _Offsets:
     def store_local_start(self, offset: int) -> None:
         self.directory.store(LOCAL_LOG_STARTS, {self.key: offset})
 
+    def lower_cleaned(self, offset: int) -> None:
+        if self.directory.cleaned(*self.key) > offset:
+            self.directory.store(CLEANED_OFFSETS, {self.key: offset})
+
 
 class DataDirectory:
     """The open data directory in ``files``. Partitions are opened by ``log``, when they are asked for."""
 
-    def __init__(self, files: Files, *, node_id: int, cluster_id: str, config: LogConfig | None = None) -> None:
-        """Make or open it. Raises ``LogError`` for another node's directory, ``CorruptCheckpoint``, and ``OSError``."""
+    def __init__(
+        self,
+        files: Files,
+        *,
+        node_id: int,
+        cluster_id: str,
+        config: LogConfig | None = None,
+        topics: Mapping[str, LogConfig] | None = None,
+    ) -> None:
+        """Make or open it; ``topics`` have other settings than ``config``.
+
+        Raises ``LogError`` for another node's directory, ``CorruptCheckpoint``, and ``OSError``.
+        """
         self.files = files
         self.node_id = node_id
         self.cluster_id = cluster_id
         self.config = config or LogConfig()
+        self._topics = dict(topics or {})
         self._logs: dict[Key, Log] = {}
         self._in_doubt: set[Key] = set()
         """Partitions whose log could not be opened: nobody knows what is synced of it."""
@@ -128,12 +147,17 @@ class DataDirectory:
                 for name in _MENDS:
                     self._forget(name, key)
                 self._make(folder)
+                if self.config_of(topic).compacted:  # nothing is synced: else no hole could be told from a tear
+                    self.store(RECOVERY_POINTS, {key: 0})
             names = RECOVERY_POINTS, LOG_STARTS, LOCAL_LOG_STARTS
-            offsets = (self._offsets[name].get(key, 0) for name in names)
+            config = self.config_of(topic)
+            offsets = [self._offsets[name].get(key, 0) for name in names]
+            if config.compacted and key not in self._offsets[RECOVERY_POINTS]:
+                offsets[0] = -1
             try:
                 if key in self._in_doubt:
-                    self._write_anew(folder, ())
-                self._logs[key] = Log(self.files, folder, self.config, _Offsets(self, key), *offsets)
+                    self._write_anew(folder, (), ())
+                self._logs[key] = Log(self.files, folder, config, _Offsets(self, key), *offsets)
             except OSError:
                 self._in_doubt.add(key)
                 raise
@@ -162,11 +186,14 @@ class DataDirectory:
             log.close()
             if offline:
                 self._in_doubt.add((topic, partition))
-                self._write_anew(log.folder, log.removing)
+                self._write_anew(log.folder, log.removing, log.renaming)
                 self._in_doubt.discard((topic, partition))
         return self.log(topic, partition)
 
-    def _write_anew(self, folder: str, removing: Iterable[str]) -> None:
+    def _write_anew(self, folder: str, removing: Iterable[str], renaming: Iterable[str]) -> None:
+        for path in renaming:
+            if self.files.exists(path):
+                _write(self.files, path, read_file(self.files, path))
         for path in removing:
             if not self.files.exists(path):
                 self.files.open(path, create=True).close()
@@ -215,6 +242,25 @@ class DataDirectory:
     def store_leader_epoch(self, topic: str, partition: int, epoch: int) -> None:
         """Store the leader epoch that a replica is about to act in. It survives a crash on return."""
         self.store(LEADER_EPOCHS, {(topic, partition): epoch})
+
+    def config_of(self, topic: str) -> LogConfig:
+        """The settings of a topic's logs."""
+        return self._topics.get(topic, self.config)
+
+    def configure(self, topic: str, config: LogConfig) -> None:
+        """Give a topic's logs other settings, those that are open too."""
+        self._topics[topic] = config
+        for (name, _), log in self._logs.items():
+            if name == topic:
+                log.configure(config)
+
+    def cleaned(self, topic: str, partition: int) -> int:
+        """How far a compacted log is cleaned, 0 if it never was; the log may begin above it."""
+        return self._offsets[CLEANED_OFFSETS].get((topic, partition), 0)
+
+    def store_cleaned(self, topic: str, partition: int, offset: int) -> None:
+        """Store how far a compacted log is cleaned. It survives a crash on return."""
+        self.store(CLEANED_OFFSETS, {(topic, partition): offset})
 
     def store_recovery_points(self) -> None:
         """Store the recovery point of every open log, so that opening it looks at less."""

@@ -75,6 +75,11 @@ class OffsetIndex:
         """The byte of the last entry's batch, 0 if there is none."""
         return self._positions[-1] if self._positions else 0
 
+    def before(self, position: int) -> int:
+        """The byte of the last entry's batch that begins before byte ``position``, 0 if there is none."""
+        slot = bisect_left(self._positions, position)
+        return self._positions[slot - 1] if slot else 0
+
     def truncate_to(self, position: int) -> None:
         """Drop the entries for batches at byte ``position`` and after."""
         kept = bisect_left(self._positions, position)

@@ -26,6 +26,7 @@ from typing import NamedTuple
 from ..files.interface import Files
 from .batch import NO_EPOCH, Batch, encode_batch, read_batches, stamped
 from .codecs import Codec
+from .compacted_part import CompactedPart
 from .config import LogConfig
 from .epochs import UNDEFINED_EPOCH, LeaderEpochCache
 from .errors import CorruptBatch, InvalidAppend, LogOffline, OffsetOutOfRange
@@ -66,13 +67,13 @@ class _Storage:
             self._log._fail(error)
 
 
-class Log(RemotePart):
+class Log(RemotePart, CompactedPart):
     """An open log. Not for several threads at once. Offsets: ``log_start <= recovery_point <= end`` after ``flush``.
 
     Records from ``log_start`` up to ``local_start`` are in remote storage (KIP-405); the two are the same where none
     are, and this class reads and cuts what is local alone.
 
-    Nothing compacts it: each offset has its record, and a hole is damage.
+    Each offset has its record, and a hole is damage, but where ``cleanup.policy=compact`` (``CompactedPart``).
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class Log(RemotePart):
         self._stored_local_start = local_start
         self._recovery_point = self.recovered.end
         self._stored_recovery_point = recovery_point
+        self._begin_compacted(recovery_point)
 
     # -- what there is ----------------------------------------------------------------------------------------------
 
@@ -214,7 +216,7 @@ class Log(RemotePart):
         end = self.end
         epoch = self._epochs.epoch_for(end - 1) if end else NO_EPOCH
         for batch in batches:
-            if batch.base_offset != end:
+            if batch.base_offset != end and not self._leaves_hole(end, batch):
                 what = f"a batch of offsets {batch.base_offset} to {batch.last_offset} where {end} follows"
                 raise InvalidAppend(what, self.folder)
             if 0 <= batch.leader_epoch < epoch:
@@ -299,7 +301,8 @@ class Log(RemotePart):
         self._recovery_point = base_offset
 
     def _new_segment(self, base_offset: int) -> Segment:
-        return Segment(self._files, self.folder, base_offset, self.config.index_interval_bytes, create=True)
+        interval, holes = self.config.index_interval_bytes, self.config.compacted
+        return Segment(self._files, self.folder, base_offset, interval, create=True, holes=holes)
 
     def flush(self) -> int:
         """Sync everything; gives the recovery point, which is the log's end now."""
@@ -307,6 +310,7 @@ class Log(RemotePart):
             if self._recovery_point < self.end:
                 self._segments[-1].fsync()
                 self._recovery_point = self.end
+            self._store_holes()
         return self._recovery_point
 
     # -- reading ----------------------------------------------------------------------------------------------------
@@ -374,7 +378,8 @@ class Log(RemotePart):
             if place is None:  # offset lies in a hole behind the segment's last record
                 position, end = segment.size, segment.next_offset
             else:
-                position, end = place.position, min(offset, segment.batch(place).base_offset)
+                end = min(offset, segment.batch(place).base_offset)
+                position, end = place.position, self._before_hole(segment, place, end)
             self._lower_recovery_point(end)
             self._drop(self._segments[slot + 1 :])
             del self._segments[slot + 1 :]
@@ -443,6 +448,8 @@ class Log(RemotePart):
             self.removing.clear()
 
     def _lower_recovery_point(self, offset: int) -> None:
+        if self.config.compacted:
+            self._store.lower_cleaned(offset)
         if offset < self._stored_recovery_point:
             self._store.store_recovery_point(offset)
             self._stored_recovery_point = offset

@@ -22,8 +22,9 @@ from .config import LogConfig
 from .epochs import LeaderEpochCache
 from .errors import CorruptBatch, CorruptLog
 from .segment import INDEX_SUFFIX, LOG_SUFFIX, REPLACE, Segment, close_all, segment_name
+from .swap import CLEANED, DELETED, complete_swaps
 
-LEFTOVERS = (TEMPORARY, ".deleted", ".cleaned")
+LEFTOVERS = (TEMPORARY, DELETED, CLEANED)
 """Names that end so are of work that a crash ended."""
 
 
@@ -87,6 +88,7 @@ class _Recovery:
 
     def run(self) -> Recovered:
         result = self.result
+        result.removed += complete_swaps(self.files, self.folder)
         bases = self._bases()
         # Kafka deletes segments that end at or below the log start; a crash may have come between.
         while len(bases) > 1 and bases[1] <= result.log_start:
@@ -179,7 +181,14 @@ class _Recovery:
             self._remove(segment.base_offset)
         self.reopened.clear()
         result.segments = [
-            Segment(self.files, self.folder, result.log_start, self.config.index_interval_bytes, create=True)
+            Segment(
+                self.files,
+                self.folder,
+                result.log_start,
+                self.config.index_interval_bytes,
+                create=True,
+                holes=self.config.compacted,
+            )
         ]
         self.epochs.clear()
         self.files.fsync_dir(self.folder)
@@ -187,7 +196,8 @@ class _Recovery:
     # -- segments ---------------------------------------------------------------------------------------------------
 
     def _open(self, base: int) -> Segment:
-        segment = Segment(self.files, self.folder, base, self.config.index_interval_bytes, create=False)
+        interval, holes = self.config.index_interval_bytes, self.config.compacted
+        segment = Segment(self.files, self.folder, base, interval, create=False, holes=holes)
         self.result.segments.append(segment)
         return segment
 
@@ -209,20 +219,21 @@ class _Recovery:
             for place in segment.places():
                 if place.leader_epoch > self.epochs.latest_epoch and place.last_offset >= self.result.log_start:
                     self.epochs.assign(place.leader_epoch, place.base_offset)
-        if segment.next_offset != next_base:
+        if segment.next_offset != next_base and not self._is_hole(segment.next_offset, next_base, next_base):
             what = f"the segment ends at offset {segment.next_offset}, the next begins at {next_base}"
             raise segment.corrupt(what, segment.size)
 
     def _load(self, segment: Segment, next_base: int) -> bool:
         try:
-            return segment.load() and segment.next_offset == next_base
+            end = segment.next_offset if segment.load() else -1
+            return end == next_base or (end >= 0 and self._is_hole(end, next_base, next_base))
         except CorruptLog:
             return False
 
     def _open_unsynced(self, base: int) -> bool:
         """A segment that may hold batches that were not synced; ``False`` if the log ends in or before it."""
         end = self.result.end if self.result.segments else base
-        if base != end:
+        if base != end and not self._is_hole(end, base, base):
             what = f"the segment of base {base} does not follow offset {end}"
             path = f"{self.folder}/{segment_name(base)}{LOG_SUFFIX}"
             if end < self.recovery_point:
@@ -245,10 +256,19 @@ class _Recovery:
             return False
         return True
 
+    def _is_hole(self, expected: int, found: int, end: int) -> bool:
+        """Whether a hole from ``expected`` to ``found``, and what follows up to ``end``, may be the cleaner's.
+
+        No CRC covers a base offset, so a tear in it looks like a hole too: one is believed where what follows was
+        synced, by the stored recovery point (``CompactedPart``), or where none is stored and nothing can be told.
+        """
+        believed = self.recovery_point < 0 or end <= self.recovery_point
+        return self.config.compacted and expected < found and believed
+
     def _check_offset(self, segment: Segment, batch: Batch, position: int) -> None:
         """Raises ``CorruptBatch`` where the batch does not follow."""
         expected = segment.next_offset
-        if batch.base_offset != expected:
+        if batch.base_offset != expected and not self._is_hole(expected, batch.base_offset, batch.next_offset):
             what = f"base offset {batch.base_offset} where {expected} follows"
             raise CorruptBatch(what, position, segment.path)
         if not segment.holds(batch.last_offset, 0):

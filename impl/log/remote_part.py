@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class OffsetStore(Protocol):
-    """Where a log keeps the two offsets that lie outside of its folder. Both return once the value survives a crash."""
+    """Where a log keeps the offsets that lie outside of its folder. Each returns once the value survives a crash."""
 
     def store_recovery_point(self, offset: int) -> None:
         """Everything below ``offset`` is synced; nothing above is known to be."""
@@ -30,6 +30,9 @@ class OffsetStore(Protocol):
 
     def store_local_start(self, offset: int) -> None:
         """Records from the log start up to ``offset`` are in remote storage alone (KIP-405)."""
+
+    def lower_cleaned(self, offset: int) -> None:
+        """Nothing at or above ``offset`` is cleaned any more; asked of compacted logs alone."""
 
 
 class SealedSegment(NamedTuple):

@@ -64,17 +64,29 @@ class Window:
 class Segment:
     """An open segment. ``next_offset`` is one more than its last offset, or its base while it is empty."""
 
-    def __init__(self, files: Files, folder: str, base_offset: int, index_interval: int, *, create: bool) -> None:
+    def __init__(
+        self,
+        files: Files,
+        folder: str,
+        base_offset: int,
+        index_interval: int,
+        *,
+        create: bool,
+        holes: bool = False,
+        suffix: str = "",
+    ) -> None:
+        """``holes`` says that offsets may be missing between batches; ``suffix`` is put behind both names."""
         stem = f"{folder}/{segment_name(base_offset)}"
-        self._file = files.open(stem + LOG_SUFFIX, create=create)
+        self._file = files.open(stem + LOG_SUFFIX + suffix, create=create)
         try:
-            self.index = OffsetIndex(files.open(stem + INDEX_SUFFIX, create=True), base_offset)
+            self.index = OffsetIndex(files.open(stem + INDEX_SUFFIX + suffix, create=True), base_offset)
         except OSError:
             self._file.close()
             raise
         self.base_offset = base_offset
         self.next_offset = base_offset
-        self.path = stem + LOG_SUFFIX
+        self.holes = holes
+        self.path = stem + LOG_SUFFIX + suffix
         self._interval = index_interval
         self._since_entry = 0
         self._recent: dict[int, int] = {}
@@ -178,7 +190,9 @@ class Segment:
         """Whether a batch may come next where ``offset`` does. No CRC covers its base offset."""
         if batch.magic < 2:
             return batch.last_offset >= offset
-        return batch.base_offset == offset <= batch.last_offset
+        return (batch.base_offset == offset or (self.holes and batch.base_offset > offset)) and (
+            batch.base_offset <= batch.last_offset
+        )
 
     def _misplaced(self, batch: Place | Batch, following: int, byte: int) -> CorruptLog:
         what = f"a batch of offsets {batch.base_offset} to {batch.last_offset} where {following} follows"
@@ -221,6 +235,15 @@ class Segment:
             if place.last_offset >= offset:
                 return place
         return None
+
+    def end_before(self, position: int) -> int:
+        """The end of the batch before the one at byte ``position``; the base offset where there is none."""
+        end = self.base_offset
+        for place in self.places(self.index.before(position)):
+            if place.position >= position:
+                break
+            end = place.last_offset + 1
+        return end
 
     def scan(self) -> Iterator[tuple[int, Batch]]:
         """Every batch with its byte, checked whole. Raises ``CorruptBatch`` at the first byte that begins none."""

@@ -1,0 +1,140 @@
+"""What a log is to the cleaner: its sealed segments, cleaned ones put in their place, and holes in its offsets.
+
+Offsets never change, so that a compacted log has holes: between batches, and between records within one. A follower
+copies them. No CRC covers a batch's base offset, and where any may come, a tear in it would look like a hole. So
+opening a log believes a hole only below the *stored* recovery point. That is stored when what follows a hole is
+flushed, before anybody hears of it, and before a cleaned segment is put in. (Kafka believes any base offset that is not
+too small.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from ..files.interface import Files
+from .batch import Batch
+from .config import LogConfig
+from .remote_part import OffsetStore
+from .segment import INDEX_SUFFIX, LOG_SUFFIX, Place, Segment, close_all, segment_name
+from .swap import CLEANED, swap_in
+
+
+class CompactedPart:
+    """What ``Log`` has of this, over its own segments and offsets."""
+
+    folder: str
+    config: LogConfig
+    removing: list[str]
+    renaming: list[str]
+    """Files that were renamed so, and may not be there after a crash."""
+    _files: Files
+    _segments: list[Segment]
+    _store: OffsetStore
+    _storage: AbstractContextManager[None]
+    _recovery_point: int
+    _stored_recovery_point: int
+    _hole_end: int
+    """The end of the last batch that was appended behind a hole."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def end(self) -> int: ...
+
+        def _roll(self, base_offset: int) -> None: ...
+
+    def _begin_compacted(self, recovery_point: int) -> None:
+        self.renaming = []
+        self._hole_end = 0
+        if recovery_point < 0:
+            # None was stored, all has been looked at: from now on holes can be told from tears.
+            self._store.store_recovery_point(self._recovery_point)
+            self._stored_recovery_point = self._recovery_point
+
+    def configure(self, config: LogConfig) -> None:
+        """Take other settings. Holes that are there are no damage before the log is read as one that has none."""
+        self.config = config
+        for segment in self._segments:
+            segment.holes = config.compacted
+
+    # -- holes ------------------------------------------------------------------------------------------------------
+
+    def _leaves_hole(self, end: int, batch: Batch) -> bool:
+        """Whether the batch may come next where ``end`` does, with a hole before it."""
+        if not self.config.compacted or batch.base_offset < end:
+            return False
+        self._hole_end = max(self._hole_end, batch.next_offset)
+        return True
+
+    def _store_holes(self) -> None:
+        if self._stored_recovery_point < self._hole_end:
+            self._store_recovery_point()
+
+    def _store_recovery_point(self) -> None:
+        self._store.store_recovery_point(self._recovery_point)
+        self._stored_recovery_point = self._recovery_point
+
+    def _before_hole(self, segment: Segment, place: Place, end: int) -> int:
+        """Where the log ends that is cut before the batch at ``place``: at the end of the one before.
+
+        A restart would find no other end than that, and offsets in a hole behind it may have records on a leader that
+        has not cleaned them.
+        """
+        return min(end, segment.end_before(place.position)) if self.config.compacted else end
+
+    # -- the cleaner ------------------------------------------------------------------------------------------------
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments, the active one last; to be read, and changed by this log only."""
+        return tuple(self._segments)
+
+    def roll(self) -> bool:
+        """Begin a new segment, so that what is there can be cleaned; gives whether there is anything in the last."""
+        with self._storage:
+            if not self._segments[-1].size:
+                return False
+            self._roll(self.end)
+            return True
+
+    def new_cleaned(self, base_offset: int) -> Segment:
+        """An empty segment to write cleaned records to, under names that are removed when the log is opened.
+
+        The caller gives it to ``swap_in`` or closes it. Raises ``LogOffline``.
+        """
+        interval = self.config.index_interval_bytes
+        with self._storage:
+            for kind in (LOG_SUFFIX, INDEX_SUFFIX):  # a cleaning that was given up may have left one
+                path = f"{self.folder}/{segment_name(base_offset)}{kind}{CLEANED}"
+                if self._files.exists(path):
+                    self._files.remove(path)
+            return Segment(self._files, self.folder, base_offset, interval, create=True, holes=True, suffix=CLEANED)
+
+    def swap_in(self, cleaned: Segment, replaced: Sequence[Segment]) -> None:
+        """Put a cleaned segment, which has the base offset of the first of these, in their place.
+
+        They follow one another, and the active one is not among them. All of the cleaned one survives a crash from
+        here on, or nothing of it. Raises ``LogOffline``, and ``ValueError`` for other segments.
+        """
+        first = self._segments.index(replaced[0])
+        if list(replaced) != self._segments[first : first + len(replaced)] or replaced[-1] is self._segments[-1]:
+            raise ValueError(f"{self.folder}: sealed segments that follow one another can be replaced, no others")
+        with self._storage:
+            try:
+                cleaned.seal()
+            finally:
+                cleaned.close()
+            if self._stored_recovery_point < self._segments[-1].base_offset:
+                self._store_recovery_point()
+            close_all(replaced)
+            bases = [each.base_offset for each in replaced]
+            swap_in(self._files, self.folder, bases, self.removing, self.renaming)
+            segment = Segment(
+                self._files, self.folder, bases[0], self.config.index_interval_bytes, create=False, holes=True
+            )
+            self._segments[first : first + len(replaced)] = [segment]
+            if not segment.load():
+                for _ in segment.rebuilt():
+                    pass
