@@ -27,6 +27,9 @@ class _Every:
 EVERY: Final = _Every()
 """In the place of an index, in an update: all values of that index."""
 
+RowValue: TypeAlias = Callable[..., Value]
+"""What an update writes along indices that are ``EVERY``: a function of one index for each of them."""
+
 
 class Update:
     """The effect of an action: for each variable, the cells written and their values."""
@@ -51,7 +54,9 @@ class View(ABC):
         """The state with these variables changed: ``s.update(quorum_isr=x, leo={replica: y})``.
 
         A scalar takes its value; an indexed variable takes a mapping from index (or tuple of indices) to value.
-        ``EVERY`` in an index writes the cells at all its values. All values are read in the state before the step.
+        ``EVERY`` in an index writes the cells at all its values: one value in all of them, or, given a function of
+        the index, each its own, as in ``leader={EVERY: lambda p: k.ite(s.leader[p] == broker, k.NONE, s.leader[p])}``.
+        A function takes one index for each ``EVERY``. All values are read in the state before the step.
         """
         flat: list[tuple[str, tuple[Value, ...], Value]] = []
         for name, what in writes.items():

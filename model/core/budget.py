@@ -14,7 +14,7 @@ from typing import Final
 
 from .domains import Constants, Variable
 from .protocol import TracedAction, TracedProtocol
-from .terms import BINDERS, Term
+from .terms import BINDERS, Term, row
 
 MAX_WORK: Final = 10_000_000
 """As much work as a command takes on unasked: two or three microseconds each, so half a minute; and some 30 MB."""
@@ -70,10 +70,15 @@ class _Counting:
         """The work on one instance: any takes as much."""
         guards = sum(self.of(guard) for _, guard in action.guards)
         writes = sum(
-            self.of(value) + sum(map(self.of, target.args)) + self.cells[str(target.value)]
+            self._row(target) * (self.of(value) + sum(map(self.of, target.args)) + self.cells[str(target.value)])
             for target, value in action.writes
         )
         return guards + writes + self._canonical + 1
+
+    def _row(self, target: Term) -> int:
+        """How often a value is grounded: once, or once for each place of a row."""
+        per = self._variables[str(target.value)].per
+        return prod(per[place].size(self._constants) for place, _ in row(target))
 
     def of_types(self) -> int:
         live = {name: self.of(condition) for name, (_, condition) in self._traced.live.items()}

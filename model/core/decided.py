@@ -6,6 +6,8 @@
   the term will have, the words say nothing.
 - It lets go of a mistake in a ``try``, and goes on as if the text had said something else.
 - A lambda that is kept for later reads a loop's variable when it is called: all that were kept read its last value.
+- A function that is given for a row of cells need not read the cell's index: all cells then get one value, that of a
+  cell whose index stands there by mistake, say.
 
 Functions that a text calls, or hands on, are looked into as well, where they are given what depends on the state.
 """
@@ -141,7 +143,7 @@ class _Looked:
             return f"nothing is done with {ast.unparse(node)}", mend, line
         if self._swallows(node):
             return "a mistake in these terms would be swallowed", "take the try out; by k.rules ask what there is", line
-        return self._late(node)
+        return self._late(node) or self._unread(node)
 
     def _reads(self, node: ast.AST) -> bool:
         return _reads(node, self.terms)
@@ -197,6 +199,22 @@ class _Looked:
                 if late:
                     told = f"{ast.unparse(kept)} reads {late[0]} when it is called, after the loop: its last value"
                     return told, f"give it as a default: lambda ..., {late[0]}={late[0]}: ...", kept.lineno
+        return None
+
+    def _unread(self, node: ast.AST) -> tuple[str, str, int] | None:
+        """A function for a row of cells that does not read the index of the cell."""
+        for key, value in zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ():
+            if key is None or not any(_is_every(part) for part in ast.walk(key)):
+                continue
+            function = self.inner.get(value.id) if isinstance(value, ast.Name) else value
+            if not isinstance(function, ast.FunctionDef | ast.Lambda):
+                continue
+            body = function.body if isinstance(function.body, list) else [function.body]
+            given = [*function.args.posonlyargs, *function.args.args]
+            for name in (each.arg for each in given[: len(given) - len(function.args.defaults)]):
+                if not name.startswith("_") and not any(_reads(part, {name}) for part in body):
+                    told = f"the function for the row {ast.unparse(key)} does not read its index {name}"
+                    return told, f"give a row of one value as that value, or name the index _{name}", value.lineno
         return None
 
     def helpers(self, text: Callable[..., Any]) -> Iterator[tuple[FunctionType, frozenset[str], frozenset[str]]]:
@@ -263,6 +281,12 @@ def _resolved(called: ast.expr, text: Callable[..., Any]) -> FunctionType | None
     if not isinstance(value, FunctionType) or value.__module__.startswith(__name__.rpartition(".")[0]):
         return None
     return value
+
+
+def _is_every(node: ast.AST) -> bool:
+    return (isinstance(node, ast.Name) and node.id == "EVERY") or (
+        isinstance(node, ast.Attribute) and node.attr == "EVERY"
+    )
 
 
 def _is_words(node: ast.expr) -> bool:

@@ -218,11 +218,24 @@ class Grounder:
         """The changed cells of an update, dead cells put in canonical form."""
         after: dict[int, Term] = {}
         for target, value in writes:
-            new = self.ground(value, binding)
-            for test, number in self._places(str(target.value), tuple([self.ground(a, binding) for a in target.args])):
-                after[number] = terms.choose(test, new, after.get(number, self._cells[number]))
+            name = str(target.value)
+            for here in self._along(target, binding):
+                new = self.ground(value, here)
+                for test, number in self._places(name, tuple([self.ground(a, here) for a in target.args])):
+                    after[number] = terms.choose(test, new, after.get(number, self._cells[number]))
         self._canonical(after)
         return {n: term for n, term in sorted(after.items()) if term is not self._cells[n]}
+
+    def _along(self, target: Term, binding: Mapping[Term, Term]) -> Iterator[Mapping[Term, Term]]:
+        """The binding, once for each choice of the indices along which a row is written."""
+        row = terms.row(target)
+        if not row:
+            yield binding
+            return
+        indices = [self.traced.variables[str(target.value)].per[place] for place, _ in row]
+        for values in product(*(range(index.size(self.constants)) for index in indices)):
+            at = (terms.of_sort(value, index.sort) for value, index in zip(values, indices, strict=True))
+            yield {**binding, **dict(zip((bound for _, bound in row), at, strict=True))}
 
     def _canonical(self, after: dict[int, Term]) -> None:
         """A cell that the update leaves dead takes its variable's dead value."""

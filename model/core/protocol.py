@@ -156,7 +156,7 @@ class TracedAction:
     params: Mapping[str, Index]
     guards: tuple[tuple[str, Term], ...]
     writes: tuple[tuple[Term, Term], ...]
-    """Pairs (``var`` term that names the cell, value term)."""
+    """Pairs (``var`` term that names the cells, value term); ``terms.row`` says in what the two go together."""
 
     def drop(self, guard: str) -> TracedAction:
         """The same action without one guard: a mutant."""

@@ -16,6 +16,7 @@ def show(term: Term) -> str:
     if op in ("constant", "param"):
         return str(term.value)
     if op == "bound":
+        # A row's index ends with a star: it is all of them.
         return str(term.value).replace("#", "").replace(".", "")
     if op == "every":
         return "*"

@@ -43,7 +43,8 @@ class Term:
     ``op`` names the operation, ``args`` are its operands and ``value`` its payload: a literal for ``const``; a
     name for ``constant``, ``param``, ``bound``; a variable's name for ``var`` (operands: the indices); an int for
     ``cell`` (ground terms only); an index domain's name for ``forall``, ``exists``, ``first`` and ``last``. ``every``
-    has no payload, and stands only among the operands of a ``var`` that is written.
+    has no payload, and stands only among the operands of a ``var`` that is written. So may a ``bound`` term there: all
+    values of that index too, and the value that is written depends on it (a row).
 
     Comparison operators build terms. A term has no truth value: ``if`` and ``and`` in the text of an action are
     refused with ProtocolError.
@@ -282,6 +283,16 @@ def covers(written: Term, index: Operand) -> Term:
     return TRUE if written.op == "every" else equal(written, of_sort(index, written.sort))
 
 
+def is_along(index: Term) -> bool:
+    """Whether the place of an index, where cells are written, is all values of that index."""
+    return index.op in ("every", "bound")
+
+
+def row(written: Term) -> list[tuple[int, Term]]:
+    """The indices along which the value that is written differs: the place of each, and its term in the value."""
+    return [(place, index) for place, index in enumerate(written.args) if index.op == "bound"]
+
+
 def negate(condition: Operand) -> Term:
     """Not."""
     term = lift(condition)
@@ -435,6 +446,24 @@ def parts(term: Term) -> Iterator[Term]:
         yield part
         todo += [a for a in part.args if a not in seen]
         seen.update(part.args)
+
+
+def free(term: Term) -> frozenset[Term]:
+    """The parameters and bound terms that are open in a term."""
+    known: dict[Term, frozenset[Term]] = {}
+
+    def of(t: Term) -> frozenset[Term]:
+        if t not in known:
+            if t.op in ("param", "bound"):
+                known[t] = frozenset((t,))
+            elif t.op in BINDERS:
+                bound, body, *rest = t.args
+                known[t] = (of(body) - {bound}).union(*map(of, rest))
+            else:
+                known[t] = frozenset[Term]().union(*map(of, t.args))
+        return known[t]
+
+    return of(term)
 
 
 def variables_in(term: Term) -> set[str]:

@@ -92,10 +92,16 @@ class Text:
         same = _Same(guards.values())
         cells: dict[Term, Term] = {}
         for target, value in self.s.traced(update).pairs:
-            cell = same(target)
+            cell = same.cells(target)
             if cell in cells:
                 other = "" if cells[cell] is target else f", as {cells[cell]} and as {target}"
                 raise ProtocolError(f"{action} writes {cell} twice{other}", MEND)
+            for earlier, written in cells.items():
+                if _is_among(earlier, cell):
+                    raise ProtocolError(
+                        f"{action} writes {written}, and then {target}, in which it is lost",
+                        "write the row first: a cell of it that is written later counts",
+                    )
             cells[cell] = target
             writes[target] = value
         return writes
@@ -123,6 +129,13 @@ class Text:
             python_decides_nothing(spec.text)
             _says_something(found[-1], f"the liveness property {spec.name}")
         return found
+
+
+def _is_among(cells: Term, others: Term) -> bool:
+    """Whether the others are all of these cells, and more."""
+    if cells.value != others.value:
+        return False
+    return all(other is one or terms.is_along(other) for one, other in zip(cells.args, others.args, strict=True))
 
 
 def _guard(action: str, step: object) -> tuple[str, Value]:
@@ -160,7 +173,7 @@ def _says_something(condition: Term, who: str) -> None:
 
 
 class _Same:
-    """Terms with whatever the guards say is equal put for each other: what names one cell is then one term."""
+    """Terms with whatever the guards say is equal put for each other: what gives one value is then one term."""
 
     def __init__(self, guards: Any) -> None:
         self._of: dict[Term, Term] = {}
@@ -179,10 +192,13 @@ class _Same:
             return known
         if term.op in terms.BINDERS or not term.args:
             return term
-        args = tuple(map(self, term.args))
-        # The cell that is written keeps its name: it is read in the state after the step.
-        again = terms.rebuild(term, args)
+        again = terms.rebuild(term, tuple(map(self, term.args)))
         return self._of.get(again, again)
+
+    def cells(self, target: Term) -> Term:
+        """Which cells are written, whatever is written to them. What they hold before the step is not asked."""
+        args = tuple(terms.every(each.sort) if terms.is_along(each) else self(each) for each in target.args)
+        return terms.node(target.op, args, target.sort, target.value)
 
 
 def declared(protocol: Protocol, variant: str) -> None:

@@ -7,18 +7,19 @@ value of an enumeration, which is told apart from numbers and from other enumera
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Collection, Mapping
 from itertools import count
 from typing import NoReturn
 
 from . import terms
-from .algebra import EVERY, Algebra, Update, Value, View
+from .algebra import EVERY, Algebra, RowValue, Update, Value, View
 from .domains import Index, Values, Variable
 from .enumeration import Enumeration
 from .errors import ProtocolError
 from .members import Kind, Member
-from .places import near
+from .places import Reading, near
 from .refusals import NoTerm, refuse_operators
 from .source import as_many_cells_as_keys
 from .terms import HOW_TO_WRITE, NONE, Sort, Term
@@ -290,8 +291,63 @@ def value_term(variable: Variable, value: Value, who: str) -> Term:
     return term
 
 
+def _is_function(value: Value) -> bool:
+    # Terms, and what stands for them, have a call that refuses.
+    return callable(value) and not isinstance(value, Term | NoTerm)
+
+
+def _cells_written(variable: Variable, indices: tuple[Value, ...], value: Value) -> tuple[Term, Term]:
+    """What an update writes: the term that names the cells, and that of their value.
+
+    Where the value is a function of indices that are ``EVERY``, one ``bound`` term stands for each of them in both. It
+    is named by its place, so that two actions that write the same row write the same terms. An index that the value
+    does not depend on stays ``every``. Raises ProtocolError, or BadText with the line of the function.
+    """
+    if not _is_function(value):
+        return written_term(variable, indices), value_term(variable, value, "the update")
+    cells = written_term(variable, indices)
+    along = [place for place, index in enumerate(indices) if index is EVERY]
+    _takes_indices(variable, value, len(along))
+    row: dict[int, Value] = {}
+    for place in along:
+        index = variable.per[place]
+        before = sum(variable.per[other] is index for other in row)
+        # No quantifier's: these have numbers.
+        row[place] = bound(f"{index.name}#{'*' * (before + 1)}", index)
+    with Reading(value):
+        term = value_term(variable, value(*row.values()), "the update")
+    read = set(terms.parts(term))
+    args = list(cells.args)
+    for place, given in row.items():
+        if term_of(given) in read:
+            args[place] = term_of(given)
+    return read_term(variable, tuple(args)), term
+
+
+def _takes_indices(variable: Variable, value: RowValue, wanted: int) -> None:
+    """Refuse a function of another number of indices than are ``EVERY``."""
+    if not wanted:
+        every = ", ".join("EVERY" for _ in variable.per)
+        every = f"({every})" if len(variable.per) > 1 else every
+        mend = f"write {variable.name}={{{every}: ...}} for a row of them" if every else "call it"
+        raise ProtocolError(
+            f"the update writes a function to one cell of {variable.name}", f"give the value, or {mend}"
+        )
+    try:
+        parameters = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):
+        return
+    open_ = [each for each in parameters if each.default is each.empty and each.kind is not each.KEYWORD_ONLY]
+    if len(open_) != wanted and not any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        raise ProtocolError(
+            f"the update writes to {variable.name} a function of {_indices_wanted(len(open_))}, where "
+            f"{_indices_wanted(wanted)} {'is' if wanted == 1 else 'are'} EVERY",
+            "give it one parameter for each EVERY",
+        )
+
+
 class TracedUpdate(Update):
-    """An update whose cells and values are terms. ``pairs``: ``var`` term that names the cell, value term."""
+    """An update whose cells and values are terms. ``pairs``: ``var`` term that names the cells, value term."""
 
     __slots__ = ("pairs",)
 
@@ -342,6 +398,5 @@ class TracedState(View):
             return update
         pairs = []
         for name, indices, value in update.writes:
-            variable = self._find(name, written=True)
-            pairs.append((written_term(variable, indices), value_term(variable, value, "the update")))
+            pairs.append(_cells_written(self._find(name, written=True), indices, value))
         return TracedUpdate(pairs)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ..core import terms
+from ..core.algebra import EVERY, Value
 from ..core.domains import Values
 from ..core.ground import Params, State, System
 from ..core.terms import Term
@@ -52,6 +53,20 @@ class Reader:
             return self._conjunction(term)
         args = [self(a) for a in term.args]
         return _OPERATIONS[op](*args)
+
+    def written(self, target: Term, value: Term) -> tuple[str, tuple[Value, ...], Value]:
+        """What an update writes: a variable, indices with ``EVERY`` among them, and a value, or a function of these."""
+        index = tuple(EVERY if terms.is_along(a) else self(a) for a in target.args)
+        row = dict(terms.row(target))
+        if not row:
+            return str(target.value), index, self(value)
+        along = [place for place, a in enumerate(target.args) if terms.is_along(a)]
+
+        def at(*indices: int) -> int:
+            self.binding |= {row[place]: i for place, i in zip(along, indices, strict=True) if place in row}
+            return self(value)
+
+        return str(target.value), index, at
 
     def _cell(self, name: str, index: tuple[int, ...]) -> int:
         variable = self.system.traced.variables[name]

@@ -159,11 +159,7 @@ class Reference:
         for name, condition in action.guards:
             if not reader(condition):
                 return name
-        writes = [
-            (str(t.value), tuple(EVERY if a.op == "every" else reader(a) for a in t.args), reader(value))
-            for t, value in action.writes
-        ]
-        return self._update(state, Update(writes))
+        return self._update(state, Update([reader.written(target, value) for target, value in action.writes]))
 
     def _run(self, state: State, action: str, params: Params) -> State | str:
         if action in self._shifted:
@@ -187,7 +183,8 @@ class Reference:
             elif EVERY in index:
                 for at, number in numbers.items():
                     if all(i in (EVERY, j) for i, j in zip(index, at, strict=True)):
-                        after[number] = int(value)
+                        along = [j for i, j in zip(index, at, strict=True) if i is EVERY]
+                        after[number] = int(value(*along) if callable(value) else value)
         s = IntState(self.system, after)
         # Liveness is read in the state after the step, so the dead cells are found before any is cleared.
         dead = [c for c in layout.cells if c.variable.live is not None and not self._live(c.variable, s, c.index)]

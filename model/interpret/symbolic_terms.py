@@ -8,8 +8,9 @@ the comparison of the two worth something.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import z3
 
@@ -51,6 +52,12 @@ class Bound:
 
 Binding = Mapping[Term, Bound]
 
+_Row: TypeAlias = "Sequence[tuple[int, Term, Index]]"
+"""The indices along which a row is written: the place of each, its bound term, and what it ranges over."""
+
+_DEFINED = frozenset({"first", "last", "majority"})
+"""Operations whose value may be given by a definition beside the formula."""
+
 
 @dataclass(frozen=True)
 class SymbolicState:
@@ -74,18 +81,23 @@ class SymbolicState:
         dead = self.universe.literal(variable.values.sort, variable.dead) if inside is not True else None
         return dead if inside is False else choose(inside, self.functions[name](tuple(indices)), dead)
 
-    def written(self, writes: Sequence[tuple[str, tuple[Scalar, ...], Value]]) -> SymbolicState:
-        """The state after these writes, the later one winning; a write out of range writes nothing, EVERY all."""
+    def written(self, writes: Sequence[tuple[str, tuple[Scalar, ...], Function]]) -> SymbolicState:
+        """The state after these writes, the later one winning; a write out of range writes nothing, EVERY all.
+
+        The value of a write is a function of the cell's indices.
+        """
         functions = dict(self.functions)
         for name, target, value in writes:
             functions[name] = _overwrite(functions[name], target, value)
         return SymbolicState(self.universe, self.variables, functions)
 
 
-def _overwrite(before: Function, target: tuple[Scalar, ...], value: Value) -> Function:
+def _overwrite(before: Function, target: tuple[Scalar, ...], value: Function) -> Function:
     def after(indices: tuple[Scalar, ...]) -> Value:
         here = both(*(equal(i, t) for i, t in zip(indices, target, strict=True) if t is not EVERY))
-        return value if here is True else choose(here, value, before(indices))
+        if isinstance(here, bool):
+            return value(indices) if here else before(indices)
+        return choose(here, value(indices), before(indices))
 
     return after
 
@@ -121,6 +133,8 @@ class Reading:
         self._named = named
         self._memo: dict[Term, Value] = {}
         self._known: Mapping[Term, Value] = {}
+        self._more: frozenset[Term] = frozenset()
+        self._rows: dict[tuple[Term, Term], Function] = {}
 
     def __call__(self, term: Term) -> Value:
         if term not in self._memo:
@@ -159,7 +173,57 @@ class Reading:
         """A reading of the same state with more bound: what was read already stands for the same there."""
         inner = Reading(self.universe, self.indices, self.state, {**self.binding, **more}, named=self._named)
         inner._memo, inner._known = dict(self._memo), self._memo
+        inner._more = self._more | frozenset(more)
         return inner
+
+    def row(self, variable: Variable, target: Term, value: Term) -> Function:
+        """What an update writes to a variable, as a function of the cell's indices.
+
+        A value that is found by a definition (``first``, ``last``, a majority) where no index has a literal size has
+        one definition for all indices of the row: it is read once, at indices for which any others are put.
+        """
+        row = [(place, bound, variable.per[place]) for place, bound in terms.row(target)]
+        if not row:
+            same = self(value)
+            return lambda _: same
+        if (target, value) not in self._rows:
+            defined = any(part.op in _DEFINED for part in terms.parts(value))
+            finite = self.universe.values(row[0][2]) is not None
+            read = self._defined_row if defined and not finite else self._plain_row
+            self._rows[target, value] = read(row, value)
+        return self._rows[target, value]
+
+    def _plain_row(self, row: _Row, value: Term) -> Function:
+        found: dict[tuple[Hashable, ...], tuple[list[Bound], Value]] = {}
+
+        def at(indices: tuple[Scalar, ...]) -> Value:
+            bounds = [Bound(indices[place], index) for place, _, index in row]
+            key = tuple(_key(each.value) for each in bounds)
+            if key not in found:
+                inner = self.within({bound: each for (_, bound, _), each in zip(row, bounds, strict=True)})
+                # The key is z3's own number of a term, which is another's once there is no such term any more.
+                found[key] = bounds, inner(value)
+                assert not inner.definitions
+            return found[key][1]
+
+        return at
+
+    def _defined_row(self, row: _Row, value: Term) -> Function:
+        for part in terms.parts(value):
+            # What does not depend on the row's indices has one value in all of it: the step's own.
+            if part.op in _DEFINED and terms.free(part) <= set(self.binding):
+                self(part)
+        xs = [self.universe.fresh(index) for _, _, index in row]
+        bounds = {bound: Bound(x, index) for x, (_, bound, index) in zip(xs, row, strict=True)}
+        inner = self.within(bounds)
+        inner._scope, inner.definitions = (*self._scope, *bounds.values()), self.definitions
+        anywhere = inner(value)
+
+        def at(indices: tuple[Scalar, ...]) -> Value:
+            here = [(x, _expression(indices[place])) for x, (place, _, _) in zip(xs, row, strict=True)]
+            return _put(anywhere, here)
+
+        return at
 
     def _at(self, bound: Term, value: Scalar, index: Index, *, quantified: bool = False) -> Reading:
         binding = {**self.binding, bound: Bound(value, index)}
@@ -195,7 +259,8 @@ class Reading:
         if whole.op != "var" or whole.args:
             raise ProtocolError(f"among any number of replicas there is no majority of {whole}, which is no variable")
         quorums = self.universe.quorums
-        if not self._named or self._scope:
+        # One name stands for one question: where it is asked of each cell of a row, or of each ghost, there are many.
+        if not self._named or self._scope or terms.free(t) & self._more:
             return quorums.within(replicas)
         name = z3.Bool(f"majority!{t}")
         self._define(implied(name, quorums.within(replicas, asked=True)))
@@ -241,6 +306,21 @@ class Reading:
         inside = both(*(self.universe.inside(b.index, b.value) for b in self._scope))
         for axiom in axioms:
             self.definitions.append(z3.ForAll(bound, implied(inside, axiom)) if bound else as_formula(axiom))
+
+
+def _key(index: Scalar) -> Hashable:
+    return index if isinstance(index, int) else ("z3", index.get_id())
+
+
+def _expression(value: Scalar) -> z3.ExprRef:
+    return z3.IntVal(value) if isinstance(value, int) else value
+
+
+def _put(value: Value, places: Sequence[tuple[z3.ExprRef, z3.ExprRef]]) -> Value:
+    """A value with other terms in the places of these constants."""
+    if isinstance(value, Replicas):
+        return Replicas(lambda r: _put(value.has(r), places))
+    return value if isinstance(value, int) else z3.substitute(value, *places)
 
 
 def _count(conditions: Sequence[Truth]) -> Scalar:
@@ -328,10 +408,10 @@ class Interpreter:
 
     def after(self, action: TracedAction, reading: Reading, *, canonical: bool = True) -> SymbolicState:
         """The state after an action whose parameters a reading binds."""
-        writes = [
-            (str(target.value), tuple(EVERY if a.op == "every" else reading(a) for a in target.args), reading(value))
-            for target, value in action.writes
-        ]
+        writes = []
+        for target, value in action.writes:
+            at = tuple(EVERY if terms.is_along(a) else reading(a) for a in target.args)
+            writes.append((str(target.value), at, reading.row(self.variables[str(target.value)], target, value)))
         after = reading.state.written(writes)
         return self.canonical(after) if canonical else after
 
