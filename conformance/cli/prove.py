@@ -60,7 +60,7 @@ def prove(
     variant
         Try the proof on this variant, its own where it has one; by default the protocol's proof on its variant.
     action
-        Only the obligations of this action, or "initial" (repeatable; default all).
+        Only the obligations of this action, "initial", or "follows" (repeatable; default all).
     conjunct
         Only the obligations of this promise or lemma (repeatable; default all).
     drop

@@ -30,12 +30,16 @@ class Clause:
 
 @dataclass(frozen=True)
 class Conjunct:
-    """A named conjunct of the inductive invariant. ``type_ok`` has no clauses: the declared domains say it."""
+    """A named conjunct of the inductive invariant. ``type_ok`` has no clauses: the declared domains say it.
+
+    ``layer``: that of a lemma; a promise is in the lowest one.
+    """
 
     name: str
     doc: str
     promise: bool
     clauses: tuple[Clause, ...]
+    layer: int = 0
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ def attach(proof: Proof, traced: TracedProtocol) -> AttachedProof:
         clauses = prenex(term, extended.indices)
         conjuncts[name] = Conjunct(name, base.invariants[name].doc, True, tuple(clauses))
     for lemma in proof.lemmas.values():
-        conjuncts[lemma.name] = Conjunct(lemma.name, lemma.doc, lemma.promise, _clauses(lemma, text))
+        conjuncts[lemma.name] = Conjunct(lemma.name, lemma.doc, lemma.promise, _clauses(lemma, text), lemma.layer)
     updates, hints = {}, {}
     for action in traced.actions:
         if action.name in proof.update_texts:

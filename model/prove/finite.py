@@ -22,7 +22,7 @@ from ..interpret.symbolic import Symbolic
 from ..interpret.symbolic_terms import Bound, Step, SymbolicState
 from ..interpret.symbolic_values import Truth, as_formula, both, either, negated
 from .attached import TYPE_OK, AttachedProof, Clause, Conjunct
-from .obligations import INITIAL, with_ghosts
+from .obligations import FOLLOWS, INITIAL, with_ghosts
 
 RLIMIT = 100_000_000
 """Of z3's resource units, for one finite model."""
@@ -34,7 +34,7 @@ class UndecidedError(Exception):
 
 @dataclass(frozen=True)
 class Found:
-    """A state at finite constants, the ghosts' cells last, and a step from it (none for the initial state)."""
+    """A state at finite constants, the ghosts' cells last, and a step from it (none where a state is all there is)."""
 
     constants: Constants
     state: State
@@ -69,10 +69,19 @@ class FiniteProof:
     def counterexample(self, action: str, conjunct: str) -> Counterexample | None:
         """A step of the action, from a state in which all conjuncts hold, after which one of them does not.
 
-        For ``initial``, the initial state where the conjunct does not hold in it. Raises UndecidedError.
+        For ``initial``, the initial state where the conjunct does not hold in it; for ``follows``, a state in which all
+        others hold and this one does not. Raises UndecidedError.
         """
         if action == INITIAL:
             return self.concrete.judged(Found(self.constants, self.concrete.system.initial, action, (), None), conjunct)
+        if action == FOLLOWS:
+            model = find_model([*self._hypotheses, self._denied(self.attached.conjuncts[conjunct], self.state)])
+            if model is None:
+                return None
+            state = self.symbolic.decode(model)
+            broken = self.concrete.broken(state)
+            assert set(broken) <= self.attached.proof.follows, f"{broken} do not hold for the texts"
+            return self.concrete.judged(Found(self.constants, state, action, (), None), conjunct)
         step, _ = self._step(action)
         found = self._found(action, self._denied(self.attached.conjuncts[conjunct], step.after))
         if found is None:
@@ -108,7 +117,7 @@ class FiniteProof:
     def _hypotheses(self) -> list[z3.BoolRef]:
         parts = [self.symbolic.invariant(TYPE_OK)]  # of the ghosts too
         for conjunct in self.attached.conjuncts.values():
-            for clause in conjunct.clauses:
+            for clause in conjunct.clauses if conjunct.name not in self.attached.proof.follows else ():
                 parts += [as_formula(self._at(clause, values, self.state)) for values in self._all(clause.bound)]
         return [part for part in parts if not z3.is_true(part)]
 
@@ -188,7 +197,7 @@ class Concrete:
         """
         after = self.step(state, action, params)
         assert after is not None, f"the reference refuses {action}{params}"
-        broken = self.broken(state)
+        broken = [name for name in self.broken(state) if name not in self.attached.proof.follows]
         assert not broken, f"{broken} do not hold for the texts in {self.shown(state)}"
         return Found(self.system.constants, state, action, params, after)
 

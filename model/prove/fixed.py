@@ -220,9 +220,9 @@ class FixedProof(Proof):
         """Register how an action changes ghosts, as ``Proof.updates`` does."""
         return self._reading(super().updates(action))
 
-    def lemma(self, *, promise: bool = False, **params: Index) -> Callable[[Any], Any]:
+    def lemma(self, *, promise: bool = False, layer: int = 0, **params: Index) -> Callable[[Any], Any]:
         """Register a lemma, as ``Proof.lemma`` does."""
-        return self._reading(super().lemma(promise=promise, **self._own(params)))
+        return self._reading(super().lemma(promise=promise, layer=layer, **self._own(params)))
 
     def hints(self, *actions: str, **goal: Index) -> Callable[[Any], Any]:
         """Register terms that z3 shall know, as ``Proof.hints`` does."""

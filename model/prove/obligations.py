@@ -2,7 +2,8 @@
 
 Each is a refutation: the axioms of the constants, every conjunct in the state before, the guards of one action, its
 hints, and that one conjunct does not hold in the state after. The state after is made of closures over the state
-before, so there is neither a primed function nor a frame axiom. That the conjunct held before is said once more of just
+before, so there is neither a primed function nor a frame axiom. A promise that is no part of the induction has one
+obligation: that it follows from all else in the state before. That the conjunct held before is said once more of just
 the values for which it is denied; where the action changes nothing that the conjunct reads, that is all there is to
 say. The constants (log size, largest leader epoch, ...) are unknown integers, so what is proved holds for all of them;
 a run without any bound is, step by step, one within some.
@@ -26,6 +27,9 @@ from .attached import TYPE_OK, AttachedProof, Clause, Conjunct, GhostUpdate, spl
 INITIAL = "initial"
 """Stands for the action in an obligation of initiation."""
 
+FOLLOWS = "follows"
+"""Stands for the action in the one obligation of a promise that follows from the other conjuncts."""
+
 
 @dataclass(frozen=True)
 class Obligation:
@@ -48,26 +52,37 @@ class Obligations:
         self.attached = attached
         self.unbounded = Unbounded(attached.traced)
         self._steps: dict[str, Step] = {}
-        given = [c for name, c in attached.conjuncts.items() if name not in attached.proof.derived]
-        self.hypotheses = [part for conjunct in given for part in self._assumed(conjunct)]
-        """Every conjunct in the state before, but for derived promises, as small clauses."""
+        proof = attached.proof
+        given = [c for name, c in attached.conjuncts.items() if name not in proof.derived | proof.follows]
+        self._assumptions = [(conjunct.layer, part) for conjunct in given for part in self._assumed(conjunct)]
+
+    @property
+    def hypotheses(self) -> list[z3.BoolRef]:
+        """Every conjunct in the state before as small clauses, but for promises that are derived, or follow."""
+        return [part for _, part in self._assumptions]
 
     def names(self) -> list[tuple[str, str]]:
         """Action and conjunct of every obligation, in the order of the report."""
         actions = [INITIAL, *(action.name for action in self.attached.traced.actions)]
-        return [(action, conjunct) for action in actions for conjunct in self.attached.conjuncts]
+        follows = self.attached.proof.follows
+        inductive = [conjunct for conjunct in self.attached.conjuncts if conjunct not in follows]
+        named = [(action, conjunct) for action in actions for conjunct in inductive]
+        return named + [(FOLLOWS, conjunct) for conjunct in self.attached.conjuncts if conjunct in follows]
 
     def obligation(self, action: str, conjunct: str) -> Obligation:
-        """One obligation. KeyError for an action or a conjunct that there is not."""
+        """One obligation, of those named. KeyError for an action or a conjunct that there is not."""
         wanted = self.attached.conjuncts[conjunct]
         if action == INITIAL:
             assertions = [self.unbounded.initial(), *self._denied(wanted, self.unbounded.pre)]
+        elif action == FOLLOWS:
+            assertions = [*self.hypotheses, *self._denied(wanted, self.unbounded.pre)]
         else:
             step = self.step(action)
             assertions = [*self._held_before(wanted), *self._denied(wanted, step.after)]
             if not self._is_untouched(action, wanted):
                 hints = self._hints(action, wanted)
-                assertions = [*self.hypotheses, *self.unbounded.assumed(step), *hints, *assertions]
+                below = [part for layer, part in self._assumptions if layer <= wanted.layer]
+                assertions = [*below, *self.unbounded.assumed(step), *hints, *assertions]
         return Obligation(action, conjunct, self.text(f"{action}.{conjunct}", assertions))
 
     def _is_untouched(self, action: str, conjunct: Conjunct) -> bool:

@@ -45,13 +45,15 @@ _Text = TypeVar("_Text", bound=Callable[..., Any])
 class Lemma:
     """A conjunct of the inductive invariant: it holds for all values of its parameters.
 
-    ``promise``: it is what the protocol is for, and not only a help in the proof of that.
+    ``promise``: it is what the protocol is for, and not only a help in the proof of that. ``layer``: what z3 is given
+    to prove it from are the lemmas of this layer and of those below.
     """
 
     name: str
     params: Mapping[str, Index]
     text: LemmaText
     promise: bool
+    layer: int = 0
 
     @property
     def doc(self) -> str:
@@ -84,6 +86,8 @@ class Proof:
     looked for that breaks a promise, where they are others. ``derived``: promises that nothing else rests on, as
     lemmas say the same: z3 is not given them to prove other conjuncts from. To assume less is always sound.
     ``twins``: variants that are not safe, of which this proof, and no other of the protocol's, is to be tried.
+    ``follows``: promises that are no part of the induction, as each follows from the other conjuncts in any one state:
+    that is then all there is to prove of it.
     """
 
     def __init__(
@@ -94,6 +98,7 @@ class Proof:
         runs: Sequence[Constants] = (),
         derived: Sequence[str] = (),
         twins: Sequence[str] = (),
+        follows: Sequence[str] = (),
     ) -> None:
         self.protocol = protocol
         self.variant = variant
@@ -101,7 +106,8 @@ class Proof:
         self.runs = tuple(runs) or self.sizes
         self.derived = frozenset(derived)
         self.twins = frozenset(twins)
-        if unknown := self.derived - set(protocol.invariants):
+        self.follows = frozenset(follows)
+        if unknown := (self.derived | self.follows) - set(protocol.invariants):
             raise ProtocolError(f"{protocol.name} has no promise {', '.join(sorted(unknown))}")
         self.update_texts: dict[str, UpdateText] = {}
         self.lemmas: dict[str, Lemma] = {}
@@ -134,14 +140,17 @@ class Proof:
 
         return register
 
-    def lemma(self, *, promise: bool = False, **params: Index) -> Callable[[_Text], _Text]:
-        """Register a lemma. Its docstring says what it says and why it is needed."""
+    def lemma(self, *, promise: bool = False, layer: int = 0, **params: Index) -> Callable[[_Text], _Text]:
+        """Register a lemma. Its docstring says what it says and why it is needed.
+
+        One of a higher ``layer`` is not given to z3 to prove those below it, which it would only keep from them.
+        """
 
         def register(text: _Text) -> _Text:
             name = text.__name__
             if name in self.lemmas or name in self.protocol.invariant_names:
                 raise ProtocolError(f"there are two conjuncts {name}")
-            self.lemmas[name] = Lemma(name, params, text, promise)
+            self.lemmas[name] = Lemma(name, params, text, promise, layer)
             return text
 
         return register
@@ -170,7 +179,7 @@ class Proof:
             if ghost := other.ghosts.get(name):
                 self.ghost(name, ghost.doc, ghost.values, per=ghost.per, initially=ghost.initially)
             elif lemma := other.lemmas.get(name):
-                self.lemma(promise=lemma.promise, **lemma.params)(lemma.text)
+                self.lemma(promise=lemma.promise, layer=lemma.layer, **lemma.params)(lemma.text)
             elif update := other.update_texts.get(name):
                 self.updates(name)(update)
             else:

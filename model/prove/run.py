@@ -20,7 +20,7 @@ from ..core.protocol import TracedAction, TracedProtocol
 from ..explore.result import Verdict
 from .attached import AttachedProof, attach
 from .finite import Counterexample, FiniteProof, Found, UndecidedError
-from .obligations import INITIAL, Obligation, Obligations
+from .obligations import FOLLOWS, INITIAL, Obligation, Obligations
 from .proof import Proof
 from .solve import RLIMIT, Answer, ask
 
@@ -136,7 +136,7 @@ def prove(
     workers: int = 1,
     on_obligation: OnObligation | None = None,
 ) -> ProofRun:
-    """Ask every obligation of these actions (``initial`` among them) and conjuncts; none given: all.
+    """Ask every obligation of these actions (``initial`` and ``follows`` among them) and conjuncts; none given: all.
 
     ``shuffle``: assert hypotheses in an order drawn by this seed. ``first``: stop at the first counterexample.
     ``decide``: look for one; without it whatever z3 does not refute is unknown, and ``first`` stops there.
@@ -163,7 +163,7 @@ def prove(
         if first and (found is not None or not decide):
             break
     if witnesses:
-        asked = dict.fromkeys(action for action, _ in names if action != INITIAL)
+        asked = dict.fromkeys(action for action, _ in names if action not in (INITIAL, FOLLOWS))
         run.witnesses += [Witness(action, models.witness(action)) for action in asked]
     run.seconds = time.perf_counter() - start
     return run

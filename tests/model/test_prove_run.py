@@ -16,6 +16,7 @@ from fencepost.model.explore import Verdict
 from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.proof import kip_320
 from fencepost.model.prove.attached import attach, prenex, split
+from fencepost.model.prove.finite import Concrete
 from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.proof import Ghosts, Proof
 from fencepost.model.prove.run import judge, prove
@@ -251,3 +252,82 @@ def another_protocol(proof: Proof) -> None:
 def test_a_proof_that_is_written_wrongly_is_refused(wrong: Callable[[Proof], None], says: str) -> None:
     with pytest.raises(ProtocolError, match=says):
         wrong(Proof(token(), "safe", sizes=()))
+
+
+# What is proved from what.
+
+
+def with_follows(*, needed: bool) -> Proof:
+    """The promise is no part of the induction: a lemma says it, where ``needed``, and it follows."""
+    protocol = token()
+    proof = Proof(protocol, "safe", sizes=({"replicas": 2, "turns": 2},), follows=("had_no_holder",))
+    if needed:
+
+        @proof.lemma(replica=REPLICA)
+        def holder_is_new(k: Algebra, s: View, replica: Value) -> Value:
+            """Nobody who had the token holds it."""
+            return k.implies(k.member(replica, s.had), s.holder != replica)
+
+    return proof
+
+
+def test_a_promise_may_follow_from_the_other_conjuncts() -> None:
+    attached = attach(with_follows(needed=True), token().traced())
+    names = Obligations(attached).names()
+    assert [name for name in names if "had_no_holder" in name] == [("follows", "had_no_holder")]
+    run = prove(attached)
+    assert run.verdict is Verdict.HOLDS
+    assert [result.obligation.name for result in run.results][-1] == "follows.had_no_holder"
+    # Whoever needs it for the induction is not given it.
+    told = Obligations(attached).obligation("pass_on", "holder_is_new").smt
+    whole = attach(with_follows(needed=True), token().traced())
+    whole.proof.follows = frozenset()
+    assert len(told) < len(Obligations(whole).obligation("pass_on", "holder_is_new").smt)
+
+
+def test_a_promise_that_does_not_follow_is_violated() -> None:
+    """The planted fault: the lemma that says it is left out."""
+    attached = attach(with_follows(needed=False), token().traced())
+    run = prove(attached, actions=["follows"])
+    (result,) = run.results
+    assert (run.verdict, result.verdict, run.witnesses) == (Verdict.VIOLATED, Verdict.VIOLATED, [])
+    found = result.counterexample
+    assert found is not None and (found.action, found.after, found.conjunct) == ("follows", None, "had_no_holder")
+    assert Concrete(attached, found.constants).broken(found.state) == ["had_no_holder"]
+
+
+def test_what_follows_is_a_promise() -> None:
+    with pytest.raises(ProtocolError, match="token has no promise nobody_has_it"):
+        Proof(token(), "safe", sizes=({"replicas": 2},), follows=("nobody_has_it",))
+
+
+def in_layers(of: int, on: int) -> Proof:
+    """``who_had_it_got_it`` in one layer, and what it needs, ``last_to_get_it_holds_it``, in another."""
+    plain, proof = proof_of_token(), Proof(token(), "safe", sizes=({"replicas": 2, "turns": 2},))
+    proof.takes(plain, "got", "pass_on")
+    for name, layer in (("last_to_get_it_holds_it", on), ("who_had_it_got_it", of)):
+        proof.lemma(layer=layer, **plain.lemmas[name].params)(plain.lemmas[name].text)
+    return proof
+
+
+def test_a_lemma_is_proved_from_those_of_its_layer_and_below() -> None:
+    needy = "pass_on.who_had_it_got_it"
+    for of, on, verdict in ((0, 0, True), (1, 0, True), (1, 1, True), (0, 1, False)):
+        attached = attach(in_layers(of, on), token().traced())
+        run = prove(attached, decide=False, witnesses=False)
+        assert [result.obligation.name for result in run.failed] == ([] if verdict else [needy]), (of, on)
+    below, same = (Obligations(attach(in_layers(of, 0), token().traced())) for of in (1, 0))
+    for action in ("initial", "pass_on"):
+        # The one below is given less, and the one above no less.
+        lower = len(below.obligation(action, "last_to_get_it_holds_it").smt)
+        assert (lower < len(same.obligation(action, "last_to_get_it_holds_it").smt)) is (action == "pass_on")
+        upper = [len(each.obligation(action, "who_had_it_got_it").smt.splitlines()) for each in (below, same)]
+        assert upper[0] == upper[1]
+    assert len(below.hypotheses) == len(same.hypotheses)
+
+
+def test_a_proof_takes_a_lemma_with_its_layer() -> None:
+    other = Proof(token(), "safe", sizes=({"replicas": 2, "turns": 2},))
+    other.takes(in_layers(2, 1), "got", "pass_on", "who_had_it_got_it")
+    assert other.lemmas["who_had_it_got_it"].layer == 2
+    assert attach(other, token().traced()).conjuncts["who_had_it_got_it"].layer == 2
