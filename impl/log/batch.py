@@ -36,8 +36,11 @@ _COVERED = struct.Struct(">hiqqqhii")
 _CRC_START = 21
 _MIN_LENGTH = HEADER_BYTES - LENGTH_END
 _OFFSET_AND_EPOCH = struct.Struct(">qii")
-_LOG_APPEND_TIME = 0x08
-_CONTROL = 0x20
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+DELETE_HORIZON = 0x40
+"""The base timestamp is when the tombstones of the batch may go, and not that of the first record (KIP-534)."""
 
 
 class Batch(NamedTuple):
@@ -74,7 +77,17 @@ class Batch(NamedTuple):
     @property
     def is_control(self) -> bool:
         """Transaction markers and the quorum's own records: they take offsets, and no consumer sees them."""
-        return self.magic >= 2 and bool(self.attributes & _CONTROL)
+        return self.magic >= 2 and bool(self.attributes & CONTROL)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the records, or the marker, are part of a transaction (KIP-98)."""
+        return self.magic >= 2 and bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def delete_horizon(self) -> int | None:
+        """When the cleaner may remove the tombstones or the marker, in milliseconds; ``None`` where that is not set."""
+        return self.base_timestamp if self.magic >= 2 and self.attributes & DELETE_HORIZON else None
 
     def records(self) -> list[StoredRecord]:
         """All records, decompressed. Raises ``CorruptBatch`` where they do not parse for all the right CRC."""
@@ -90,7 +103,7 @@ class Batch(NamedTuple):
             )
         except ValueError as error:
             raise CorruptBatch(f"the batch at offset {self.base_offset}: {error}") from None
-        if self.attributes & _LOG_APPEND_TIME:
+        if self.attributes & LOG_APPEND_TIME:
             records = [record._replace(timestamp=self.max_timestamp) for record in records]
         return records
 
@@ -105,11 +118,13 @@ def encode_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
     control: bool = False,
+    transactional: bool = False,
 ) -> bytes:
     """A batch of magic 2 with the records at ``base_offset`` and on.
 
     An idempotent producer gives its id and epoch, and the number of the first record among all that it has sent to the
-    partition (KIP-98); -1 for each says that there is none. ``control`` marks records of the quorum's own.
+    partition (KIP-98); -1 for each says that there is none. ``control`` marks records of the quorum's own, and markers
+    of transactions; ``transactional`` what belongs to one.
     Raises ``ValueError`` for no records: a batch without any takes no offset.
     """
     if not records:
@@ -119,8 +134,14 @@ def encode_batch(
     payload = compress(codec, encode_records(records, base_timestamp))
     count = len(records)
     producer = producer_id, producer_epoch, base_sequence
-    attributes = codec | (_CONTROL if control else 0)
-    covered = _COVERED.pack(attributes, count - 1, base_timestamp, max_timestamp, *producer, count) + payload
+    attributes = codec | (CONTROL if control else 0) | (TRANSACTIONAL if transactional else 0)
+    fields = attributes, count - 1, base_timestamp, max_timestamp, *producer, count
+    return assemble(base_offset, leader_epoch, fields, payload)
+
+
+def assemble(base_offset: int, leader_epoch: int, fields: Sequence[int], payload: bytes) -> bytes:
+    """A batch of magic 2 from the header's ``fields``, from the attributes to the record count, and what follows it."""
+    covered = _COVERED.pack(*fields) + payload
     crc = google_crc32c.value(covered)
     return struct.pack(">qiibI", base_offset, 9 + len(covered), leader_epoch, 2, crc) + covered
 

@@ -17,7 +17,7 @@ from ..files.interface import Files
 from .batch import Batch
 from .config import LogConfig
 from .remote_part import OffsetStore
-from .segment import INDEX_SUFFIX, LOG_SUFFIX, Place, Segment, close_all, segment_name
+from .segment import INDEX_SUFFIX, LOG_SUFFIX, Segment, close_all, segment_name
 from .swap import CLEANED, swap_in
 
 
@@ -37,17 +37,21 @@ class CompactedPart:
     _stored_recovery_point: int
     _hole_end: int
     """The end of the last batch that was appended behind a hole."""
+    cuts: int
+    """How often the log was cut since it was opened, where it is compacted."""
 
     if TYPE_CHECKING:
 
         @property
         def end(self) -> int: ...
 
+        def _slot(self, offset: int) -> int: ...
+
         def _roll(self, base_offset: int) -> None: ...
 
     def _begin_compacted(self, recovery_point: int) -> None:
         self.renaming = []
-        self._hole_end = 0
+        self._hole_end = self.cuts = 0
         if recovery_point < 0:
             # None was stored, all has been looked at: from now on holes can be told from tears.
             self._store.store_recovery_point(self._recovery_point)
@@ -76,13 +80,28 @@ class CompactedPart:
         self._store.store_recovery_point(self._recovery_point)
         self._stored_recovery_point = self._recovery_point
 
-    def _before_hole(self, segment: Segment, place: Place, end: int) -> int:
-        """Where the log ends that is cut before the batch at ``place``: at the end of the one before.
+    def _before_hole(self, offset: int) -> int:
+        """Where the log is to be cut that is to end by ``offset``: where the last batch before that ends.
 
-        A restart would find no other end than that, and offsets in a hole behind it may have records on a leader that
-        has not cleaned them.
+        A restart would find no other end than that. Offsets in a hole behind it may have records on a leader that has
+        not cleaned them; and were this replica to lead, its followers could never fetch up to an end in a hole.
         """
-        return min(end, segment.end_before(place.position)) if self.config.compacted else end
+        if not self.config.compacted:
+            return offset
+        slot = self._slot(offset)
+        segment = self._segments[slot]
+        place = segment.find(offset)
+        end = segment.end_before(place.position if place is not None else segment.size)
+        while end == segment.base_offset and slot:
+            slot -= 1
+            segment = self._segments[slot]
+            end = segment.next_offset
+        return min(offset, end)
+
+    def _cut_cleaned(self, offset: int) -> None:
+        """The log is about to be cut: nothing at or above ``offset`` is cleaned, and readers have to look again."""
+        self.cuts += 1
+        self._store.lower_cleaned(offset)
 
     # -- the cleaner ------------------------------------------------------------------------------------------------
 
@@ -111,6 +130,12 @@ class CompactedPart:
                 if self._files.exists(path):
                     self._files.remove(path)
             return Segment(self._files, self.folder, base_offset, interval, create=True, holes=True, suffix=CLEANED)
+
+    def write_cleaned(self, cleaned: Segment, batches: Sequence[tuple[int, bytes]]) -> None:
+        """Append batches, each with its last offset, to a cleaned segment. Raises ``LogOffline``."""
+        if batches:
+            with self._storage:
+                cleaned.append(batches)
 
     def swap_in(self, cleaned: Segment, replaced: Sequence[Segment]) -> None:
         """Put a cleaned segment, which has the base offset of the first of these, in their place.

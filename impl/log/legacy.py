@@ -1,4 +1,4 @@
-"""Message sets of magic 0 and 1: read only, since brokers before Kafka 0.11 and their consumers are gone.
+"""Message sets of magic 0 and 1, which no producer sends: brokers before Kafka 0.11 and their clients are gone.
 
 They have no leader epoch: every record is read with -1. An entry is ``offset int64, size int32``, then a message::
 
@@ -59,6 +59,15 @@ def entry_records(data: bytes, limit: int) -> list[StoredRecord]:
         record._replace(offset=record.offset + shift, timestamp=timestamp if stamped else record.timestamp)
         for record in inner
     ]
+
+
+def encode_message(record: StoredRecord, magic: int, attributes: int) -> bytes:
+    """One message with its offset and size, not compressed: what the cleaner keeps of a wrapper."""
+    body = bytes((magic, attributes)) + (_LONG.pack(record.timestamp) if magic == 1 else b"")
+    for part in (record.key, record.value):
+        body += _INT.pack(-1) if part is None else _INT.pack(len(part)) + part
+    message = struct.pack(">I", zlib.crc32(body)) + body
+    return _ENTRY.pack(record.offset, len(message)) + message
 
 
 def _messages(data: bytes) -> Iterator[StoredRecord]:

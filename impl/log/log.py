@@ -372,14 +372,13 @@ class Log(RemotePart, CompactedPart):
             if offset < self._segments[0].base_offset:
                 self._start_at(offset)
                 return offset
-            slot = self._slot(offset)
+            slot = self._slot(offset := self._before_hole(offset))
             segment = self._segments[slot]
             place = segment.find(offset)
             if place is None:  # offset lies in a hole behind the segment's last record
                 position, end = segment.size, segment.next_offset
             else:
-                end = min(offset, segment.batch(place).base_offset)
-                position, end = place.position, self._before_hole(segment, place, end)
+                position, end = place.position, min(offset, segment.batch(place).base_offset)
             self._lower_recovery_point(end)
             self._drop(self._segments[slot + 1 :])
             del self._segments[slot + 1 :]
@@ -449,7 +448,7 @@ class Log(RemotePart, CompactedPart):
 
     def _lower_recovery_point(self, offset: int) -> None:
         if self.config.compacted:
-            self._store.lower_cleaned(offset)
+            self._cut_cleaned(offset)
         if offset < self._stored_recovery_point:
             self._store.store_recovery_point(offset)
             self._stored_recovery_point = offset

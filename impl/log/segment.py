@@ -236,6 +236,10 @@ class Segment:
                 return place
         return None
 
+    def window(self, ahead: int = _WINDOW) -> Window:
+        """To read the bytes of the log through."""
+        return Window(self._file, ahead)
+
     def end_before(self, position: int) -> int:
         """The end of the batch before the one at byte ``position``; the base offset where there is none."""
         end = self.base_offset
@@ -245,10 +249,13 @@ class Segment:
             end = place.last_offset + 1
         return end
 
-    def scan(self) -> Iterator[tuple[int, Batch]]:
-        """Every batch with its byte, checked whole. Raises ``CorruptBatch`` at the first byte that begins none."""
+    def scan(self, position: int = 0) -> Iterator[tuple[int, Batch]]:
+        """Every batch from a byte on, with its byte, checked whole.
+
+        Raises ``CorruptBatch`` at the first byte that begins none.
+        """
         window = Window(self._file)
-        position, size = 0, self._file.size
+        size = self._file.size
         while position < size:
             head = window.get(position, LENGTH_END)
             length = int.from_bytes(head[8:12], "big", signed=True)
