@@ -112,6 +112,8 @@ class Cleaner:
             if batch.is_control or batch in aborted:
                 continue
             for offset, key, rank in keyed(batch, config):
+                if offset >= bound:
+                    break  # whoever asks has a bound inside of a batch
                 if offset >= start and key is not None and not put(key, rank, offset):
                     return offset
         return bound

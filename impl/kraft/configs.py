@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from ..compaction import config as compaction
 from ..metadata import changes
 from ..metadata.image import ALL_BROKERS, UNCLEAN_ELECTION, Image, ResourceKey
 from ..wire.controller import (
@@ -24,10 +25,18 @@ def _is_positive(value: str) -> bool:
     return value.isascii() and value.isdecimal() and 0 < int(value[:11]) < 1 << 31
 
 
+def _passes(check: Callable[[str], str | None]) -> Callable[[str], bool]:
+    return lambda value: check(value) is None
+
+
 _TOPIC: dict[str, Callable[[str], bool]] = {UNCLEAN_ELECTION: _is_bool, "min.insync.replicas": _is_positive}
 _KNOWN: dict[int, dict[str, Callable[[str], bool]]] = {
-    ResourceType.TOPIC: _TOPIC,
-    ResourceType.BROKER: {**_TOPIC, "broker.heartbeat.interval.ms": _is_positive},
+    ResourceType.TOPIC: {**_TOPIC, **{name: _passes(check) for name, check in compaction.TOPIC.items()}},
+    ResourceType.BROKER: {
+        **_TOPIC,
+        "broker.heartbeat.interval.ms": _is_positive,
+        **{name: _passes(check) for name, check in compaction.BROKER.items()},
+    },
 }
 """For each type of resource the configs that there are, and whether a value is one of theirs."""
 
@@ -42,6 +51,30 @@ def config_error(resource_type: int, told: Sequence[ConfigChange]) -> ErrorCode:
         if check is None or (each.value is not None and not check(each.value)):
             return ErrorCode.INVALID_CONFIG
     return ErrorCode.NONE
+
+
+def _go_together(image: Image, key: ResourceKey, told: Mapping[str, str | None]) -> bool:
+    """Whether, with ``told`` for this resource, every topic that it touches has a strategy of compaction (KIP-280)."""
+    default = ResourceKey(ResourceType.BROKER, ALL_BROKERS)
+    broker: Mapping[str, str | None] = image.configs.get(default, {})
+    topics: list[Mapping[str, str | None]] = [told]
+    if key.type == ResourceType.BROKER:
+        broker, topics = told, [{}]
+        topics += [values for other, values in sorted(image.configs.items()) if other.type == ResourceType.TOPIC]
+    return all(compaction_goes_together(topic, broker) for topic in topics)
+
+
+def compaction_goes_together(topic: Mapping[str, str | None], broker: Mapping[str, str | None]) -> bool:
+    """Whether these configurations of a topic make settings of compaction with those of its broker."""
+    try:
+        compaction.topic_config(_among(topic, compaction.TOPIC), _among(broker, compaction.BROKER))
+    except compaction.InvalidConfig:
+        return False
+    return True
+
+
+def _among(values: Mapping[str, str | None], known: Iterable[str]) -> dict[str, str]:
+    return {name: value for name in known if (value := values.get(name)) is not None}
 
 
 def alter_configs(image: Image, body: IncrementalAlterConfigsRequest) -> Decision:
@@ -59,6 +92,9 @@ def alter_configs(image: Image, body: IncrementalAlterConfigsRequest) -> Decisio
     if error is not ErrorCode.NONE:
         return Decision(IncrementalAlterConfigsResponse(error))
     values = image.configs.get(ResourceKey(body.resource_type, name), {})
+    told = {**values, **{each.name: each.value for each in body.changes}}
+    if not _go_together(image, ResourceKey(body.resource_type, name), told):
+        return Decision(IncrementalAlterConfigsResponse(ErrorCode.INVALID_CONFIG))
     records = tuple(
         changes.config(body.resource_type, name, each.name, each.value)
         for each in body.changes

@@ -9,7 +9,7 @@ from uuid import UUID
 from ..log.directory import is_partition
 from ..metadata import changes
 from ..metadata.elections import PartitionImage, elected, preferred
-from ..metadata.image import Image, PartitionKey
+from ..metadata.image import ALL_BROKERS, Image, PartitionKey, ResourceKey
 from ..wire.controller import (
     ConfigChange,
     CreateTopicsRequest,
@@ -21,7 +21,7 @@ from ..wire.controller import (
     ResourceType,
 )
 from ..wire.errors import ErrorCode
-from .configs import config_error
+from .configs import compaction_goes_together, config_error
 from .decision import Decision
 
 MAX_PARTITIONS = 10_000
@@ -37,6 +37,9 @@ def create_topic(image: Image, body: CreateTopicsRequest, *, cluster_id: str, ep
     error = _name_error(image, body.name)
     if error is ErrorCode.NONE:
         error = config_error(ResourceType.TOPIC, [ConfigChange(*each) for each in body.configs])
+    default = image.configs.get(ResourceKey(ResourceType.BROKER, ALL_BROKERS), {})
+    if error is ErrorCode.NONE and not compaction_goes_together(dict(body.configs), default):
+        error = ErrorCode.INVALID_CONFIG
     if error is not ErrorCode.NONE:
         return Decision(CreateTopicsResponse(error))
     topic = topic_id(cluster_id, epoch, offset)

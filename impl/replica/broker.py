@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
+from ..compaction.cleaner import Cleaned
+from ..compaction.manager import Cleanable, LogCleaner
 from ..files.interface import Files
 from ..log.directory import DataDirectory, is_partition
 from ..net.interface import Clock, Transport
@@ -44,6 +47,7 @@ from .runtime import STORAGE_FAILURES, Runtime
 from .timers import Key
 from .validate import CHECKS, is_response, names_partition
 
+CLEANER = ("log-cleaner",)
 HIGH_WATERMARKS = ("high-watermarks",)
 RECOVERY_POINTS = ("recovery-points",)
 
@@ -81,9 +85,12 @@ class Broker:
     ) -> None:
         self.config = config or BrokerConfig()
         self.coordinator = coordinator
+        compacted = {topic: replace(self.config.log, cleanup_policy="compact") for topic in self.config.compacted}
         self.directory = DataDirectory(
-            files, node_id=node_id, cluster_id=self.config.cluster_id, config=self.config.log
+            files, node_id=node_id, cluster_id=self.config.cluster_id, config=self.config.log, topics=compacted
         )
+        self.cleaner: LogCleaner | None = None
+        """Where any topic is compacted."""
         self._runtime = Runtime(node_id, self.config, transport, clock, self.directory, first_correlation)
         self._authorizer = authorizer or AllowAll()
         self.controller_epoch = -1
@@ -101,6 +108,9 @@ class Broker:
         now = clock.now()
         self._runtime.timers.set(HIGH_WATERMARKS, now + self.config.high_watermark_interval_ms)
         self._runtime.timers.set(RECOVERY_POINTS, now + self.config.recovery_point_interval_ms)
+        if compacted:
+            self.cleaner = LogCleaner(self.directory, self.config.compacted, clock.wall, self.config.cleaner)
+            self._runtime.timers.set(CLEANER, now + self.config.cleaner.backoff_ms)
 
     # -- the endpoint -----------------------------------------------------------------------------------------------
 
@@ -127,7 +137,8 @@ class Broker:
 
         ``("fetch", partition)``: a follower sends its next request. ``("isr", partition)``: a leader looks at its ISR.
         ``("produce", partition)``: a leader gives up what has waited for too long. ``("high-watermarks",)`` and
-        ``("recovery-points",)``: store them. Raises ``KeyError`` for a partition that is not here.
+        ``("recovery-points",)``: store them. ``("log-cleaner",)``: clean the log with the most dirt, if one is due.
+        Raises ``KeyError`` for a partition that is not here.
         """
         if len(key) == 2:
             self.partitions[key[1]].fire(key[0])
@@ -135,6 +146,8 @@ class Broker:
             self._store_high_watermarks()
         elif key == RECOVERY_POINTS:
             self._store_recovery_points()
+        elif key == CLEANER and self.cleaner is not None:
+            self._clean(self.cleaner)
         else:
             raise KeyError(key)
 
@@ -196,6 +209,21 @@ class Broker:
             self.directory.store_recovery_points()
         except OSError as error:
             self._storage_failed(error)
+
+    def _clean(self, cleaner: LogCleaner) -> None:
+        """Clean one log; the next one is looked for at once, and after a while where none was due."""
+        online = [each for each in self.partitions.values() if each.failure is None and each.log.config.compacted]
+        done: Cleaned | None = None
+        due: list[tuple[float, Partition, Cleanable]] = []
+        for each in online:
+            with each.storage():
+                due += [(-found.ratio, each, found) for found in cleaner.due({each.key: each.high_watermark})]
+        if due:
+            _, partition, found = min(due, key=lambda one: (one[0], one[1].key))
+            with partition.storage():
+                done = cleaner.clean(found)
+        wait = self.config.cleaner.backoff_ms if done is None else 0
+        self._runtime.timers.set(CLEANER, self._runtime.clock.now() + wait)
 
     def _storage_failed(self, error: OSError) -> None:
         """What all partitions share cannot be written: the directory is offline, as in Kafka."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..compaction.config import CleanerConfig, CompactionConfig
 from ..log.config import LogConfig, require_at_least
 
 
@@ -37,6 +39,11 @@ class BrokerConfig:
     """``log.flush.offset.checkpoint.interval.ms``."""
     flush_each_append: bool = False
     """``log.flush.interval.messages=1``: sync at once what is appended, and not only before it is acknowledged."""
+
+    compacted: Mapping[str, CompactionConfig] = field(default_factory=dict, hash=False)
+    """The topics with ``cleanup.policy=compact``, and how each is cleaned."""
+    cleaner: CleanerConfig = field(default_factory=CleanerConfig)
+    """Of a broker that has any."""
 
     def __post_init__(self) -> None:
         sizes = ("min_insync_replicas", "replica_fetch_max_bytes", "fetch_max_bytes", "produce_max_bytes")

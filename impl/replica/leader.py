@@ -96,6 +96,8 @@ class Leader:
         batches = self._parsed(request.records)
         if isinstance(batches, ErrorCode):
             return ProduceResponse(batches)
+        if self._log.config.compacted and self._partition.refused(batches) is not None:
+            return ProduceResponse(ErrorCode.INVALID_RECORD)
         sent = self._repeated(batches[0])
         if isinstance(sent, ErrorCode):
             return ProduceResponse(sent)

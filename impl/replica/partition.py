@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import NamedTuple
 
+from ..compaction.edge import refused
+from ..log.batch import Batch
 from ..log.log import Log
 from ..wire.errors import ErrorCode
 from ..wire.messages import NO_LEADER, LeaderAndIsrRequest, TopicPartition
@@ -235,6 +237,10 @@ class Partition:
         self._end_leading(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self._end_following()
         self.request = None
+
+    def refused(self, batches: list[Batch]) -> str | None:
+        """Why its topic, which is compacted, does not take these of a producer; ``None`` where it does."""
+        return refused(self.runtime.config.compacted[self.key.topic], batches)
 
     # -- failing disks ----------------------------------------------------------------------------------------------
 
