@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from itertools import pairwise
 
 from ..files.interface import File
@@ -98,3 +99,9 @@ class OffsetIndex:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def entries_of(data: bytes, base_offset: int) -> Iterator[tuple[int, int]]:
+    """The entries in the bytes of an index: a batch's last offset, and the byte that it begins at."""
+    for relative, position in _ENTRY.iter_unpack(data[: len(data) // ENTRY_BYTES * ENTRY_BYTES]):
+        yield base_offset + relative, position

@@ -370,7 +370,11 @@ class Log(RemotePart, CompactedPart):
                 self._epochs.truncate_from_end(self.end)
                 return self.end
             if offset < self._segments[0].base_offset:
-                self._start_at(offset)
+                if self._log_start < min(offset, self._local_start):  # what is remote below the cut stays so
+                    kept = [entry for entry in self._epochs.entries if entry.start_offset < offset]
+                    self.start_after_remote(self._log_start, offset, kept)
+                else:
+                    self._start_at(offset)
                 return offset
             slot = self._slot(offset := self._before_hole(offset))
             segment = self._segments[slot]
@@ -401,12 +405,12 @@ class Log(RemotePart, CompactedPart):
     def _start_at(self, offset: int) -> None:
         # Each step leaves what opening the log can make sense of: first an empty log where it began, then one whose end
         # is below its log start, which is begun anew there.
-        self._give_up_remote()
         first = self._segments[0]
         self._lower_recovery_point(min(offset, first.base_offset))
         self._drop(self._segments[1:])
         del self._segments[1:]
         first.cut(0, first.base_offset)
+        self._give_up_remote()
         self._epochs.clear()
         self._log_start = self._local_start = offset
         self._store.store_log_start(offset)

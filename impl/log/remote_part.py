@@ -12,11 +12,16 @@ from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ..files.interface import Files, read_file
+from .checkpoints import write_atomically
 from .epochs import EpochEntry, LeaderEpochCache
 from .errors import OffsetOutOfRange
 
 if TYPE_CHECKING:
     from .segment import Segment
+
+PRODUCERS_SUFFIX = ".snapshot"
+"""Of what is known of the producers at an offset, as Kafka names the file. The log does not look into it."""
 
 
 class OffsetStore(Protocol):
@@ -47,6 +52,7 @@ class RemotePart:
     """What ``Log`` has of this, over its own segments, epochs and offsets."""
 
     folder: str
+    _files: Files
     _segments: list[Segment]
     _epochs: LeaderEpochCache
     _store: OffsetStore
@@ -82,9 +88,10 @@ class RemotePart:
         with self._storage:
             return found.content()
 
-    def delete_local_before(self, offset: int) -> None:
+    def delete_local_before(self, offset: int, producers: bytes = b"") -> None:
         """Remove the segments that lie wholly below ``offset``: their records are in remote storage, and still the log.
 
+        ``producers`` is kept for ``read_producers``: it is of what is below the segment that holds ``offset``.
         The local log start becomes the base offset of the first that stays; the active segment always does. Raises
         ``OffsetOutOfRange`` above the log's end; the owner sees to it that all below is in remote storage.
         """
@@ -95,17 +102,21 @@ class RemotePart:
             base = self._segments[kept].base_offset
             if base <= self._local_start:
                 return
+            self._keep_producers(base, producers)
             self._store.store_local_start(base)
             self._stored_local_start = self._local_start = base
             self._drop(self._segments[:kept])
             del self._segments[:kept]
 
-    def start_after_remote(self, log_start: int, offset: int, epochs: Sequence[EpochEntry]) -> None:
+    def start_after_remote(
+        self, log_start: int, offset: int, epochs: Sequence[EpochEntry], producers: bytes = b""
+    ) -> None:
         """Remove everything; the log is empty, ends at ``offset``, and what is in remote storage comes before it.
 
         That begins at ``log_start``; ``epochs`` are its leader epochs, the first of them at or below ``log_start``, all
-        of them below ``offset`` (KIP-405, "auxiliary state"; KIP-1023). A crash leaves an empty log with no remote part
-        or all of it. Raises ``ValueError`` for epochs that do not say that of each offset.
+        of it below ``offset`` (KIP-405, "auxiliary state"; KIP-1023). A crash leaves all of that, or an empty log and
+        no remote part, or the log as it was but for its local records. Raises ``ValueError`` for epochs that do not say
+        that of each offset.
         """
         first = epochs[0].start_offset if epochs else offset
         rising = all(a.epoch < b.epoch and a.start_offset < b.start_offset for a, b in pairwise(epochs))
@@ -115,10 +126,30 @@ class RemotePart:
             self._start_at(offset)
             self._store.store_local_start(offset)
             self._stored_local_start = offset
+            self._keep_producers(offset, producers)
             self._epochs.replace(epochs)
             self._epochs.truncate_from_start(log_start)
             self._store.store_log_start(log_start)
             self._log_start = log_start
+
+    def read_producers(self) -> bytes:
+        """What was kept of the producers below the local log start; nothing where it is not there (as after a cut)."""
+        path = self._producers_at(self._local_start)
+        with self._storage:
+            return read_file(self._files, path) if self._files.exists(path) else b""
+
+    def _producers_at(self, offset: int) -> str:
+        return f"{self.folder}/{offset:020d}{PRODUCERS_SUFFIX}"
+
+    def _keep_producers(self, offset: int, data: bytes) -> None:
+        """Put it on disk, and remove those of former local log starts."""
+        kept = self._producers_at(self._local_start), self._producers_at(offset)
+        for name in self._files.list(self.folder):
+            path = f"{self.folder}/{name}"
+            if name.endswith(PRODUCERS_SUFFIX) and path not in kept:
+                self._files.remove(path)
+        if data:
+            write_atomically(self._files, self._producers_at(offset), data)
 
     def _give_up_remote(self) -> None:
         """Let the log start where it does on this disk, on the disk too, before that is made anew below."""

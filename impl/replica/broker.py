@@ -43,6 +43,7 @@ from .acl import AllowAll, Authorizer
 from .config import BrokerConfig
 from .fetch import answer_epoch_end, answer_fetch, answer_list_offsets
 from .partition import Partition, PartitionState, Role
+from .remote import RemoteLogs
 from .runtime import STORAGE_FAILURES, Runtime
 from .timers import Key
 from .validate import CHECKS, is_response, names_partition
@@ -66,7 +67,8 @@ class Broker:
     """One broker process. To crash it, throw it away (and what its disk had not synced); to restart, make another.
 
     ``first_correlation`` must rise from one process of a node to the next by more than the requests that it sends, or
-    a late answer to the former one may be taken for the answer to a request of this one.
+    a late answer to the former one may be taken for the answer to a request of this one. ``remote_logs`` gives replicas
+    the remote part of their logs (``impl/tiering``); without it no topic has one.
     Opening recovers every log in the data directory. Raises ``LogError`` that names file and byte, and ``OSError``; no
     file is left open then.
     """
@@ -82,6 +84,7 @@ class Broker:
         authorizer: Authorizer | None = None,
         coordinator: OffsetHandler | None = None,
         first_correlation: int = 0,
+        remote_logs: RemoteLogs | None = None,
     ) -> None:
         self.config = config or BrokerConfig()
         self.coordinator = coordinator
@@ -91,7 +94,7 @@ class Broker:
         )
         self.cleaner: LogCleaner | None = None
         """Where any topic is compacted."""
-        self._runtime = Runtime(node_id, self.config, transport, clock, self.directory, first_correlation)
+        self._runtime = Runtime(node_id, self.config, transport, clock, self.directory, first_correlation, remote_logs)
         self._authorizer = authorizer or AllowAll()
         self.controller_epoch = -1
         """The latest controller's; an older one is refused."""
@@ -136,6 +139,7 @@ class Broker:
         """Do now what a timer is for, whether it is due or not.
 
         ``("fetch", partition)``: a follower sends its next request. ``("isr", partition)``: a leader looks at its ISR.
+        ``("remote", partition)``: what waits for remote storage is looked at.
         ``("produce", partition)``: a leader gives up what has waited for too long. ``("high-watermarks",)`` and
         ``("recovery-points",)``: store them. ``("log-cleaner",)``: clean the log with the most dirt, if one is due.
         Raises ``KeyError`` for a partition that is not here.
@@ -266,13 +270,13 @@ class Broker:
     # -- brokers and clients ----------------------------------------------------------------------------------------
 
     def _fetch(self, envelope: Envelope, body: FetchRequest) -> Response | ErrorCode | None:
-        return self._serve(envelope, body, lambda partition: answer_fetch(partition, body))
+        return self._serve(envelope, body, lambda partition: answer_fetch(partition, body, envelope))
 
     def _epoch_end(self, envelope: Envelope, body: OffsetsForLeaderEpochRequest) -> Response | ErrorCode | None:
         return self._serve(envelope, body, lambda partition: answer_epoch_end(partition, body))
 
     def _list_offsets(self, envelope: Envelope, body: ListOffsetsRequest) -> Response | ErrorCode | None:
-        return self._serve(envelope, body, lambda partition: answer_list_offsets(partition, body))
+        return self._serve(envelope, body, lambda partition: answer_list_offsets(partition, body, envelope))
 
     def _produce(self, envelope: Envelope, body: ProduceRequest) -> Response | ErrorCode | None:
         def produce(partition: Partition) -> Response | ErrorCode | None:

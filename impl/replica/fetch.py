@@ -6,6 +6,8 @@ with a lower epoch, it will return a FENCED_REPLICA error" (KIP-320, "Proposed C
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..log.epochs import UNDEFINED_EPOCH
 from ..log.errors import OffsetOutOfRange
 from ..log.log import Log
@@ -13,9 +15,14 @@ from ..wire.errors import ErrorCode
 from ..wire.messages import (
     CONSUMER,
     EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LAST_TIERED,
     LATEST,
+    MAX_TIMESTAMP,
     NO_EPOCH,
     NO_OFFSET,
+    Envelope,
     FetchRequest,
     FetchResponse,
     ListOffsetsRequest,
@@ -29,8 +36,12 @@ from .partition import Partition
 _READ_BYTES = 1 << 20
 
 
-def answer_fetch(partition: Partition, request: FetchRequest) -> FetchResponse:
-    """Whole batches from the fetch offset on, for a consumer below the high watermark. Raises like ``Log.read``."""
+def answer_fetch(partition: Partition, request: FetchRequest, envelope: Envelope | None = None) -> FetchResponse | None:
+    """Whole batches from the fetch offset on, for a consumer below the high watermark. Raises like ``Log.read``.
+
+    What is in remote storage is for a follower to build on (OFFSET_MOVED_TO_TIERED_STORAGE), and is fetched for a
+    consumer: ``None``, as the ``envelope`` is answered later.
+    """
     leader = partition.leader
     if leader is None:
         return FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -47,6 +58,11 @@ def answer_fetch(partition: Partition, request: FetchRequest) -> FetchResponse:
         up_to = partition.high_watermark
     if error is ErrorCode.NONE and not log.log_start <= offset <= log.end:
         error = ErrorCode.OFFSET_OUT_OF_RANGE
+    if error is ErrorCode.NONE and offset < log.local_start:
+        if not replica and envelope is not None and partition.remote is not None:
+            partition.remote.fetch(envelope, request)
+            return None
+        error = ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
     if error is not ErrorCode.NONE:
         return FetchResponse(error, log_start_offset=log.log_start, leader_epoch=leader.epoch)
     if replica:
@@ -107,10 +123,13 @@ def answer_epoch_end(partition: Partition, request: OffsetsForLeaderEpochRequest
     return OffsetsForLeaderEpochResponse(ErrorCode.NONE, epoch, end, leader.epoch)
 
 
-def answer_list_offsets(partition: Partition, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def answer_list_offsets(
+    partition: Partition, request: ListOffsetsRequest, envelope: Envelope | None = None
+) -> ListOffsetsResponse | None:
     """The offset of a timestamp, with the epoch of the record before it (KIP-320, "ListOffsets").
 
-    Raises like ``Log.read``. No offset, and no error, where no record below the high watermark is as late.
+    Raises like ``Log.read``. No offset, and no error, where no record below the high watermark is as late. ``None``
+    where remote storage is to be asked: the ``envelope`` is answered later.
     """
     leader = partition.leader
     if leader is None:
@@ -124,15 +143,59 @@ def answer_list_offsets(partition: Partition, request: ListOffsetsRequest) -> Li
         offset = log.log_start
     elif request.timestamp == LATEST:
         offset = partition.high_watermark
+    elif request.timestamp in _AT_OFFSET:
+        offset = _AT_OFFSET[request.timestamp](partition)
+        return ListOffsetsResponse(ErrorCode.NONE, offset, _epoch_at(partition, offset), -1, leader.epoch)
+    elif partition.remote is not None and envelope is not None and log.log_start < log.local_start:
+        return partition.remote.list_offsets(envelope, request)
+    elif request.timestamp == MAX_TIMESTAMP:
+        offset, timestamp = latest_of(log, partition.high_watermark)
+        return ListOffsetsResponse(ErrorCode.NONE, offset, _epoch_at(partition, offset), timestamp, leader.epoch)
     else:
-        offset, timestamp = _offset_of(log, request.timestamp, partition.high_watermark)
+        offset, timestamp = offset_of(log, request.timestamp, partition.high_watermark)
     epoch = log.epoch_for(offset - 1) if offset > log.log_start else NO_EPOCH
     return ListOffsetsResponse(ErrorCode.NONE, offset, epoch, timestamp, leader.epoch)
 
 
-def _offset_of(log: Log, timestamp: int, up_to: int) -> tuple[int, int]:
-    """Offset and timestamp of the first record that is as late. There is no time index: all batches are read."""
-    offset = log.log_start
+def _epoch_at(partition: Partition, offset: int) -> int:
+    """The leader epoch of the record at ``offset``: at the log's end, of the one before."""
+    return partition.log.epoch_for(offset) if offset >= 0 else NO_EPOCH
+
+
+def _last_tiered(partition: Partition) -> int:
+    return NO_OFFSET if partition.remote is None else partition.remote.last_tiered_offset()
+
+
+def _pending_upload(partition: Partition) -> int:
+    """The offset after the last one that was uploaded; -1 where that is not known (KIP-1023, "ReplicaFetcher")."""
+    last = _last_tiered(partition)
+    return NO_OFFSET if last == NO_OFFSET else last + 1
+
+
+_AT_OFFSET: dict[int, Callable[[Partition], int]] = {
+    EARLIEST_LOCAL: lambda partition: partition.log.local_start,
+    LAST_TIERED: _last_tiered,
+    EARLIEST_PENDING_UPLOAD: _pending_upload,
+}
+
+
+def latest_of(log: Log, up_to: int) -> tuple[int, int]:
+    """Offset and timestamp of the first local record with the largest timestamp; -1 and -1 where there is none."""
+    best, latest = NO_OFFSET, -1
+    offset = log.local_start
+    while batches := log.read(offset, _READ_BYTES, up_to):
+        for batch in batches:
+            if batch.max_timestamp > latest and not batch.is_control:
+                for record in batch.records():
+                    if record.timestamp > latest and record.offset >= log.local_start:
+                        best, latest = record.offset, record.timestamp
+        offset = batches[-1].next_offset
+    return best, latest
+
+
+def offset_of(log: Log, timestamp: int, up_to: int) -> tuple[int, int]:
+    """Offset and timestamp of the first local record that is as late. There is no time index: all batches are read."""
+    offset = log.local_start
     try:
         while batches := log.read(offset, _READ_BYTES, up_to):
             for batch in batches:

@@ -45,6 +45,14 @@ class Follower:
     def _next_in(self, milliseconds: int) -> None:
         self._runtime.timers.set(("fetch", self._partition.key), self._runtime.clock.now() + milliseconds)
 
+    def _wait(self) -> None:
+        """Send nothing until ``go_on``: what comes before this log is looked for in remote storage."""
+        self._runtime.timers.cancel(("fetch", self._partition.key))
+
+    def go_on(self, milliseconds: int) -> None:
+        """Fetch from the log's end again, after so long."""
+        self._next_in(milliseconds)
+
     def _back_off(self) -> None:
         self._next_in(self._runtime.config.replica_fetch_backoff_ms)
 
@@ -117,6 +125,9 @@ class Follower:
         elif body.error is ErrorCode.NONE:
             with self._partition.storage():
                 self._take(body)
+        elif body.error is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE and self._partition.remote is not None:
+            self._wait()
+            self._partition.remote.moved(body.log_start_offset)
         elif body.error is ErrorCode.OFFSET_OUT_OF_RANGE:
             with self._partition.storage():
                 self._out_of_range(body.log_start_offset)
@@ -125,6 +136,12 @@ class Follower:
 
     def _take(self, body: FetchResponse) -> None:
         partition, log = self._partition, self._log
+        if partition.remote is not None and body.log_start_offset < log.log_start == log.end:
+            # A crash has come while a remote part was put before this log (``Log.start_after_remote``): it would begin
+            # here as if what is before were deleted, and with nothing in it there is no reason to keep it.
+            partition.start_at(body.log_start_offset)
+            self._next_in(0)
+            return
         if body.records:
             try:
                 base = log.straddled_by(body.records)
@@ -137,7 +154,7 @@ class Follower:
             if self._runtime.config.flush_each_append:
                 log.flush()
         # Never beyond what this log holds. It may fall: a new leader's is typically behind the true one.
-        partition.set_high_watermark(max(min(body.high_watermark, log.end), log.log_start))
+        partition.set_high_watermark(max(min(body.high_watermark, log.end), log.local_start))
         if body.log_start_offset > log.log_start:
             log.delete_before(min(body.log_start_offset, partition.high_watermark))
         self._next_in(0 if body.records else self._runtime.config.replica_fetch_wait_ms)
@@ -149,7 +166,11 @@ class Follower:
         being deleted, which leaves no epoch to ask by. Else the leader's is shorter: where to cut is asked again,
         fenced, and not taken from the end that the leader happens to have.
         """
-        if leader_start > self._log.end or self._log.log_start == self._log.end != leader_start:
+        remote = self._partition.remote
+        if remote is not None and remote.begins_after_tiered():
+            self._wait()
+            remote.moved(leader_start)
+        elif leader_start > self._log.end or self._log.log_start == self._log.end != leader_start:
             self._partition.start_at(leader_start)
             self._next_in(0)
         else:

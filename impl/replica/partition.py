@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from typing import NamedTuple
 
 from ..compaction.edge import refused
 from ..log.batch import Batch
+from ..log.epochs import EpochEntry
 from ..log.log import Log
 from ..wire.errors import ErrorCode
 from ..wire.messages import NO_LEADER, LeaderAndIsrRequest, TopicPartition
@@ -16,6 +17,7 @@ from .follower import Follower
 from .leader import Leader
 from .producers import Producers
 from .purgatory import Purgatory
+from .remote import REMOTE_TIMER, RemoteLog
 from .runtime import STORAGE_FAILURES, Runtime
 
 
@@ -69,6 +71,8 @@ class Partition:
         """Why it is offline."""
         self.log: Log = runtime.directory.log(*key)
         self._open()
+        self.remote: RemoteLog | None = runtime.remote_logs(self) if runtime.remote_logs is not None else None
+        """The remote part of its log, where its topic has one."""
 
     def _open(self) -> None:
         directory = self.runtime.directory
@@ -81,7 +85,7 @@ class Partition:
         self.producers = Producers()
         self._stored_high_watermark = directory.high_watermark(*self.key)
         self.high_watermark = self._stored_high_watermark
-        self.set_high_watermark(max(self.log.log_start, min(self.high_watermark, self.log.end)))
+        self.set_high_watermark(max(self.log.local_start, min(self.high_watermark, self.log.end)))
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -167,11 +171,15 @@ class Partition:
         self.leader = Leader(self, request)
         self._set_isr_timer()
         self.leader.advance()
+        if self.remote is not None:
+            self.remote.leading()
 
     def _become_follower(self, request: LeaderAndIsrRequest) -> None:
         self._end_leading(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._end_following()
         self.follower = Follower(self, request)
+        if self.remote is not None:
+            self.remote.following()
 
     def _end_leading(self, error: ErrorCode) -> None:
         leader, self.leader = self.leader, None
@@ -202,6 +210,8 @@ class Partition:
                 self.leader.look_at_isr()
             elif name == "produce" and self.leader is not None:
                 self.purgatory.expire()
+            elif name == REMOTE_TIMER and self.remote is not None:
+                self.remote.fire()
 
     # -- the log ----------------------------------------------------------------------------------------------------
 
@@ -236,11 +246,27 @@ class Partition:
         """Give up the role for good: the replica is to be deleted. What waits is answered, no timer is left."""
         self._end_leading(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self._end_following()
+        self._end_remote()
         self.request = None
 
     def refused(self, batches: list[Batch]) -> str | None:
         """Why its topic, which is compacted, does not take these of a producer; ``None`` where it does."""
         return refused(self.runtime.config.compacted[self.key.topic], batches)
+
+    def _end_remote(self) -> None:
+        if self.remote is not None:
+            self.remote.ended()
+
+    def start_after_remote(
+        self, log_start: int, offset: int, epochs: Sequence[EpochEntry], producers: bytes = b""
+    ) -> None:
+        """Throw the log away; it begins anew at ``offset``, after what is in remote storage from ``log_start`` on.
+
+        All of that is committed. Raises like ``Log.start_after_remote``.
+        """
+        self.log.start_after_remote(log_start, offset, epochs, producers)
+        self.set_high_watermark(offset)
+        self.producers.truncated(0)
 
     # -- failing disks ----------------------------------------------------------------------------------------------
 
@@ -257,6 +283,7 @@ class Partition:
         self.failure = why
         self._end_leading(ErrorCode.KAFKA_STORAGE_ERROR)
         self._end_following()
+        self._end_remote()
         self.request = None
 
     def reopen(self) -> None:
@@ -264,5 +291,6 @@ class Partition:
         self.log = self.runtime.directory.reopen(*self.key)
         self._end_leading(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._end_following()
+        self._end_remote()
         self._open()
         self.failure = None

@@ -1,7 +1,8 @@
 """What the log says of its idempotent producers (``ProducerStateManager`` in Kafka, KIP-98).
 
 All of it is in the batches, so nothing is stored: whoever leads reads what it has not looked at yet. So it outlives
-failovers, and a follower spends nothing on it.
+failovers, and a follower spends nothing on it. Of batches that are in remote storage alone a snapshot is kept beside
+the log, as it was where its local records begin.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..log.batch import Batch
+from ..log.errors import CorruptLog
 from ..log.log import Log
+from ..log.segment import REPLACE
 from ..wire.errors import ErrorCode
+from .producer_snapshot import ProducerEntry, decode_producers, encode_producers
 
 REMEMBERED = 5
 """Batches of each producer that a repeat is known by: as many as a producer may have on their way."""
@@ -52,14 +56,44 @@ class Producers:
     def __len__(self) -> int:
         return len(self._producers)
 
-    def catch_up(self, log: Log) -> None:
-        """Look at the batches that were appended since the last time. Raises like ``Log.read``."""
-        self.end = max(self.end, log.log_start)
-        while self.end < log.end:
-            batches = log.read(self.end, _READ_BYTES)
+    def catch_up(self, log: Log, up_to: int | None = None) -> None:
+        """Look at the batches that were appended since the last time, below ``up_to`` alone. Raises like ``Log.read``.
+
+        ``CorruptLog`` where what is kept of the producers below the local records cannot be read.
+        """
+        if self.end < log.local_start:
+            self._begin_at(log)
+        end = log.end if up_to is None else min(up_to, log.end)
+        while self.end < end:
+            batches = log.read(self.end, _READ_BYTES, end)
             for batch in batches:
                 self._note(batch, batch.base_offset)
-            self.end = batches[-1].next_offset if batches else log.end
+            self.end = batches[-1].next_offset if batches else end
+
+    def _begin_at(self, log: Log) -> None:
+        """Know what was known where the log's local records begin: it was written when those before were moved away."""
+        self._producers.clear()
+        self.end = log.local_start
+        if log.log_start < log.local_start:
+            data = log.read_producers()
+            try:
+                entries = decode_producers(data) if data else []
+            except ValueError as error:
+                raise CorruptLog(str(error), log.folder, None, REPLACE) from None
+            for entry in entries:
+                first = (entry.last_sequence - entry.offset_delta) % _SEQUENCES
+                sent = Sent(first, entry.last_sequence, entry.last_offset - entry.offset_delta, entry.last_offset)
+                self._producers[entry.producer_id] = Producer(entry.epoch, deque([sent], REMEMBERED))
+
+    def snapshot(self) -> bytes:
+        """What is known at ``end``, for a file."""
+        return encode_producers(
+            ProducerEntry(
+                producer_id, each.epoch, last.last_sequence, last.last_offset, last.last_offset - last.base_offset
+            )
+            for producer_id, each in sorted(self._producers.items())
+            for last in [each.sent[-1]]
+        )
 
     def truncated(self, end: int) -> None:
         """The log was cut back to ``end``: what was known of later batches is forgotten, with all the rest."""

@@ -10,6 +10,7 @@ from ..log.errors import CorruptBatch, CorruptCheckpoint, CorruptLog, LogOffline
 from ..net.interface import Clock, Transport
 from ..wire.messages import BROKER_PRINCIPAL, Envelope
 from .config import BrokerConfig
+from .remote import RemoteLogs
 from .timers import Timers
 
 Handler = Callable[[Any], None]
@@ -66,9 +67,11 @@ class Runtime(Requests):
         clock: Clock,
         directory: DataDirectory,
         first_correlation: int,
+        remote_logs: RemoteLogs | None = None,
     ) -> None:
         super().__init__(node_id, transport, first_correlation)
         self.config = config
         self.clock = clock
         self.directory = directory
         self.timers = Timers()
+        self.remote_logs = remote_logs

@@ -11,7 +11,7 @@ from typing import Any
 from ..wire.errors import ErrorCode
 from ..wire.messages import (
     CONSUMER,
-    EARLIEST,
+    EARLIEST_PENDING_UPLOAD,
     NO_EPOCH,
     NO_LEADER,
     AlterIsrRequest,
@@ -20,12 +20,14 @@ from ..wire.messages import (
     FetchResponse,
     LeaderAndIsrRequest,
     ListOffsetsRequest,
+    ListOffsetsResponse,
     OfflineReplicasRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
     ProduceRequest,
+    ProduceResponse,
     Request,
     TopicPartition,
     UpdateMetadataRequest,
@@ -77,8 +79,8 @@ def check_epoch_end(body: OffsetsForLeaderEpochRequest, _config: BrokerConfig) -
 
 
 def check_list_offsets(body: ListOffsetsRequest, _config: BrokerConfig) -> ErrorCode:
-    """A timestamp, or one of the two sentinels."""
-    good = _int64(body.timestamp, EARLIEST) and _int32(body.current_leader_epoch, NO_EPOCH)
+    """A timestamp, or one of the sentinels."""
+    good = _int64(body.timestamp, EARLIEST_PENDING_UPLOAD) and _int32(body.current_leader_epoch, NO_EPOCH)
     return ErrorCode.NONE if good else ErrorCode.INVALID_REQUEST
 
 
@@ -149,6 +151,15 @@ def is_response(body: object) -> bool:
         return good and (body.error is not ErrorCode.NONE or min(body.high_watermark, body.log_start_offset) >= 0)
     if type(body) is OffsetsForLeaderEpochResponse:
         return _int32(body.leader_epoch, -1) and _int64(body.end_offset, -1) and _int32(body.answering_epoch, -1)
+    if type(body) is ListOffsetsResponse:
+        return (
+            _int64(body.offset, -1)
+            and _int32(body.leader_epoch, NO_EPOCH)
+            and _int64(body.timestamp, -1)
+            and _int32(body.answering_epoch, -1)
+        )
+    if type(body) is ProduceResponse:
+        return _int64(body.base_offset, -1) and _int64(body.log_start_offset, -1)
     return (
         isinstance(body, AlterIsrResponse)
         and _int32(body.leader, NO_LEADER)

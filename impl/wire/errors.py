@@ -61,6 +61,8 @@ class ErrorCode(IntEnum):
     INCONSISTENT_CLUSTER_ID = 104
     INELIGIBLE_REPLICA = 107
     """A replica that the controller has marked offline was to join the ISR."""
+    OFFSET_MOVED_TO_TIERED_STORAGE = 109
+    """A follower's fetch offset is below the leader's local log start: it is in remote storage (KIP-405)."""
     LOG_TRUNCATION = 320
     """The record before the fetch offset is not the one that was fetched. The KIP's; Kafka has no number for it."""
 

@@ -29,6 +29,14 @@ EARLIEST = -2
 """The timestamp that asks ListOffsets for the log start offset."""
 LATEST = -1
 """The timestamp that asks ListOffsets for the high watermark."""
+MAX_TIMESTAMP = -3
+"""For the offset of the record with the largest timestamp (KIP-734)."""
+EARLIEST_LOCAL = -4
+"""For the local log start offset (KIP-405)."""
+LAST_TIERED = -5
+"""For the last offset in remote storage, as far as the leader knows (KIP-1005)."""
+EARLIEST_PENDING_UPLOAD = -6
+"""For the offset after that: the first that is to be uploaded (KIP-1023)."""
 
 
 class TopicPartition(NamedTuple):
@@ -136,7 +144,11 @@ class OffsetsForLeaderEpochResponse:
 
 @dataclass(frozen=True, slots=True)
 class ListOffsetsRequest:
-    """The offset for ``timestamp``: ``EARLIEST``, ``LATEST``, or of the first record that is as late (milliseconds)."""
+    """The offset for ``timestamp``: of the first record that is as late (milliseconds), or what a sentinel asks for.
+
+    The sentinels are ``LATEST``, ``EARLIEST``, ``MAX_TIMESTAMP``, ``EARLIEST_LOCAL``, ``LAST_TIERED`` and
+    ``EARLIEST_PENDING_UPLOAD``.
+    """
 
     partition: TopicPartition
     timestamp: int
@@ -145,7 +157,10 @@ class ListOffsetsRequest:
 
 @dataclass(frozen=True, slots=True)
 class ListOffsetsResponse:
-    """``leader_epoch`` is that of the record before ``offset``, -1 if there is none (KIP-320)."""
+    """``leader_epoch`` is that of the record before ``offset``, -1 if there is none (KIP-320).
+
+    For sentinels from ``MAX_TIMESTAMP`` down it is that of ``offset`` itself, as in shipped Kafka.
+    """
 
     error: ErrorCode
     offset: int = NO_OFFSET

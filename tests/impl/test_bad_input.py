@@ -167,7 +167,7 @@ CHANGES: list[tuple[type, dict[str, Any], ErrorCode]] = [
     (FetchRequest, {"replica_id": 1, "current_leader_epoch": -1}, E.FENCED_REPLICA),
     (OffsetsForLeaderEpochRequest, {"leader_epoch": -2}, INVALID),
     (OffsetsForLeaderEpochRequest, {"current_leader_epoch": -2}, INVALID),
-    (ListOffsetsRequest, {"timestamp": -3}, INVALID),
+    (ListOffsetsRequest, {"timestamp": -7}, INVALID),
     (ListOffsetsRequest, {"current_leader_epoch": -2}, INVALID),
     (OffsetCommitRequest, {"offset": -1}, INVALID),
     (OffsetCommitRequest, {"leader_epoch": -2}, INVALID),

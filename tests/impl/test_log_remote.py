@@ -116,9 +116,13 @@ def test_epochs_that_do_not_cover_the_remote_part_are_refused(log_start: int, ep
     assert (starts(log), files.changes) == before
 
 
-def test_a_cut_below_the_local_start_gives_the_remote_part_up() -> None:
+def test_a_cut_below_the_local_start_leaves_what_is_remote_below_the_cut() -> None:
     files, log = grown()
     log.delete_local_before(log.segment_bases[2])
+    log.truncate_to(5)
+    assert starts(log) == (0, 5, 5, ((0, 0), (1, 4)))
+    assert starts(opened(files.crashed_copy(1))) == starts(log)
+    log.delete_before(3)
     log.truncate_to(2)
     assert starts(log) == (2, 2, 2, ())
     assert starts(opened(files.crashed_copy(1))) == (2, 2, 2, ())
@@ -176,12 +180,14 @@ def story(files: SimulatedFiles, chance: random.Random, seen: list[Starts]) -> N
 def crash_through(seed: int) -> tuple[int, int]:
     """Crash before changes of files of a story; gives how many crashes were looked at, and of logs with a remote part.
 
-    What an opened log says of offsets below its local start was so before or after some operation.
+    What an opened log says of offsets below its local start was so before or after some operation, and only an empty
+    log gives that up.
     """
     files, crashes = SimulatedFiles(seed), random.Random(seed)
     checked = 0
     states: list[Starts] = []
     claims: list[Starts] = []
+    whole: list[Starts] = []
 
     def hook(operation: str, path: str) -> None:
         nonlocal checked
@@ -190,6 +196,8 @@ def crash_through(seed: int) -> tuple[int, int]:
             checked += 1
             if found.log_start < found.local_start:
                 claims.append(found)
+            elif found.end > found.log_start:
+                whole.append(found)
 
     files.hook = hook
     story(files, random.Random(seed), states)
@@ -197,6 +205,8 @@ def crash_through(seed: int) -> tuple[int, int]:
     for found in claims:
         said = [trimmed(epochs, found.log_start) for local, epochs in true if local == found.local_start]
         assert lineage(found) in said, (seed, found)
+    begins = {state.log_start for state in states}
+    assert not [found for found in whole if found.log_start not in begins], seed
     return checked, len(claims)
 
 
@@ -220,8 +230,8 @@ def test_a_crash_leaves_no_remote_part_without_its_epochs(seed: int) -> None:
 def test_a_log_start_that_is_stored_before_the_epochs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def claimed_first(log: Log, log_start: int, offset: int, epochs: list[EpochEntry]) -> None:
         log._start_at(offset)
-        log._store.store_local_start(offset)
         log._store.store_log_start(log_start)
+        log._store.store_local_start(offset)
         log._epochs.replace(epochs)
         log._epochs.truncate_from_start(log_start)
         log._local_start, log._log_start = offset, log_start

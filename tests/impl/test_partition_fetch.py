@@ -290,7 +290,7 @@ def test_a_malformed_fetch_changes_nothing(change: dict[str, Any], error: ErrorC
         OffsetsForLeaderEpochRequest(CONSUMER, TP, -2, 1),
         OffsetsForLeaderEpochRequest(CONSUMER, TP, 5, -2),
         OffsetsForLeaderEpochRequest(CONSUMER, TP, 5, None),  # type: ignore[arg-type]
-        ListOffsetsRequest(TP, -3),
+        ListOffsetsRequest(TP, -7),
         ListOffsetsRequest(TP, LATEST, -2),
         ListOffsetsRequest(TP, "now"),  # type: ignore[arg-type]
     ],

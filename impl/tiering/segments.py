@@ -1,0 +1,201 @@
+"""The remote segments of one partition, as the metadata log tells of them (``RemoteLogMetadataCache`` in Kafka).
+
+A segment of a leader that was deposed in an unclean election has records that are in no later leader's log. So nothing
+is looked up by an offset alone: who asks gives the leader epoch that the offset has in its own lineage, and a segment
+has it only where that epoch wrote it there, too. Two logs with the same epoch at one offset are the same up to there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import NamedTuple
+from uuid import UUID
+
+from ..log.epochs import EpochEntry, LeaderEpochCache
+
+LOG, INDEX, EPOCHS, PRODUCERS = "log", "index", "leader-epoch-checkpoint", "snapshot"
+"""The parts of a segment: records, offset index, leader epochs from the log start on, producers at its end."""
+PARTS = LOG, INDEX, EPOCHS, PRODUCERS
+
+
+class SegmentState(IntEnum):
+    """How far copying or deleting it has come (``RemoteLogSegmentState``)."""
+
+    COPY_SEGMENT_STARTED = 0
+    COPY_SEGMENT_FINISHED = 1
+    DELETE_SEGMENT_STARTED = 2
+    DELETE_SEGMENT_FINISHED = 3
+
+
+_AFTER = {
+    SegmentState.COPY_SEGMENT_STARTED: (SegmentState.COPY_SEGMENT_FINISHED, SegmentState.DELETE_SEGMENT_STARTED),
+    SegmentState.COPY_SEGMENT_FINISHED: (SegmentState.DELETE_SEGMENT_STARTED,),
+    SegmentState.DELETE_SEGMENT_STARTED: (SegmentState.DELETE_SEGMENT_FINISHED,),
+    SegmentState.DELETE_SEGMENT_FINISHED: (),
+}
+
+
+class RemoteObject(NamedTuple):
+    """An object of the store: which part it is, its size in bytes, its CRC-32C."""
+
+    part: str
+    size: int
+    crc: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSegment:
+    """One copy of a segment: records from ``start_offset`` to ``end_offset``, both included. Times in milliseconds."""
+
+    topic: str
+    topic_id: UUID
+    partition: int
+    id: UUID
+    start_offset: int
+    end_offset: int
+    broker: int
+    max_timestamp: int
+    event_timestamp: int
+    epochs: tuple[EpochEntry, ...]
+    """Leader epochs of its records, the first from ``start_offset`` on."""
+    size: int
+    """Bytes of its records."""
+    state: SegmentState = SegmentState.COPY_SEGMENT_STARTED
+    objects: tuple[RemoteObject, ...] = ()
+    """Once it is copied."""
+
+    def object_name(self, part: str) -> str:
+        """The name of a part's object: the same for all who know the segment."""
+        return f"{self.topic}-{self.partition}-{self.topic_id}/{self.start_offset:020d}-{self.id}.{part}"
+
+    def object(self, part: str) -> RemoteObject | None:
+        """What is known of a part's object."""
+        return next((each for each in self.objects if each.part == part), None)
+
+    def range_of(self, epoch: int) -> tuple[int, int] | None:
+        """The first and last offset that an epoch has in it."""
+        for slot, entry in enumerate(self.epochs):
+            if entry.epoch == epoch:
+                following = self.epochs[slot + 1].start_offset if slot + 1 < len(self.epochs) else self.end_offset + 1
+                return entry.start_offset, following - 1
+        return None
+
+
+class RemoteSegments:
+    """All copies of one partition's segments that are not deleted."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Know of nothing, as before the first record of the log."""
+        self._segments: dict[UUID, RemoteSegment] = {}
+        self._deleted: set[UUID] = set()
+        """A record that comes once more, and late, must not bring one of these back."""
+        self._highest: dict[int, int] = {}
+        """Of each leader epoch the last offset that was copied, be it deleted since or not."""
+
+    def __iter__(self) -> Iterator[RemoteSegment]:
+        return iter(sorted(self._segments.values(), key=lambda each: (each.start_offset, each.id)))
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def get(self, segment: UUID) -> RemoteSegment | None:
+        """One by its id; ``None`` where it is not known, or is deleted."""
+        return self._segments.get(segment)
+
+    def was_deleted(self, segment: UUID) -> bool:
+        """Whether it was there once."""
+        return segment in self._deleted
+
+    # -- the log of them --------------------------------------------------------------------------------------------
+
+    def started(self, segment: RemoteSegment) -> bool:
+        """A leader has begun to copy a segment; gives whether that is news."""
+        if segment.id in self._segments or segment.id in self._deleted:
+            return False
+        self._segments[segment.id] = segment
+        return True
+
+    def updated(
+        self,
+        segment: UUID,
+        state: SegmentState,
+        objects: tuple[RemoteObject, ...] = (),
+        *,
+        unfinished: bool = False,
+    ) -> bool:
+        """A segment has come into a state; gives whether it may come there from the one that it was in.
+
+        The first that is said counts: a copy that somebody has begun to delete cannot be finished any more, and one
+        that is finished is not deleted by who has found it ``unfinished``.
+        """
+        known = self._segments.get(segment)
+        if known is None or state not in _AFTER[known.state]:
+            return False
+        if unfinished and known.state is SegmentState.COPY_SEGMENT_FINISHED:
+            return False
+        if state is SegmentState.DELETE_SEGMENT_FINISHED:
+            del self._segments[segment]
+            self._deleted.add(segment)
+            return True
+        self._segments[segment] = replace(known, state=state, objects=objects or known.objects)
+        if state is SegmentState.COPY_SEGMENT_FINISHED:
+            for entry in known.epochs:
+                found = known.range_of(entry.epoch)
+                assert found is not None
+                self._highest[entry.epoch] = max(self._highest.get(entry.epoch, -1), found[1])
+        return True
+
+    # -- by lineage -------------------------------------------------------------------------------------------------
+
+    def finished(self) -> list[RemoteSegment]:
+        """Those that can be read, by their first offsets."""
+        return [each for each in self if each.state is SegmentState.COPY_SEGMENT_FINISHED]
+
+    def find(self, epoch: int, offset: int) -> RemoteSegment | None:
+        """One that has the record that ``epoch`` wrote at ``offset``; of several, the one that goes on the longest."""
+        best: RemoteSegment | None = None
+        for each in self.finished():
+            found = each.range_of(epoch)
+            if (
+                found is not None
+                and found[0] <= offset <= found[1]
+                and (best is None or best.end_offset < each.end_offset)
+            ):
+                best = each
+        return best
+
+    def highest_offset(self, lineage: LeaderEpochCache, end: int) -> int:
+        """The last offset of a lineage that was ever copied, -1 where none was (``findHighestRemoteOffset``).
+
+        An epoch may have more records in a deposed leader's segments than it has in this lineage: those do not count.
+        """
+        for entry in reversed(lineage.entries):
+            highest = self._highest.get(entry.epoch)
+            if highest is not None:
+                return min(highest, lineage.end_offset_for(entry.epoch, end)[1] - 1)
+        return -1
+
+    def in_lineage(self, segment: RemoteSegment, lineage: LeaderEpochCache, end: int) -> bool:
+        """Whether all its records are in the log that has this lineage and end (``isRemoteSegmentWithinLeaderEpochs``).
+
+        What the lineage has forgotten from its start on does not count against it.
+        """
+        if segment.end_offset >= end or not lineage.entries:
+            return False
+        first = lineage.entries[0].start_offset
+        offset = max(segment.start_offset, first)
+        if segment.end_offset < first:
+            return False
+        mine = [(entry.epoch, max(entry.start_offset, offset)) for entry in lineage.entries]
+        mine = [each for each in mine if each[1] <= segment.end_offset]
+        while len(mine) > 1 and mine[1][1] <= offset:
+            del mine[0]
+        its = [(entry.epoch, max(entry.start_offset, offset)) for entry in segment.epochs]
+        while len(its) > 1 and its[1][1] <= offset:
+            del its[0]
+        return mine == its
