@@ -370,11 +370,7 @@ class Log(RemotePart, CompactedPart):
                 self._epochs.truncate_from_end(self.end)
                 return self.end
             if offset < self._segments[0].base_offset:
-                if self._log_start < min(offset, self._local_start):  # what is remote below the cut stays so
-                    kept = [entry for entry in self._epochs.entries if entry.start_offset < offset]
-                    self.start_after_remote(self._log_start, offset, kept)
-                else:
-                    self._start_at(offset)
+                self._cut_remote(offset)
                 return offset
             slot = self._slot(offset := self._before_hole(offset))
             segment = self._segments[slot]

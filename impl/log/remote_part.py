@@ -132,6 +132,14 @@ class RemotePart:
             self._store.store_log_start(log_start)
             self._log_start = log_start
 
+    def _cut_remote(self, offset: int) -> None:
+        """Cut the log below its local start: what is remote below the cut stays so."""
+        if self._log_start < min(offset, self._local_start):
+            kept = [entry for entry in self._epochs.entries if entry.start_offset < offset]
+            self.start_after_remote(self._log_start, offset, kept)
+        else:
+            self._start_at(offset)
+
     def read_producers(self) -> bytes:
         """What was kept of the producers below the local log start; nothing where it is not there (as after a cut)."""
         path = self._producers_at(self._local_start)

@@ -105,7 +105,7 @@ BROKER_DEFECTS: Final[tuple[Defect, ...]] = (
         "a follower takes the leader's high watermark, whether or not it has the records below it",
         "replica/follower.py",
         "partition.set_high_watermark(max(min(body.high_watermark, log.end), log.local_start))",
-        "partition.set_high_watermark(max(body.high_watermark, log.log_start))",
+        "partition.set_high_watermark(max(body.high_watermark, log.local_start))",
         issue="KAFKA-14704",
     ),
     defect(
