@@ -6,9 +6,12 @@ the mended rules say who they are and that they have had it:
 
 - *readers*: each replica and the consumer have come past it. Whoever had an older record of the key and not the
   tombstone would keep the key for ever (KIP-630, "Consistent Log and Tombstones").
-- *the cleaner*: whatever the tombstone beats is gone, in the active segment and on all replicas. The text's
-  Recommendations say so: ``segment.ms`` and ``max.compaction.lag.ms`` less than ``delete.retention.ms``.
+- *the cleaner*: whatever the tombstone beats is gone, in the active segment too, and none of it is still to be fetched.
+  The text's Recommendations say so: ``segment.ms`` and ``max.compaction.lag.ms`` less than ``delete.retention.ms``.
 - *producers*: a record that the tombstone beats comes no more (``leader_write``).
+
+A replica that has not yet heard of the leader cleans nothing: it knows no high watermark but that of its own epoch, and
+what it could clean below that it could have cleaned before.
 
 With the strategy ``offset`` whatever comes later beats the tombstone, so that the last two are met by themselves.
 """
@@ -18,7 +21,7 @@ from __future__ import annotations
 from ...core.algebra import Algebra, Step, Value, View
 from ...core.domains import REPLICA
 from ..logs import END_OFFSET, OFFSET
-from .state import Last, compaction, holds, key_at
+from .state import Last, compaction, follows, holds, key_at
 from .strategy import cleaner_order, removable, strategy_of, version
 
 
@@ -53,6 +56,7 @@ def _is_beaten(k: Algebra, s: View, replica: Value, offset: Value, winner: Value
 @compaction.action(replica=REPLICA, offset=OFFSET, winner=OFFSET)
 def remove_record(k: Algebra, s: View, replica: Value, offset: Value, winner: Value) -> Step:
     """The cleaner of a replica removes a record that another one of its key beats."""
+    yield "follows_leader", follows(k, s, replica)
     yield "cleanable", removable(k, s, replica, offset)
     yield "winner_cleanable", removable(k, s, replica, winner)
     yield "is_beaten", _is_beaten(k, s, replica, offset, winner, s.leo[replica])
@@ -72,6 +76,7 @@ def finish_cleaning(k: Algebra, s: View, replica: Value, end: Value) -> Step:
             _is_beaten(k, s, replica, offset, winner, end),
         )
 
+    yield "follows_leader", follows(k, s, replica)
     yield "cleans_more", s.checkpoint[replica] < end
     yield "in_log", end <= s.leo[replica]
     if k.rules.committed_only:
@@ -83,19 +88,20 @@ def finish_cleaning(k: Algebra, s: View, replica: Value, end: Value) -> Step:
 
 
 def _all_have_passed(k: Algebra, s: View, offset: Value) -> Value:
-    """Each replica and the consumer have come past an offset."""
+    """Each replica and the consumer have come past an offset, in the log as it goes on."""
     reads = k.any(k.c.consumers == 0, offset < s.position)
-    return k.all(reads, k.forall(REPLICA, lambda r: offset < s.leo[r]))
+    return k.all(reads, k.forall(REPLICA, lambda r: k.all(follows(k, s, r), offset < s.leo[r])))
 
 
 def _beats_nothing(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
-    """No replica has another record of a tombstone's key that it beats."""
+    """The replica has no other record of a tombstone's key that it beats, and will not be given one."""
     epoch = s.record_epoch[replica, offset]
     beats = cleaner_order(k, s, strategy_of(k, s, replica))
 
     def beaten(other: Value, at: Value) -> Value:
         return k.all(
             at != offset,
+            k.any(other == replica, s.leo[replica] <= at),
             holds(k, s, other, at),
             key_at(s, other, at) == s.record_key[epoch, offset],
             beats(epoch, offset, s.record_epoch[other, at], at),
@@ -109,6 +115,7 @@ def remove_tombstone(k: Algebra, s: View, replica: Value, offset: Value) -> Step
     """The cleaner of a replica removes a tombstone, ``delete.retention.ms`` after it was first cleaned."""
     epoch = s.record_epoch[replica, offset]
     key = s.record_key[epoch, offset]
+    yield "follows_leader", follows(k, s, replica)
     yield "is_tombstone", k.all(holds(k, s, replica, offset), s.record_tombstone[epoch, offset] == 1)
     yield "cleaned_before", offset < s.checkpoint[replica]
     yield "not_last", _may_go(k, s, replica, offset)

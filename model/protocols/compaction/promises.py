@@ -11,7 +11,7 @@ from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA
 from ..logs import OFFSET
 from .state import KEY, Last, Strategy, compaction, follows, holds, holds_committed, key_at
-from .strategy import is_long, order, strategy_of
+from .strategy import is_long, order, strategy_of, version
 
 
 def counts(k: Algebra, s: View, offset: Value) -> Value:
@@ -42,7 +42,11 @@ def is_winner(k: Algebra, s: View, offset: Value) -> Value:
             beats(s.committed[other], other, s.committed[offset], offset),
         )
 
-    return k.all(counts(k, s, offset), k.negate(k.exists(OFFSET, beaten_by)))
+    strategy = strategy_of(k, s, s.leader)
+    own = version(k, s, strategy, s.committed[offset], offset)
+    # A tombstone from before the strategy was set beats it, too, when it is gone.
+    undeleted = s.deleted_version[committed_key(s, offset)] <= own
+    return k.all(counts(k, s, offset), undeleted, k.negate(k.exists(OFFSET, beaten_by)))
 
 
 @compaction.always
