@@ -1,9 +1,9 @@
-"""KIP-280, log compaction by offset, timestamp or header: state, strategies, replication, cleaning, consumer, promises, view."""
+"""KIP-280, log compaction by offset, timestamp or header: its state, steps, promises and view."""
 
 from ...core.registration import Registration
 from .state import compaction
 
-from . import strategy, replication, cleaning, consumer, promises  # isort: skip  # noqa: F401 - what they register belongs to the protocol
+from . import strategy, replication, cleaning, consumer, promises, liveness  # isort: skip  # noqa: F401 - what they register belongs to the protocol
 
 __all__ = ["REGISTRATION", "compaction"]
 

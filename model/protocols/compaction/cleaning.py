@@ -26,8 +26,8 @@ from .strategy import cleaner_order, removable, strategy_of, version
 
 
 @compaction.action(replica=REPLICA)
-def roll_segment(k: Algebra, s: View, replica: Value) -> Step:
-    """A replica begins a new active segment, which is empty (``segment.ms``, ``max.compaction.lag.ms``)."""  # noqa: ARG001
+def roll_segment(_k: Algebra, s: View, replica: Value) -> Step:
+    """A replica begins a new active segment, which is empty (``segment.ms``, ``max.compaction.lag.ms``)."""
     yield "segment_not_empty", s.active[replica] < s.leo[replica]
     yield s.update(active={replica: s.leo[replica]})
 
@@ -40,7 +40,7 @@ def _may_go(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
 
 
 def _is_beaten(k: Algebra, s: View, replica: Value, offset: Value, winner: Value, end: Value) -> Value:
-    """Of two records of a key below an end, the one at ``winner`` beats the other, as this replica's cleaner sees it."""
+    """Of two records of a key the one at ``winner`` is below an end and beats the other, as this cleaner sees it."""
     beats = cleaner_order(k, s, strategy_of(k, s, replica))
     conditions = [
         holds(k, s, replica, winner),

@@ -91,12 +91,16 @@ def deleted_stays_deleted(k: Algebra, s: View) -> Value:
 
 @compaction.always
 def consumer_agrees(k: Algebra, s: View) -> Value:
-    """Of each winner that the consumer has come past it has the record, and of a tombstone no other."""
+    """Of each winner that the consumer has come past, or cannot be given, it has the record, or none that it deletes."""
+
+    def is_past(offset: Value) -> Value:
+        left = k.exists(OFFSET, lambda o: k.all(s.position <= o, o <= offset, holds(k, s, s.leader, o)))
+        return k.negate(left)
 
     def agrees(offset: Value) -> Value:
         kept = s.table[committed_key(s, offset)]
         has_none = k.any(kept == -1, deletes(s, kept))
-        wins = k.all(offset < s.position, is_winner(k, s, offset))
+        wins = k.all(is_past(offset), is_winner(k, s, offset))
         return k.implies(wins, k.ite(deletes(s, offset), has_none, kept == offset))
 
     return k.forall(OFFSET, agrees)

@@ -1,8 +1,8 @@
 """Leaders and followers of a log that is cleaned: elections, appends, fetches, the ISR and the high watermark.
 
 What ``fencing`` is about is done in one step each here: whoever is elected leads at once and has followed the leader
-before, its predecessor does not go on, and a follower cuts its log where an epoch that it has missed began. What is left
-is what cleaning changes: **a follower's LEO is past the last record that it was given**, and where its leader has
+before, its predecessor does not go on, and a follower cuts its log where an epoch that it has missed began. What is
+left is what cleaning changes: **a follower's LEO is past the last record that it was given**, and where its leader has
 removed the next ones it does not get them.
 """
 

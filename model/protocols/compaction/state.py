@@ -29,7 +29,7 @@ from ...core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, Constants, I
 from ...core.enumeration import enumeration
 from ...core.protocol import ConstantSpec, Protocol
 from ...core.terms import Sort
-from ..logs import EPOCH, OFFSET
+from ..logs import EPOCH, LOG_SIZE, OFFSET
 
 
 def _headers(constants: Constants) -> int:
@@ -60,10 +60,10 @@ compaction = Protocol(
     "KIP-280",
     constants=(
         ConstantSpec("replicas", 2, 1, "the number of replicas"),
-        ConstantSpec("log_size", 3, 1, "the number of offsets in each log"),
+        LOG_SIZE,
         ConstantSpec("keys", 1, 1, "the number of keys"),
         ConstantSpec("timestamps", 2, 1, "the number of timestamps"),
-        ConstantSpec("header_values", 0, 0, "the number of values of the header; where it is 0 no record has any"),
+        ConstantSpec("header_values", 0, 0, "the number of values of the header; where it is 0 no record has it"),
         ConstantSpec("repeated_headers", 0, 0, "1 where a record may have the header twice, 0 where none has"),
         ConstantSpec("max_leader_epoch", 1, 0, "the largest leader epoch"),
         ConstantSpec("max_changes", 1, 0, "how often a strategy is set"),
@@ -137,7 +137,11 @@ compaction.variant(
 compaction.variant(
     "late-producers", Rules(arrives_in_time=False), "a record comes after the tombstone that beats it: hole 3 alone"
 )
-compaction.variant("reads-again", Rules(reads_once=False), "a consumer starts over, at any time: hole 4 alone")
+compaction.variant(
+    "reads-again",
+    Rules(reads_once=False, last=Last.EMPTY_BATCH),
+    "empty-batch with a consumer that starts over, at any time: hole 4 alone",
+)
 compaction.variant(
     "changes-uncleaned", Rules(changes_when_alike=False), "a strategy is set on logs that differ: hole 5 alone"
 )

@@ -58,4 +58,4 @@ VIEW: Final = LogView(
         "consumer_start_over": Route(CONTROLLER),
     },
 )
-"""KIP-280. Who leads is not a parameter of the steps: what the leader and the consumer do is in the controller's lane."""
+"""KIP-280. Who leads is no parameter of the steps: what the leader and the consumer do is in the controller's lane."""
