@@ -91,7 +91,7 @@ def deleted_stays_deleted(k: Algebra, s: View) -> Value:
 
 @compaction.always
 def consumer_agrees(k: Algebra, s: View) -> Value:
-    """Of each winner that the consumer has come past, or cannot be given, it has the record, or none that it deletes."""
+    """Of each winner that the consumer has come past, or cannot be given, it has the record; none if that deletes."""
 
     def is_past(offset: Value) -> Value:
         left = k.exists(OFFSET, lambda o: k.all(s.position <= o, o <= offset, holds(k, s, s.leader, o)))
