@@ -146,7 +146,10 @@ def test_the_table_names_every_protocol(fencepost: Fencepost) -> None:
         assert name in said.out and protocol.default_variant in said.out
     one = fencepost("protocols", "fencing").out
     assert "--max-leader-epoch" in one and ".epoch_not_fenced" in one and "fair-fetches" in one
-    assert "choose one of compaction, controller, fencing, snapshots, truncation" in fencepost("protocols", "paxos").complaint
+    assert (
+        "choose one of compaction, controller, fencing, snapshots, truncation"
+        in fencepost("protocols", "paxos").complaint
+    )
 
 
 @pytest.mark.parametrize("command", ["explore", "conform", "simulate", "mutants", "prove"])
