@@ -17,8 +17,10 @@ from ...model.core.members import plain_params
 from ...model.core.registry import REGISTRY
 from ...model.explore.result import Exploration, Verdict
 from ...model.prove.attached import AttachedProof, attach
+from ...model.prove.cores import find_cores, written_cores
 from ...model.prove.counterexample import Shown, breaking_run, shown
 from ...model.prove.fixed import FixedProof
+from ...model.prove.obligations import Obligations
 from ...model.prove.proof import Proof
 from ...model.prove.run import WORKERS, ProofRun, Result
 from ...model.prove.run import prove as run_proof
@@ -45,6 +47,7 @@ def prove(
     drop: Annotated[Sequence[str], Parameter(negative=())] = (),
     seed: Natural = 0,
     smt_out: Path | None = None,
+    write_cores: Annotated[bool, Parameter(negative=())] = False,
     junitxml: Path | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
@@ -69,6 +72,9 @@ def prove(
         The seed of Z3's random choices. No verdict depends on it.
     smt_out
         Write every obligation into this folder as SMT-LIB (ACTION.CONJUNCT.smt2), for other solvers.
+    write_cores
+        Find out which hypotheses each obligation needs, and write them into the file that the proof names
+        (Proof(cores=...)), by which it goes through sooner from then on. Takes some twenty times as long as the proof.
     junitxml
         Write a JUnit XML file with a test case for each obligation.
     json
@@ -83,8 +89,15 @@ def prove(
             "PROTOCOL",
             f"name it: {', '.join(proof.protocol.name for proof in proofs)}",
         )
+    if write_cores:
+        if drop or action or conjunct or any(variant not in (None, proof.variant) for proof in proofs):
+            how = f"leave out the other options, or name its own: --variant {proofs[0].variant}"
+            raise BadInput("cores are of a whole proof, on its own variant", "--write-cores", how)
+        for proof in proofs:
+            _write_cores(proof)
     chosen = [attach(proof, proof.protocol.traced(variant or proof.variant).drop(*drop)) for proof in proofs]
-    runs = [_carried_out(attached, action, conjunct, seed) for attached in chosen]
+    # For other solvers an obligation has all its hypotheses.
+    runs = [_carried_out(attached, action, conjunct, seed, cores=smt_out is None) for attached in chosen]
     for run in runs:
         if not run.results:
             raise BadInput("the proof has no obligation of these, so nothing is asked", "--conjunct", "name others")
@@ -110,14 +123,42 @@ def proofs_there_are() -> list[Proof]:
     return [proof for each in REGISTRY.values() for proof in each.find_proofs()]
 
 
-def _carried_out(attached: AttachedProof, actions: Sequence[str], conjuncts: Sequence[str], seed: int) -> ProofRun:
+def _write_cores(proof: Proof) -> None:
+    """Find a proof's unsat cores, and write them into its file. Raises BadInput where it names none."""
+    if proof.cores is None:
+        raise BadInput(f"the proof of {proof.variant} names no file", "--write-cores", "give it one: Proof(cores=...)")
+    refuse_unwritable(proof.cores)
+    obligations = Obligations(attach(proof, proof.protocol.traced(proof.variant)))
+    with progress_bar() as bar:
+        task = bar.add_task(f"{proof.protocol.name} {proof.variant}, cores", total=None)
+
+        def told(number: int, of: int, name: str) -> None:
+            bar.update(task, detail=f"{number + 1} of {of}: {name}")
+
+        found = list(find_cores(obligations, obligations.names(), told))
+    cores = {(each.action, each.conjunct): each.core for each in found}
+    write_text(proof.cores, written_cores(cores, proof.variant))
+    written(proof.cores)
+
+
+def _carried_out(
+    attached: AttachedProof, actions: Sequence[str], conjuncts: Sequence[str], seed: int, *, cores: bool
+) -> ProofRun:
     with progress_bar() as bar:
         task = bar.add_task(f"{attached.base.protocol.name} {attached.base.variant.name}", total=None)
 
         def told(number: int, of: int, name: str) -> None:
             bar.update(task, detail=f"{number + 1} of {of}: {name}")
 
-        return run_proof(attached, actions=actions, conjuncts=conjuncts, seed=seed, workers=WORKERS, on_obligation=told)
+        return run_proof(
+            attached,
+            actions=actions,
+            conjuncts=conjuncts,
+            seed=seed,
+            workers=WORKERS,
+            cores=cores,
+            on_obligation=told,
+        )
 
 
 def obligations(run: ProofRun) -> list[Obligation]:

@@ -229,7 +229,7 @@ class _Comparison:
         guards = {id(guard): guard for side in sides for guard in side.guards.values()}
         goals = [[*goal, *self._read_at] for denial in denials for goal in denial.goals] or [list(self._read_at)]
         assertions = [
-            *self._obligations.hypotheses,
+            *self._obligations.hypotheses.values(),
             *(as_formula(guard) for guard in guards.values()),
             *self._reading.definitions,
             *self._obligations.hinted(self.own.action.name, self._reading, goals),

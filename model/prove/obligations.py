@@ -11,7 +11,7 @@ a run without any bound is, step by step, one within some.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -33,11 +33,15 @@ FOLLOWS = "follows"
 
 @dataclass(frozen=True)
 class Obligation:
-    """What must be refuted: that a conjunct does not hold initially, or after an action. ``smt`` is SMT-LIB text."""
+    """What must be refuted: that a conjunct does not hold initially, or after an action. ``smt`` is SMT-LIB text.
+
+    ``hypotheses``: the names of those that it assumes of the state before, in the order of the text, behind the axioms.
+    """
 
     action: str
     conjunct: str
     smt: str
+    hypotheses: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -53,13 +57,15 @@ class Obligations:
         self.unbounded = Unbounded(attached.traced)
         self._steps: dict[str, Step] = {}
         proof = attached.proof
-        given = [c for name, c in attached.conjuncts.items() if name not in proof.derived | proof.follows]
-        self._assumptions = [(conjunct.layer, part) for conjunct in given for part in self._assumed(conjunct)]
-
-    @property
-    def hypotheses(self) -> list[z3.BoolRef]:
-        """Every conjunct in the state before as small clauses, but for promises that are derived, or follow."""
-        return [part for _, part in self._assumptions]
+        given = {n: c for n, c in attached.conjuncts.items() if n not in proof.derived | proof.follows}
+        self.hypotheses = {
+            f"{name}.{number}": part
+            for name, conjunct in given.items()
+            for number, part in enumerate(self._assumed(conjunct))
+        }
+        """Every conjunct in the state before as small clauses, by name and number; but for promises that are derived,
+        or follow."""
+        self._layers = {name: attached.conjuncts[name.partition(".")[0]].layer for name in self.hypotheses}
 
     def names(self) -> list[tuple[str, str]]:
         """Action and conjunct of every obligation, in the order of the report."""
@@ -69,21 +75,30 @@ class Obligations:
         named = [(action, conjunct) for action in actions for conjunct in inductive]
         return named + [(FOLLOWS, conjunct) for conjunct in self.attached.conjuncts if conjunct in follows]
 
-    def obligation(self, action: str, conjunct: str) -> Obligation:
-        """One obligation, of those named. KeyError for an action or a conjunct that there is not."""
+    def obligation(self, action: str, conjunct: str, core: Collection[str] | None = None) -> Obligation:
+        """One obligation, of those named. KeyError for an action or a conjunct that there is not.
+
+        ``core``: with no other hypotheses than these; one that there is not is not assumed.
+        """
         wanted = self.attached.conjuncts[conjunct]
+        given = [name for name in self.hypotheses if core is None or name in core]
         if action == INITIAL:
-            assertions = [self.unbounded.initial(), *self._denied(wanted, self.unbounded.pre)]
+            given, assertions = [], [self.unbounded.initial(), *self._denied(wanted, self.unbounded.pre)]
         elif action == FOLLOWS:
-            assertions = [*self.hypotheses, *self._denied(wanted, self.unbounded.pre)]
+            assertions = [*self._formulas(given), *self._denied(wanted, self.unbounded.pre)]
         else:
             step = self.step(action)
             assertions = [*self._held_before(wanted), *self._denied(wanted, step.after)]
             if not self._is_untouched(action, wanted):
                 hints = self._hints(action, wanted)
-                below = [part for layer, part in self._assumptions if layer <= wanted.layer]
-                assertions = [*below, *self.unbounded.assumed(step), *hints, *assertions]
-        return Obligation(action, conjunct, self.text(f"{action}.{conjunct}", assertions))
+                given = [name for name in given if self._layers[name] <= wanted.layer]
+                assertions = [*self._formulas(given), *self.unbounded.assumed(step), *hints, *assertions]
+            else:
+                given = []
+        return Obligation(action, conjunct, self.text(f"{action}.{conjunct}", assertions), tuple(given))
+
+    def _formulas(self, hypotheses: Iterable[str]) -> list[z3.BoolRef]:
+        return [self.hypotheses[name] for name in hypotheses]
 
     def _is_untouched(self, action: str, conjunct: Conjunct) -> bool:
         """The action changes nothing that the conjunct reads: that it held before is reason enough."""

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ..core.algebra import Algebra, Value, View
@@ -88,6 +89,7 @@ class Proof:
     ``twins``: variants that are not safe, of which this proof, and no other of the protocol's, is to be tried.
     ``follows``: promises that are no part of the induction, as each follows from the other conjuncts in any one state:
     that is then all there is to prove of it.
+    ``cores``: the file of what its obligations need (``cores.py``), by which they are proved sooner.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class Proof:
         derived: Sequence[str] = (),
         twins: Sequence[str] = (),
         follows: Sequence[str] = (),
+        cores: Path | None = None,
     ) -> None:
         self.protocol = protocol
         self.variant = variant
@@ -107,6 +110,7 @@ class Proof:
         self.derived = frozenset(derived)
         self.twins = frozenset(twins)
         self.follows = frozenset(follows)
+        self.cores = cores
         if unknown := (self.derived | self.follows) - set(protocol.invariants):
             raise ProtocolError(f"{protocol.name} has no promise {', '.join(sorted(unknown))}")
         self.update_texts: dict[str, UpdateText] = {}

@@ -12,13 +12,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ..core.errors import BadInput
 from ..core.protocol import TracedAction, TracedProtocol
 from ..explore.result import Verdict
 from .attached import AttachedProof, attach
+from .cores import CORE_RLIMIT, Cores, read_cores
 from .finite import Counterexample, FiniteProof, Found, UndecidedError
 from .obligations import FOLLOWS, INITIAL, Obligation, Obligations
 from .proof import Proof
@@ -30,6 +31,9 @@ OnObligation = Callable[[int, int, str], None]
 
 WORKERS = min(os.cpu_count() or 1, 4)
 """How many threads ask z3 in a command: one more writes what they ask."""
+
+_Name = tuple[str, str]
+"""The action and the conjunct of an obligation."""
 
 _AHEAD = 8
 """How many obligations are written ahead for each thread that asks z3."""
@@ -134,14 +138,16 @@ def prove(
     first: bool = False,
     decide: bool = True,
     workers: int = 1,
+    cores: bool = True,
     on_obligation: OnObligation | None = None,
 ) -> ProofRun:
     """Ask every obligation of these actions (``initial`` and ``follows`` among them) and conjuncts; none given: all.
 
     ``shuffle``: assert hypotheses in an order drawn by this seed. ``first``: stop at the first counterexample.
     ``decide``: look for one; without it whatever z3 does not refute is unknown, and ``first`` stops there.
-    ``workers``: how many threads ask z3; no answer depends on it. Raises BadInput for an action or a conjunct that
-    there is not.
+    ``workers``: how many threads ask z3; no answer depends on it. ``cores``: ask first with those hypotheses that the
+    proof's file names; without it each obligation has all that there are. Raises BadInput for an action or a conjunct
+    that there is not.
     """
     start = time.perf_counter()
     obligations = Obligations(attached)
@@ -149,7 +155,9 @@ def prove(
     models = _FiniteModels(attached)
     run = ProofRun(attached, seed)
     asking = partial(ask, seed=seed, shuffle=shuffle, rlimit=rlimit)
-    answers = _answers((obligations.obligation(*name) for name in names), asking, workers)
+    file = attached.proof.cores if cores else None
+    known = {} if file is None else read_cores(file, attached.proof.variant)
+    answers = _answers(obligations, names, known, asking, workers)
     for number, (obligation, answer) in enumerate(answers):
         if on_obligation is not None:
             on_obligation(number, len(names), obligation.name)
@@ -170,25 +178,40 @@ def prove(
 
 
 def _answers(
-    asked: Iterable[Obligation], asking: Callable[[str], Answer], workers: int
+    obligations: Obligations, names: Iterable[_Name], known: Cores, asking: Callable[..., Answer], workers: int
 ) -> Iterator[tuple[Obligation, Answer]]:
     """Each obligation with z3's answer, in their order."""
+
+    def settled(name: _Name, asked: Obligation, answer: Answer) -> tuple[Obligation, Answer]:
+        """Where the core was not enough: with all hypotheses."""
+        if answer.proved or name not in known:
+            return asked, answer
+        whole = obligations.obligation(*name)
+        again = asking(whole.smt)
+        return whole, replace(
+            again, seconds=answer.seconds + again.seconds, resources=answer.resources + again.resources
+        )
+
+    def limit(name: _Name) -> dict[str, int]:
+        return {"rlimit": CORE_RLIMIT} if name in known else {}
+
+    asked = ((name, obligations.obligation(*name, known.get(name))) for name in names)
     if workers == 1:
-        yield from ((obligation, asking(obligation.smt)) for obligation in asked)
+        yield from (settled(name, each, asking(each.smt, **limit(name))) for name, each in asked)
         return
     # Threads do: z3 is asked in a context of its own, and while it looks for an answer others may run.
     pool = ThreadPoolExecutor(workers)
     try:
-        waiting: deque[tuple[Obligation, Future[Answer]]] = deque()
-        for obligation in asked:
-            waiting.append((obligation, pool.submit(asking, obligation.smt)))
-            while len(waiting) > _AHEAD * workers or waiting[0][1].done():
-                first, answer = waiting.popleft()
-                yield first, answer.result()
+        waiting: deque[tuple[_Name, Obligation, Future[Answer]]] = deque()
+        for name, each in asked:
+            waiting.append((name, each, pool.submit(asking, each.smt, **limit(name))))
+            while len(waiting) > _AHEAD * workers or waiting[0][2].done():
+                at, first, answer = waiting.popleft()
+                yield settled(at, first, answer.result())
                 if not waiting:
                     break
-        for last, answer in waiting:
-            yield last, answer.result()
+        for at, last, answer in waiting:
+            yield settled(at, last, answer.result())
     finally:
         pool.shutdown(cancel_futures=True)
 

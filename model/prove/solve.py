@@ -31,11 +31,17 @@ class Answer:
     """z3's resource units, the same in each run."""
 
 
+def solver_of(context: z3.Context, *, seed: int, rlimit: int) -> z3.Solver:
+    """A solver as this module describes it, with nothing asserted."""
+    solver = z3.SimpleSolver(ctx=context)
+    solver.set(auto_config=False, mbqi=False, case_split=3, random_seed=seed, rlimit=rlimit, ctrl_c=False)
+    return solver
+
+
 def ask(smt: str, *, seed: int = 0, shuffle: int | None = None, rlimit: int = RLIMIT) -> Answer:
     """Ask z3 whether the text has no model. ``shuffle``: assert in an order drawn by this seed."""
     context = z3.Context()
-    solver = z3.SimpleSolver(ctx=context)
-    solver.set(auto_config=False, mbqi=False, case_split=3, random_seed=seed, rlimit=rlimit, ctrl_c=False)
+    solver = solver_of(context, seed=seed, rlimit=rlimit)
     assertions = list(z3.parse_smt2_string(smt, ctx=context))
     if shuffle is not None:
         Random(shuffle).shuffle(assertions)  # noqa: S311 - a seeded order, no secret

@@ -14,6 +14,7 @@ The same lemmas prove ``kip-320-restarts``, in which replicas crash.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, integers
@@ -27,7 +28,7 @@ _SIZES = (
     {"replicas": 3, "log_size": 2, "max_records": 2, "max_leader_epoch": 2},
 )
 
-kip_320 = Proof(fencing, variant="kip-320", sizes=_SIZES)
+kip_320 = Proof(fencing, variant="kip-320", sizes=_SIZES, cores=Path(__file__).with_name("cores-kip-320.json"))
 
 _EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])
 _IDS = integers(-1, lambda c: c["max_records"] - 1)

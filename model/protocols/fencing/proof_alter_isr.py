@@ -9,6 +9,8 @@ leader knows; whatever was asked for in the partition epoch before is void by th
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA
 from ...prove.proof import Ghosts, Proof
@@ -23,6 +25,7 @@ kip_497 = Proof(
     variant="kip-497",
     sizes=kip_320_brokers.sizes,
     twins=("kip-497-eager", "kip-497-forgets", "kip-497-fenced"),
+    cores=Path(__file__).with_name("cores-kip-497.json"),
 )
 
 _IN_ONE_STEP = {"leader_shrink_isr", "leader_expand_isr", "leader_counts_its_isr"}

@@ -13,6 +13,7 @@ A newer epoch may commit a record before an older one does. ``committed_in`` is 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET
@@ -21,7 +22,13 @@ from ..logs import EPOCH, OFFSET
 from .proof import as_history, committed, has_committed, history_begun, is_started, isr_without, kip_320, when_committed
 from .state import fencing, presumes_leadership
 
-kip_320_brokers = Proof(fencing, variant="kip-320-brokers", sizes=kip_320.sizes, twins=("kip-320-stale-acks",))
+kip_320_brokers = Proof(
+    fencing,
+    variant="kip-320-brokers",
+    sizes=kip_320.sizes,
+    twins=("kip-320-stale-acks",),
+    cores=Path(__file__).with_name("cores-kip-320-brokers.json"),
+)
 
 kip_320_brokers.takes(
     kip_320,

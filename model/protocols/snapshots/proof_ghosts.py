@@ -10,6 +10,8 @@ last record; it stays what it is while the log is cut off before that record and
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA, REPLICA_SET, Constants, integers
 from ...prove.proof import Ghosts, Proof
@@ -36,6 +38,7 @@ kip_630 = Proof(
         constants_at(3, 0, 1, 1, 2, 0),
         constants_at(3, 0, 2, 1, 1, 0),
     ),
+    cores=Path(__file__).with_name("cores-kip-630-safe.json"),
 )
 
 _EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])

@@ -15,6 +15,8 @@ came after its epoch. The same is kept of the committed position, to which the c
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA, Constants, Index, integers
 from ...core.terms import Sort
@@ -38,6 +40,7 @@ kip_320_mended = Proof(
     runs=(_at(2, 1, 1, 2), _at(2, 2, 3, 2), _at(3, 1, 2, 2)),
     # The lemmas are enough. Where any two logs meet, z3 would ask of epoch after epoch without an end.
     derived=tuple(name for name in truncation.traced("kip-320-mended").invariants if name != "hw_at_leaders"),
+    cores=Path(__file__).with_name("cores-kip-320-mended.json"),
 )
 
 _EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])
