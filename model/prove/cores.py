@@ -105,9 +105,9 @@ def find_cores(
 
 
 def _smallest(obligations: Obligations, whole: Obligation, before: int) -> Found | None:
-    """Hypotheses that are enough for less effort: what is in no core is left out, as many at a time as can be.
+    """Hypotheses that are enough for less effort: others are left out, as many at a time as can be.
 
-    A core alone often is not enough: a hypothesis that is no part of a refutation may bring a term that another one is
+    A core alone may be not enough: a hypothesis that is no part of a refutation may bring a term that another one is
     instantiated with.
     """
 
@@ -117,22 +117,20 @@ def _smallest(obligations: Obligations, whole: Obligation, before: int) -> Found
 
     needed = set(_core(obligations, whole))
     kept, after = list(whole.hypotheses), before
-    spare = [name for name in kept if name not in needed]
-    size, least = len(spare), max(1, len(spare) // _PIECES)
-    while size >= least:
-        for start in range(0, len(spare), size):
-            without = set(spare[start : start + size])
-            left = [name for name in kept if name not in without]
-            found = effort(left, after) if without else None
-            if found is not None:
-                kept, after = left, found
-        spare = [name for name in spare if name in kept]
-        size //= 2
-    return (
-        Found(whole.action, whole.conjunct, tuple(kept), before, after)
-        if 4 * after < 3 * before and after < CORE_RLIMIT
-        else None
-    )
+    # First what is in no core; then what is in one, as a core is not the smallest one.
+    for spare in ([name for name in kept if name not in needed], [name for name in kept if name in needed]):
+        size, least = len(spare), max(1, len(spare) // _PIECES)
+        while size >= least:
+            for start in range(0, len(spare), size):
+                without = set(spare[start : start + size]) & set(kept)
+                left = [name for name in kept if name not in without]
+                found = effort(left, after) if without else None
+                if found is not None:
+                    kept, after = left, found
+            size //= 2
+    if 4 * after < 3 * before and after < CORE_RLIMIT:
+        return Found(whole.action, whole.conjunct, tuple(kept), before, after)
+    return None
 
 
 def _core(obligations: Obligations, whole: Obligation) -> Sequence[str]:

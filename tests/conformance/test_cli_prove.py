@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import z3
+from fencepost.conformance.scaffold import write_new
 from fencepost.model.core.registry import REGISTRY
 from fencepost.model.protocols.controller import controller
 from fencepost.model.protocols.controller.proof import kip_631
@@ -15,6 +17,7 @@ from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.proof import kip_320
 from fencepost.model.protocols.snapshots import snapshots
 from fencepost.model.protocols.truncation import truncation
+from fencepost.model.prove.cores import read_cores
 from fencepost.model.prove.solve import RLIMIT
 
 from .conftest import Fencepost
@@ -154,6 +157,31 @@ def test_what_z3_leaves_open_is_unknown_and_kept(
     assert (again.code, proof["verdict"], proof["obligations"][0]["verdict"]) == (3, "unknown", "unknown")
 
 
+def test_cores_are_written_for_ones_own_proof_and_used(
+    fencepost: Fencepost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(REGISTRY, "_loaded", dict(REGISTRY._loaded))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    write_new("agreement", tmp_path)
+    name, proof = f"{tmp_path / 'agreement.py'}:agreement", tmp_path / "agreement_proof.py"
+    assert "names no file; give it one: Proof(cores=...)" in fencepost("prove", name, "--write-cores").complaint
+    for module in [each for each in sys.modules if each.startswith("agreement")]:
+        monkeypatch.delitem(sys.modules, module)
+    text = proof.read_text(encoding="utf-8")
+    assert 'variant="two-phase",' in text
+    own = 'variant="two-phase", cores=__import__("pathlib").Path(__file__).with_name("cores-two-phase.json"),'
+    proof.write_text(text.replace('variant="two-phase",', own), encoding="utf-8")
+    monkeypatch.setattr("fencepost.model.prove.cores.WORTH", 0)
+    said = fencepost("prove", name, "--write-cores", "--json")
+    file = tmp_path / "cores-two-phase.json"
+    assert said.code == 0 and said.lines == [f"wrote {file}"] and read_cores(file, "two-phase")
+    (found,) = said.json["proofs"]
+    (whole,) = fencepost("prove", name, "--smt-out", tmp_path / "smt", "--json").json["proofs"]
+    assert found["verdict"] == whole["verdict"] == "holds"
+    effort = [sum(each["resources"] for each in proof["obligations"]) for proof in (found, whole)]
+    assert 2 * effort[0] < effort[1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -165,6 +193,14 @@ def test_what_z3_leaves_open_is_unknown_and_kept(
         (("fencing", "--drop", "a.b"), "--drop: 'a.b' names no guard of fencing (kip-320); write ACTION.GUARD"),
         (("fencing", "--action", "x"), "--action: the proof has no action 'x'; choose of initial, controller_elect"),
         (("fencing", "--conjunct", "x"), "--conjunct: the proof has no conjunct 'x'; choose of type_ok, weak_isr"),
+        (
+            ("fencing", "--write-cores", "--action", "leader_write"),
+            "--write-cores: cores are of a whole proof, on its own variant; leave out the other options",
+        ),
+        (
+            ("fencing", "--write-cores", "--variant", "kip-320-stale-acks"),
+            "--write-cores: cores are of a whole proof, on its own variant; leave out the other options",
+        ),
         (("--drop", FENCED), "PROTOCOL: --variant, --drop, --action and --conjunct are about one protocol; name it"),
     ],
 )
