@@ -51,18 +51,56 @@ function bigStrip(noun, now, old, suspects, changed) {
   return html("div", { class: "strip" }, root);
 }
 
+/* A value as text: marked where the step changed it, with what it was, and where a promise is broken by it. */
+function cell(tag, value, old, changed, suspects) {
+  const before = old && old.find((each) => each.cell === value.cell);
+  const box = html(tag, { "data-cell": value.cell }, value.text);
+  if (changed.has(value.cell)) {
+    box.classList.add("changed");
+    const said = html("span", { class: "hidden" }, "was ");
+    box.append(html("span", { class: "was" }, said, before ? before.text : "absent"));
+  }
+  if (suspects.has(value.cell)) box.classList.add("suspect");
+  return box;
+}
+
 function values(list, old, changed, suspects) {
   const box = html("dl");
+  for (const value of list) box.append(html("dt", {}, value.label), cell("dd", value, old, changed, suspects));
+  return box;
+}
+
+/* Variables that have the same indices, as one table: a row for each index, a column for each variable. */
+function tables(list, old, changed, suspects) {
+  const variables = new Map(), plain = [];
   for (const value of list) {
-    const before = old && old.find((each) => each.cell === value.cell);
-    const dd = html("dd", { "data-cell": value.cell }, value.text);
-    if (changed.has(value.cell)) {
-      dd.classList.add("changed");
-      const said = html("span", { class: "hidden" }, "was ");
-      dd.append(html("span", { class: "was" }, said, before ? before.text : "absent"));
-    }
-    if (suspects.has(value.cell)) dd.classList.add("suspect");
-    box.append(html("dt", {}, value.label), dd);
+    const parts = /^([^[]+)\[(.*)\]$/.exec(value.cell);
+    if (!parts) { plain.push(value); continue; }
+    if (!variables.has(parts[1])) variables.set(parts[1], new Map());
+    variables.get(parts[1]).set(parts[2].replaceAll("][", ", "), value);
+  }
+  const alike = new Map();
+  for (const [name, cells] of variables) {
+    const indices = JSON.stringify([...cells.keys()]);
+    if (!alike.has(indices)) alike.set(indices, []);
+    alike.get(indices).push([name, cells]);
+  }
+  const box = html("div", { class: "tables" });
+  if (plain.length) box.append(values(plain, old, changed, suspects));
+  for (const [indices, columns] of alike) {
+    const name = ([variable, cells]) => [...cells.values()][0].label.replace(/\[.*$/, "") || variable;
+    const draw = (value) => cell("td", value, old, changed, suspects);
+    const corner = html("th", { scope: "col" }, html("span", { class: "hidden" }, "index"));
+    const across = JSON.parse(indices);
+    /* Many variables of few indices: each is a row then, so that nothing has to be scrolled. */
+    const turned = across.length <= 3 && columns.length > 6;
+    const [heads, rows] = turned
+      ? [across.map((at) => `[${at}]`), columns.map((column) => [name(column), across.map((at) => column[1].get(at))])]
+      : [columns.map(name), across.map((at) => [`[${at}]`, columns.map(([, cells]) => cells.get(at))])];
+    const head = html("tr", {}, corner, ...heads.map((text) => html("th", { scope: "col" }, text)));
+    const body = rows.map(([text, list]) => html("tr", {}, html("th", { scope: "row" }, text), ...list.map(draw)));
+    box.append(html("div", { class: "scroll", tabindex: "0" },
+      html("table", { class: "cells" }, html("thead", {}, head), html("tbody", {}, ...body))));
   }
   return box;
 }
@@ -104,8 +142,8 @@ function stepCards(story, box, index) {
     all.push(card);
   }
   if (m.others.length)
-    all.push(html("section", { class: "card" }, html("h3", {}, story.hasLogs ? "Other variables" : "State"),
-      values(m.others, old && old.others, changed, suspects)));
+    all.push(html("section", { class: "card wide" }, html("h3", {}, story.hasLogs ? "Other variables" : "State"),
+      tables(m.others, old && old.others, changed, suspects)));
   box.replaceChildren(...all);
   /* A log that is longer than its card shows its end: that is where things happen. */
   for (const strip of box.querySelectorAll(".strip")) strip.scrollLeft = strip.scrollWidth;

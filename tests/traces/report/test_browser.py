@@ -6,6 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fencepost.conformance.check.stories import counterexample
+from fencepost.model.core.ground import ground
+from fencepost.model.explore.batch import explore_batch
+from fencepost.model.explore.result import Query
+from fencepost.model.protocols.controller import controller
 from fencepost.traces.report.index import Obligation, write_report
 from fencepost.traces.report.page import render_page
 from fencepost.traces.story import Breach, Call, Moment, Story
@@ -98,6 +103,25 @@ def test_a_step_shows_its_state(page: Page, tmp_path: Path, lost_record: Story) 
     page.click("#back")
     assert "cut off" not in page.texts('[data-replica="2"] svg text')
     assert page.text('[data-cell="leo[2]"]') == "1"
+
+
+def test_what_belongs_to_no_replica_is_in_tables(page: Page, tmp_path: Path) -> None:
+    at = dict(zip(controller.constants, (1, 1, 1, 2, 0, 1, 1, 1), strict=True))
+    found = explore_batch(Query.of(ground(controller.traced("snapshot-pending"), at)))
+    story = counterexample(found.query.system, found)
+    assert story is not None
+    page.open(written(tmp_path, story))
+    cells = 'document.querySelectorAll(".cells [data-cell]")'
+    shown = page.script(f"[...{cells}].map((n) => n.dataset.cell)")
+    assert {"record_kind[0]", "record_kind[1]", "prefix_isr[1][0]", "node_isr[0][0]"} <= set(shown)
+    assert len(shown) == len(set(shown)), "each cell is there once"
+    column = "[...n.closest('table').querySelectorAll('thead th')][n.cellIndex].textContent"
+    row = "n.closest('tr').querySelector('th').textContent"
+    places = page.script(f"Object.fromEntries([...{cells}].map((n) => [n.dataset.cell, [{row}, {column}]]))")
+    # A row for each index, or for each variable where there are many of few indices.
+    assert places["prefix_isr[1][0]"] == ["[1, 0]", "prefix_isr"] and places["node_isr[0][0]"] == ["node_isr", "[0, 0]"]
+    # No value is broken in two: each is one line high.
+    assert page.script(f"Math.max(...[...{cells}].map((n) => n.getBoundingClientRect().height))") < 30
 
 
 def test_what_could_happen_next_marks_what_did(page: Page, tmp_path: Path, lost_record: Story) -> None:
