@@ -25,6 +25,8 @@ from .retention import Aborted, Counts, Retention
 from .scanning import scan
 from .strategy import ABSENT
 
+_READ_BYTES = 1 << 20
+"""Batches at the end of a buffer are read once more: so it is large."""
 _WRITE_BYTES = 1 << 20
 
 
@@ -108,7 +110,8 @@ class Cleaner:
     ) -> int:
         """Put the records from ``start`` below ``bound`` into the map; gives where that ended for want of room."""
         put = self._map.put
-        for batch in batches(log.segments, start, bound, counts):
+        for batch in batches(log.segments, start, bound):
+            counts.mapped_bytes += batch.size
             if batch.is_control or batch in aborted:
                 continue
             for offset, key, rank in keyed(batch, config):
@@ -121,7 +124,8 @@ class Cleaner:
     def _note_tail(self, log: Log, mapped: int, config: CompactionConfig, counts: Counts) -> bool:
         """Note the keys of the records that the map has not seen; ``False`` where there is no room for all of them."""
         put = self._map.put
-        for batch in batches(log.segments, mapped, log.end, counts):
+        for batch in batches(log.segments, mapped, log.end):
+            counts.tail_bytes += batch.size
             if not batch.is_control:
                 for offset, key, _ in keyed(batch, config):
                     if offset >= mapped and key is not None and not put(key, ABSENT, TAIL):
@@ -136,7 +140,8 @@ class Cleaner:
         try:
             pending: list[tuple[int, bytes]] = []
             size = 0
-            for batch in batches(group, group[0].base_offset, group[-1].next_offset, counts):
+            for batch in batches(group, group[0].base_offset, group[-1].next_offset):
+                counts.copied_bytes += batch.size
                 for each in retention.kept(batch):
                     pending.append(each)
                     size += len(each[1])
@@ -152,18 +157,17 @@ class Cleaner:
         return written
 
 
-def batches(segments: Sequence[Segment], start: int, end: int, counts: Counts) -> Iterator[Batch]:
+def batches(segments: Sequence[Segment], start: int, end: int) -> Iterator[Batch]:
     """The batches that end at ``start`` or behind and begin below ``end``, by right CRCs. Raises ``CorruptLog``."""
     for segment in segments:
         if segment.next_offset <= start or segment.base_offset >= end:
             continue
         first = segment.find(start) if start > segment.base_offset else None
         try:
-            for _, batch in segment.scan(first.position if first is not None else 0):
+            for _, batch in segment.scan(first.position if first is not None else 0, _READ_BYTES):
                 if batch.base_offset >= end:
                     break
                 if batch.last_offset >= start:
-                    counts.read_bytes += batch.size
                     yield batch
         except CorruptBatch as error:
             raise CorruptLog(error.what, segment.path, error.byte, REPLACE) from None

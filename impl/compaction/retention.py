@@ -28,8 +28,12 @@ from .strategy import Strategy
 class Counts:
     """Of one cleaning."""
 
-    read_bytes: int = 0
-    """Of batches that were read, by the map's pass too."""
+    mapped_bytes: int = 0
+    """Of batches that were read for the map."""
+    tail_bytes: int = 0
+    """Of those behind, which a strategy with ranks has to look at for what a tombstone beats."""
+    copied_bytes: int = 0
+    """Of those that were read to be written, or not."""
     written_bytes: int = 0
     records_read: int = 0
     """By the pass that writes."""

@@ -249,12 +249,12 @@ class Segment:
             end = place.last_offset + 1
         return end
 
-    def scan(self, position: int = 0) -> Iterator[tuple[int, Batch]]:
+    def scan(self, position: int = 0, ahead: int = _WINDOW) -> Iterator[tuple[int, Batch]]:
         """Every batch from a byte on, with its byte, checked whole.
 
-        Raises ``CorruptBatch`` at the first byte that begins none.
+        ``ahead`` is how much is read at a time. Raises ``CorruptBatch`` at the first byte that begins none.
         """
-        window = Window(self._file)
+        window = Window(self._file, ahead)
         size = self._file.size
         while position < size:
             head = window.get(position, LENGTH_END)
