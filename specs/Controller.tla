@@ -5,11 +5,12 @@
 (* ISR that their leader proposes, snapshots that the active controller    *)
 (* orders by heartbeats.                                                   *)
 (*                                                                         *)
-(* The quorum is one log, of the newest controller epoch: what is stable   *)
-(* stays, and whoever is elected keeps some of the rest. An offset is that *)
-(* of a batch. An image is what a prefix of the log comes to; controllers, *)
-(* brokers and snapshots each have one of their own, and the prefixes'     *)
-(* own are kept beside, to compare. Ends are exclusive.                    *)
+(* The quorum is one log, of the controller that became active last: what  *)
+(* is stable stays. Whoever is elected has some of the rest, and while it  *)
+(* is not active what it lacks may come back with the next election. An    *)
+(* offset is that of a batch. An image is what a prefix of the log comes   *)
+(* to; controllers, brokers and snapshots each have one of their own, and  *)
+(* the prefixes' own are kept beside, to compare. Ends are exclusive.      *)
 (*                                                                         *)
 (* The variants differ in thirteen constants, which the .cfg files set:    *)
 (*   Resigns = "first"    who is active gives up leadership first, and     *)
@@ -73,7 +74,7 @@ ASSUME ConstantsOk ==
         KeepsLast, Reloads, AnswersStable, ByChanges} \subseteq BOOLEAN
 
 VARIABLES
-    metadataLog,    \* its end, the last stable offset (an exclusive end), and its records
+    metadataLog,    \* whose it is (activeEpoch), its end, how much of it the newest leader has, what is stable
     prefixImage,    \* per offset: what the log comes to behind its record
     newestEpoch,    \* the newest controller epoch
     nodeState,      \* per controller: its epoch, its role, and what it has replayed; its snapshots
@@ -127,7 +128,8 @@ PresumesLeadership(broker, partition) ==
     TakesPart(broker) /\ viewImage[broker].partitions[partition].leader = broker
 
 TypeOk ==
-    /\ metadataLog \in [end : EndOffsets, stable : EndOffsets, records : [Offsets -> Records]]
+    /\ metadataLog \in [activeEpoch : EpochOpt, end : EndOffsets, leaderEnd : EndOffsets, stable : EndOffsets,
+                        records : [Offsets -> Records]]
     /\ prefixImage \in [Offsets -> Images]
     /\ newestEpoch \in EpochOpt
     /\ nodeState \in [NodeIds -> [epoch : EpochOpt, role : {"standby", "elected", "active"}, applied : EndOffsets,
@@ -150,7 +152,8 @@ TypeOk ==
             /\ replicaData[broker][partition].proposedEpoch = -1
 
 Init ==
-    /\ metadataLog = [end |-> 0, stable |-> 0, records |-> [o \in Offsets |-> NoRecord]]
+    /\ metadataLog = [activeEpoch |-> -1, end |-> 0, leaderEnd |-> 0, stable |-> 0,
+                      records |-> [o \in Offsets |-> NoRecord]]
     /\ prefixImage = [o \in Offsets |-> NoImage]
     /\ newestEpoch = -1
     /\ nodeState = [node \in NodeIds |-> [epoch |-> -1, role |-> "standby", applied |-> 0, snapshotEnd |-> -1,
@@ -183,16 +186,19 @@ BrokerEpoch(end, broker) ==
     LET mine == {o \in Offsets : o < end /\ Registers(o, broker)}
     IN  IF mine = {} THEN -1 ELSE GreatestOf(mine)
 
-\* What a fenced broker leaves: it leads no more, and is in no ISR but as its last member.
+\* What a fenced broker leaves: its successor leads, where it is in the ISR, and it is in no ISR but as its last member.
 Leaves(state, broker) == broker \in state.isr /\ (KeepsLast => state.isr # {broker})
-LeaderWithout(state, broker) == IF state.leader = broker THEN None ELSE state.leader
+Succeeds(state, broker, successor) == state.leader = broker /\ successor # broker /\ successor \in state.isr
+LeaderWithout(state, broker, successor) ==
+    IF Succeeds(state, broker, successor) THEN successor
+    ELSE IF state.leader = broker THEN None ELSE state.leader
 IsrWithout(state, broker) == IF Leaves(state, broker) THEN state.isr \ {broker} ELSE state.isr
 FencingChanges(state, broker) == state.leader = broker \/ Leaves(state, broker)
 
 ChangesOfFencing(image, record) ==
     [p \in PartitionIds |->
         IF record.kind = "fence" /\ FencingChanges(image.partitions[p], record.broker)
-        THEN [leader |-> LeaderWithout(image.partitions[p], record.broker),
+        THEN [leader |-> LeaderWithout(image.partitions[p], record.broker, record.leader),
               isr |-> IsrWithout(image.partitions[p], record.broker)]
         ELSE [leader |-> None, isr |-> {}]]
 
@@ -209,7 +215,8 @@ ReplayedPartition(state, record, partition) ==
                  IF change.isr # {} THEN Changed(state, change.leader, change.isr) ELSE state
           [] record.kind = "fence" /\ ~ ByChanges ->
                  IF FencingChanges(state, record.broker)
-                 THEN Changed(state, LeaderWithout(state, record.broker), IsrWithout(state, record.broker))
+                 THEN Changed(state, LeaderWithout(state, record.broker, record.leader),
+                              IsrWithout(state, record.broker))
                  ELSE state
           [] record.kind = "isr_change" /\ here -> Changed(state, record.leader, record.isr)
           [] record.kind = "create_topic" /\ here ->
@@ -238,7 +245,8 @@ AppendEffect(node, record) ==
     LET at == metadataLog.end
         filled == IF ByChanges THEN [record EXCEPT !.changes = ChangesOfFencing(nodeImage[node], record)] ELSE record
         after == Replayed(nodeImage[node], filled)
-    IN  /\ metadataLog' = [metadataLog EXCEPT !.end = at + 1, !.records[at] = filled]
+    IN  /\ metadataLog' = [metadataLog EXCEPT !.end = at + 1, !.records[at] = filled,
+                !.leaderEnd = IF nodeState[node].epoch = newestEpoch THEN at + 1 ELSE @]
         /\ prefixImage' = [prefixImage EXCEPT ![at] = after]
         /\ nodeImage' = [nodeImage EXCEPT ![node] = after]
         /\ nodeState' = [nodeState EXCEPT ![node].applied = at + 1]
@@ -260,28 +268,23 @@ ElectController(node, kept) ==
     /\ metadataLog.stable <= kept                                               \* committed_is_kept
     /\ kept <= metadataLog.end                                                  \* within_log
     /\ newestEpoch' = newestEpoch + 1
-    /\ metadataLog' = [metadataLog EXCEPT !.end = kept,
-            !.records = [o \in Offsets |-> IF o < kept THEN @[o] ELSE NoRecord]]
-    /\ prefixImage' = [o \in Offsets |-> IF o < kept THEN prefixImage[o] ELSE NoImage]
-    /\ nodeState' = [n \in NodeIds |->
-            IF n = node
-            THEN [nodeState[n] EXCEPT !.epoch = newestEpoch + 1, !.role = "elected", !.heard = "unknown",
-                                      !.applied = ReloadedEnd(n)]
-            ELSE [nodeState[n] EXCEPT !.heard = "unknown"]]
+    /\ metadataLog' = [metadataLog EXCEPT !.leaderEnd = kept]
+    /\ nodeState' = [nodeState EXCEPT ![node].epoch = newestEpoch + 1, ![node].role = "elected",
+                                      ![node].applied = ReloadedEnd(node)]
     /\ nodeImage' = [nodeImage EXCEPT ![node] = Reloaded(node)]
-    /\ brokerState' = [b \in Replicas |-> [brokerState[b] EXCEPT !.awaited = -1]]
-    /\ UNCHANGED <<snapshotImage, viewImage, replicaData, topics>>
+    /\ UNCHANGED <<prefixImage, snapshotImage, brokerState, viewImage, replicaData, topics>>
 
-HearOfEpoch(node) ==
-    /\ nodeState[node].epoch < newestEpoch                                      \* epoch_newer
-    /\ nodeState' = [nodeState EXCEPT ![node].epoch = newestEpoch, ![node].role = "standby",
+HearOfEpoch(node, epoch) ==
+    /\ nodeState[node].epoch < epoch                                            \* epoch_newer
+    /\ epoch <= newestEpoch                                                     \* epoch_elected
+    /\ nodeState' = [nodeState EXCEPT ![node].epoch = epoch, ![node].role = "standby",
                                       ![node].applied = ReloadedEnd(node)]
     /\ nodeImage' = [nodeImage EXCEPT ![node] = Reloaded(node)]
     /\ UNCHANGED <<metadataLog, prefixImage, newestEpoch, snapshotImage, brokerState, viewImage, replicaData, topics>>
 
 Resign(node) ==
     /\ nodeState[node].role = "active"                                          \* is_active
-    /\ nodeState[node].epoch = newestEpoch                                      \* epoch_is_newest
+    /\ nodeState[node].epoch = metadataLog.activeEpoch                          \* none_active_since
     /\ Resigns = "first" /\ Snapshots = 1                                       \* snapshots_made
     /\ Max(nodeState[node].snapshotEnd, 0) < metadataLog.stable                 \* enough_records
     /\ nodeState' = [nodeState EXCEPT ![node].role = "standby", ![node].applied = ReloadedEnd(node)]
@@ -290,16 +293,21 @@ Resign(node) ==
 
 Activate(node) ==
     /\ nodeState[node].role = "elected"                                         \* is_elected
-    /\ nodeState[node].epoch = newestEpoch                                      \* epoch_is_newest
-    /\ nodeState[node].applied = metadataLog.end                                \* caught_up
-    /\ nodeState' = [nodeState EXCEPT ![node].role = "active"]
-    /\ UNCHANGED <<metadataLog, prefixImage, newestEpoch, nodeImage, snapshotImage, brokerState, viewImage,
-                   replicaData, topics>>
+    /\ metadataLog.activeEpoch < nodeState[node].epoch                          \* none_active_since
+    /\ nodeState[node].applied = metadataLog.leaderEnd                          \* caught_up
+    /\ LET end == nodeState[node].applied
+       IN  /\ metadataLog' = [metadataLog EXCEPT !.activeEpoch = nodeState[node].epoch, !.end = end,
+                  !.records = [o \in Offsets |-> IF o < end THEN @[o] ELSE NoRecord]]
+           /\ prefixImage' = [o \in Offsets |-> IF o < end THEN prefixImage[o] ELSE NoImage]
+    /\ nodeState' = [n \in NodeIds |->
+            [nodeState[n] EXCEPT !.role = IF n = node THEN "active" ELSE @, !.heard = "unknown"]]
+    /\ brokerState' = [b \in Replicas |-> [brokerState[b] EXCEPT !.awaited = -1]]
+    /\ UNCHANGED <<newestEpoch, nodeImage, snapshotImage, viewImage, replicaData, topics>>
 
 Commit(node) ==
     /\ nodeState[node].role # "standby"                                         \* leads
     /\ nodeState[node].epoch = newestEpoch                                      \* epoch_is_newest
-    /\ metadataLog.stable < metadataLog.end                                     \* something_pending
+    /\ metadataLog.stable < metadataLog.leaderEnd                               \* something_pending
     /\ metadataLog' = [metadataLog EXCEPT !.stable = @ + 1]
     /\ UNCHANGED <<prefixImage, newestEpoch, nodeState, nodeImage, snapshotImage, brokerState, viewImage,
                    replicaData, topics>>
@@ -318,7 +326,7 @@ ReplayRecord(node) ==
 
 RegisterBroker(node, broker) ==
     /\ nodeState[node].role = "active"                                          \* is_active
-    /\ nodeState[node].epoch = newestEpoch                                      \* epoch_is_newest
+    /\ nodeState[node].epoch = metadataLog.activeEpoch                          \* none_active_since
     /\ brokerState[broker].run \in {"stopped", "lost"}                          \* starts
     /\ brokerState[broker].awaited = -1                                         \* not_awaited
     /\ broker \notin nodeImage[node].unfenced                                   \* session_over
@@ -342,7 +350,7 @@ NamesOwnEpoch(node, broker) ==
 
 UnfenceBroker(node, broker) ==
     /\ nodeState[node].role = "active"                                          \* is_active
-    /\ nodeState[node].epoch = newestEpoch                                      \* epoch_is_newest
+    /\ nodeState[node].epoch = metadataLog.activeEpoch                          \* none_active_since
     /\ brokerState[broker].run = "running"                                      \* runs
     /\ NamesOwnEpoch(node, broker)                                              \* broker_epoch_matches
     /\ brokerState[broker].ownEpoch < brokerState[broker].applied               \* caught_up
@@ -351,17 +359,25 @@ UnfenceBroker(node, broker) ==
     /\ AppendEffect(node, AboutBroker("unfence", broker))
     /\ UNCHANGED <<brokerState, topics>>
 
-FenceBroker(node, broker) ==
+\* Somebody who is unfenced and stays leads some partition of a broker's when that is fenced.
+MaySucceed(node, broker, successor) ==
+    /\ successor \in nodeImage[node].unfenced \ nodeImage[node].shuttingDown
+    /\ \E p \in PartitionIds : Succeeds(nodeImage[node].partitions[p], broker, successor)
+
+FenceBroker(node, broker, successor) ==
     /\ nodeState[node].role = "active"                                          \* is_active
-    /\ nodeState[node].epoch = newestEpoch                                      \* epoch_is_newest
+    /\ nodeState[node].epoch = metadataLog.activeEpoch                          \* none_active_since
     /\ broker \in nodeImage[node].unfenced                                      \* is_unfenced
+    /\ \/ MaySucceed(node, broker, successor)
+       \/ successor = broker /\ ~ \E b \in Replicas : MaySucceed(node, broker, b) \* may_succeed
     /\ metadataLog.end < LogSize                                                \* log_not_full
-    /\ AppendEffect(node, AboutBroker("fence", broker))
+    /\ AppendEffect(node, [AboutBroker("fence", broker)
+            EXCEPT !.leader = IF successor = broker THEN None ELSE successor])
     /\ UNCHANGED <<brokerState, topics>>
 
 RequestShutdown(node, broker) ==
     /\ nodeState[node].role = "active"                                          \* is_active
-    /\ nodeState[node].epoch = newestEpoch                                      \* epoch_is_newest
+    /\ nodeState[node].epoch = metadataLog.activeEpoch                          \* none_active_since
     /\ Removals = 1                                                             \* removals_asked
     /\ brokerState[broker].run = "running"                                      \* runs
     /\ NamesOwnEpoch(node, broker)                                              \* broker_epoch_matches
@@ -377,7 +393,7 @@ ProposesNothing(broker) ==
 
 StopBroker(node, broker) ==
     /\ nodeState[node].role = "active"                                          \* is_active
-    /\ nodeState[node].epoch = newestEpoch                                      \* epoch_is_newest
+    /\ nodeState[node].epoch = metadataLog.activeEpoch                          \* none_active_since
     /\ brokerState[broker].run = "stopping"                                     \* wants_to_stop
     /\ broker \notin nodeImage[node].unfenced                                   \* is_fenced
     /\ metadataLog.stable = metadataLog.end                                     \* nothing_pending
@@ -425,7 +441,7 @@ Proposed(broker, partition) == replicaData[broker][partition].proposed
 
 CreateTopic(node, partition, leader) ==
     /\ nodeState[node].role = "active"                                          \* is_active
-    /\ nodeState[node].epoch = newestEpoch                                      \* epoch_is_newest
+    /\ nodeState[node].epoch = metadataLog.activeEpoch                          \* none_active_since
     /\ topics[partition].created = 0                                            \* id_is_new
     /\ leader \in nodeImage[node].unfenced                                      \* leader_unfenced
     /\ nodeImage[node].shuttingDown = {}                                        \* none_shuts_down
@@ -436,7 +452,7 @@ CreateTopic(node, partition, leader) ==
 
 RemoveTopic(node, partition) ==
     /\ nodeState[node].role = "active"                                          \* is_active
-    /\ nodeState[node].epoch = newestEpoch                                      \* epoch_is_newest
+    /\ nodeState[node].epoch = metadataLog.activeEpoch                          \* none_active_since
     /\ Removals = 1                                                             \* removals_asked
     /\ Known(node, partition).leaderEpoch # -1                                  \* exists
     /\ metadataLog.end < LogSize                                                \* log_not_full
@@ -445,7 +461,7 @@ RemoveTopic(node, partition) ==
 
 ElectLeader(node, partition, leader) ==
     /\ nodeState[node].role = "active"                                          \* is_active
-    /\ nodeState[node].epoch = newestEpoch                                      \* epoch_is_newest
+    /\ nodeState[node].epoch = metadataLog.activeEpoch                          \* none_active_since
     /\ Known(node, partition).leaderEpoch # -1                                  \* exists
     /\ Known(node, partition).leader \in nodeImage[node].shuttingDown \union {None} \* none_leads
     /\ leader \in Known(node, partition).isr                                    \* in_isr
@@ -494,7 +510,7 @@ IsEligible(node, leader, partition) ==
 
 AlterPartition(node, leader, partition) ==
     /\ nodeState[node].role = "active"                                          \* is_active
-    /\ nodeState[node].epoch = newestEpoch                                      \* epoch_is_newest
+    /\ nodeState[node].epoch = metadataLog.activeEpoch                          \* none_active_since
     /\ Proposed(leader, partition) # None                                       \* proposed
     /\ Known(node, partition).leaderEpoch # -1                                  \* exists
     /\ ChecksLeader => Known(node, partition).leader = leader                   \* is_leader
@@ -512,7 +528,7 @@ AlterPartition(node, leader, partition) ==
 
 RefuseMember(node, leader, partition) ==
     /\ nodeState[node].role = "active"                                          \* is_active
-    /\ nodeState[node].epoch = newestEpoch                                      \* epoch_is_newest
+    /\ nodeState[node].epoch = metadataLog.activeEpoch                          \* none_active_since
     /\ Proposed(leader, partition) # None                                       \* proposed
     /\ Known(node, partition).leaderEpoch # -1                                  \* exists
     /\ ChecksLeader => Known(node, partition).leader = leader                   \* is_leader
@@ -564,7 +580,7 @@ Says(node) == IF nodeState[node].making = 1 THEN "busy" ELSE "idle"
 
 Heartbeat(node, active) ==
     /\ nodeState[active].role = "active"                                        \* is_active
-    /\ nodeState[active].epoch = newestEpoch                                    \* epoch_is_newest
+    /\ nodeState[active].epoch = metadataLog.activeEpoch                        \* none_active_since
     /\ node # active                                                            \* another
     /\ nodeState[node].epoch = nodeState[active].epoch                          \* epoch_matches
     /\ nodeState[node].orderEpoch # nodeState[node].epoch                       \* order_taken
@@ -578,7 +594,7 @@ NoneMakesOne(active) ==
 
 OrderSnapshot(active, node) ==
     /\ nodeState[active].role = "active"                                        \* is_active
-    /\ nodeState[active].epoch = newestEpoch                                    \* epoch_is_newest
+    /\ nodeState[active].epoch = metadataLog.activeEpoch                        \* none_active_since
     /\ Snapshots = 1                                                            \* snapshots_made
     /\ node # active                                                            \* another
     /\ NoneMakesOne(active)                                                     \* none_makes_one
@@ -603,7 +619,7 @@ DropOrder(node) ==
 
 BeginOwnSnapshot(node) ==
     /\ nodeState[node].role = "active"                                          \* is_active
-    /\ nodeState[node].epoch = newestEpoch                                      \* epoch_is_newest
+    /\ nodeState[node].epoch = metadataLog.activeEpoch                          \* none_active_since
     /\ Resigns # "first" /\ Snapshots = 1                                       \* snapshots_made
     /\ NoneMakesOne(node)                                                       \* none_makes_one
     /\ Max(nodeState[node].snapshotEnd, 0) < metadataLog.stable                 \* enough_records
@@ -628,7 +644,7 @@ FinishSnapshot(node) ==
 
 Next ==
     \/ \E node \in NodeIds, kept \in EndOffsets : ElectController(node, kept)
-    \/ \E node \in NodeIds : HearOfEpoch(node)
+    \/ \E node \in NodeIds, epoch \in 0 .. MaxControllerEpoch : HearOfEpoch(node, epoch)
     \/ \E node \in NodeIds : Resign(node)
     \/ \E node \in NodeIds : Activate(node)
     \/ \E node \in NodeIds : Commit(node)
@@ -636,7 +652,7 @@ Next ==
     \/ \E node \in NodeIds, broker \in Replicas : RegisterBroker(node, broker)
     \/ \E broker \in Replicas : HearRegistration(broker)
     \/ \E node \in NodeIds, broker \in Replicas : UnfenceBroker(node, broker)
-    \/ \E node \in NodeIds, broker \in Replicas : FenceBroker(node, broker)
+    \/ \E node \in NodeIds, broker, successor \in Replicas : FenceBroker(node, broker, successor)
     \/ \E node \in NodeIds, broker \in Replicas : RequestShutdown(node, broker)
     \/ \E node \in NodeIds, broker \in Replicas : StopBroker(node, broker)
     \/ \E broker \in Replicas : CrashBroker(broker)
@@ -681,7 +697,7 @@ ViewIsOfStablePrefix ==
         /\ viewImage[broker] = PrefixImage(brokerState[broker].applied)
 
 ActiveStateIsAtEnd ==
-    \A node \in NodeIds : nodeState[node].role = "active" /\ nodeState[node].epoch = newestEpoch =>
+    \A node \in NodeIds : nodeState[node].role = "active" /\ nodeState[node].epoch = metadataLog.activeEpoch =>
         /\ nodeState[node].applied = metadataLog.end
         /\ nodeImage[node] = PrefixImage(metadataLog.end)
 

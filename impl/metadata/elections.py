@@ -1,8 +1,7 @@
 """What becomes of a partition when brokers come and go: pure, and the same wherever a record is replayed.
 
-(Kafka's ``PartitionChangeBuilder`` and ``ReplicationControlManager.generateLeaderAndIsrUpdates``.) Every election, and
-every change of the ISR by the controller itself, begins a new leader epoch, as the text of KIP-631 has it; a leader's
-AlterPartition does not. All of them raise the partition epoch.
+(Kafka's ``PartitionChangeBuilder`` and ``ReplicationControlManager.generateLeaderAndIsrUpdates``.) A leader epoch
+begins with another leader, or none, and with nothing else; every change raises the partition epoch.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class PartitionImage(NamedTuple):
         )
 
     def with_isr(self, isr: tuple[int, ...]) -> PartitionImage:
-        """With the ISR that its leader has asked for, in the same leader epoch."""
+        """With another ISR, in the same leader epoch."""
         return self._replace(isr=isr, partition_epoch=self.partition_epoch + 1)
 
 
@@ -49,9 +48,9 @@ def without(partition: PartitionImage, broker: int, alive: Alive, *, unclean: bo
     leader = partition.leader
     if leader == broker:
         leader, isr = _best(partition, isr, lambda each: each != broker and alive(each), unclean=unclean)
-    if leader == partition.leader and isr == partition.isr:
-        return partition
-    return partition.led_anew(leader, isr)
+    if leader != partition.leader:
+        return partition.led_anew(leader, isr)
+    return partition if isr == partition.isr else partition.with_isr(isr)
 
 
 def elected(partition: PartitionImage, alive: Alive, *, unclean: bool) -> PartitionImage:

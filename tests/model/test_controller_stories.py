@@ -61,34 +61,94 @@ LED: list[Call] = [*ACTIVE, ("elect_leader", 0, 0, 0), ("commit", 0), ("replay_m
 def test_who_is_not_active_answers_not_controller() -> None:
     """Before an election, as a standby, and as who was deposed, which is told so in vain by nobody's answer."""
     run = Run(constants="1/2/1/2/1/1/0/1")
-    requests: list[Call] = [("register_broker", 0, 0), ("fence_broker", 0, 0), ("remove_topic", 0, 0)]
+    requests: list[Call] = [("register_broker", 0, 0), ("fence_broker", 0, 0, 0), ("remove_topic", 0, 0)]
     assert {run.refused(call) for call in requests} == {"is_active"}
     run(*ACTIVE)
-    assert run.refused(("fence_broker", 0, 0)) is None
-    assert run.refused(("fence_broker", 1, 0)) == "is_active"
+    assert run.refused(("fence_broker", 0, 0, 0)) is None
+    assert run.refused(("fence_broker", 1, 0, 0)) == "is_active"
     run(("elect_controller", 1, 0))
-    assert run.refused(("fence_broker", 1, 0)) == "is_active"
-    assert run.refused(("fence_broker", 0, 0)) == "epoch_is_newest"
-    run(("hear_of_epoch", 0))
-    assert run.refused(("fence_broker", 0, 0)) == "is_active"
+    assert run.refused(("fence_broker", 1, 0, 0)) == "is_active"
+    assert run.refused(("fence_broker", 0, 0, 0)) is None, "it has not heard of that, and nobody else is active yet"
+    run(("activate", 1))
+    assert run.refused(("fence_broker", 0, 0, 0)) == "none_active_since"
+    assert run.refused(("hear_of_epoch", 0, 2)) == "epoch_elected"
+    run(("hear_of_epoch", 0, 1))
+    assert run.refused(("fence_broker", 0, 0, 0)) == "is_active"
 
 
 @pytest.mark.parametrize("kept", [0, 1])
 def test_what_is_pending_is_gone_with_its_controller(kept: int) -> None:
     """Of two pending records the next controller keeps one, or none; it starts from what is stable then."""
     run = Run(constants="2/2/1/2/1/1/0/1")
-    run(*ACTIVE, ("fence_broker", 0, 0), ("fence_broker", 0, 1))
+    run(*ACTIVE, ("fence_broker", 0, 0, 0), ("fence_broker", 0, 1, 1))
     assert (run["end"], run["stable"], run["node_unfenced[0]"], run["node_isr[0][0]"]) == (2, 0, 0b00, 0b10)
     assert run["node_unfenced[1]"] == run["view_unfenced[0]"] == 0b11, "nobody else has seen it"
     run(("elect_controller", 1, kept))
-    assert run["end"] == kept and run["node_applied[0]"] == 2
+    assert (run["leader_end"], run["end"]) == (kept, 2)
     if kept:
         assert run.refused(("activate", 1)) == "caught_up"
         run(("commit", 1), ("replay_record", 1))
-    run(("activate", 1), ("hear_of_epoch", 0))
+    run(("activate", 1))
+    assert run["end"] == kept and run["node_applied[0]"] == 2
+    run(("hear_of_epoch", 0, 1))
     assert run["node_applied[0]"] == 0 and run["node_unfenced[0]"] == 0b11
     assert run["node_unfenced[1]"] == (0b10 if kept else 0b11)
     assert run.broken() == []
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_what_a_controller_lacks_comes_back_with_the_next_unless_it_is_active(kept: int) -> None:
+    """Controller 1 is elected without what 0 has appended, and 0, which has not heard of it, appends once more.
+
+    A majority need not have the record that begins epoch 1 (KIP-595's LeaderChangeMessage). Then any end of 0's log may
+    be what controller 0, or another one, is elected with in epoch 2.
+    """
+    run = Run(constants="2/2/1/3/2/1/0/1")
+    run(*ACTIVE, ("fence_broker", 0, 0, 0), ("elect_controller", 1, 0), ("fence_broker", 0, 1, 1))
+    assert (run["leader_end"], run["end"], run["node_unfenced[0]"]) == (0, 2, 0b00)
+    assert run.refused(("commit", 1)) == "something_pending", "none of it is in the log of who counts"
+    rival = Run(constants="2/2/1/3/2/1/0/1")
+    rival.state = run.state
+    run(("elect_controller", 0, kept), *[("commit", 0)] * kept, *[("replay_record", 0)] * kept, ("activate", 0))
+    assert (run["stable"], run["end"]) == (kept, kept)
+    assert run["node_unfenced[0]"] == (0b11, 0b10, 0b00)[kept]
+    rival(("activate", 1))
+    assert rival.refused(("fence_broker", 0, 0, 0)) == "none_active_since"
+    if kept:
+        assert rival.refused(("elect_controller", 0, kept)) == "within_log"
+    assert run.broken() == rival.broken() == []
+
+
+def test_who_was_deposed_before_it_was_active() -> None:
+    """Controller 1 is active in epoch 1 though 0 is elected in epoch 2: it was stable that 1 leads before that."""
+    run = Run(constants="2/2/1/3/2/1/0/1")
+    run(*ACTIVE, ("fence_broker", 0, 0, 0), ("elect_controller", 1, 0), ("elect_controller", 0, 0), ("activate", 1))
+    assert (run["active_epoch"], run["newest_epoch"], run["end"]) == (1, 2, 0)
+    run(("fence_broker", 1, 1, 1))
+    assert (run["end"], run["leader_end"]) == (1, 0)
+    assert run.refused(("commit", 1)) == "epoch_is_newest"
+    run(("activate", 0))
+    assert (run["active_epoch"], run["end"]) == (2, 0)
+    assert run.refused(("fence_broker", 1, 0, 0)) == "none_active_since"
+    assert run.broken() == []
+
+
+@pytest.mark.parametrize("variant", [SAFE, "isr-changes"])
+def test_a_fenced_broker_has_a_successor_at_once(variant: str) -> None:
+    """Who leads follows from record and image, in one new leader epoch; without another member nobody does."""
+    run = Run(variant, "3/1/2/5/0/1/0/1")
+    run(*ACTIVE, ("elect_leader", 0, 0, 0), ("elect_leader", 0, 1, 1), ("request_shutdown", 0, 2))
+    assert run.refused(("fence_broker", 0, 0, 2)) == "may_succeed", "it is to stop"
+    assert run.refused(("fence_broker", 0, 0, 0)) == "may_succeed", "somebody may"
+    run(("fence_broker", 0, 0, 1))
+    assert (run["node_leader[0][0]"], run["node_leader[0][1]"]) == (1, 1)
+    assert (run["node_leader_epoch[0][0]"], run["node_leader_epoch[0][1]"]) == (2, 1), "where it followed none begins"
+    assert (run["node_partition_epoch[0][0]"], run["node_partition_epoch[0][1]"]) == (2, 2)
+    assert run["node_isr[0][0]"] == run["node_isr[0][1]"] == 0b110
+    assert run.refused(("fence_broker", 0, 1, 2)) == "may_succeed"
+    run(("fence_broker", 0, 1, 1))
+    assert run["node_leader[0][0]"] == run["node_leader[0][1]"] == -1
+    assert run["node_isr[0][0]"] == 0b100 and run.broken() == []
 
 
 def test_a_registration_is_answered_when_it_is_stable() -> None:
@@ -96,14 +156,14 @@ def test_a_registration_is_answered_when_it_is_stable() -> None:
     run = Run()
     run(*ACTIVE, ("crash_broker", 1))
     assert run.refused(("register_broker", 0, 1)) == "session_over"
-    run(("fence_broker", 0, 1), ("register_broker", 0, 1), ("commit", 0))
+    run(("fence_broker", 0, 1, 1), ("register_broker", 0, 1), ("commit", 0))
     assert run.refused(("hear_registration", 1)) == "registration_stable"
     run(("commit", 0), ("hear_registration", 1))
     assert run["own_epoch[1]"] == 1
     assert run.refused(("unfence_broker", 0, 1)) == "caught_up"
     run(("replay_metadata", 1), ("replay_metadata", 1), ("unfence_broker", 0, 1))
     assert run["node_unfenced[0]"] == 0b11 and run["node_isr[0][0]"] == 0b01
-    run(("crash_broker", 1), ("fence_broker", 0, 1), ("register_broker", 0, 1))
+    run(("crash_broker", 1), ("fence_broker", 0, 1, 1), ("register_broker", 0, 1))
     assert run["awaited[1]"] == 4
 
 
@@ -113,7 +173,7 @@ def test_a_broker_is_shut_down_in_order() -> None:
     run(*LED, ("leader_write", 0, 0), ("request_shutdown", 0, 0))
     assert run.refused(("stop_broker", 0, 0)) == "is_fenced"
     assert run.refused(("elect_leader", 0, 0, 0)) == "stays"
-    run(("elect_leader", 0, 0, 1), ("fence_broker", 0, 0))
+    run(("elect_leader", 0, 0, 1), ("fence_broker", 0, 0, 0))
     assert run.refused(("stop_broker", 0, 0)) == "nothing_pending"
     run(("commit", 0), ("commit", 0), ("commit", 0), ("stop_broker", 0, 0))
     assert run["data[0][0]"] == 1
@@ -135,15 +195,15 @@ def test_a_topic_id_is_drawn_once() -> None:
 def test_a_stale_proposal_is_refused() -> None:
     """By its leader, its leader epoch and its partition epoch, and for who is to join."""
     run = Run()
-    run(*LED, ("propose_shrink", 0, 1, 0), ("fence_broker", 0, 1))
+    run(*LED, ("propose_shrink", 0, 1, 0), ("fence_broker", 0, 1, 1))
     assert run.refused(("alter_partition", 0, 0, 0)) == "partition_epoch_matches"
     run = Run()
-    run(*LED, ("propose_shrink", 0, 1, 0), ("fence_broker", 0, 0))
+    run(*LED, ("propose_shrink", 0, 1, 0), ("fence_broker", 0, 0, 1))
     assert run.refused(("alter_partition", 0, 0, 0)) == "is_leader"
     run = Run(constants="2/1/1/6/0/1/0/1")
     run(*LED, ("propose_shrink", 0, 1, 0), ("alter_partition", 0, 0, 0), ("commit", 0), ("replay_metadata", 0))
     assert (run["view_isr[0][0]"], run["proposed[0][0]"]) == (0b01, -1), "the answer is the metadata"
-    run(("replay_metadata", 1), ("propose_expand", 0, 1, 0), ("fence_broker", 0, 1))
+    run(("replay_metadata", 1), ("propose_expand", 0, 1, 0), ("fence_broker", 0, 1, 1))
     assert run.refused(("alter_partition", 0, 0, 0)) == "is_eligible"
     run(("refuse_member", 0, 0, 0))
     assert run["proposed[0][0]"] == -1
@@ -156,9 +216,9 @@ ORDERED: list[Call] = [
     ("commit", 0),
     ("replay_record", 1),
     ("replay_record", 2),
-    ("hear_of_epoch", 1),
+    ("hear_of_epoch", 1, 0),
     ("heartbeat", 1, 0),
-    ("hear_of_epoch", 2),
+    ("hear_of_epoch", 2, 0),
     ("heartbeat", 2, 0),
     ("order_snapshot", 0, 2),
 ]
@@ -200,12 +260,12 @@ def test_hole_2_a_new_controller_knows_of_no_snapshot() -> None:
     order: Call = ("order_snapshot", 1, 0)
     for variant in ("kip-631", "two-snapshots"):
         run = Run(variant, THREE_NODES)
-        run(*ORDERED, *taken_over, order, ("hear_of_epoch", 0), ("replay_record", 0), ("begin_snapshot", 0))
+        run(*ORDERED, *taken_over, order, ("hear_of_epoch", 0, 1), ("replay_record", 0), ("begin_snapshot", 0))
         assert "one_snapshot_in_the_making" in run.broken()
     run = Run(constants=THREE_NODES)
     run(*ORDERED, *taken_over)
     assert run.refused(order) == "none_makes_one"
-    run(("hear_of_epoch", 0), ("heartbeat", 0, 1), ("hear_of_epoch", 2), ("heartbeat", 2, 1))
+    run(("hear_of_epoch", 0, 1), ("heartbeat", 0, 1), ("hear_of_epoch", 2, 1), ("heartbeat", 2, 1))
     assert run.refused(order) == "none_makes_one", "it has heard of one"
 
 
@@ -217,11 +277,11 @@ def test_hole_3_an_order_outlives_its_controller() -> None:
         ("request_shutdown", 1, 0),
         ("commit", 1),
         ("replay_record", 0),
-        ("hear_of_epoch", 0),
+        ("hear_of_epoch", 0, 0),
         ("heartbeat", 0, 1),
         ("order_snapshot", 1, 0),
         ("elect_controller", 0, 1),
-        ("hear_of_epoch", 1),
+        ("hear_of_epoch", 1, 1),
         ("replay_record", 1),
         ("activate", 0),
         ("heartbeat", 1, 0),
@@ -247,7 +307,7 @@ def test_hole_4_who_was_proposed_is_not_who_joins() -> None:
         ("replay_metadata", 1),
         ("follower_fetch", 0, 1, 0),
         ("acknowledge", 0, 0),
-        ("fence_broker", 0, 1),
+        ("fence_broker", 0, 1, 1),
         ("commit", 0),
         ("replay_metadata", 0),
         ("propose_expand", 0, 1, 0),
@@ -277,7 +337,7 @@ def test_so_hole_4_is_closed_where_the_leader_could_not_know(restarts: bool) -> 
     run(*LED, ("leader_write", 0, 0), ("replay_metadata", 1), ("propose_shrink", 0, 1, 0), ("alter_partition", 0, 0, 0))
     run(("commit", 0), ("replay_metadata", 0), ("follower_fetch", 0, 1, 0), ("propose_expand", 0, 1, 0))
     if restarts:
-        run(("replay_metadata", 1), ("crash_broker", 1), ("fence_broker", 0, 1), ("register_broker", 0, 1))
+        run(("replay_metadata", 1), ("crash_broker", 1), ("fence_broker", 0, 1, 1), ("register_broker", 0, 1))
         run(("commit", 0), ("commit", 0), ("hear_registration", 1), ("replay_metadata", 1), ("replay_metadata", 1))
         run(("unfence_broker", 0, 1))
         assert run.refused(("alter_partition", 0, 0, 0)) == "is_eligible"
@@ -292,12 +352,12 @@ def test_hole_5_the_last_member_leads_again() -> None:
     story: list[Call] = [
         *LED,
         ("leader_write", 0, 0),
-        ("fence_broker", 0, 1),
+        ("fence_broker", 0, 1, 1),
         ("commit", 0),
         ("replay_metadata", 0),
         ("acknowledge", 0, 0),
         ("crash_broker", 0),
-        ("fence_broker", 0, 0),
+        ("fence_broker", 0, 0, 0),
         ("register_broker", 0, 0),
         ("commit", 0),
         ("commit", 0),

@@ -51,6 +51,7 @@ NEEDED_FOR = {
     "first_partition_is_replayed": "replay_record.state_is_of_stable_prefix",
     "versions_are_counted": "elect_leader.type_ok",
     "epoch_is_known": "elect_controller.one_leader_per_controller_epoch",
+    "active_epoch_is_known": "fence_broker.active_state_is_at_end",
     "order_is_of_known_epoch": "hear_of_epoch.one_is_busy",
     "leader_has_no_order_of_its_own": "order_snapshot.one_is_busy",
     "idle_is_idle": "order_snapshot.one_is_busy",
@@ -78,6 +79,8 @@ WITHOUT_HINT = {
     "_viewed": "replay_metadata.view_isr_is_that_before",
     "_of_whom": "replay_record.state_is_of_stable_prefix",
     "_viewed_of_whom": "replay_metadata.view_is_of_stable_prefix",
+    "_led_by_whom": "replay_record.state_is_of_stable_prefix",
+    "_viewed_led_by_whom": "replay_metadata.view_is_of_stable_prefix",
     "_known_to_both": "alter_partition.fenced_broker_leads_nothing",
     "_leader_known_to_both": "alter_partition.known_isr_is_never_empty",
 }
@@ -243,7 +246,7 @@ STORY: list[tuple[str, dict[str, int]]] = [
     ("replay_metadata", {"broker": 0}),
     ("unfence_broker", {"node": 0, "broker": 0}),
     ("create_topic", {"node": 0, "partition": 1, "leader": 0}),
-    ("fence_broker", {"node": 0, "broker": 0}),
+    ("fence_broker", {"node": 0, "broker": 0, "successor": 0}),
 ]
 """A broker registers, leads the first topic, and is fenced as the last member of its ISR."""
 

@@ -11,7 +11,20 @@ from __future__ import annotations
 
 from ...core.algebra import Algebra, Step, Value, View
 from ...core.domains import REPLICA
-from .image import PARTITIONS, Image, Writes, about_broker, broker_epoch, hold, image_of, merge, record_at, replay
+from .image import (
+    PARTITIONS,
+    Image,
+    Writes,
+    about_broker,
+    about_fenced,
+    broker_epoch,
+    hold,
+    image_of,
+    merge,
+    record_at,
+    replay,
+    succeeds,
+)
 from .quorum import acts, append, replayable
 from .state import NODE, Kind, Run, controller, is_up
 
@@ -55,12 +68,25 @@ def unfence_broker(k: Algebra, s: View, node: Value, broker: Value) -> Step:
     yield from append(k, s, node, about_broker(k, Kind.unfence, broker))
 
 
-@controller.action(node=NODE, broker=REPLICA)
-def fence_broker(k: Algebra, s: View, node: Value, broker: Value) -> Step:
-    """No heartbeat has come in time: the broker is out of every ISR and leads nothing."""
+def _may_succeed(k: Algebra, s: View, node: Value, broker: Value, successor: Value) -> Value:
+    """Whether somebody who is unfenced and stays leads some partition of a broker's when that is fenced."""
+    alive = k.all(k.member(successor, s.node_unfenced[node]), k.negate(k.member(successor, s.node_shutting_down[node])))
+    partitions = image_of(s, "node", node).partitions
+    return k.all(alive, k.any(*(succeeds(k, state, broker, successor) for state in partitions)))
+
+
+@controller.action(node=NODE, broker=REPLICA, successor=REPLICA)
+def fence_broker(k: Algebra, s: View, node: Value, broker: Value, successor: Value) -> Step:
+    """No heartbeat has come in time: the broker is out of every ISR, and its successor leads where it led.
+
+    With itself as its successor nobody leads there: nobody else may.
+    """
+    nobody = k.negate(k.exists(REPLICA, lambda b: _may_succeed(k, s, node, broker, b)))
     yield from acts(s, node)
     yield "is_unfenced", k.member(broker, s.node_unfenced[node])
-    yield from append(k, s, node, about_broker(k, Kind.fence, broker))
+    yield "may_succeed", k.any(_may_succeed(k, s, node, broker, successor), k.all(successor == broker, nobody))
+    leader = k.ite(successor == broker, k.NONE, successor)
+    yield from append(k, s, node, about_fenced(k, broker, leader))
 
 
 @controller.action(node=NODE, broker=REPLICA)

@@ -6,9 +6,12 @@ minimal snapshot says, one BrokerRecord or PartitionRecord for each. A broker's 
 which is in the log.
 
 Three records change more than one thing. FenceBroker takes a broker out of every ISR and every leadership, and leaves
-the last member of an ISR in it. So does a batch of one IsrChange for each partition (``by_changes``), in which the
-controller says what comes of it. A registration of a broker that has lost its logs (``register_unclean``) casts doubt
-on the partitions of whose ISR it is the last member.
+the last member of an ISR in it. Who leads then follows from record and image (KIP-630 counts nothing beside the
+record): its ``successor`` does, where it is in the ISR, and else nobody, until an IsrChange names one. What order of
+preference a successor comes from is left open, as brokers have no order here; so it is in the record. A batch of one
+IsrChange for each partition (``by_changes``), in which the controller says what comes of it, makes the same image. A
+registration of a broker that has lost its logs (``register_unclean``) casts doubt on the partitions of whose ISR it is
+the last member.
 """
 
 from __future__ import annotations
@@ -53,7 +56,10 @@ class Image:
 
 @dataclass(frozen=True)
 class Record:
-    """A record, or the batch that fences a broker. ``changes``: leader and ISR of each partition in such a batch."""
+    """A record, or the batch that fences a broker. ``changes``: leader and ISR of each partition in such a batch.
+
+    ``leader``: of a partition, or the successor of a fenced broker.
+    """
 
     kind: Value
     broker: Value
@@ -66,6 +72,11 @@ class Record:
 def about_broker(k: Algebra, kind: Value, broker: Value) -> Record:
     """A record about a broker."""
     return Record(kind, broker, -1, k.NONE, k.EMPTY)
+
+
+def about_fenced(k: Algebra, broker: Value, successor: Value) -> Record:
+    """FenceBroker, and who leads where that broker led."""
+    return Record(Kind.fence, broker, -1, successor, k.EMPTY)
 
 
 def about_partition(k: Algebra, kind: Value, partition: Value, leader: Value, isr: Value) -> Record:
@@ -156,21 +167,28 @@ def record_at(k: Algebra, s: View, offset: Value) -> Record:
     )
 
 
-def _removed(k: Algebra, state: PartitionState, broker: Value) -> tuple[Value, Value, Value]:
+def succeeds(k: Algebra, state: PartitionState, broker: Value, successor: Value) -> Value:
+    """Whether this broker leads a partition when the one that led it is fenced: another member of the ISR."""
+    return k.all(state.leader == broker, successor != broker, k.member(successor, state.isr))
+
+
+def _removed(k: Algebra, state: PartitionState, record: Record) -> tuple[Value, Value, Value]:
     """Whether a fenced broker's partition changes, and its leader and ISR without that broker."""
+    broker, successor = record.broker, record.leader
     led = state.leader == broker
     leaves = k.member(broker, state.isr)
     if k.rules.keeps_last:
         leaves = k.all(leaves, state.isr != k.only(broker))
     isr = k.ite(leaves, k.without_member(state.isr, broker), state.isr)
-    return k.any(led, leaves), k.ite(led, k.NONE, state.leader), isr
+    leader = k.ite(succeeds(k, state, broker, successor), successor, k.ite(led, k.NONE, state.leader))
+    return k.any(led, leaves), leader, isr
 
 
 def with_changes(k: Algebra, image: Image, record: Record) -> Record:
     """The batch that fences a broker: the IsrChange of each partition that changes; NONE and empty of the others."""
 
     def change(state: PartitionState) -> tuple[Value, Value]:
-        changes, leader, isr = _removed(k, state, record.broker)
+        changes, leader, isr = _removed(k, state, record)
         when = k.all(record.kind == Kind.fence, changes)
         return k.ite(when, leader, k.NONE), k.ite(when, isr, k.EMPTY)
 
@@ -198,7 +216,7 @@ def _replayed(k: Algebra, image: Image, record: Record, partition: int) -> Parti
         leader, isr = record.changes[partition]
         fenced = _changed(k, state, k.all(fences, isr != k.EMPTY), leader, isr)
     else:
-        changes, leader, isr = _removed(k, state, record.broker)
+        changes, leader, isr = _removed(k, state, record)
         fenced = _changed(k, state, k.all(fences, changes), leader, isr)
     after = _changed(k, fenced, k.all(record.kind == Kind.isr_change, here), record.leader, record.isr)
     begins, ends = k.all(record.kind == Kind.create_topic, here), k.all(record.kind == Kind.remove_topic, here)

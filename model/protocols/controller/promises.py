@@ -47,12 +47,12 @@ def view_is_of_stable_prefix(k: Algebra, s: View) -> Value:
 
 @controller.always
 def active_state_is_at_end(k: Algebra, s: View) -> Value:
-    """The active controller of the newest epoch has in memory what the whole log comes to."""
+    """The controller that became active last has in memory what the whole log comes to."""
 
     def right(node: Value) -> Value:
-        deposed = s.node_epoch[node] < s.newest_epoch
+        in_vain = s.node_epoch[node] < s.active_epoch
         same = same_image(k, image_of(s, "node", node), prefix_image(k, s, s.end))
-        return k.any(s.role[node] != Role.active, deposed, k.all(s.node_applied[node] == s.end, same))
+        return k.any(s.role[node] != Role.active, in_vain, k.all(s.node_applied[node] == s.end, same))
 
     return k.forall(NODE, right)
 
@@ -170,6 +170,12 @@ def change_pending(_k: Algebra, s: View) -> Value:
 def deposed_has_more(k: Algebra, s: View) -> Value:
     """A controller that is deposed and has not heard of it has changes in memory that are gone."""
     return k.exists(NODE, lambda n: k.all(s.role[n] == Role.active, s.end < s.node_applied[n]))
+
+
+@controller.sometimes(lambda c: _fails_over(c))
+def leader_lacks_pending(_k: Algebra, s: View) -> Value:
+    """Who was elected last lacks a record that may come back with the next one's election."""
+    return s.leader_end < s.end
 
 
 @controller.sometimes(lambda c: c["replicas"] > 1)

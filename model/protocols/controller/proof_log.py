@@ -5,15 +5,15 @@ from __future__ import annotations
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA
 from ..logs import OFFSET
-from .image import PARTITIONS, Image, PartitionState, Record, first_image, image_of, record_at, replay
+from .image import PARTITIONS, Image, PartitionState, Record, first_image, image_of, record_at, replay, succeeds
 from .proof_ghosts import kip_631
 from .state import NODE, PARTITION, Heard, Kind, Role
 
 
 @kip_631.lemma()
-def stable_is_in_log(_k: Algebra, s: View) -> Value:
-    """What is stable is in the log."""
-    return s.stable <= s.end
+def stable_is_in_log(k: Algebra, s: View) -> Value:
+    """What is stable is in the newest leader's log, and that is the beginning of the log."""
+    return k.all(s.stable <= s.leader_end, s.leader_end <= s.end)
 
 
 @kip_631.lemma(offset=OFFSET)
@@ -119,6 +119,7 @@ def _partition_becomes(k: Algebra, was: PartitionState, now: PartitionState, rec
     changes = k.all(record.kind == Kind.isr_change, here)
     fences = record.kind == Kind.fence
     led = was.leader == broker
+    succeeded = succeeds(k, was, broker, record.leader)
     leaves = k.all(k.member(broker, was.isr), k.negate(k.member(broker, now.isr)))
     stays = k.all(k.member(broker, now.isr))
     version = was.partition_epoch + 1
@@ -126,7 +127,9 @@ def _partition_becomes(k: Algebra, was: PartitionState, now: PartitionState, rec
     return k.all(
         k.implies(changes, now.partition_epoch == version),
         k.implies(changes, now.leader_epoch == k.ite(now.leader == was.leader, was.leader_epoch, was.leader_epoch + 1)),
-        k.implies(fences, now.leader == k.ite(led, k.NONE, was.leader)),
+        k.implies(k.all(fences, succeeded), now.leader == record.leader),
+        k.implies(k.all(fences, led, k.negate(succeeded)), now.leader == k.NONE),
+        k.implies(k.all(fences, k.negate(led)), now.leader == was.leader),
         k.implies(fences, now.leader_epoch == k.ite(led, was.leader_epoch + 1, was.leader_epoch)),
         k.implies(fences, now.partition_epoch == k.ite(k.any(led, leaves), version, was.partition_epoch)),
         k.implies(
@@ -153,26 +156,32 @@ def epoch_is_known(_k: Algebra, s: View, node: Value) -> Value:
     return s.node_epoch[node] <= s.newest_epoch
 
 
+@kip_631.lemma(node=NODE)
+def active_epoch_is_known(k: Algebra, s: View, node: Value) -> Value:
+    """No node is active in a newer epoch than that in which one became active last."""
+    return k.implies(s.role[node] == Role.active, s.node_epoch[node] <= s.active_epoch)
+
+
 # Snapshots in the making.
 
 
 @kip_631.lemma(node=NODE)
-def order_is_of_known_epoch(_k: Algebra, s: View, node: Value) -> Value:
+def order_is_of_known_epoch(k: Algebra, s: View, node: Value) -> Value:
     """A node is in the epoch of its order, or in a later one: the order came in answer to its own heartbeat."""
-    return s.order_epoch[node] <= s.node_epoch[node]
+    return k.all(s.order_epoch[node] <= s.node_epoch[node], s.order_epoch[node] <= s.active_epoch)
 
 
 @kip_631.lemma(node=NODE)
 def leader_has_no_order_of_its_own(k: Algebra, s: View, node: Value) -> Value:
-    """Whoever leads the newest epoch has no order of that epoch: it gives them, and to others."""
-    leads = k.all(s.role[node] != Role.standby, s.node_epoch[node] == s.newest_epoch)
-    return k.implies(leads, s.order_epoch[node] != s.newest_epoch)
+    """Whoever became active last has no order of its epoch: it gives them, and to others."""
+    leads = k.all(s.role[node] == Role.active, s.node_epoch[node] == s.active_epoch)
+    return k.implies(leads, s.order_epoch[node] != s.active_epoch)
 
 
 @kip_631.lemma(node=NODE)
 def idle_is_idle(k: Algebra, s: View, node: Value) -> Value:
-    """Who was heard to be idle is in the newest epoch, makes no snapshot, and has no order that it may still take."""
-    free = k.all(s.making[node] == 0, s.order_epoch[node] != s.newest_epoch, s.node_epoch[node] == s.newest_epoch)
+    """Who was heard to be idle is in that epoch or a newer one, makes no snapshot, and may take no order."""
+    free = k.all(s.making[node] == 0, s.order_epoch[node] != s.active_epoch, s.active_epoch <= s.node_epoch[node])
     return k.implies(s.heard[node] == Heard.idle, free)
 
 
@@ -202,8 +211,8 @@ def snapshot_isr_is_never_empty(k: Algebra, s: View, node: Value, partition: Val
 
 
 def is_current(k: Algebra, s: View, node: Value) -> Value:
-    """The node is not a deposed controller, whose memory says what never came to be."""
-    return k.any(s.role[node] != Role.active, s.node_epoch[node] == s.newest_epoch)
+    """The node is not active in vain: its memory would say what never came to be."""
+    return k.any(s.role[node] != Role.active, s.node_epoch[node] == s.active_epoch)
 
 
 # The ISR before a record. A node's memory is of the offset that it has replayed up to, and the log is by records: from
@@ -256,7 +265,7 @@ def _remembered(k: Algebra, s: View, partition: Value, member: Value, node: Valu
 
 
 @kip_631.hints("register_broker", "fence_broker", partition=PARTITION)
-def _is_member(k: Algebra, s: View, node: Value, broker: Value, partition: Value) -> list[Value]:
+def _is_member(k: Algebra, s: View, node: Value, broker: Value, partition: Value, **_: Value) -> list[Value]:
     """Whether whoever the record is about is."""
     return [k.member(broker, s.node_isr[node, partition])]
 
@@ -280,6 +289,18 @@ def _of_whom(k: Algebra, s: View, node: Value) -> list[Value]:
     return _about_whom(k, s, s.node_applied[node]) + [
         k.member(s.record_broker[s.node_applied[node]], s.node_isr[node, p]) for p in PARTITIONS
     ]
+
+
+@kip_631.hints("replay_record")
+def _led_by_whom(k: Algebra, s: View, node: Value) -> list[Value]:  # noqa: ARG001 - a hint has both
+    """Whether whoever the record is about leads."""
+    return [s.node_leader[node, p] == s.record_broker[s.node_applied[node]] for p in PARTITIONS]
+
+
+@kip_631.hints("replay_metadata")
+def _viewed_led_by_whom(k: Algebra, s: View, broker: Value) -> list[Value]:  # noqa: ARG001 - a hint has both
+    """The same in a broker's metadata."""
+    return [s.view_leader[broker, p] == s.record_broker[s.view_applied[broker]] for p in PARTITIONS]
 
 
 @kip_631.hints("replay_metadata")

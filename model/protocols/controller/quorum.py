@@ -2,15 +2,21 @@
 
 **What is taken for granted, and why.** ``snapshots`` has the quorum's log in full: votes, replication, truncation,
 crashes. Here it is one log, which keeps these promises of that one (KIP-595, KIP-630). A committed record stays, at its
-offset: ``stable`` only rises, and a new epoch's log keeps all below it, which is ``no_committed_record_lost`` and
-``committed_below_high_watermark``. What was not committed is kept up to some record, or not: the parameter ``kept``,
-any end of a log that a majority may elect; ``logs_match`` says that logs with a record in common are one below it. An
-epoch has one leader, and what a leader commits is in its own epoch: a deposed one is refused by the majority that has
-moved on, so ``commit`` and every append ask for the newest epoch. With ``stable`` as the largest high watermark and
-``end`` as the LEO of the newest epoch's leader every step of ``snapshots`` is one of these or nothing: a leader's write
-is an append, a high watermark that rises above all others a commit, a won election ``elect_controller`` with the LEO of
-the winner, and replication, late fetches and crashes of followers change neither. A record that a deposed leader
-appends to its own log never becomes stable: it is nothing here.
+offset: ``stable`` only rises, and whoever is elected has all below it (``no_committed_record_lost``,
+``committed_below_high_watermark``). An epoch has one leader, and every log is the beginning of the log of some epoch's
+leader (``logs_match``). A leader writes the record that begins its epoch at once (KIP-595's LeaderChangeMessage, which
+is none of the records here), and is active, and appends others, when that one is committed.
+
+So the log here is that of the controller that became active last, up to the end that it has itself. A majority has the
+record that began its epoch, so that nobody is elected without it, and whoever is elected later has some of that log,
+and no record more as long as it is not active: ``kept``, any end that is not below ``stable``. What is behind its end
+is not gone. Epoch 2's leader may lack what epoch 1's has appended; if the record that begins epoch 2 is not committed
+either, then a third leader may be elected with all of it. And as long as nobody else is active, the controller of epoch
+1 may be at work: it has not heard of epoch 2, and what it appends now may come back, too. All that is over when the
+next one becomes active: then a majority has a record of its epoch, no log without that one is elected, and the log ends
+where that one's does. What a controller appends after that never becomes stable: it is nothing here. Nor is it told
+here in which epoch a record was counted: a deposed leader may count late what a majority had before the next election,
+and what it counts is in the newest leader's log, too.
 
 The active controller appends and has replayed at once; others replay what is stable. Whoever is elected commits the
 rest of its log and replays it before it is active, as shipped.
@@ -36,13 +42,16 @@ from .image import (
     replay,
     with_changes,
 )
-from .state import NODE, Heard, Resigns, Role, controller
+from .state import CONTROLLER_EPOCH, NODE, Heard, Resigns, Role, controller
 
 
 def acts(s: View, node: Value) -> Iterator[tuple[str, Value]]:
-    """Guards: the node is the active controller. Whoever is not answers NOT_CONTROLLER; a deposed one, in vain."""
+    """Guards: the node is the active controller. Whoever is not answers NOT_CONTROLLER.
+
+    One that is deposed and has not heard of it is active all the same, and in vain once another one is.
+    """
     yield "is_active", s.role[node] == Role.active
-    yield "epoch_is_newest", s.node_epoch[node] == s.newest_epoch
+    yield "none_active_since", s.node_epoch[node] == s.active_epoch
 
 
 def append(k: Algebra, s: View, node: Value, record: Record, also: Mapping[str, dict[Value, Value]] = NOTHING) -> Step:
@@ -62,8 +71,10 @@ def append(k: Algebra, s: View, node: Value, record: Record, also: Mapping[str, 
         writes["change_leader"] = {(at, p): record.changes[p][0] for p in PARTITIONS}
         writes["change_isr"] = {(at, p): record.changes[p][1] for p in PARTITIONS}
     after = replay(k, image, record)
+    leader_end = k.ite(s.node_epoch[node] == s.newest_epoch, at + 1, s.leader_end)
     yield "log_not_full", at < k.c.log_size
-    yield s.update(end=at + 1, **merge(writes, hold("node", node, after), hold("prefix", at, after), also))
+    images = hold("node", node, after), hold("prefix", at, after)
+    yield s.update(end=at + 1, leader_end=leader_end, **merge(writes, *images, also))
 
 
 def reloaded(k: Algebra, s: View, node: Value, when: Value) -> Writes:
@@ -82,28 +93,21 @@ def left_office(k: Algebra, s: View, node: Value) -> Writes:
 
 @controller.action(node=NODE, kept=END_OFFSET)
 def elect_controller(k: Algebra, s: View, node: Value, kept: Value) -> Step:
-    """A node is elected for a new epoch with a log that ends at ``kept``; what is pending behind that is gone.
-
-    What the active controller knew by heartbeats alone, and whom it owed an answer, is gone with it.
-    """
+    """A node is elected for a new epoch with a log that ends at ``kept``, of that of who was active last."""
     yield "epoch_available", s.newest_epoch < k.c.max_controller_epoch
     yield "committed_is_kept", s.stable <= kept
     yield "within_log", kept <= s.end
     epoch = s.newest_epoch + 1
-    own: Writes = {
-        "node_epoch": {node: epoch},
-        "role": {node: Role.elected},
-        "heard": {EVERY: Heard.unknown},
-        "awaited": {EVERY: -1},
-    }
-    yield s.update(newest_epoch=epoch, end=kept, **merge(own, left_office(k, s, node)))
+    own: Writes = {"node_epoch": {node: epoch}, "role": {node: Role.elected}}
+    yield s.update(newest_epoch=epoch, leader_end=kept, **merge(own, left_office(k, s, node)))
 
 
-@controller.action(node=NODE)
-def hear_of_epoch(k: Algebra, s: View, node: Value) -> Step:
+@controller.action(node=NODE, epoch=CONTROLLER_EPOCH)
+def hear_of_epoch(k: Algebra, s: View, node: Value, epoch: Value) -> Step:
     """A node hears that there is a newer epoch: it is a standby, with what it loads anew if it was active."""
-    yield "epoch_newer", s.node_epoch[node] < s.newest_epoch
-    own: Writes = {"node_epoch": {node: s.newest_epoch}, "role": {node: Role.standby}}
+    yield "epoch_newer", s.node_epoch[node] < epoch
+    yield "epoch_elected", epoch <= s.newest_epoch
+    own: Writes = {"node_epoch": {node: epoch}, "role": {node: Role.standby}}
     yield s.update(**merge(own, left_office(k, s, node)))
 
 
@@ -119,19 +123,30 @@ def resign(k: Algebra, s: View, node: Value) -> Step:
 
 @controller.action(node=NODE)
 def activate(_k: Algebra, s: View, node: Value) -> Step:
-    """Whoever is elected has replayed its whole log, all of it stable, and takes over."""
+    """Whoever is elected has replayed its whole log, all of it stable, and takes over: what it lacks is gone for good.
+
+    What the former active controller knew by heartbeats alone, and whom it owed an answer, is gone with it. One that is
+    deposed by now becomes active, too, where the record that begins its epoch was stable before: then the leader of the
+    newest epoch has the same log.
+    """
     yield "is_elected", s.role[node] == Role.elected
-    yield "epoch_is_newest", s.node_epoch[node] == s.newest_epoch
-    yield "caught_up", s.node_applied[node] == s.end
-    yield s.update(role={node: Role.active})
+    yield "none_active_since", s.active_epoch < s.node_epoch[node]
+    yield "caught_up", s.node_applied[node] == s.leader_end
+    yield s.update(
+        role={node: Role.active},
+        active_epoch=s.node_epoch[node],
+        end=s.node_applied[node],
+        heard={EVERY: Heard.unknown},
+        awaited={EVERY: -1},
+    )
 
 
 @controller.action(node=NODE)
 def commit(_k: Algebra, s: View, node: Value) -> Step:
-    """One more record is stable: a majority has it, and the leader of the newest epoch counts it."""
+    """One more record is stable: a majority has it, and the leader of the newest epoch has it and counts it."""
     yield "leads", s.role[node] != Role.standby
     yield "epoch_is_newest", s.node_epoch[node] == s.newest_epoch
-    yield "something_pending", s.stable < s.end
+    yield "something_pending", s.stable < s.leader_end
     yield s.update(stable=s.stable + 1)
 
 

@@ -1,10 +1,10 @@
 """The state and the rules of ``controller``: a metadata log, who has replayed how much of it, and partitions' data.
 
-**The log** is that of the metadata quorum, ``end`` and ``stable`` are exclusive ends: below ``stable`` everything is
-committed, which the text calls the last stable offset. It is the log of the newest controller epoch; of a deposed
-controller's own log there is only what it holds in memory. What ``snapshots`` promises of the quorum is taken for
-granted here, and how it does is said in ``quorum.py``. An offset is that of a batch: all its records are replayed at
-once, or none.
+**The log** is that of the metadata quorum, ``end``, ``leader_end`` and ``stable`` are exclusive ends: below ``stable``
+everything is committed, which the text calls the last stable offset. It is the log of the controller that became active
+last. Whoever is elected after that one has it up to ``leader_end``; the rest may come back with another one's election,
+until that leader is active. What ``snapshots`` promises of the quorum is taken for granted here, and how it does is
+said in ``quorum.py``. An offset is that of a batch: all its records are replayed at once, or none.
 
 **An image** is the state that a prefix of the log comes to (``image.py``). There are four kinds of holders: the prefix
 that ends with each record (``prefix_*``, which the active controller keeps as long as it is not stable, and no other
@@ -66,9 +66,9 @@ controller = Protocol(
         ConstantSpec("nodes", 2, 1, "the number of controllers"),
         ConstantSpec("partitions", 1, 1, "the number of partitions, at most two"),
         ConstantSpec("log_size", 2, 1, "the number of offsets in the metadata log"),
-        ConstantSpec("max_controller_epoch", 1, 0, "the largest controller epoch"),
+        ConstantSpec("max_controller_epoch", 2, 0, "the largest controller epoch"),
         ConstantSpec("bootstrapped", 1, 0, "1 where brokers and topics are there at first, 0 where none is"),
-        ConstantSpec("snapshots", 1, 0, "1 where controllers make snapshots, 0 where they make none"),
+        ConstantSpec("snapshots", 0, 0, "1 where controllers make snapshots, 0 where they make none"),
         ConstantSpec("removals", 1, 0, "1 where brokers are shut down and topics removed, 0 where neither happens"),
     ),
 )
@@ -185,6 +185,7 @@ def _has_snapshot_of(_k: Algebra, s: View, node: Value, _partition: Value) -> Va
 # The metadata log.
 controller.variable("brokers", "the brokers", REPLICA_SET, initially=_all_brokers)
 controller.variable("end", "the end of the metadata log, exclusive", _ENDS)
+controller.variable("leader_end", "the end of what the newest controller epoch's leader has of the log", _ENDS)
 controller.variable("stable", "the last stable offset, as an exclusive end", _ENDS)
 controller.variable("record_kind", "what the record at an offset is", Kind, per=(OFFSET,), initially=-1, live=in_log)
 controller.variable(
@@ -200,7 +201,12 @@ controller.variable(
     unset=True,
 )
 controller.variable(
-    "record_leader", "the leader that it names", OPTIONAL_REPLICA, per=(OFFSET,), initially=-1, live=in_log
+    "record_leader",
+    "the leader, or the successor of a fenced broker, that it names",
+    OPTIONAL_REPLICA,
+    per=(OFFSET,),
+    initially=-1,
+    live=in_log,
 )
 controller.variable("record_isr", "the ISR that it names", REPLICA_SET, per=(OFFSET,), live=in_log)
 controller.variable(
@@ -289,6 +295,9 @@ for _holder, _whose, _index in (
 
 # Controllers.
 controller.variable("newest_epoch", "the newest controller epoch", _EPOCHS, initially=-1)
+controller.variable(
+    "active_epoch", "the newest controller epoch in which a controller became active", _EPOCHS, initially=-1
+)
 controller.variable("node_epoch", "the controller epoch that a node is in", _EPOCHS, per=(NODE,), initially=-1)
 controller.variable("role", "what a node takes itself for", Role, per=(NODE,))
 controller.variable("node_applied", "the end of what a node has replayed", _ENDS, per=(NODE,))
