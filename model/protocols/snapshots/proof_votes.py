@@ -8,6 +8,8 @@ that the other proof knows of a voter holds of it. A vote of a former candidacy 
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA
 from ...prove.proof import Ghosts, Proof
@@ -24,6 +26,7 @@ kip_630_votes = Proof(
     sizes=kip_630.sizes,
     runs=(constants_at(3, 0, 1, 2, 1, 0),),
     twins=("late-votes",),
+    cores=Path(__file__).with_name("cores-kip-630-votes.json"),
 )
 
 _IN_ONE_STEP = {"grant_vote", "votes_are_for_newest", "votes_are_for_better_logs"}
