@@ -1,0 +1,180 @@
+"""The remote log manager of a leader: what is uploaded and how, what is deleted, and tiering switched off and on.
+
+KIP-405. The manager's task runs now and then; where it first runs after an election it looks in remote storage for the
+highest offset of its own lineage, and for where the log begins there. An upload takes three steps. What is uploaded is
+what is on the leader's disk; a segment ends where the leader has rolled its log, which is anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...core.algebra import Algebra, Step, Value, View
+from ...core.domains import REPLICA
+from ..logs import END_OFFSET, EPOCH, OFFSET
+from .state import (
+    NOT_LOOKED,
+    Segment,
+    Upload,
+    is_readable,
+    is_tiered,
+    last_stable,
+    leads,
+    leads_newest,
+    row,
+    tiering,
+)
+
+
+def is_found(k: Algebra, s: View, leader: Value, offset: Value) -> Value:
+    """A leader takes the record at an offset for uploaded, going by its leader epoch checkpoint."""
+    if k.rules.by_lineage:
+        return is_tiered(k, s, leader, offset)
+    return k.exists(EPOCH, lambda e: is_readable(k, s, e, offset))
+
+
+def _runs(k: Algebra, s: View, leader: Value) -> Iterator[tuple[str, Value]]:
+    """Guards: the remote log manager of a presumed leader runs."""
+    yield "presumes_leadership", leads(k, s, leader)
+    yield "tiering_enabled", s.tiered == 1
+
+
+@tiering.action(leader=REPLICA)
+def find_highest_remote_offset(k: Algebra, s: View, leader: Value) -> Step:
+    """The task runs for the first time: the leader learns of the highest offset, and of the log start, on remote."""
+    begin, end = s.log_start[leader], s.leo[leader]
+
+    def is_remote(offset: Value) -> Value:
+        return k.all(begin <= offset, offset < end, is_found(k, s, leader, offset))
+
+    def is_served(offset: Value) -> Value:
+        return k.all(begin <= offset, is_found(k, s, leader, offset))
+
+    found = k.last(OFFSET, is_remote, -1)
+    highest = found if k.rules.looks_anew else k.max(found, s.highest_remote[leader])
+    start = k.min(k.first(OFFSET, is_served, s.local_start[leader]), s.local_start[leader])
+    yield from _runs(k, s, leader)
+    yield "not_looked", s.highest_remote[leader] == NOT_LOOKED
+    yield s.update(highest_remote={leader: highest}, log_start={leader: start})
+
+
+def next_upload(k: Algebra, s: View, leader: Value) -> Value:
+    """The first offset that a leader has to upload next."""
+    return k.max(s.highest_remote[leader] + 1, s.log_start[leader])
+
+
+def _is_uploading(k: Algebra, s: View, leader: Value, start: Value) -> Value:
+    state = s.segment_state[s.leader_epoch[leader], start]
+    return k.any(state == Segment.copy_started, state == Segment.copied)
+
+
+@tiering.action(leader=REPLICA, end=END_OFFSET)
+def start_copy(k: Algebra, s: View, leader: Value, end: Value) -> Step:
+    """The first step of an upload: the next segment's metadata is in state COPY_SEGMENT_STARTED."""
+    epoch, start = s.leader_epoch[leader], next_upload(k, s, leader)
+    bound = {
+        Upload.STABLE: last_stable(k, s, leader),
+        Upload.COMMITTED: s.hw[leader],
+        Upload.WRITTEN: s.leo[leader],
+    }[k.rules.uploads]
+    yield from _runs(k, s, leader)
+    yield "has_looked", s.highest_remote[leader] != NOT_LOOKED
+    yield "one_at_a_time", k.forall(OFFSET, lambda o: k.negate(_is_uploading(k, s, leader, o)))
+    yield "has_records", start < end
+    yield "below_last_stable", end <= bound
+    yield "is_local", s.local_start[leader] <= start
+    yield s.update(segment_state={(epoch, start): Segment.copy_started}, segment_end={(epoch, start): end})
+
+
+@tiering.action(leader=REPLICA, start=OFFSET)
+def copy_segment(k: Algebra, s: View, leader: Value, start: Value) -> Step:
+    """The second step: the segment, and the leader epoch checkpoint up to its end, are in remote storage."""
+    epoch = s.leader_epoch[leader]
+    end = s.segment_end[epoch, start]
+
+    def stored(offset: Value) -> Value:
+        new = k.all(s.log_start[leader] <= offset, offset < end)
+        return k.ite(new, s.record_epoch[leader, offset], s.remote_epoch[epoch, offset])
+
+    yield from _runs(k, s, leader)
+    yield "copy_started", s.segment_state[epoch, start] == Segment.copy_started
+    yield "is_local", s.local_start[leader] <= start
+    yield s.update(segment_state={(epoch, start): Segment.copied}, remote_epoch=row(epoch, stored))
+
+
+@tiering.action(leader=REPLICA, start=OFFSET)
+def finish_copy(k: Algebra, s: View, leader: Value, start: Value) -> Step:
+    """The third step: its metadata is in state COPY_SEGMENT_FINISHED, and the leader's highest offset is its last."""
+    epoch = s.leader_epoch[leader]
+    yield from _runs(k, s, leader)
+    yield "copied", s.segment_state[epoch, start] == Segment.copied
+    yield s.update(
+        segment_state={(epoch, start): Segment.copy_finished},
+        highest_remote={leader: s.segment_end[epoch, start] - 1},
+    )
+
+
+@tiering.action(leader=REPLICA)
+def delete_local(k: Algebra, s: View, leader: Value) -> Step:
+    """Local retention: a presumed leader deletes the first record on its disk, which is in remote storage."""
+    first = s.local_start[leader]
+
+    def is_copied(start: Value) -> Value:
+        state = s.segment_state[s.leader_epoch[leader], start]
+        return k.all(state == Segment.copied, start <= first, first < s.segment_end[s.leader_epoch[leader], start])
+
+    uploaded = first <= s.highest_remote[leader]
+    if not k.rules.after_commit:
+        uploaded = k.any(uploaded, k.exists(OFFSET, is_copied))
+    yield from _runs(k, s, leader)
+    yield "below_last_stable", first < last_stable(k, s, leader)
+    yield "is_uploaded", uploaded
+    yield s.update(local_start={leader: first + 1})
+
+
+@tiering.action(leader=REPLICA)
+def increment_log_start(k: Algebra, s: View, leader: Value) -> Step:
+    """Retention, or who deletes records, moves a presumed leader's log start behind a record that is stable."""
+    start = s.log_start[leader]
+    yield "presumes_leadership", leads(k, s, leader)
+    yield "retention_expires", k.c.expires == 1
+    yield "below_last_stable", start < last_stable(k, s, leader)
+    yield "has_looked", k.any(s.tiered == 0, s.highest_remote[leader] != NOT_LOOKED)
+    yield s.update(
+        log_start={leader: start + 1},
+        local_start={leader: k.max(s.local_start[leader], start + 1)},
+    )
+
+
+@tiering.action(leader=REPLICA, epoch=EPOCH, start=OFFSET)
+def delete_segment(k: Algebra, s: View, leader: Value, epoch: Value, start: Value) -> Step:
+    """A leader deletes a segment that lies below its log start, whoever uploaded it."""
+    yield from _runs(k, s, leader)
+    if k.rules.fences_deletion:
+        yield "epoch_is_newest", s.leader_epoch[leader] == s.newest_epoch
+    yield "copy_finished", s.segment_state[epoch, start] == Segment.copy_finished
+    yield "below_log_start", s.segment_end[epoch, start] <= s.log_start[leader]
+    yield s.update(segment_state={(epoch, start): Segment.none})
+
+
+@tiering.action(leader=REPLICA)
+def disable_tiering(k: Algebra, s: View, leader: Value) -> Step:
+    """Tiering is switched off for the topic, and the log begins at its leader's local log start (KIP-950)."""
+
+    def has_as_much(member: Value) -> Value:
+        return s.local_start[member] <= s.local_start[leader]
+
+    yield "true_leader", leads_newest(k, s, leader)
+    yield "switches_made", k.c.switches == 1
+    yield "is_enabled", s.tiered == 1
+    if k.rules.whole_isr:
+        yield "isr_is_whole", k.forall(REPLICA, lambda r: k.implies(k.member(r, s.isr), has_as_much(r)))
+    yield s.update(tiered=0, log_start={leader: s.local_start[leader]})
+
+
+@tiering.action(leader=REPLICA)
+def enable_tiering(k: Algebra, s: View, leader: Value) -> Step:
+    """Tiering is switched on again: what was uploaded before counts, as far as the leader's log still has it."""
+    yield "true_leader", leads_newest(k, s, leader)
+    yield "is_disabled", s.tiered == 0
+    yield s.update(tiered=1)
