@@ -45,7 +45,7 @@ def _not_on_leader(k: Algebra, s: View, leader: Value, follower: Value) -> Itera
     yield "offset_not_local", s.leo[follower] < s.local_start[leader]
 
 
-def _start_at(k: Algebra, s: View, leader: Value, follower: Value, offset: Value) -> Update:
+def _start_at(s: View, follower: Value, offset: Value) -> Update:
     """The follower's log is empty and begins, and ends, at an offset."""
     return s.update(
         log_start={follower: offset},
@@ -62,7 +62,7 @@ def truncate_fully(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     yield from _not_on_leader(k, s, leader, follower)
     yield "below_log_start", s.leo[follower] < s.log_start[leader]
     yield "old_behaviour", k.negate(_begins_at_epuo(k, s, follower))
-    yield _start_at(k, s, leader, follower, s.log_start[leader])
+    yield _start_at(s, follower, s.log_start[leader])
 
 
 def _found(k: Algebra, s: View, leader: Value, epoch: Value, target: Value) -> Iterator[tuple[str, Value]]:
@@ -133,7 +133,7 @@ def start_at_local_start(k: Algebra, s: View, leader: Value, follower: Value) ->
     yield "epuo_is_unknown", k.negate(epuo_is_known(k, s, leader))
     if k.rules.waits_for_leader:
         yield "nothing_uploaded", s.log_start[leader] == s.local_start[leader]
-        yield _start_at(k, s, leader, follower, s.local_start[leader])
+        yield _start_at(s, follower, s.local_start[leader])
         return
     yield s.update(
         log_start={follower: s.log_start[leader]},
@@ -151,7 +151,7 @@ def start_at_log_start(k: Algebra, s: View, leader: Value, follower: Value) -> S
     yield "epuo_is_known", epuo_is_known(k, s, leader)
     yield "not_above_log_start", epuo(s, leader) <= s.log_start[leader]
     if k.rules.heeds_log_start:
-        yield _start_at(k, s, leader, follower, s.log_start[leader])
+        yield _start_at(s, follower, s.log_start[leader])
         return
     target = epuo(s, leader)
     yield s.update(
@@ -183,5 +183,6 @@ def copy_anew(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """Without tiering, a follower that lacks the beginning of what its leader has locally copies all of that."""
     yield "follows_leader", follows(k, s, leader, follower)
     yield "tiering_disabled", s.tiered == 0
+    yield "outside_isr", k.negate(k.member(follower, s.isr))
     yield "lacks_the_beginning", s.log_start[leader] < s.local_start[follower]
-    yield _start_at(k, s, leader, follower, s.log_start[leader])
+    yield _start_at(s, follower, s.log_start[leader])

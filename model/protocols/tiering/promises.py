@@ -37,7 +37,7 @@ def offsets_in_order(k: Algebra, s: View) -> Value:
 
 @tiering.always
 def uploaded_is_stable(k: Algebra, s: View) -> Value:
-    """What a leader has uploaded in its epoch is below its high watermark and its last stable offset (Ly >= Ry >= Rx)."""
+    """What a leader uploads in its epoch is below its high watermark and its last stable offset (Ly >= Ry >= Rx)."""
 
     def below(leader: Value, start: Value) -> Value:
         epoch = s.leader_epoch[leader]
@@ -61,12 +61,13 @@ def leader_can_serve(k: Algebra, s: View) -> Value:
 
 @tiering.always
 def isr_can_serve(k: Algebra, s: View) -> Value:
-    """Whatever is committed and its leader serves, each of the ISR has locally, or it is in remote storage."""
+    """What is committed and its leader serves, each of the ISR has locally, or has let expire, or it is on remote."""
 
     def has(leader: Value, member: Value, offset: Value) -> Value:
         committed = k.all(s.log_start[leader] <= offset, offset < s.hw[leader])
         local = k.all(s.local_start[member] <= offset, offset < s.leo[member])
-        return k.implies(committed, k.any(local, k.all(s.tiered == 1, is_tiered(k, s, leader, offset))))
+        expired = offset < s.log_start[member]
+        return k.implies(committed, k.any(local, expired, k.all(s.tiered == 1, is_tiered(k, s, leader, offset))))
 
     def all_have(leader: Value) -> Value:
         def has_all(member: Value) -> Value:

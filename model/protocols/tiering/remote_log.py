@@ -14,6 +14,7 @@ from ...core.domains import REPLICA
 from ..logs import END_OFFSET, EPOCH, OFFSET
 from .state import (
     NOT_LOOKED,
+    LogStart,
     Segment,
     Upload,
     is_readable,
@@ -47,15 +48,23 @@ def find_highest_remote_offset(k: Algebra, s: View, leader: Value) -> Step:
     def is_remote(offset: Value) -> Value:
         return k.all(begin <= offset, offset < end, is_found(k, s, leader, offset))
 
-    def is_served(offset: Value) -> Value:
-        return k.all(begin <= offset, is_found(k, s, leader, offset))
-
     found = k.last(OFFSET, is_remote, -1)
     highest = found if k.rules.looks_anew else k.max(found, s.highest_remote[leader])
-    start = k.min(k.first(OFFSET, is_served, s.local_start[leader]), s.local_start[leader])
+    below = k.max(found + 1, s.local_start[leader])
+    lacks = k.last(OFFSET, lambda o: k.all(o < below, k.negate(is_remote(o))), -1)
+    start = {
+        LogStart.ITS_OWN: begin,
+        LogStart.FIRST: k.first(OFFSET, is_remote, s.local_start[leader]),
+        LogStart.CONTIGUOUS: k.max(begin, lacks + 1),
+    }[k.rules.log_start]
     yield from _runs(k, s, leader)
     yield "not_looked", s.highest_remote[leader] == NOT_LOOKED
-    yield s.update(highest_remote={leader: highest}, log_start={leader: start})
+    yield "log_start_is_committed", start <= s.hw[leader]
+    yield s.update(
+        highest_remote={leader: highest},
+        log_start={leader: start},
+        local_start={leader: k.max(s.local_start[leader], start)},
+    )
 
 
 def next_upload(k: Algebra, s: View, leader: Value) -> Value:

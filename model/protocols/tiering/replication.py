@@ -91,15 +91,17 @@ def leader_write(k: Algebra, s: View, leader: Value) -> Step:
 def follower_fetch(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """Case 1: the fetch offset is on the leader, and the response has the record, the high watermark, the log start."""
     end = s.leo[follower]
+    local = k.max(s.local_start[follower], s.log_start[leader])
     yield "follows_leader", follows(k, s, leader, follower)
     yield "offset_is_local", s.local_start[leader] <= end
     yield "record_available", end < s.leo[leader]
     yield s.update(
         leo={follower: end + 1},
         record_epoch={(follower, end): s.record_epoch[leader, end]},
-        hw={follower: k.min(s.hw[leader], end + 1)},
+        # A new leader's high watermark may be behind; no log has one below its local log start.
+        hw={follower: k.max(local, k.min(s.hw[leader], end + 1))},
         log_start={follower: k.max(s.log_start[follower], s.log_start[leader])},
-        local_start={follower: k.max(s.local_start[follower], s.log_start[leader])},
+        local_start={follower: local},
     )
 
 

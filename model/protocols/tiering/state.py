@@ -66,6 +66,14 @@ class Upload(Enum):
     WRITTEN = "its LEO"
 
 
+class LogStart(Enum):
+    """Where the log of a new leader begins when its remote log manager has run."""
+
+    ITS_OWN = "where it did: the text has the leader learn of the highest offset alone"
+    FIRST = "at the first offset of its lineage in remote storage, or locally where there is none there (shipped Kafka)"
+    CONTIGUOUS = "at the first offset from which on remote storage has all of its lineage up to the highest offset"
+
+
 @dataclass(frozen=True)
 class Rules:
     """In what a variant differs; the defaults are those of the safe one.
@@ -78,6 +86,7 @@ class Rules:
     ``from_checkpoint``: the log start is no lower than where the epochs begin that were found.
 
     Of the leader. ``uploads``: up to where. ``by_lineage``: a segment counts where its epochs are those of the log.
+    ``log_start``: where its log begins when it has looked in remote storage.
     ``after_commit``: what is deleted locally is in segments whose metadata is committed. ``looks_anew``: who is
     elected does not go by what it knew of the remote log before. ``fences_deletion``: no segment is deleted by
     who is deposed. ``whole_isr``: tiering is switched off only where all of the ISR have what the leader has locally,
@@ -94,12 +103,13 @@ class Rules:
     uploads: Upload = Upload.STABLE
     by_lineage: bool = True
     after_commit: bool = True
+    log_start: LogStart = LogStart.CONTIGUOUS
     looks_anew: bool = True
     fences_deletion: bool = True
     whole_isr: bool = True
 
 
-AS_WRITTEN = Rules(from_checkpoint=False, fences_deletion=False, whole_isr=False)
+AS_WRITTEN = Rules(from_checkpoint=False, log_start=LogStart.ITS_OWN, fences_deletion=False, whole_isr=False)
 """The text's own rules, where it has one, and none where it says nothing."""
 
 tiering.variant("kip-1023", AS_WRITTEN, "the KIP's text as it is written, with KIP-405's where it says nothing")
@@ -121,6 +131,12 @@ tiering.variant("upload-past-hw", Rules(uploads=Upload.WRITTEN), "records above 
 tiering.variant("deposed-segment", Rules(by_lineage=False), "a segment of another lineage is taken for the log's own")
 tiering.variant("deletes-uncommitted", Rules(after_commit=False), "local deletion does not wait for the metadata")
 tiering.variant("keeps-highest", Rules(looks_anew=False), "a leader goes by the highest offset of an earlier office")
+tiering.variant(
+    "highest-alone", Rules(log_start=LogStart.ITS_OWN), "a new leader learns of the highest offset alone: hole 1 alone"
+)
+tiering.variant(
+    "first-on-remote", Rules(log_start=LogStart.FIRST), "a new leader's log begins where remote storage does"
+)
 tiering.variant("deposed-deletes", Rules(fences_deletion=False), "a deposed leader deletes segments: hole 2 alone")
 tiering.variant("disabled-under-isr", Rules(whole_isr=False), "tiering is switched off under an ISR: hole 3 alone")
 tiering.variant("kip-1023-safe", Rules(), "the KIP less its holes")
