@@ -27,6 +27,7 @@ def _take_office(k: Algebra, s: View, replica: Value, isr: Value) -> Update:
         isr=isr,
         leader_epoch={replica: epoch},
         log_start={replica: start},
+        jumped_from={replica: -1},
         **forgets,
     )
 
@@ -74,7 +75,7 @@ def become_follower(k: Algebra, s: View, leader: Value, follower: Value) -> Step
         hw={follower: k.min(s.hw[follower], cut)},
         local_start={follower: k.ite(emptied, cut, s.local_start[follower])},
         log_start={follower: k.ite(emptied, cut, s.log_start[follower])},
-        jumped_from={follower: k.ite(emptied, -1, s.jumped_from[follower])},
+        jumped_from={follower: -1},
     )
 
 

@@ -233,7 +233,7 @@ tiering.variable(
 )
 tiering.variable(
     "jumped_from",
-    "the LEO from which a follower came that has begun at the EPUO, until it has data; -1: it did not",
+    "the LEO that a follower had before it began at its leader's EPUO, until it has data; -1: it did not",
     integers(-1, lambda c: c["log_size"] - 1),
     per=(REPLICA,),
     initially=-1,
