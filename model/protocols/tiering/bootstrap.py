@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core.algebra import Algebra, Step, Update, Value, View
+from ...core.algebra import EVERY, Algebra, Step, Update, Value, View
 from ...core.domains import REPLICA
 from ..logs import EPOCH, OFFSET
-from .state import follows, is_readable, is_same_record, row, tiering
+from .state import follows, is_readable, is_same_record, tiering
 
 
 def epuo_is_known(_k: Algebra, s: View, leader: Value) -> Value:
@@ -97,7 +97,7 @@ def _built(k: Algebra, s: View, leader: Value, follower: Value, epoch: Value, ta
         local_start={follower: target},
         leo={follower: target},
         hw={follower: target},
-        record_epoch=row(follower, built),
+        record_epoch={(follower, EVERY): built},
         jumped_from={follower: jumped},
     )
 

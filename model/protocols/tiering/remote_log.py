@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core.algebra import Algebra, Step, Value, View
+from ...core.algebra import EVERY, Algebra, Step, Value, View
 from ...core.domains import REPLICA
 from ..logs import END_OFFSET, EPOCH, OFFSET
 from .state import (
@@ -22,7 +22,6 @@ from .state import (
     last_stable,
     leads,
     leads_newest,
-    row,
     tiering,
 )
 
@@ -108,7 +107,7 @@ def copy_segment(k: Algebra, s: View, leader: Value, start: Value) -> Step:
     yield from _runs(k, s, leader)
     yield "copy_started", s.segment_state[epoch, start] == Segment.copy_started
     yield "is_local", s.local_start[leader] <= start
-    yield s.update(segment_state={(epoch, start): Segment.copied}, remote_epoch=row(epoch, stored))
+    yield s.update(segment_state={(epoch, start): Segment.copied}, remote_epoch={(epoch, EVERY): stored})
 
 
 @tiering.action(leader=REPLICA, start=OFFSET)

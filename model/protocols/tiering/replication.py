@@ -54,8 +54,8 @@ def elect_unclean_leader(k: Algebra, s: View, replica: Value) -> Step:
 def become_follower(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """A replica hears of a newer leader, and cuts off what differs from that leader's log (``fencing``).
 
-    What lies below the leader's log start it cannot compare. Where it is to cut below its local log start, nothing is
-    left of its log, as in ``UnifiedLog.truncateTo``.
+    What lies below the leader's log start it cannot compare, so that its own log begins there, too. Where it is to cut
+    below its local log start, nothing is left of its log, as in ``UnifiedLog.truncateTo``.
     """
     begin = k.max(s.log_start[leader], s.log_start[follower])
     end = k.min(s.leo[leader], s.leo[follower])
@@ -66,15 +66,20 @@ def become_follower(k: Algebra, s: View, leader: Value, follower: Value) -> Step
 
     cut = k.first(OFFSET, differs, end)
     emptied = cut < s.local_start[follower]
+    start, local = s.log_start[follower], s.local_start[follower]
+    if k.rules.drops_uncompared:
+        start = k.ite(begin <= cut, begin, start)
+        local = k.max(local, start)
+    start, local = k.ite(emptied, cut, start), k.ite(emptied, cut, local)
     yield "not_leader_itself", leader != follower
     yield "presumes_leadership", leads(k, s, leader)
     yield "epoch_newer", s.leader_epoch[follower] < s.leader_epoch[leader]
     yield s.update(
         leader_epoch={follower: s.leader_epoch[leader]},
         leo={follower: cut},
-        hw={follower: k.min(s.hw[follower], cut)},
-        local_start={follower: k.ite(emptied, cut, s.local_start[follower])},
-        log_start={follower: k.ite(emptied, cut, s.log_start[follower])},
+        hw={follower: k.max(local, k.min(s.hw[follower], cut))},
+        local_start={follower: local},
+        log_start={follower: start},
         jumped_from={follower: -1},
     )
 

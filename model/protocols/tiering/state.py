@@ -21,7 +21,6 @@ follower does whose fetch offset is not on its leader, ``promises.py`` what is p
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -29,12 +28,8 @@ from typing import Final
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, Constants, all_replicas, integers
 from ...core.enumeration import enumeration
-from ...core.errors import BadInput
 from ...core.protocol import ConstantSpec, Protocol
 from ..logs import EPOCH, OFFSET
-
-MOST_OFFSETS: Final = 8
-"""An update writes cells that are named one by one, so that what is copied at once is written for so many."""
 
 NOT_LOOKED: Final = -2
 """What a leader knows of the highest offset in remote storage before its remote log manager has run."""
@@ -47,7 +42,7 @@ tiering = Protocol(
     "KIP-1023",
     constants=(
         ConstantSpec("replicas", 2, 1, "the number of replicas"),
-        ConstantSpec("log_size", 3, 1, "the number of offsets in each log, at most eight"),
+        ConstantSpec("log_size", 3, 1, "the number of offsets in each log"),
         ConstantSpec("max_leader_epoch", 1, 0, "the largest leader epoch"),
         ConstantSpec("last_tiered_offset", 1, 0, "follower.fetch.last.tiered.offset.enable"),
         ConstantSpec("unclean", 1, 0, "unclean.leader.election.enable"),
@@ -82,6 +77,7 @@ class Rules:
     the log start. ``heeds_log_start``: an EPUO below the log start is not begun at. ``builds_to_target``: epochs are
     built up to the offset that the follower begins at, and not only to the leader's local log start.
     ``heeds_flag``: it is done only where the flag is set. ``only_empty``: a follower that has data does not do it.
+    ``drops_uncompared``: what lies below its new leader's log start, and cannot be compared, is below its own.
     ``epochs_first``: the epochs are stored before the offsets, so that no crash comes between.
     ``from_checkpoint``: the log start is no lower than where the epochs begin that were found.
 
@@ -98,6 +94,7 @@ class Rules:
     builds_to_target: bool = True
     heeds_flag: bool = True
     only_empty: bool = True
+    drops_uncompared: bool = True
     epochs_first: bool = True
     from_checkpoint: bool = True
     uploads: Upload = Upload.STABLE
@@ -109,7 +106,9 @@ class Rules:
     whole_isr: bool = True
 
 
-AS_WRITTEN = Rules(from_checkpoint=False, log_start=LogStart.ITS_OWN, fences_deletion=False, whole_isr=False)
+AS_WRITTEN = Rules(
+    drops_uncompared=False, from_checkpoint=False, log_start=LogStart.ITS_OWN, fences_deletion=False, whole_isr=False
+)
 """The text's own rules, where it has one, and none where it says nothing."""
 
 tiering.variant("kip-1023", AS_WRITTEN, "the KIP's text as it is written, with KIP-405's where it says nothing")
@@ -125,6 +124,9 @@ tiering.variant("jump-with-data", Rules(only_empty=False), "a follower that has 
 tiering.variant("offsets-first", Rules(epochs_first=False), "a crash comes between a follower's offsets and its epochs")
 tiering.variant(
     "short-checkpoint", Rules(from_checkpoint=False), "a checkpoint that begins late is enough: hole 1 alone"
+)
+tiering.variant(
+    "keeps-uncompared", Rules(drops_uncompared=False), "a follower keeps what it could not compare: hole 2 alone"
 )
 tiering.variant("upload-past-stable", Rules(uploads=Upload.COMMITTED), "records of open transactions are uploaded")
 tiering.variant("upload-past-hw", Rules(uploads=Upload.WRITTEN), "records above the high watermark are uploaded")
@@ -144,12 +146,6 @@ tiering.variant("kip-1023-safe", Rules(), "the KIP less its holes")
 _EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])
 _ENDS = integers(0, lambda c: c["log_size"])
 _SWITCH = integers(0, lambda _: 1)
-
-
-def _all_replicas(constants: Constants) -> int:
-    if constants["log_size"] > MOST_OFFSETS:
-        raise BadInput(f"log_size is {constants['log_size']}", "--log-size", f"give at most {MOST_OFFSETS} of them")
-    return all_replicas(constants)
 
 
 def _stable_at_first(constants: Constants) -> int:
@@ -202,7 +198,7 @@ def _is_in_checkpoint(k: Algebra, s: View, epoch: Value, offset: Value) -> Value
 # The partition, as the controller has it.
 tiering.variable("newest_epoch", "the newest leader epoch", _EPOCHS, initially=-1)
 tiering.variable("epoch_leader", "who leads an epoch", OPTIONAL_REPLICA, per=(EPOCH,), initially=-1)
-tiering.variable("isr", "the ISR", REPLICA_SET, initially=_all_replicas)
+tiering.variable("isr", "the ISR", REPLICA_SET, initially=all_replicas)
 tiering.variable("tiered", "1 where the topic has remote.storage.enable", _SWITCH, initially=1)
 tiering.variable("stable", "the end below which no transaction is open", _ENDS, initially=_stable_at_first)
 
@@ -292,8 +288,3 @@ def is_tiered(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
         return k.all(is_readable(k, s, epoch, offset), is_same_record(k, s, epoch, replica, offset))
 
     return k.exists(EPOCH, has)
-
-
-def row(first: Value, value: Callable[[Value], Value]) -> dict[tuple[Value, Value], Value]:
-    """What an update writes along all offsets: ``value`` of each."""
-    return {(first, offset): value(offset) for offset in range(MOST_OFFSETS)}
