@@ -9,5 +9,32 @@ from typing import Final
 
 from ...plan import Plan
 
-PLAN: Final = Plan(at="2/2/1/1/1/0/0/1", proves=False)
+_ONE_LEADER: Final = "1/1/0/1/0/0/0/0"
+_TWO_EPOCHS: Final = "2/2/1/1/0/0/0/1"
+
+PLAN: Final = Plan(
+    at="2/2/1/1/0/1/0/1",
+    proves=False,
+    # Each at the smallest constants at which it breaks.
+    breaks={
+        "kip-1023": "2/1/1/1/0/0/0/1",
+        "jump-unknown": "2/1/1/1/0/0/0/0",
+        "below-log-start": "2/2/0/1/0/0/0/1",
+        "epochs-to-local-start": "2/2/1/1/0/0/0/0",
+        "flag-ignored": "2/1/0/0/0/0/0/0",
+        "jump-with-data": "2/2/0/1/0/0/0/0",
+        "offsets-first": "2/1/0/1/0/0/0/0",
+        "keeps-uncompared": "2/1/2/1/0/0/0/1",
+        "short-checkpoint": _TWO_EPOCHS,
+        "upload-past-stable": "1/1/0/1/0/1/0/0",
+        "upload-past-hw": _ONE_LEADER,
+        "deposed-segment": "2/1/1/1/1/0/0/0",
+        "deletes-uncommitted": _ONE_LEADER,
+        "keeps-highest": "2/1/2/1/1/0/0/0",
+        "highest-alone": _TWO_EPOCHS,
+        "first-on-remote": _TWO_EPOCHS,
+        "deposed-deletes": "2/1/1/1/0/0/0/1",
+        "disabled-under-isr": "2/2/0/1/0/0/1/0",
+    },
+)
 """Of KIP-1023."""

@@ -61,13 +61,12 @@ def leader_can_serve(k: Algebra, s: View) -> Value:
 
 @tiering.always
 def isr_can_serve(k: Algebra, s: View) -> Value:
-    """What is committed and its leader serves, each of the ISR has locally, or has let expire, or it is on remote."""
+    """Without tiering, what is committed and its leader serves each of the ISR has locally, or has let expire."""
 
     def has(leader: Value, member: Value, offset: Value) -> Value:
         committed = k.all(s.log_start[leader] <= offset, offset < s.hw[leader])
         local = k.all(s.local_start[member] <= offset, offset < s.leo[member])
-        expired = offset < s.log_start[member]
-        return k.implies(committed, k.any(local, expired, k.all(s.tiered == 1, is_tiered(k, s, leader, offset))))
+        return k.implies(committed, k.any(local, offset < s.log_start[member]))
 
     def all_have(leader: Value) -> Value:
         def has_all(member: Value) -> Value:
@@ -75,7 +74,7 @@ def isr_can_serve(k: Algebra, s: View) -> Value:
 
         return k.forall(REPLICA, has_all)
 
-    return k.forall(REPLICA, lambda r: k.implies(_serves(k, s, r), all_have(r)))
+    return k.any(s.tiered == 1, k.forall(REPLICA, lambda r: k.implies(leads_newest(k, s, r), all_have(r))))
 
 
 @tiering.always

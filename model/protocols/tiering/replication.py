@@ -34,10 +34,9 @@ def _take_office(k: Algebra, s: View, replica: Value, isr: Value) -> Update:
 
 @tiering.action(replica=REPLICA)
 def elect_leader(k: Algebra, s: View, replica: Value) -> Step:
-    """The controller elects a member of the ISR, which takes office."""
+    """The controller elects a member of the ISR, which takes office: the leader itself when it has restarted."""
     yield "epoch_available", s.newest_epoch < k.c.max_leader_epoch
     yield "in_isr", k.member(replica, s.isr)
-    yield "not_leader_yet", k.negate(leads_newest(k, s, replica))
     yield _take_office(k, s, replica, s.isr)
 
 

@@ -42,12 +42,12 @@ tiering = Protocol(
     "KIP-1023",
     constants=(
         ConstantSpec("replicas", 2, 1, "the number of replicas"),
-        ConstantSpec("log_size", 3, 1, "the number of offsets in each log"),
+        ConstantSpec("log_size", 2, 1, "the number of offsets in each log"),
         ConstantSpec("max_leader_epoch", 1, 0, "the largest leader epoch"),
         ConstantSpec("last_tiered_offset", 1, 0, "follower.fetch.last.tiered.offset.enable"),
         ConstantSpec("unclean", 1, 0, "unclean.leader.election.enable"),
-        ConstantSpec("transactions", 0, 0, "1 where the last stable offset may be below the high watermark"),
-        ConstantSpec("switches", 0, 0, "1 where tiering is switched off and on for the topic"),
+        ConstantSpec("transactions", 1, 0, "1 where the last stable offset may be below the high watermark"),
+        ConstantSpec("switches", 1, 0, "1 where tiering is switched off and on for the topic"),
         ConstantSpec("expires", 1, 0, "1 where retention, or whoever deletes records, moves the log start"),
     ),
 )
@@ -123,10 +123,10 @@ tiering.variant("flag-ignored", Rules(heeds_flag=False), "a follower begins at t
 tiering.variant("jump-with-data", Rules(only_empty=False), "a follower that has data begins at the EPUO")
 tiering.variant("offsets-first", Rules(epochs_first=False), "a crash comes between a follower's offsets and its epochs")
 tiering.variant(
-    "short-checkpoint", Rules(from_checkpoint=False), "a checkpoint that begins late is enough: hole 1 alone"
+    "short-checkpoint", Rules(from_checkpoint=False), "a checkpoint that begins late is enough: hole 2 alone"
 )
 tiering.variant(
-    "keeps-uncompared", Rules(drops_uncompared=False), "a follower keeps what it could not compare: hole 2 alone"
+    "keeps-uncompared", Rules(drops_uncompared=False), "a follower keeps what it could not compare: hole 1 alone"
 )
 tiering.variant("upload-past-stable", Rules(uploads=Upload.COMMITTED), "records of open transactions are uploaded")
 tiering.variant("upload-past-hw", Rules(uploads=Upload.WRITTEN), "records above the high watermark are uploaded")
@@ -134,13 +134,13 @@ tiering.variant("deposed-segment", Rules(by_lineage=False), "a segment of anothe
 tiering.variant("deletes-uncommitted", Rules(after_commit=False), "local deletion does not wait for the metadata")
 tiering.variant("keeps-highest", Rules(looks_anew=False), "a leader goes by the highest offset of an earlier office")
 tiering.variant(
-    "highest-alone", Rules(log_start=LogStart.ITS_OWN), "a new leader learns of the highest offset alone: hole 1 alone"
+    "highest-alone", Rules(log_start=LogStart.ITS_OWN), "a new leader learns of the highest offset alone: hole 3 alone"
 )
 tiering.variant(
     "first-on-remote", Rules(log_start=LogStart.FIRST), "a new leader's log begins where remote storage does"
 )
-tiering.variant("deposed-deletes", Rules(fences_deletion=False), "a deposed leader deletes segments: hole 2 alone")
-tiering.variant("disabled-under-isr", Rules(whole_isr=False), "tiering is switched off under an ISR: hole 3 alone")
+tiering.variant("deposed-deletes", Rules(fences_deletion=False), "a deposed leader deletes segments: hole 4 alone")
+tiering.variant("disabled-under-isr", Rules(whole_isr=False), "tiering is switched off under an ISR: hole 5 alone")
 tiering.variant("kip-1023-safe", Rules(), "the KIP less its holes")
 
 _EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])

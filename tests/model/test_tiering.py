@@ -1,0 +1,139 @@
+"""KIP-1023, exhaustively: what the text and each twin break and how soon, and that the mended rules break nothing.
+
+Constants: replicas/log size/leader epoch/last tiered offset/unclean/transactions/switches/expires.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from fencepost.conformance.harness import plan_of
+from fencepost.model.core.ground import System, ground
+from fencepost.model.explore import Exploration, Query, Verdict, explore
+from fencepost.model.explore.graph import build_graph
+from fencepost.model.explore.liveness import check_property
+from fencepost.model.interpret.reference import Reference
+from fencepost.model.protocols.tiering import tiering
+
+DEFAULT = "2/2/1/1/1/1/1/1"
+SAFE = "kip-1023-safe"
+PROMISES = tuple(tiering.invariants)
+
+# Distinct states and depth of the safe variant.
+GRAPHS = {
+    "2/2/1/1/0/1/0/1": (172489, 38),
+    "2/2/1/1/1/0/0/1": (246751, 36),
+    "2/2/1/0/1/0/0/1": (240093, 36),
+    "2/1/2/1/1/1/1/1": (125978, 32),
+    "2/3/0/1/0/1/1/1": (74280, 34),
+    "3/1/1/1/1/0/0/1": (158332, 31),
+    "3/2/0/1/0/1/1/1": (168243, 32),
+}
+LARGER = {
+    "2/2/2/1/1/0/0/0": (2015847, 46),
+    "2/2/2/1/0/0/0/1": (3775305, 52),
+    "2/3/1/1/1/0/0/0": (819867, 46),
+    "2/4/1/1/0/0/0/0": (3903693, 58),
+}
+SMALL = "2/1/1/1/1/0/0/1"
+# Distinct states and depth of the others.
+OTHERS: dict[str, tuple[int, int]] = {}
+# Steps of the shortest run that breaks a promise asked for alone, at the constants of the plan.
+BREACHES = {
+    "kip-1023": {"leader_can_serve": 16},
+    "jump-unknown": {"lineage_is_leaders": 12},
+    "below-log-start": {"offsets_in_order": 14},
+    "epochs-to-local-start": {"lineage_is_leaders": 14},
+    "flag-ignored": {"only_empty_follower_jumps": 11},
+    "jump-with-data": {"only_empty_follower_jumps": 15},
+    "offsets-first": {"lineage_is_leaders": 11},
+    "keeps-uncompared": {"segments_agree": 20},
+    "short-checkpoint": {"lineage_is_leaders": 24},
+    "upload-past-stable": {"uploaded_is_stable": 5},
+    "upload-past-hw": {"uploaded_is_stable": 4},
+    "deposed-segment": {"leader_can_serve": 13, "lineage_is_leaders": 15, "built_is_uploaded": 15},
+    "deletes-uncommitted": {"leader_can_serve": 7},
+    "keeps-highest": {"leader_can_serve": 14},
+    "highest-alone": {"leader_can_serve": 16},
+    "first-on-remote": {"leader_can_serve": 22},
+    "deposed-deletes": {"leader_can_serve": 16},
+    "disabled-under-isr": {"isr_can_serve": 15},
+}
+PLAN = plan_of(tiering)
+
+
+@cache
+def at(constants: str, variant: str = SAFE, *dropped: str) -> System:
+    values = dict(zip(tiering.constants, map(int, constants.split("/")), strict=True))
+    return ground(tiering.traced(variant).drop(*dropped), values)
+
+
+def answer_to(system: System, *invariants: str) -> Exploration:
+    """The batch engine's answer; a counterexample is walked again by the reference, whose opinion counts."""
+    answer = explore(Query.of(system, invariants))
+    if answer.path is not None:
+        reference = Reference(system)
+        state = system.initial
+        for step in answer.path:
+            assert not set(answer.query.invariants) & set(reference.broken(state)), "a shorter path breaks it too"
+            after = reference.step(state, step.instance.action, step.instance.params)
+            assert after == step.state
+            state = after
+        assert answer.violated in reference.broken(state)
+    return answer
+
+
+def test_the_default_constants_and_variant() -> None:
+    assert "/".join(str(spec.default) for spec in tiering.constants.values()) == DEFAULT
+    assert tiering.default_variant == SAFE
+    assert {*BREACHES, SAFE} == set(tiering.variants)
+    assert set(PLAN.breaks) == set(BREACHES)
+
+
+def test_the_mended_rules_keep_every_promise_at_the_default_constants() -> None:
+    """No action is vacuous there, and every witness is met."""
+    answer = answer_to(at(DEFAULT))
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, 516795, 39)
+    assert answer.query.invariants == ("type_ok", *PROMISES)
+    assert all(answer.witnesses.values()) and all(answer.transitions.values())
+    assert set(tiering.actions) - set(answer.transitions) == {"crash_while_building"}
+
+
+@pytest.mark.parametrize(("constants", "expected"), GRAPHS.items())
+def test_distinct_states_and_depth_of_the_safe_variant(constants: str, expected: tuple[int, int]) -> None:
+    answer = answer_to(at(constants))
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *expected)
+    assert all(answer.witnesses.values())
+
+
+@pytest.mark.night(seconds=60)
+@pytest.mark.parametrize(("constants", "expected"), LARGER.items())
+def test_it_holds_at_larger_constants(constants: str, expected: tuple[int, int]) -> None:
+    """Three leader epochs, with unclean elections and with retention; logs of three and of four."""
+    answer = answer_to(at(constants))
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *expected)
+
+
+@pytest.mark.parametrize("variant", list(OTHERS))
+def test_distinct_states_and_depth_of_the_others(variant: str) -> None:
+    answer = explore(Query.of(at(SMALL, variant), ("type_ok",)))
+    assert (answer.distinct, answer.depth, answer.path) == (*OTHERS[variant], None)
+
+
+def test_both_engines_visit_the_same_states() -> None:
+    for variant, constants in ((SAFE, "2/1/1/1/1/1/1/1"), (SAFE, "2/2/0/1/0/0/1/1"), ("kip-1023", "2/1/1/1/0/0/0/1")):
+        query = Query.of(at(constants, variant))
+        batch, staged = (explore(query, engine=name) for name in ("batch", "reference"))
+        assert (batch.distinct, batch.depth, batch.transitions) == (staged.distinct, staged.depth, staged.transitions)
+        assert batch.witnesses == staged.witnesses
+
+
+@pytest.mark.parametrize("variant", list(BREACHES))
+def test_what_each_variant_breaks_and_how_soon(variant: str) -> None:
+    for name, length in BREACHES[variant].items():
+        answer = answer_to(at(PLAN.breaks[variant], variant), name)
+        assert answer.path is not None
+        assert (answer.violated, len(answer.path)) == (name, length)
+    whole = explore(Query.of(at(PLAN.breaks[variant], variant)))
+    assert whole.path is not None and len(whole.path) == min(BREACHES[variant].values()), "nothing breaks sooner"
