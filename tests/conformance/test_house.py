@@ -59,7 +59,7 @@ def registry_of(monkeypatch: pytest.MonkeyPatch, *entries: EntryPoint) -> Regist
 
 
 def test_ours_are_registered_as_anybodys() -> None:
-    assert list(REGISTRY) == ["compaction", "controller", "fencing", "snapshots", "truncation"]
+    assert list(REGISTRY) == ["compaction", "controller", "fencing", "snapshots", "tiering", "truncation"]
     assert REGISTRY["fencing"] is REGISTRATION and PROTOCOLS["fencing"] is fencing
     assert fencing.liveness, "the whole text is imported, liveness too"
 
@@ -147,7 +147,7 @@ def test_the_table_names_every_protocol(fencepost: Fencepost) -> None:
     one = fencepost("protocols", "fencing").out
     assert "--max-leader-epoch" in one and ".epoch_not_fenced" in one and "fair-fetches" in one
     assert (
-        "choose one of compaction, controller, fencing, snapshots, truncation"
+        "choose one of compaction, controller, fencing, snapshots, tiering, truncation"
         in fencepost("protocols", "paxos").complaint
     )
 

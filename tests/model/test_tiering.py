@@ -11,8 +11,6 @@ import pytest
 from fencepost.conformance.harness import plan_of
 from fencepost.model.core.ground import System, ground
 from fencepost.model.explore import Exploration, Query, Verdict, explore
-from fencepost.model.explore.graph import build_graph
-from fencepost.model.explore.liveness import check_property
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.tiering import tiering
 
@@ -37,8 +35,21 @@ LARGER = {
     "2/4/1/1/0/0/0/0": (3903693, 58),
 }
 SMALL = "2/1/1/1/1/0/0/1"
-# Distinct states and depth of the others.
-OTHERS: dict[str, tuple[int, int]] = {}
+# The same of the others, where they differ from the safe one in something that is seen there.
+OTHERS = {
+    "kip-1023": (4991, 23),
+    "jump-unknown": (4665, 22),
+    "below-log-start": (4625, 22),
+    "offsets-first": (4847, 22),
+    "keeps-uncompared": (4737, 22),
+    "upload-past-hw": (5957, 22),
+    "deposed-segment": (4719, 22),
+    "deletes-uncommitted": (5087, 22),
+    "keeps-highest": (5653, 23),
+    "highest-alone": (4637, 22),
+    "deposed-deletes": (4867, 23),
+    SAFE: (4625, 22),
+}
 # Steps of the shortest run that breaks a promise asked for alone, at the constants of the plan.
 BREACHES = {
     "kip-1023": {"leader_can_serve": 16},

@@ -368,7 +368,7 @@ def test_hole_3_the_highest_offset_does_not_say_that_all_below_is_uploaded() -> 
 
 
 def test_hole_2_a_checkpoint_that_begins_late() -> None:
-    """Of two segments with the record before the EPUO one is a deposed leader's, who had let the first record expire."""
+    """Of two segments with the record before the EPUO one is of a deposed leader that let the first one expire."""
     story: list[Call] = [
         *EXPIRED[: EXPIRED.index(("start_copy", A, 2))],
         ("elect_leader", B),
