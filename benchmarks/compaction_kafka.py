@@ -35,16 +35,8 @@ def survivors(folder: Path) -> Iterator[StoredRecord]:
 class Kafka:
     """A JVM with Kafka's classes."""
 
-    def __init__(self) -> None:
-        cached = sorted(default_cache().glob("*-layout*"))
-        self.version = cached[-1].name.partition("-layout")[0] if cached else VERSION
-        jars = fetch_kafka(self.version, timeout=120)
-        gateways = importlib.import_module("py4j.java_gateway")
-        options = ["-Xmx512m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
-        self.gateway = gateways.JavaGateway.launch_gateway(
-            classpath=jars.classpath, java_path=str(java_binary()), die_on_exit=True, javaopts=options
-        )
-        self._jvm = self.gateway.jvm
+    def __init__(self, gateway: Any) -> None:
+        self._jvm = gateway.jvm
 
     def new(self, name: str, *arguments: Any) -> Any:
         """An object of a class."""
@@ -57,15 +49,16 @@ class Kafka:
             part = getattr(part, word)
         return part
 
-    def open(self, folder: Path) -> Any:
-        """The log there, as a broker opens it after a clean shutdown."""
+    def open(self, folder: Path, *, clean: bool = True, **more: str) -> Any:
+        """The log there, as a broker opens it after a shutdown; ``more`` are configs of the topic's."""
         settings = self.new("java.util.HashMap")
         for name, value in (
             ("cleanup.policy", "compact"),
             ("segment.bytes", str(SEGMENT_BYTES)),
             ("file.delete.delay.ms", "0"),
+            *more.items(),
         ):
-            settings.put(name, value)
+            settings.put(name.replace("_", "."), value)
         none = self.type("java.util.Optional").empty()
         return self.type(_LOG + "UnifiedLog").create(
             self.new("java.io.File", str(folder / f"{KEY[0]}-{KEY[1]}")),
@@ -79,21 +72,14 @@ class Kafka:
             self.new(_LOG + "ProducerStateManagerConfig", 86_400_000, False),
             600_000,
             self.new(_LOG + "LogDirFailureChannel", 1),
-            True,
+            clean,
             none,
         )
 
     def clean(self, folder: Path, bound: int) -> tuple[float, int]:
         """Seconds of CPU of Kafka's cleaner, and how far it came."""
-        clock = self.type("org.apache.kafka.common.utils.Time").SYSTEM
         log = self.open(folder)
-        throttler = self.new(
-            "org.apache.kafka.storage.internals.utils.Throttler", 1e12, 1000, "cleaner", "bytes", clock
-        )
-        done = self.type("java.util.stream.Stream").builder()  # something that takes what it is told
-        winners = self.new(_LOG + "SkimpyOffsetMap", MAP_BYTES)
-        cleaner = self.new(_LOG + "Cleaner", 0, winners, 1 << 19, 1 << 20, 0.9, throttler, clock, done)
-        what = self.new(_LOG + "LogToClean", log, 0, bound, False)
+        cleaner, what = self.cleaner(), self.new(_LOG + "LogToClean", log, 0, bound, False)
         threads = self.type("java.lang.management.ManagementFactory").getThreadMXBean()
         start = threads.getCurrentThreadCpuTime()
         end = cleaner.clean(what).getKey()
@@ -101,11 +87,40 @@ class Kafka:
         log.close()
         return seconds, int(end)
 
+    def clean_at(self, log: Any, first_dirty: int, bound: int, now: int) -> int:
+        """Clean an open log at this time, in milliseconds; gives how far it came."""
+        what = self.new(_LOG + "LogToClean", log, first_dirty, bound, False)
+        return int(self.cleaner().doClean(what, now).getKey())
+
+    def cleaner(self) -> Any:
+        """A cleaner with a map of ``MAP_BYTES``."""
+        clock = self.type("org.apache.kafka.common.utils.Time").SYSTEM
+        throttler = self.new(
+            "org.apache.kafka.storage.internals.utils.Throttler", 1e12, 1000, "cleaner", "bytes", clock
+        )
+        done = self.type("java.util.stream.Stream").builder()  # something that takes what it is told
+        winners = self.new(_LOG + "SkimpyOffsetMap", MAP_BYTES)
+        return self.new(_LOG + "Cleaner", 0, winners, 1 << 19, 1 << 20, 0.9, throttler, clock, done)
+
+
+def launch() -> tuple[str, Any]:
+    """The release in the cache of jars, or the one that is fetched, and a JVM with it."""
+    cached = sorted(default_cache().glob("*-layout*"))
+    version = cached[-1].name.partition("-layout")[0] if cached else VERSION
+    gateways = importlib.import_module("py4j.java_gateway")
+    return version, gateways.JavaGateway.launch_gateway(
+        classpath=fetch_kafka(version, timeout=120).classpath,
+        java_path=str(java_binary()),
+        die_on_exit=True,
+        javaopts=["-Xmx512m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"],
+    )
+
 
 def compare(folder: Path, total: int) -> None:
     """Write a log, clean a copy of it here and two there, and hold what is left against each other."""
-    kafka = Kafka()
-    print(f"\nApache Kafka {kafka.version}'s own cleaner, by offset, values of 100 bytes, one in twenty a tombstone")
+    version, gateway = launch()
+    kafka = Kafka(gateway)
+    print(f"\nApache Kafka {version}'s own cleaner, by offset, values of 100 bytes, one in twenty a tombstone")
     write(str(folder / "source"), 100, total, total // 1400, SEGMENT_BYTES, 0.05)
     for name in ("here", "cold", "warm"):
         shutil.copytree(folder / "source", folder / name)
@@ -121,4 +136,4 @@ def compare(folder: Path, total: int) -> None:
         if here != there or end != ours.end:
             raise SystemExit(f"other records survive: {len(set(here) ^ set(there))} differ")
     print(f"  the same {len(here):,} records, byte for byte")
-    kafka.gateway.shutdown()
+    gateway.shutdown()

@@ -102,7 +102,7 @@ class Retention:
             return self._legacy(batch)
         if batch.is_control:
             return self._control(batch)
-        if batch.is_transactional:
+        if batch.is_transactional and batch.record_count:
             self._with_records.add(batch.producer_id)
         if batch in self._aborted:
             self._counts.records_read += batch.record_count

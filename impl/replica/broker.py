@@ -216,7 +216,9 @@ class Broker:
 
     def _clean(self, cleaner: LogCleaner) -> None:
         """Clean one log; the next one is looked for at once, and after a while where none was due."""
-        online = [each for each in self.partitions.values() if each.failure is None and each.log.config.compacted]
+        # Whoever has not heard of its leader may know of a high watermark that was another's.
+        roles = Role.LEADER, Role.FOLLOWER
+        online = [each for each in self.partitions.values() if each.role in roles and each.log.config.compacted]
         done: Cleaned | None = None
         due: list[tuple[float, Partition, Cleanable]] = []
         for each in online:
