@@ -98,7 +98,15 @@ def is_truncated(log: Log, leader_epoch: int, offset: int, last_epoch: int) -> b
         return True
     if 0 < end <= log.log_start:
         return False  # what was before is deleted: it cannot be said
+    if log.config.compacted and _in_hole(log, offset - 1):
+        return False  # it may have been cleaned, and with it all that a later copy could know of its epoch
     return log.epoch_for(end - 1) != last_epoch
+
+
+def _in_hole(log: Log, offset: int) -> bool:
+    """Whether no batch of a compacted log holds the offset. Raises like ``Log.read``."""
+    found = log.read(offset, 1) if log.log_start <= offset < log.end else []
+    return not found or found[0].base_offset > offset
 
 
 def answer_epoch_end(partition: Partition, request: OffsetsForLeaderEpochRequest) -> OffsetsForLeaderEpochResponse:

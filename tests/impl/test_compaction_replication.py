@@ -215,3 +215,30 @@ def test_a_follower_that_comes_late_copies_the_cleaned_log() -> None:
     assert records(cluster, 1) == records(cluster, 0) and log(cluster, 1).end == log(cluster, 0).end == 60
     cluster.crash(1, 5)
     assert records(cluster, 1) == records(cluster, 0)
+
+
+@pytest.mark.parametrize("position", [2, 3, 4])
+def test_no_truncation_is_told_of_where_an_epoch_was_compacted_away(position: int) -> None:
+    """A follower that copies a cleaned log knows no epoch of which no batch is left: nothing there was truncated."""
+    cluster = Cluster(2, config(Strategy()))
+    cluster.elect(0, 1)
+    send(cluster, 0, Record(b"1", b"a"))
+    cluster.elect(0, 2, nodes=[0])
+    for key in (b"b", b"c", b"d"):
+        send(cluster, 0, Record(b"2", key))
+    cluster.elect(0, 3, nodes=[0])
+    for key in (b"b", b"c", b"d"):
+        send(cluster, 0, Record(b"3", key))
+    cluster.brokers[0].partitions[TP].set_high_watermark(7)
+    clean(cluster, 0)
+    assert [each.offset for each in records(cluster, 0)] == [0, 4, 5, 6]
+    cluster.elect(0, 4)
+    cluster.fetch_all(1)
+    assert [epoch for epoch, _ in cluster.state(1).epochs] == [1, 3]
+    cluster.elect(1, 5)
+    answer = cluster.ask(1, FetchRequest(CONSUMER, TP, position, 200, 5, last_fetched_epoch=2))
+    assert answer.error is ErrorCode.NONE
+    found = [step.record.offset for step in read_steps(TP, answer.records, position) if step.record]
+    assert found[:1] == [4]
+    told = cluster.ask(1, FetchRequest(CONSUMER, TP, 5, 200, 5, last_fetched_epoch=2))
+    assert told.error is ErrorCode.LOG_TRUNCATION  # offset 4 is there, in epoch 3
