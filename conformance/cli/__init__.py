@@ -1,4 +1,4 @@
-"""The command line, ``fencepost``; ``COMMANDS`` are its commands, each in a file of its name.
+"""The command line, ``fencepost``; ``COMMANDS`` are its commands, each in a file of its name, imported when it is used.
 
 Exit codes: 0 holds, 1 violated, 2 the input or the command line is wrong, 3 unknown, 4 a fault of Fencepost's own.
 """
@@ -11,23 +11,10 @@ import traceback
 from pathlib import Path
 
 from cyclopts import App, CycloptsError
-from hypothesis.configuration import set_hypothesis_home_dir
 
 from ...model.core.errors import BadInput, FencepostError
-from .check import check
-from .conform import conform
-from .explore import explore
-from .ingest import ingest
-from .mine import mine
-from .mutants import mutants
-from .new import new
-from .options import unwrapped
 from .output import note
-from .protocols import protocols
-from .prove import prove
-from .replay import replay
 from .settings import Settings
-from .simulate import simulate
 from .streams import MEND, Lenient, fill_closed, lenient
 
 BAD_INPUT = 2
@@ -38,7 +25,19 @@ INTERRUPTED = 130
 DEBUG = "FENCEPOST_DEBUG"
 """The environment variable with which an internal failure shows its traceback."""
 
-COMMANDS = (explore, replay, prove, check, conform, mutants, simulate, ingest, mine, protocols, new)
+COMMANDS = (
+    "explore",
+    "replay",
+    "prove",
+    "check",
+    "conform",
+    "mutants",
+    "simulate",
+    "ingest",
+    "mine",
+    "protocols",
+    "new",
+)
 
 app = App(
     name="fencepost",
@@ -50,11 +49,10 @@ app = App(
     help_format="plaintext",
     # Else it would end the process by an exception of its own.
     suppress_keyboard_interrupt=False,
-    config=Settings(tuple(command.__name__ for command in COMMANDS)),
+    config=Settings(COMMANDS),
 )
 for _command in COMMANDS:
-    _command.__doc__ = unwrapped(_command.__doc__ or "")
-    app.command(_command)
+    app.command(f"{__package__}.{_command}:{_command}", name=_command)
 app.register_install_completion_command(help="Have the shell (bash, zsh or fish) complete commands and options.")
 
 
@@ -75,6 +73,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _answered(arguments: list[str]) -> int:
     """The exit code of one command."""
+    if not arguments or arguments[0].startswith("-"):
+        # The help, or what completes the shell's commands, is about all of them.
+        for command in COMMANDS:
+            app[command]
     try:
         result = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
@@ -134,7 +136,7 @@ def _keep_out_of_the_way() -> None:
         return
     cache = os.environ.get("XDG_CACHE_HOME", "")
     home = Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache"
-    set_hypothesis_home_dir(home / "fencepost" / "hypothesis")
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(home / "fencepost" / "hypothesis")
 
 
 def run() -> None:

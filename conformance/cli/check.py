@@ -26,7 +26,7 @@ from ..check.notes import cluster_notes
 from ..check.task import Task, carry_out
 from . import options, output
 from .annotations import annotate, place_of
-from .options import Positive
+from .options import Positive, unwrapped
 
 _LOST = {"6-unclean-election: ": (("payments", 0),)}
 """In the bundled corpus, the logs that an unclean election left: no run of kip-320 reaches them."""
@@ -35,6 +35,7 @@ _EXIT = {"holds": 0, "violated": 1, "unknown": 3}
 _BAD_INPUT = 2
 
 
+@unwrapped
 def check(
     *path: Path,
     topic: Annotated[tuple[str, ...], Parameter(negative=())] = (),

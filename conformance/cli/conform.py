@@ -21,10 +21,11 @@ from .conform_free import SCHEDULE, DrawnFree, freely, replay_schedule
 from .conform_lockstep import TRACE, Drawn, in_lockstep, replay_trace
 from .conform_ways import Asked, Told, together
 from .explore import protocol_named
-from .options import Duration, Natural, Positive, Seconds, Whole, refuse_idle, refuse_twice
+from .options import Duration, Natural, Positive, Seconds, Whole, refuse_idle, refuse_twice, unwrapped
 from .output import print_json, print_verdict, refuse_same, refuse_unwritable, stdout, written
 
 
+@unwrapped
 def conform(
     *,
     impl: str | None = None,

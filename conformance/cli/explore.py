@@ -26,7 +26,7 @@ from ...traces.story import Json
 from ...traces.write import write_trace
 from ..check.stories import counterexample
 from .explore_answer import Untouched, annotate_failures, beyond_budget, obligations, overall, print_answer
-from .options import Natural, Positive, Whole, refuse_idle, refuse_twice
+from .options import Natural, Positive, Whole, refuse_idle, refuse_twice, unwrapped
 from .output import exploring, note, print_json, refuse_same, refuse_unwritable, write_text, written
 from .refine_answer import answer_refinement
 
@@ -36,6 +36,7 @@ def protocol_named(name: str, where: str = "PROTOCOL") -> Protocol:
     return REGISTRY.named(name, where).protocol
 
 
+@unwrapped
 def explore(
     protocol: str,
     *,

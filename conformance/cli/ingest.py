@@ -23,7 +23,7 @@ from ...traces.words import counted
 from ..check.files import Cluster, read_cluster
 from .explore import protocol_named
 from .masters import READ, Work, master_for, refuse_master
-from .options import Whole
+from .options import Whole, unwrapped
 from .output import files_done, laid_out, note, print_json, stdout, written
 
 _BAD_INPUT = 2
@@ -32,6 +32,7 @@ _DEPTHS = ("", "*/", "*/*/")
 """Where below SRC brokers' folders are looked for: itself, brokers of one cluster, clusters."""
 
 
+@unwrapped
 def ingest(
     src: Path,
     *,

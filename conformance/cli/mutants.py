@@ -28,10 +28,11 @@ from ..mutants.table import print_matrix
 from .explore import protocol_named
 from .mutants_generated import SECONDS
 from .mutants_generated import generated as measure_generated
-from .options import Duration, Natural, Percent, Positive, Whole, refuse_idle, refuse_twice
+from .options import Duration, Natural, Percent, Positive, Whole, refuse_idle, refuse_twice, unwrapped
 from .output import print_json, progress_bar, stdout
 
 
+@unwrapped
 def mutants(
     *,
     protocol: str | None = None,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..scaffold import write_new
+from .options import unwrapped
 from .output import stdout, written
 
 
+@unwrapped
 def new(name: str, *, out: Path | None = None) -> int:
     """Write a small protocol with a proof, a toy system and its tests, to be changed into yours.
 

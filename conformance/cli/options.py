@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, TypeVar
 
 from cyclopts import Parameter, Token
 
 from ...model.core.errors import BadInput
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
 
 _DIGITS = re.compile(r"-?[0-9]{1,18}")
 
@@ -49,11 +51,16 @@ def refuse_twice(**options: Sequence[object]) -> None:
                 raise BadInput(f"{value} is named twice", f"--{name.replace('_', '-')}", "name each once")
 
 
-def unwrapped(doc: str) -> str:
-    """A command's docstring with each paragraph, and each argument's text, on one line.
+def unwrapped(command: _Command) -> _Command:
+    """A command whose docstring has each paragraph, and each argument's text, on one line.
 
     The help is wrapped to the terminal; the library would keep the source's line ends too.
     """
+    command.__doc__ = _on_one_line(command.__doc__ or "")
+    return command
+
+
+def _on_one_line(doc: str) -> str:
     head, rule, arguments = inspect.cleandoc(doc).partition("Parameters\n----------\n")
     head = re.sub(r"(?<=\S)\n(?=\S)", " ", head)
     return head + rule + re.sub(r"(?:^ {4}\S.*\n?)+", _one_line, arguments, flags=re.MULTILINE)

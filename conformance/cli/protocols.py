@@ -13,9 +13,11 @@ from rich.text import Text
 
 from ...model.core.registry import REGISTRY
 from ..describe import described, ways_of
+from .options import unwrapped
 from .output import print_json, stdout
 
 
+@unwrapped
 def protocols(
     protocol: str | None = None,
     *,

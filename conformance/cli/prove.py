@@ -31,13 +31,14 @@ from ...traces.words import counted
 from ..check.task import word
 from ..check.unproved import print_case, print_failed
 from .annotations import annotate, place_of
-from .options import Natural, refuse_twice
+from .options import Natural, refuse_twice, unwrapped
 from .output import print_json, print_verdict, progress_bar, refuse_unwritable, stdout, table, write_text, written
 
 UNPROVED = Path("unproved")
 """Where obligations that stay unknown are written if no folder is named."""
 
 
+@unwrapped
 def prove(
     protocol: str | None = None,
     *,

@@ -22,10 +22,11 @@ from ...traces.report.replay_text import render_replay
 from ...traces.stepper import stepper_for
 from .annotations import annotate, place_of
 from .explore import protocol_named
-from .options import Natural, Positive, Seconds, refuse_twice
+from .options import Natural, Positive, Seconds, refuse_twice, unwrapped
 from .output import note, print_json, progress_bar, refuse_unwritable, stdout, write_text, written
 
 
+@unwrapped
 def replay(
     trace: Path,
     *,

@@ -24,10 +24,11 @@ from ...traces.words import counted
 from ..lockstep.corpus import adapter_variant, runs_of
 from .explore import protocol_named
 from .masters import WALKED, WALKED_IMPL, Work, master_for, refuse_master
-from .options import Positive, Whole
+from .options import Positive, Whole, unwrapped
 from .output import exploring, files_done, laid_out, note, print_json, stdout, written
 
 
+@unwrapped
 def simulate(
     protocol: str,
     *,

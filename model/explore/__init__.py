@@ -6,9 +6,16 @@ from ..core.errors import BadInput
 from .batch import explore_batch
 from .reference import explore_reference
 from .result import Exploration, Limits, OnProgress, Query, Step, Verdict
-from .symbolic import explore_symbolic
 
 __all__ = ["ENGINES", "Exploration", "Limits", "OnProgress", "Query", "Step", "Verdict", "explore"]
+
+
+def explore_symbolic(query: Query, on_progress: OnProgress | None = None) -> Exploration:
+    """By the relation that z3 reads (``symbolic.py``), which is loaded when it is asked: z3 takes longest to load."""
+    from .symbolic import explore_symbolic as search
+
+    return search(query, on_progress)
+
 
 ENGINES = {"batch": explore_batch, "reference": explore_reference, "symbolic": explore_symbolic}
 

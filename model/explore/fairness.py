@@ -19,7 +19,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
@@ -56,6 +55,9 @@ class FairGraph:
 
     def _split(self, edges: Numbers) -> list[Numbers]:
         """The edges inside each strongly connected component that has any, by the components' smallest states."""
+        # It takes longer to load than most searches take.
+        import networkx as nx
+
         digraph: nx.DiGraph[int] = nx.DiGraph()
         digraph.add_edges_from(zip(self.source[edges].tolist(), self.target[edges].tolist(), strict=True))
         components = sorted((c for c in nx.strongly_connected_components(digraph) if len(c) > 1), key=min)

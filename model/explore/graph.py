@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
@@ -25,6 +24,8 @@ from ..interpret.staged import stage
 from .result import Limits, OnProgress, Step, Watch
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     StateDiGraph = nx.MultiDiGraph[int]
 
 Numbers = npt.NDArray[np.int64]
@@ -112,6 +113,9 @@ def to_networkx(graph: StateGraph) -> StateDiGraph:
     cell that is not the same in all states, by its name in traces: integers as they are, a replica or a set of
     replicas as text. An edge has ``action`` and ``params``.
     """
+    # It takes longer to load than most searches take.
+    import networkx as nx
+
     result: StateDiGraph = nx.MultiDiGraph()
     always = stage(graph.system).invariants
     values = np.array(graph.states, dtype=np.int64)
@@ -173,6 +177,8 @@ def _replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _write_graphml(drawn: StateDiGraph, file: IO[bytes]) -> None:
+    import networkx as nx
+
     # The writer over the standard library, so that the file does not depend on whether lxml is installed.
     nx.write_graphml_xml(drawn, file, named_key_ids=True)
 

@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from fencepost.model.core.registry import REGISTRY
 from fencepost.model.protocols.fencing import fencing
 
 from .conftest import Fencepost
@@ -191,7 +192,7 @@ def test_the_text_says_the_verdict_and_the_counts(fencepost: Fencepost) -> None:
 
 
 BAD = [
-    (("nonesuch",), "PROTOCOL: there is no protocol 'nonesuch'; choose one of controller, fencing"),
+    (("nonesuch",), f"PROTOCOL: there is no protocol 'nonesuch'; choose one of {', '.join(REGISTRY)}"),
     (
         ("fencing", "--variant", "kip-1"),
         f"--variant: fencing has no variant 'kip-1'; choose one of {', '.join(fencing.variants)}",

@@ -187,7 +187,7 @@ def test_cores_are_written_for_ones_own_proof_and_used(
     [
         (
             ("truncations",),
-            "PROTOCOL: there is no protocol 'truncations'; choose one of compaction, controller, fencing, snapshots, ",
+            f"PROTOCOL: there is no protocol 'truncations'; choose one of {', '.join(REGISTRY)}",
         ),
         (("fencing", "--variant", "kip-1"), "--variant: fencing has no variant 'kip-1'; choose one of truncate-to-hw"),
         (("fencing", "--drop", "a.b"), "--drop: 'a.b' names no guard of fencing (kip-320); write ACTION.GUARD"),

@@ -128,7 +128,7 @@ def test_help_says_all_codes(fencepost: Fencepost) -> None:
         assert words in said
 
 
-@pytest.mark.parametrize("command", [command.__name__ for command in COMMANDS])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_breaks_no_line_where_the_source_does(command: str) -> None:
     """On a wide terminal each argument's text is one line, and so is each paragraph."""
     said = subprocess.run(
@@ -158,3 +158,21 @@ def test_what_is_written_is_named_without_its_escapes(fencepost: Fencepost, tmp_
     replayed = fencepost("replay", tmp_path / HOSTILE)
     assert "\x1b" not in replayed.out and "\x07" not in replayed.out
     assert r"\x1b[2J\x07:fire:[bold]such\n" in replayed.out
+
+
+def test_the_help_has_a_line_for_each_command(fencepost: Fencepost) -> None:
+    said = fencepost("--help")
+    for command in COMMANDS:
+        line = next(line for line in said.out.splitlines() if line.split()[1:2] == [command])
+        assert len(line.split()) > 5, line
+
+
+def test_a_search_loads_neither_z3_nor_what_other_commands_use() -> None:
+    heavy = {"z3", "networkx", "hypothesis", "jinja2", "pyarrow", "pyspark", "pandas"}
+    script = (
+        "import sys; from fencepost.conformance.cli import main; "
+        "main(['explore', 'fencing', '--replicas', '2', '--json']); "
+        f"print(sorted(set({sorted(heavy)!r}) & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "[]"

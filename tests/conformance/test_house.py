@@ -59,7 +59,7 @@ def registry_of(monkeypatch: pytest.MonkeyPatch, *entries: EntryPoint) -> Regist
 
 
 def test_ours_are_registered_as_anybodys() -> None:
-    assert list(REGISTRY) == ["compaction", "controller", "fencing", "snapshots", "tiering", "truncation"]
+    assert list(REGISTRY) == ["compaction", "controller", "fencing", "snapshots", "truncation"]
     assert REGISTRY["fencing"] is REGISTRATION and PROTOCOLS["fencing"] is fencing
     assert fencing.liveness, "the whole text is imported, liveness too"
 
@@ -146,10 +146,7 @@ def test_the_table_names_every_protocol(fencepost: Fencepost) -> None:
         assert name in said.out and protocol.default_variant in said.out
     one = fencepost("protocols", "fencing").out
     assert "--max-leader-epoch" in one and ".epoch_not_fenced" in one and "fair-fetches" in one
-    assert (
-        "choose one of compaction, controller, fencing, snapshots, tiering, truncation"
-        in fencepost("protocols", "paxos").complaint
-    )
+    assert f"choose one of {', '.join(PROTOCOLS)}" in fencepost("protocols", "paxos").complaint
 
 
 @pytest.mark.parametrize("command", ["explore", "conform", "simulate", "mutants", "prove"])

@@ -123,7 +123,7 @@ BAD = [
     ("two_phase.py:Phase", "no protocol; name one of two_phase"),
     ("two_phase.py:nothing", "is nothing, no protocol"),
     ("no.such.module:it", "ModuleNotFoundError"),
-    ("paxos", "choose one of compaction, controller, fencing, snapshots, tiering, truncation"),
+    ("paxos", f"choose one of {', '.join(REGISTRY)}"),
 ]
 
 

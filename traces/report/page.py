@@ -13,7 +13,6 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..words import printable
@@ -33,6 +32,8 @@ from .lanes import (
 from .text import render_text
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from ..story import Breach, Json, Moment, Story
 
 TEXT_WIDTH: Final = 100
@@ -68,10 +69,13 @@ def joined(*names: str) -> str:
 
 def environment() -> Environment:
     """Jinja with autoescape on and unknown names refused."""
-    return Environment(
-        loader=FunctionLoader(asset),
+    # Few commands write a page.
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.FunctionLoader(asset),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
