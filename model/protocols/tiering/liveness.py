@@ -24,7 +24,6 @@ tiering.assume_fair(
         Fair("build_to_epuo", per=("follower",)),
         Fair("start_at_local_start", per=("follower",)),
         Fair("start_at_log_start", per=("follower",)),
-        Fair("copy_anew", per=("follower",)),
     ),
     "followers hear of their leader and fetch, its remote log manager runs, and it takes in who has caught up",
 )
@@ -32,7 +31,7 @@ tiering.assume_fair(
 
 @tiering.eventually(Form.LEADS_TO, replica=REPLICA)
 def empty_follower_joins(k: Algebra, s: View, replica: Value) -> tuple[Value, Value]:
-    """An empty replica is in the ISR in the end, or leads."""
+    """An empty follower is in the ISR in the end, or leads, or is replaced once more, or tiering is switched off."""
     joined = k.any(k.member(replica, s.isr), leads_newest(k, s, replica))
-    elected = s.newest_epoch != -1
-    return k.all(elected, s.leo[replica] == 0, k.negate(joined)), joined
+    given_up = k.any(s.leader_epoch[replica] == -1, s.tiered == 0)
+    return k.all(s.leo[replica] == 0, k.negate(given_up)), k.any(joined, given_up)

@@ -238,9 +238,7 @@ tiering.variable(
 )
 
 # The remote log.
-tiering.variable(
-    "segment_state", "how far the upload of a segment is", Segment, per=(EPOCH, OFFSET), initially=Segment.none
-)
+tiering.variable("segment_state", "how far the upload of a segment is", Segment, per=(EPOCH, OFFSET))
 tiering.variable(
     "segment_end",
     "its end, exclusive",
