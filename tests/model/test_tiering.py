@@ -11,6 +11,8 @@ import pytest
 from fencepost.conformance.harness import plan_of
 from fencepost.model.core.ground import System, ground
 from fencepost.model.explore import Exploration, Query, Verdict, explore
+from fencepost.model.explore.graph import build_graph
+from fencepost.model.explore.liveness import check_property
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.tiering import tiering
 
@@ -148,3 +150,32 @@ def test_what_each_variant_breaks_and_how_soon(variant: str) -> None:
         assert (answer.violated, len(answer.path)) == (name, length)
     whole = explore(Query.of(at(PLAN.breaks[variant], variant)))
     assert whole.path is not None and len(whole.path) == min(BREACHES[variant].values()), "nothing breaks sooner"
+
+
+NEEDED = {
+    "2/1/1/1/1/0/0/1": {
+        "become_follower",
+        "follower_fetch",
+        "leader_inc_high_watermark",
+        "leader_expand_isr",
+        "find_highest_remote_offset",
+        "build_to_epuo",
+        "start_at_local_start",
+        "start_at_log_start",
+    },
+    "2/2/0/1/0/0/1/1": {"truncate_fully", "build_to_local_start"},
+}
+"""Without these steps' fairness, the property fails there."""
+
+
+@pytest.mark.parametrize("constants", list(NEEDED))
+def test_an_empty_follower_joins_the_isr_in_the_end(constants: str) -> None:
+    """With the fair set; without fairness of any one of its steps it does not, here or there."""
+    graph = build_graph(at(constants))
+    fair = tiering.fairness["fair-cluster"].conditions
+    joins = tiering.liveness["empty_follower_joins"]
+    assert check_property(graph, joins, fair).verdict is Verdict.HOLDS
+    assert {each.action for each in fair} == set.union(*NEEDED.values())
+    for action in NEEDED[constants]:
+        rest = [each for each in fair if each.action != action]
+        assert check_property(graph, joins, rest).verdict is Verdict.VIOLATED, action

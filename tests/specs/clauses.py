@@ -24,10 +24,10 @@ class Clause:
     tests: tuple[str, ...]
 
 
-def read_rows(text: str, letter: str, deviations: str) -> tuple[list[Clause], list[tuple[int, str]]]:
+def read_rows(text: str, letter: str, deviations: str, prefix: str = "") -> tuple[list[Clause], list[tuple[int, str]]]:
     """The rows whose number begins with a letter: those that became something, and of the others number and last cell.
 
-    ``deviations``: the letters with which the rows of DEVIATIONS.md begin that these may name.
+    ``deviations``: the letters with which the rows of DEVIATIONS.md begin that these may name, each behind ``prefix``.
     """
     clauses, outside = [], []
     for line in text.splitlines():
@@ -35,11 +35,11 @@ def read_rows(text: str, letter: str, deviations: str) -> tuple[list[Clause], li
             continue
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if len(cells) < 5:
-            outside.append((int(cells[0][1:]), cells[-1]))
+            outside.append((int(cells[0][len(letter) :]), cells[-1]))
             continue
         number, _, sentence, became, tests = cells
         names = tuple(re.findall(r"`([^`]+)`", became))
-        rows = tuple(re.findall(rf"\b[{deviations}]\d+\b", re.sub(r"`[^`]+`", "", became)))
+        rows = tuple(re.findall(rf"\b{prefix}[{deviations}]\d+\b", re.sub(r"`[^`]+`", "", became)))
         clauses.append(Clause(number, sentence, names, rows, tuple(re.findall(r"`([^`]+)`", tests))))
     return clauses, outside
 
