@@ -9,10 +9,9 @@ that a crash may do. It says so as it registers, because its broker epoch is not
 
 from __future__ import annotations
 
-from ...core.algebra import Algebra, Step, Value, View
+from ...core.algebra import EVERY, Algebra, Step, Value, View
 from ...core.domains import REPLICA
 from .image import (
-    PARTITIONS,
     Image,
     Writes,
     about_broker,
@@ -26,7 +25,7 @@ from .image import (
     succeeds,
 )
 from .quorum import acts, append, replayable
-from .state import NODE, Kind, Run, controller, is_up
+from .state import NODE, PARTITION, Kind, Run, controller, is_up
 
 
 @controller.action(node=NODE, broker=REPLICA)
@@ -71,8 +70,8 @@ def unfence_broker(k: Algebra, s: View, node: Value, broker: Value) -> Step:
 def _may_succeed(k: Algebra, s: View, node: Value, broker: Value, successor: Value) -> Value:
     """Whether somebody who is unfenced and stays leads some partition of a broker's when that is fenced."""
     alive = k.all(k.member(successor, s.node_unfenced[node]), k.negate(k.member(successor, s.node_shutting_down[node])))
-    partitions = image_of(s, "node", node).partitions
-    return k.all(alive, k.any(*(succeeds(k, state, broker, successor) for state in partitions)))
+    known = image_of(s, "node", node).partition
+    return k.all(alive, k.exists(PARTITION, lambda p: succeeds(k, known(p), broker, successor)))
 
 
 @controller.action(node=NODE, broker=REPLICA, successor=REPLICA)
@@ -115,25 +114,26 @@ def stop_broker(k: Algebra, s: View, node: Value, broker: Value) -> Step:
 def crash_broker(k: Algebra, s: View, broker: Value) -> Step:
     """A broker loses power, and with it what was not synced of its partitions: all."""
     yield "runs", is_up(k, s, broker)
-    yield s.update(run={broker: Run.lost}, data={(broker, p): -1 for p in PARTITIONS})
+    yield s.update(run={broker: Run.lost}, data={(broker, EVERY): -1})
 
 
 def _took_up(k: Algebra, s: View, broker: Value, end: Value, image: Image) -> Writes:
     """A broker has other metadata: of a partition that is removed the data goes, and a proposal that is overtaken."""
 
-    def unchanged(partition: int) -> Value:
-        known, now = s.view_partition_epoch[broker, partition], image.partitions[partition].partition_epoch
+    def removed(partition: Value) -> Value:
+        return image.partition(partition).leader_epoch == -1
+
+    def unchanged(partition: Value) -> Value:
+        known, now = s.view_partition_epoch[broker, partition], image.partition(partition).partition_epoch
         return now == known
 
-    data = {(broker, p): k.ite(image.partitions[p].leader_epoch == -1, -1, s.data[broker, p]) for p in PARTITIONS}
-    proposed = {(broker, p): k.ite(unchanged(p), s.proposed[broker, p], k.NONE) for p in PARTITIONS}
-    epochs = {(broker, p): k.ite(unchanged(p), s.proposed_epoch[broker, p], -1) for p in PARTITIONS}
+    row = broker, EVERY
     moved: Writes = {
         "view_applied": {broker: end},
         "view_reached": {broker: k.max(s.view_reached[broker], end)},
-        "data": data,
-        "proposed": proposed,
-        "proposed_epoch": epochs,
+        "data": {row: lambda p: k.ite(removed(p), -1, s.data[broker, p])},
+        "proposed": {row: lambda p: k.ite(unchanged(p), s.proposed[broker, p], k.NONE)},
+        "proposed_epoch": {row: lambda p: k.ite(unchanged(p), s.proposed_epoch[broker, p], -1)},
     }
     return merge(hold("view", broker, image), moved)
 

@@ -16,21 +16,22 @@ the last member.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Final
 
-from ...core.algebra import Algebra, Value, View
+from ...core.algebra import EVERY, Algebra, Value, View
 from ..logs import OFFSET
-from .state import MOST_PARTITIONS, Kind
+from .state import PARTITION, Kind
 
 Writes = dict[str, dict[Value, Value]]
 """What an update writes: a mapping from index to value for each variable."""
 
 NOTHING: Final[Mapping[str, dict[Value, Value]]] = {}
 
-PARTITIONS = range(MOST_PARTITIONS)
-"""Every partition that there may be; a write to one that there is not writes nothing."""
+Change = Callable[[Value], tuple[Value, Value]]
+"""Leader and ISR of each partition, in a batch that fences a broker; NONE and empty of one that does not change."""
 
 
 @dataclass(frozen=True)
@@ -46,27 +47,24 @@ class PartitionState:
 
 @dataclass(frozen=True)
 class Image:
-    """``shutting_down`` are unfenced, and ``unfenced`` are registered."""
+    """``shutting_down`` are unfenced, and ``unfenced`` are registered; ``partition`` says what there is of each one."""
 
     registered: Value
     unfenced: Value
     shutting_down: Value
-    partitions: tuple[PartitionState, ...]
+    partition: Callable[[Value], PartitionState]
 
 
 @dataclass(frozen=True)
 class Record:
-    """A record, or the batch that fences a broker. ``changes``: leader and ISR of each partition in such a batch.
-
-    ``leader``: of a partition, or the successor of a fenced broker.
-    """
+    """A record, or the batch that fences a broker. ``leader``: of a partition, or the successor of a fenced broker."""
 
     kind: Value
     broker: Value
     partition: Value
     leader: Value
     isr: Value
-    changes: tuple[tuple[Value, Value], ...] = ()
+    change: Change | None = None
 
 
 def about_broker(k: Algebra, kind: Value, broker: Value) -> Record:
@@ -84,7 +82,7 @@ def about_partition(k: Algebra, kind: Value, partition: Value, leader: Value, is
     return Record(kind, k.NONE, partition, leader, isr)
 
 
-_SETS = tuple(field.name for field in fields(Image) if field.name != "partitions")
+_SETS = tuple(field.name for field in fields(Image) if field.name != "partition")
 _OF_PARTITION = tuple(field.name for field in fields(PartitionState))
 _VARIABLES = {
     holder: {name: f"{holder}_{name}" for name in (*_SETS, *_OF_PARTITION)}
@@ -97,19 +95,24 @@ def image_of(s: View, holder: str, who: Value) -> Image:
     """The image of a holder: ``prefix`` and an offset, ``node`` or ``snapshot`` and a node, ``view`` and a broker."""
     variables = _VARIABLES[holder]
     registered, unfenced, shutting_down = (getattr(s, variables[name])[who] for name in _SETS)
-    partitions = tuple(
-        PartitionState(*(getattr(s, variables[name])[who, p] for name in _OF_PARTITION)) for p in PARTITIONS
-    )
-    return Image(registered, unfenced, shutting_down, partitions)
+
+    def held(partition: Value) -> PartitionState:
+        return PartitionState(*(getattr(s, variables[name])[who, partition] for name in _OF_PARTITION))
+
+    return Image(registered, unfenced, shutting_down, held)
 
 
 def hold(holder: str, who: Value, image: Image) -> Writes:
     """What changes where a holder takes up this image."""
     variables = _VARIABLES[holder]
+    # Its fields are written one by one, and what a record makes of a partition is one thing.
+    partition = cache(image.partition)
+
+    def row(name: str) -> Callable[[Value], Value]:
+        return lambda p: getattr(partition(p), name)
+
     writes: Writes = {variables[name]: {who: getattr(image, name)} for name in _SETS}
-    for name in _OF_PARTITION:
-        writes[variables[name]] = {(who, p): getattr(image.partitions[p], name) for p in PARTITIONS}
-    return writes
+    return writes | {variables[name]: {(who, EVERY): row(name)} for name in _OF_PARTITION}
 
 
 def choose_image(k: Algebra, condition: Value, then: Image, otherwise: Image) -> Image:
@@ -117,23 +120,23 @@ def choose_image(k: Algebra, condition: Value, then: Image, otherwise: Image) ->
     registered, unfenced, shutting_down = (
         k.ite(condition, getattr(then, name), getattr(otherwise, name)) for name in _SETS
     )
-    pairs = zip(then.partitions, otherwise.partitions, strict=True)
-    partitions = tuple(
-        PartitionState(*(k.ite(condition, getattr(a, name), getattr(b, name)) for name in _OF_PARTITION))
-        for a, b in pairs
-    )
-    return Image(registered, unfenced, shutting_down, partitions)
+
+    def chosen(partition: Value) -> PartitionState:
+        a, b = then.partition(partition), otherwise.partition(partition)
+        return PartitionState(*(k.ite(condition, getattr(a, name), getattr(b, name)) for name in _OF_PARTITION))
+
+    return Image(registered, unfenced, shutting_down, chosen)
 
 
 def same_image(k: Algebra, one: Image, other: Image) -> Value:
     """Both say the same."""
     sets = [getattr(one, name) == getattr(other, name) for name in _SETS]
-    of_partitions = [
-        getattr(a, name) == getattr(b, name)
-        for a, b in zip(one.partitions, other.partitions, strict=True)
-        for name in _OF_PARTITION
-    ]
-    return k.all(*sets, *of_partitions)
+
+    def same(partition: Value) -> Value:
+        a, b = one.partition(partition), other.partition(partition)
+        return k.all(*(getattr(a, name) == getattr(b, name) for name in _OF_PARTITION))
+
+    return k.all(*sets, k.forall(PARTITION, same))
 
 
 def first_image(k: Algebra, s: View) -> Image:
@@ -141,12 +144,9 @@ def first_image(k: Algebra, s: View) -> Image:
     booted = k.c.bootstrapped == 1
     brokers = k.ite(booted, s.brokers, k.EMPTY)
 
-    def first(partition: int) -> PartitionState:
-        there = k.all(booted, partition < k.c.partitions)
-        version = k.ite(there, 0, -1)
-        return PartitionState(k.NONE, version, version, k.ite(there, s.brokers, k.EMPTY), 0)
-
-    return Image(brokers, brokers, k.EMPTY, tuple(first(p) for p in PARTITIONS))
+    version = k.ite(booted, 0, -1)
+    partition = PartitionState(k.NONE, version, version, brokers, 0)
+    return Image(brokers, brokers, k.EMPTY, lambda _: partition)
 
 
 def prefix_image(k: Algebra, s: View, end: Value) -> Image:
@@ -156,14 +156,17 @@ def prefix_image(k: Algebra, s: View, end: Value) -> Image:
 
 def record_at(k: Algebra, s: View, offset: Value) -> Record:
     """The record at an offset."""
-    changes = ((s.change_leader[offset, p], s.change_isr[offset, p]) for p in PARTITIONS) if k.rules.by_changes else ()
+
+    def change(partition: Value) -> tuple[Value, Value]:
+        return s.change_leader[offset, partition], s.change_isr[offset, partition]
+
     return Record(
         s.record_kind[offset],
         s.record_broker[offset],
         s.record_partition[offset],
         s.record_leader[offset],
         s.record_isr[offset],
-        tuple(changes),
+        change if k.rules.by_changes else None,
     )
 
 
@@ -184,16 +187,16 @@ def _removed(k: Algebra, state: PartitionState, record: Record) -> tuple[Value, 
     return k.any(led, leaves), leader, isr
 
 
-def with_changes(k: Algebra, image: Image, record: Record) -> Record:
+def with_changes(k: Algebra, image: Image, record: Record) -> tuple[Record, Change]:
     """The batch that fences a broker: the IsrChange of each partition that changes; NONE and empty of the others."""
 
-    def change(state: PartitionState) -> tuple[Value, Value]:
-        changes, leader, isr = _removed(k, state, record)
+    def change(partition: Value) -> tuple[Value, Value]:
+        changes, leader, isr = _removed(k, image.partition(partition), record)
         when = k.all(record.kind == Kind.fence, changes)
         return k.ite(when, leader, k.NONE), k.ite(when, isr, k.EMPTY)
 
-    changes = tuple(change(state) for state in image.partitions)
-    return Record(record.kind, record.broker, record.partition, record.leader, record.isr, changes)
+    whole = Record(record.kind, record.broker, record.partition, record.leader, record.isr, change)
+    return whole, change
 
 
 def _changed(k: Algebra, state: PartitionState, when: Value, leader: Value, isr: Value) -> PartitionState:
@@ -208,12 +211,12 @@ def _changed(k: Algebra, state: PartitionState, when: Value, leader: Value, isr:
     )
 
 
-def _replayed(k: Algebra, image: Image, record: Record, partition: int) -> PartitionState:
-    state = image.partitions[partition]
+def _replayed(k: Algebra, image: Image, record: Record, partition: Value) -> PartitionState:
+    state = image.partition(partition)
     fences = record.kind == Kind.fence
     here = record.partition == partition
-    if k.rules.by_changes:
-        leader, isr = record.changes[partition]
+    if record.change is not None:
+        leader, isr = record.change(partition)
         fenced = _changed(k, state, k.all(fences, isr != k.EMPTY), leader, isr)
     else:
         changes, leader, isr = _removed(k, state, record)
@@ -248,7 +251,7 @@ def replay(k: Algebra, image: Image, record: Record) -> Image:
         k.ite(registers, k.with_member(image.registered, broker), image.registered),
         moved(image.unfenced, record.kind == Kind.unfence),
         moved(image.shutting_down, record.kind == Kind.shut_down),
-        tuple(_replayed(k, image, record, p) for p in PARTITIONS),
+        lambda p: _replayed(k, image, record, p),
     )
 
 

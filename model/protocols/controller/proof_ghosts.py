@@ -1,4 +1,4 @@
-"""Why ``kip-631-safe`` keeps its promises but one, for any number of brokers, controllers, records and epochs.
+"""Why ``kip-631-safe`` keeps its promises but one, for any number of brokers, controllers, partitions, records, epochs.
 
 The argument in short. The image behind a record is what that record makes of the image before it. So whoever replays
 the same records has the same image, and the active controller, which has replayed all of the log, decides on what the
@@ -9,9 +9,8 @@ active controller orders one when it has heard of every other node that it is id
 of another one is taken.
 
 **What is not proved.** ``acknowledged_is_kept`` hangs on the partitions' data: who followed whom when a record was
-acknowledged. It is explored at finite constants, and not proved here. **What is fixed.** There are two partitions, as
-an update names cells one by one (``MOST_PARTITIONS``), and the log begins with nothing: all brokers register, and all
-topics are created, in it.
+acknowledged. It is explored at finite constants, and not proved here. **What is fixed.** The log begins with nothing:
+all brokers register, and all topics are created, in it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ...prove.proof import Ghosts
 from ..logs import OFFSET
 from .state import PARTITION, controller
 
-_FIXED = {"partitions": 2, "bootstrapped": 0}
+_FIXED = {"bootstrapped": 0}
 
 
 def _at(*values: int) -> Constants:
@@ -35,7 +34,7 @@ kip_631 = FixedProof(
     "kip-631-safe",
     _FIXED,
     without=("acknowledged_is_kept",),
-    sizes=(_at(2, 1, 2, 1, 1, 1), _at(1, 3, 1, 1, 1, 1), _at(2, 2, 3, 1, 1, 1), _at(2, 1, 5, 0, 1, 1)),
+    sizes=(_at(2, 1, 2, 2, 1, 1, 1), _at(1, 3, 1, 1, 1, 1, 1), _at(2, 2, 2, 3, 1, 1, 1), _at(2, 1, 1, 5, 0, 1, 1)),
 )
 
 kip_631.ghost("isr_before", "a partition's ISR before the record at an offset", REPLICA_SET, per=(OFFSET, PARTITION))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA
 from ..logs import OFFSET
-from .image import PARTITIONS, Image, PartitionState, Record, first_image, image_of, record_at, replay, succeeds
+from .image import Image, PartitionState, Record, first_image, image_of, record_at, replay, succeeds
 from .proof_ghosts import kip_631
 from .state import NODE, PARTITION, Heard, Kind, Role
 
@@ -95,7 +95,7 @@ def at_offset(s: View, offset: Value, partition: Value) -> PartitionState:
 
 def at_first(k: Algebra, s: View) -> PartitionState:
     """A partition before the first record; all are alike."""
-    return first_image(k, s).partitions[0]
+    return first_image(k, s).partition(0)
 
 
 def _same(k: Algebra, was: PartitionState, now: PartitionState) -> Value:
@@ -283,38 +283,29 @@ def _viewed(k: Algebra, s: View, broker: Value, partition: Value, member: Value)
     return [behind, k.member(member, s.view_isr[broker, partition])]
 
 
-@kip_631.hints("replay_record")
-def _of_whom(k: Algebra, s: View, node: Value) -> list[Value]:
+@kip_631.hints("replay_record", partition=PARTITION)
+def _of_whom(k: Algebra, s: View, node: Value, partition: Value) -> list[Value]:
     """Whether whoever the record is about is in an ISR, before it and behind it."""
-    return _about_whom(k, s, s.node_applied[node]) + [
-        k.member(s.record_broker[s.node_applied[node]], s.node_isr[node, p]) for p in PARTITIONS
-    ]
+    at = s.node_applied[node]
+    return [*_about_whom(k, s, at, partition), k.member(s.record_broker[at], s.node_isr[node, partition])]
 
 
-@kip_631.hints("replay_record")
-def _led_by_whom(k: Algebra, s: View, node: Value) -> list[Value]:  # noqa: ARG001 - a hint has both
-    """Whether whoever the record is about leads."""
-    return [s.node_leader[node, p] == s.record_broker[s.node_applied[node]] for p in PARTITIONS]
+@kip_631.hints("replay_metadata", partition=PARTITION)
+def _viewed_led_by_whom(_k: Algebra, s: View, broker: Value, partition: Value) -> list[Value]:
+    """Whether whoever the record is about leads by a broker's metadata."""
+    return [s.view_leader[broker, partition] == s.record_broker[s.view_applied[broker]]]
 
 
-@kip_631.hints("replay_metadata")
-def _viewed_led_by_whom(k: Algebra, s: View, broker: Value) -> list[Value]:  # noqa: ARG001 - a hint has both
-    """The same in a broker's metadata."""
-    return [s.view_leader[broker, p] == s.record_broker[s.view_applied[broker]] for p in PARTITIONS]
-
-
-@kip_631.hints("replay_metadata")
-def _viewed_of_whom(k: Algebra, s: View, broker: Value) -> list[Value]:
+@kip_631.hints("replay_metadata", partition=PARTITION)
+def _viewed_of_whom(k: Algebra, s: View, broker: Value, partition: Value) -> list[Value]:
     """The same for a broker's metadata."""
-    return _about_whom(k, s, s.view_applied[broker]) + [
-        k.member(s.record_broker[s.view_applied[broker]], s.view_isr[broker, p]) for p in PARTITIONS
-    ]
+    at = s.view_applied[broker]
+    return [*_about_whom(k, s, at, partition), k.member(s.record_broker[at], s.view_isr[broker, partition])]
 
 
-def _about_whom(k: Algebra, s: View, at: Value) -> list[Value]:
-    whom = s.record_broker[at]
-    isrs = [s.prefix_isr[end, p] for p in PARTITIONS for end in (at - 1, at)]
-    return [k.member(whom, brokers) for brokers in (*isrs, s.prefix_unfenced[at - 1])]
+def _about_whom(k: Algebra, s: View, at: Value, partition: Value) -> list[Value]:
+    isrs = (s.prefix_isr[at - 1, partition], s.prefix_isr[at, partition])
+    return [k.member(s.record_broker[at], brokers) for brokers in (*isrs, s.prefix_unfenced[at - 1])]
 
 
 @kip_631.hints("alter_partition", member=REPLICA)

@@ -30,7 +30,6 @@ from ...core.algebra import EVERY, Algebra, Step, Value, View
 from ..logs import END_OFFSET
 from .image import (
     NOTHING,
-    PARTITIONS,
     Record,
     Writes,
     choose_image,
@@ -67,9 +66,9 @@ def append(k: Algebra, s: View, node: Value, record: Record, also: Mapping[str, 
         "node_applied": {node: at + 1},
     }
     if k.rules.by_changes:
-        record = with_changes(k, image, record)
-        writes["change_leader"] = {(at, p): record.changes[p][0] for p in PARTITIONS}
-        writes["change_isr"] = {(at, p): record.changes[p][1] for p in PARTITIONS}
+        record, change = with_changes(k, image, record)
+        writes["change_leader"] = {(at, EVERY): lambda p: change(p)[0]}
+        writes["change_isr"] = {(at, EVERY): lambda p: change(p)[1]}
     after = replay(k, image, record)
     leader_end = k.ite(s.node_epoch[node] == s.newest_epoch, at + 1, s.leader_end)
     yield "log_not_full", at < k.c.log_size

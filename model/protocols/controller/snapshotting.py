@@ -100,7 +100,7 @@ def _content(k: Algebra, s: View, node: Value) -> tuple[Value, Image]:
         applied, image = k.ite(active, stable, applied), choose_image(k, active, prefix_image(k, s, stable), image)
     if not k.rules.says_fenced:
         # BrokerRecord has no field for it, and whoever is registered is fenced at first.
-        image = Image(image.registered, k.EMPTY, k.EMPTY, image.partitions)
+        image = Image(image.registered, k.EMPTY, k.EMPTY, image.partition)
     return applied, image
 
 

@@ -21,18 +21,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
 
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, Constants, Index, all_replicas, integers
 from ...core.enumeration import enumeration
-from ...core.errors import BadInput
 from ...core.protocol import ConstantSpec, Protocol
 from ...core.terms import Sort
 from ..logs import OFFSET
-
-MOST_PARTITIONS: Final = 2
-"""An update writes cells that are named one by one, so that what a fenced broker loses is written for so many."""
 
 NODE = Index("node", Sort.INT, lambda c: c["nodes"])
 """The controllers: the voters of the metadata quorum."""
@@ -64,7 +59,7 @@ controller = Protocol(
     constants=(
         ConstantSpec("replicas", 2, 1, "the number of brokers; each has a replica of every partition"),
         ConstantSpec("nodes", 2, 1, "the number of controllers"),
-        ConstantSpec("partitions", 1, 1, "the number of partitions, at most two"),
+        ConstantSpec("partitions", 1, 1, "the number of partitions"),
         ConstantSpec("log_size", 2, 1, "the number of offsets in the metadata log"),
         ConstantSpec("max_controller_epoch", 2, 0, "the largest controller epoch"),
         ConstantSpec("bootstrapped", 1, 0, "1 where brokers and topics are there at first, 0 where none is"),
@@ -148,14 +143,6 @@ _OPTIONAL_OFFSETS = integers(-1, lambda c: c["log_size"] - 1)
 _VERSIONS = integers(-1, lambda c: c["log_size"])
 
 
-def _all_brokers(constants: Constants) -> int:
-    if constants["partitions"] > MOST_PARTITIONS:
-        raise BadInput(
-            f"partitions is {constants['partitions']}", "--partitions", f"give at most {MOST_PARTITIONS} of them"
-        )
-    return all_replicas(constants)
-
-
 def _bootstrapped(constants: Constants) -> int:
     return all_replicas(constants) if constants["bootstrapped"] == 1 else 0
 
@@ -183,7 +170,7 @@ def _has_snapshot_of(_k: Algebra, s: View, node: Value, _partition: Value) -> Va
 
 
 # The metadata log.
-controller.variable("brokers", "the brokers", REPLICA_SET, initially=_all_brokers)
+controller.variable("brokers", "the brokers", REPLICA_SET, initially=all_replicas)
 controller.variable("end", "the end of the metadata log, exclusive", _ENDS)
 controller.variable("leader_end", "the end of what the newest controller epoch's leader has of the log", _ENDS)
 controller.variable("stable", "the last stable offset, as an exclusive end", _ENDS)
