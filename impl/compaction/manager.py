@@ -37,7 +37,9 @@ class Cleanable(NamedTuple):
 
 
 class LogCleaner:
-    """The cleaner of one data directory. ``topics`` are those that are compacted; ``now`` gives milliseconds."""
+    """The cleaner of one data directory. ``topics`` are those that are compacted, as they stand when it looks; ``now``
+    gives milliseconds.
+    """
 
     def __init__(
         self,
@@ -47,7 +49,7 @@ class LogCleaner:
         config: CleanerConfig | None = None,
     ) -> None:
         config = config or CleanerConfig()
-        self.topics = dict(topics)
+        self.topics = topics
         self.cleaner = Cleaner(config.dedupe_buffer_bytes, config.load_factor)
         self.uncleanable: dict[Key, str] = {}
         """Logs that hold what nobody wrote, and why: they are left alone until they are opened anew."""

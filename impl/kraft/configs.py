@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from ..compaction import config as compaction
 from ..metadata import changes
@@ -71,6 +72,19 @@ def compaction_goes_together(topic: Mapping[str, str | None], broker: Mapping[st
     except compaction.InvalidConfig:
         return False
     return True
+
+
+def compacted_topics(image: Image) -> dict[str, compaction.CompactionConfig]:
+    """The topics of an image that are compacted, and how; one whose configurations do not go together is left out."""
+    broker = _among(image.configs.get(ResourceKey(ResourceType.BROKER, ALL_BROKERS), {}), compaction.BROKER)
+    found: dict[str, compaction.CompactionConfig] = {}
+    for key, values in image.configs.items():
+        if key.type == ResourceType.TOPIC and "cleanup.policy" in values:
+            with suppress(compaction.InvalidConfig):
+                log, settings = compaction.topic_config(_among(values, compaction.TOPIC), broker)
+                if log.compacted:
+                    found[key.name] = settings
+    return found
 
 
 def _among(values: Mapping[str, str | None], known: Iterable[str]) -> dict[str, str]:

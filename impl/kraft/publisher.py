@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from ..compaction.config import CompactionConfig
 from ..files.interface import Files
 from ..metadata.elections import PartitionImage
 from ..metadata.image import Image, PartitionKey
@@ -20,6 +21,7 @@ from ..replica.broker import Broker
 from ..replica.runtime import STORAGE_FAILURES
 from ..wire.errors import ErrorCode
 from ..wire.messages import LeaderAndIsrRequest, OfflineReplicasRequest, TopicPartition, UpdateMetadataRequest
+from .configs import compacted_topics
 from .topic_ids import read_topic_id, store_topic_id
 
 Tell = Callable[[Any], ErrorCode]
@@ -47,6 +49,7 @@ class Publisher:
         self._tell = tell
         self._forgotten = forget
         self._told: dict[PartitionKey, tuple[TopicPartition, PartitionImage]] = {}
+        self._compacted: dict[str, CompactionConfig] = {}
         self.topics: dict[TopicPartition, UUID] = {}
         """The id of the topic that each replica here is of, by what was published."""
         self._alive: frozenset[int] = frozenset()
@@ -67,6 +70,7 @@ class Publisher:
         if self.published == 0:
             touched = set(image.partitions)
             self._delete_strays(image)
+        self._configure(image)
         alive = frozenset(each for each in image.brokers if image.alive(each))
         touched |= self._with_replicas_among(alive ^ self._alive, image)
         self._alive = alive
@@ -79,6 +83,18 @@ class Publisher:
                 self._bring(image, key, max(epoch, 0))
         self.published = end
         return True
+
+    def _configure(self, image: Image) -> None:
+        """Tell the broker which topics are compacted, and how, before it opens or makes their logs."""
+        found = compacted_topics(image)
+        try:
+            for topic in sorted(self._compacted.keys() | found.keys()):
+                if self._compacted.get(topic) != found.get(topic):
+                    self._broker.configure(topic, found.get(topic))
+        except STORAGE_FAILURES as error:
+            self.failure = str(error)
+        else:
+            self._compacted = found
 
     def _with_replicas_among(self, brokers: frozenset[int], image: Image) -> set[PartitionKey]:
         """The partitions whose replicas are marked otherwise now."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..files.interface import Files, read_file
 from .checkpoints import (
@@ -150,13 +150,15 @@ class DataDirectory:
                 if self.config_of(topic).compacted:  # nothing is synced: else no hole could be told from a tear
                     self.store(RECOVERY_POINTS, {key: 0})
             names = RECOVERY_POINTS, LOG_STARTS, LOCAL_LOG_STARTS
-            config = self.config_of(topic)
+            config = self._config_for(key)
             offsets = [self._offsets[name].get(key, 0) for name in names]
             if config.compacted and key not in self._offsets[RECOVERY_POINTS]:
                 offsets[0] = -1
             try:
                 if key in self._in_doubt:
                     self._write_anew(folder, (), ())
+                if config.compacted and key not in self._offsets[CLEANED_OFFSETS]:
+                    self.store(CLEANED_OFFSETS, {key: 0})
                 self._logs[key] = Log(self.files, folder, config, _Offsets(self, key), *offsets)
             except OSError:
                 self._in_doubt.add(key)
@@ -247,12 +249,27 @@ class DataDirectory:
         """The settings of a topic's logs."""
         return self._topics.get(topic, self.config)
 
-    def configure(self, topic: str, config: LogConfig) -> None:
-        """Give a topic's logs other settings, those that are open too."""
-        self._topics[topic] = config
-        for (name, _), log in self._logs.items():
-            if name == topic:
-                log.configure(config)
+    def _config_for(self, key: Key) -> LogConfig:
+        """The settings of a log; one that is in the cleaner's checkpoint may have holes, whatever its topic's say now.
+
+        So a broker that learns of its topics' settings later, from the metadata log, can open it.
+        """
+        config = self.config_of(key[0])
+        known = config.compacted or key not in self._offsets[CLEANED_OFFSETS]
+        return config if known else replace(config, cleanup_policy="compact,delete")
+
+    def configure(self, topic: str, config: LogConfig | None) -> None:
+        """Give a topic's logs other settings, those that are open too; ``None`` for the directory's."""
+        if config is None:
+            self._topics.pop(topic, None)
+        else:
+            self._topics[topic] = config
+        for key, log in self._logs.items():
+            if key[0] != topic:
+                continue
+            if self.config_of(topic).compacted and key not in self._offsets[CLEANED_OFFSETS]:
+                self.store(CLEANED_OFFSETS, {key: 0})
+            log.configure(self._config_for(key))
 
     def cleaned(self, topic: str, partition: int) -> int:
         """How far a compacted log is cleaned, 0 if it never was; the log may begin above it."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from ..compaction.cleaner import Cleaned
+from ..compaction.config import CompactionConfig
 from ..compaction.manager import Cleanable, LogCleaner
 from ..files.interface import Files
 from ..log.directory import DataDirectory, is_partition
@@ -93,7 +94,7 @@ class Broker:
             files, node_id=node_id, cluster_id=self.config.cluster_id, config=self.config.log, topics=compacted
         )
         self.cleaner: LogCleaner | None = None
-        """Where any topic is compacted."""
+        """Since any topic was compacted."""
         self._runtime = Runtime(node_id, self.config, transport, clock, self.directory, first_correlation, remote_logs)
         self._authorizer = authorizer or AllowAll()
         self.controller_epoch = -1
@@ -112,8 +113,7 @@ class Broker:
         self._runtime.timers.set(HIGH_WATERMARKS, now + self.config.high_watermark_interval_ms)
         self._runtime.timers.set(RECOVERY_POINTS, now + self.config.recovery_point_interval_ms)
         if compacted:
-            self.cleaner = LogCleaner(self.directory, self.config.compacted, clock.wall, self.config.cleaner)
-            self._runtime.timers.set(CLEANER, now + self.config.cleaner.backoff_ms)
+            self._start_cleaner()
 
     # -- the endpoint -----------------------------------------------------------------------------------------------
 
@@ -213,6 +213,25 @@ class Broker:
             self.directory.store_recovery_points()
         except OSError as error:
             self._storage_failed(error)
+
+    def configure(self, topic: str, compaction: CompactionConfig | None) -> None:
+        """Let a topic be compacted so from now on, or not any more; what is cleaned already stays as it is.
+
+        Raises ``OSError`` where the cleaner's checkpoint cannot be written.
+        """
+        if compaction is None:
+            self._runtime.compacted.pop(topic, None)
+            self.directory.configure(topic, None)
+            return
+        self._runtime.compacted[topic] = compaction
+        self.directory.configure(topic, replace(self.config.log, cleanup_policy="compact"))
+        self._start_cleaner()
+
+    def _start_cleaner(self) -> None:
+        runtime = self._runtime
+        if self.cleaner is None:
+            self.cleaner = LogCleaner(self.directory, runtime.compacted, runtime.clock.wall, self.config.cleaner)
+            runtime.timers.set(CLEANER, runtime.clock.now() + self.config.cleaner.backoff_ms)
 
     def _clean(self, cleaner: LogCleaner) -> None:
         """Clean one log; the next one is looked for at once, and after a while where none was due."""

@@ -251,7 +251,8 @@ class Partition:
 
     def refused(self, batches: list[Batch]) -> str | None:
         """Why its topic, which is compacted, does not take these of a producer; ``None`` where it does."""
-        return refused(self.runtime.config.compacted[self.key.topic], batches)
+        config = self.runtime.compacted.get(self.key.topic)
+        return refused(config, batches) if config is not None else None
 
     def _end_remote(self) -> None:
         if self.remote is not None:

@@ -73,5 +73,7 @@ class Runtime(Requests):
         self.config = config
         self.clock = clock
         self.directory = directory
+        self.compacted = dict(config.compacted)
+        """The topics that are compacted, and how each is cleaned now."""
         self.timers = Timers()
         self.remote_logs = remote_logs

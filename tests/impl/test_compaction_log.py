@@ -71,9 +71,22 @@ def test_opening_finds_the_holes_that_were_flushed(tmp_path: object) -> None:
         assert offsets(there) == OFFSETS and there.end == 310 and there.recovered.cut is None
 
 
-def test_they_are_damage_once_the_topic_is_not_compacted() -> None:
+def test_a_log_that_was_compacted_may_have_holes_whatever_its_topic_says_now() -> None:
+    """Its line in the cleaner's checkpoint says so: a broker hears of its topics' settings after it has opened logs."""
     files = SimulatedFiles()
     holed(files).flush()
+    assert b"t 0 0" in files.open(CLEANED_OFFSETS).pread(0, 99)
+    there = directory(files, DELETE)
+    log = there.log("t", 0)
+    assert offsets(log) == OFFSETS and log.config.cleanup_policy == "compact,delete"
+    there.configure("t", None)
+    assert offsets(log) == OFFSETS
+
+
+def test_they_are_damage_in_a_log_that_never_was_compacted() -> None:
+    files = SimulatedFiles()
+    holed(files).flush()
+    files.remove(CLEANED_OFFSETS)
     log = directory(files, DELETE).log("t", 0)  # by its index, and what is synced is not looked at
     with pytest.raises(CorruptLog, match="where 2 follows"):
         offsets(log)
