@@ -17,39 +17,31 @@ from ..files.interface import Files
 from ..log.checkpoints import TEMPORARY
 
 
-class _Writer(io.RawIOBase):
-    """An object that is being written: it is there once it is closed, unless it was discarded."""
+class _Writer:
+    """An object that is being written: it is there once it is closed, unless it was discarded.
+
+    No file of ``io``: those close themselves when they are forgotten, as where a broker dies while it writes.
+    """
 
     def __init__(self, files: Files, path: str) -> None:
         self._files = files
         self._path = path
         self._file = files.open(path + TEMPORARY, create=True)
         self._file.truncate(0)  # a crash may have left one
-        self._discarded = False
 
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._file.append(bytes(data))
+    def write(self, data: bytes) -> int:
+        self._file.append(data)
         return len(data)
 
     def discard(self) -> None:
-        """Let there be no such object."""
-        self._discarded = True
+        """Let there be no such object; what was written goes with the object's deletion."""
+        self._file.close()
 
     def close(self) -> None:
-        if self.closed:
-            return
-        super().close()
         try:
-            if not self._discarded:
-                self._file.fsync()
+            self._file.fsync()
         finally:
             self._file.close()
-        if self._discarded:
-            self._files.remove(self._path + TEMPORARY)
-            return
         self._files.rename(self._path + TEMPORARY, self._path)
         self._files.fsync_dir(self._path.rpartition("/")[0])
 
@@ -112,7 +104,9 @@ class DurableFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec has
         return found
 
     def rm_file(self, path: str) -> None:
-        """Remove an object, for good. Raises ``FileNotFoundError``."""
+        """Remove an object, for good, and what a crash left of writing it. Raises ``FileNotFoundError``."""
         path = self._strip_protocol(path)
-        self._files.remove(path)
-        self._files.fsync_dir(path.rpartition("/")[0])
+        for name in (path + TEMPORARY, path):
+            if name == path or self._files.exists(name):
+                self._files.remove(name)
+                self._files.fsync_dir(path.rpartition("/")[0])

@@ -100,7 +100,7 @@ class TieredRack:
         topic: TieredTopic = LOCAL_NOTHING,
         tiering: TieringConfig = TIERING,
         config: BrokerConfig = CONFIG,
-        store: Callable[[], RemoteStore] | None = None,
+        store: Callable[[int], RemoteStore] | None = None,
         latency: tuple[int, int] = (0, 3),
         disk: Callable[[int], Files] | None = None,
     ) -> None:
@@ -112,7 +112,7 @@ class TieredRack:
         self.network.attach(self.client)
         self.network.attach(Controller(self))
         self.bucket = SimulatedFiles(1000 + seed)
-        self._store = store or (lambda: RemoteStore.in_files(self.bucket, "bucket"))
+        self._store = store or (lambda _: RemoteStore.in_files(self.bucket, "bucket"))
         self.disks: dict[int, Any] = {n: (disk or SimulatedFiles)(n) for n in range(count)}
         self.starts = dict.fromkeys(range(count), 0)
         self.brokers: dict[int, Broker] = {}
@@ -129,7 +129,7 @@ class TieredRack:
         self.starts[node] += 1
         clock = self.network.clock
         manager = RemoteLogManager(
-            self._store(),
+            self._store(node),
             SimulatedJobs(clock, self.chance.randrange(1 << 30), self.latency),
             clock,
             self.tiered_topics,
