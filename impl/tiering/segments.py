@@ -92,13 +92,28 @@ class RemoteSegments:
     def clear(self) -> None:
         """Know of nothing, as before the first record of the log."""
         self._segments: dict[UUID, RemoteSegment] = {}
+        self._ordered: list[RemoteSegment] | None = None
+        """All of them by their first offsets; made when it is asked for, as ``_finished`` and ``_epochs`` are."""
+        self._finished: list[RemoteSegment] = []
+        self._epochs: dict[int, list[RemoteSegment]] = {}
+        """Of each epoch those that can be read and have records of it."""
         self._deleted: set[UUID] = set()
         """A record that comes once more, and late, must not bring one of these back."""
         self._highest: dict[int, int] = {}
         """Of each leader epoch the last offset that was copied, be it deleted since or not."""
 
     def __iter__(self) -> Iterator[RemoteSegment]:
-        return iter(sorted(self._segments.values(), key=lambda each: (each.start_offset, each.id)))
+        return iter(tuple(self._in_order()))
+
+    def _in_order(self) -> list[RemoteSegment]:
+        if self._ordered is None:
+            self._ordered = sorted(self._segments.values(), key=lambda each: (each.start_offset, each.id))
+            self._finished = [each for each in self._ordered if each.state is SegmentState.COPY_SEGMENT_FINISHED]
+            self._epochs = {}
+            for each in self._finished:
+                for entry in each.epochs:
+                    self._epochs.setdefault(entry.epoch, []).append(each)
+        return self._ordered
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -118,6 +133,7 @@ class RemoteSegments:
         if segment.id in self._segments or segment.id in self._deleted:
             return False
         self._segments[segment.id] = segment
+        self._ordered = None
         return True
 
     def updated(
@@ -138,6 +154,7 @@ class RemoteSegments:
             return False
         if unfinished and known.state is SegmentState.COPY_SEGMENT_FINISHED:
             return False
+        self._ordered = None
         if state is SegmentState.DELETE_SEGMENT_FINISHED:
             del self._segments[segment]
             self._deleted.add(segment)
@@ -154,12 +171,16 @@ class RemoteSegments:
 
     def finished(self) -> list[RemoteSegment]:
         """Those that can be read, by their first offsets."""
-        return [each for each in self if each.state is SegmentState.COPY_SEGMENT_FINISHED]
+        self._in_order()
+        return list(self._finished)
 
     def find(self, epoch: int, offset: int) -> RemoteSegment | None:
         """One that has the record that ``epoch`` wrote at ``offset``; of several, the one that goes on the longest."""
         best: RemoteSegment | None = None
-        for each in self.finished():
+        self._in_order()
+        for each in self._epochs.get(epoch, ()):
+            if each.start_offset > offset:
+                break
             found = each.range_of(epoch)
             if (
                 found is not None

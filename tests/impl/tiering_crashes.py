@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 import google_crc32c
-from fencepost.impl.log import LogError, Record, encode_batch
+from fencepost.impl.log import LogConfig, LogError, Record, encode_batch
 from fencepost.impl.log.checkpoints import TEMPORARY
 from fencepost.impl.net import BudgetExceeded
 from fencepost.impl.tiering import METADATA, RemoteStore, SegmentState, TieredTopic
@@ -30,10 +30,14 @@ from fencepost.impl.wire.messages import BROKER_PRINCIPAL, Envelope, ProduceRequ
 
 from .brokers import TP
 from .rack import CHANGES, PowerLoss
+from .tiering_rack import CONFIG as RACK_CONFIG
 from .tiering_rack import TIERING, TieredRack
 
 POINTS = 10
 """Crash points of a story."""
+RECORDS = 150
+"""That are produced in a story, at most."""
+CONFIG = replace(RACK_CONFIG, log=LogConfig(segment_bytes=700, index_interval_bytes=200), replica_fetch_wait_ms=15)
 NODES = (0, 1, 2)
 BUCKET = -1
 PARTITIONS = (METADATA, TP)
@@ -62,9 +66,9 @@ class Story:
         self.seed = seed
         self.chance = random.Random(seed)
         chance = self.chance
-        topic = TieredTopic(local_retention_bytes=chance.choice((0, 0, 500)))
+        topic = TieredTopic(local_retention_bytes=chance.choice((0, 0, 1200)))
         if chance.random() < 0.3:
-            topic = replace(topic, retention_bytes=chance.choice((900, 1800)), local_retention_bytes=0)
+            topic = replace(topic, retention_bytes=chance.choice((2500, 5000)), local_retention_bytes=0)
         tiering = replace(TIERING, follower_fetch_last_tiered_offset_enable=chance.random() < 0.7)
         self.using = BUCKET
         self.fuse: dict[int, int] = {}
@@ -84,7 +88,8 @@ class Story:
             seed=seed,
             topic=topic,
             tiering=tiering,
-            latency=(0, chance.choice((0, 5, 40))),
+            config=CONFIG,
+            latency=(0, chance.choice((0, 5, 20))),
             store=lambda node: RemoteStore.in_files(_View(self, node), "bucket"),  # type: ignore[arg-type]
         )
         for node in NODES:
@@ -180,7 +185,7 @@ class Story:
             if rack.roles[partition].leader not in rack.brokers and chance.random() < 0.6:
                 self.lead(partition)
         move = chance.random()
-        if move < 0.70:
+        if move < 0.70 and len(self.sent) < RECORDS:
             for _ in range(chance.randint(1, 9)):
                 self.produce()
         elif move < 0.78:
