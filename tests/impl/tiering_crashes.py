@@ -247,7 +247,7 @@ class Story:
     def settle(self) -> None:
         """Everybody is up and in every ISR, and all that can be copied is."""
         rack = self.rack
-        for _ in range(150):
+        for _ in range(60):
             for node in NODES:
                 if node not in rack.brokers:
                     self.up(node)

@@ -9,31 +9,37 @@ import pytest
 from fencepost.impl.log import EpochEntry
 from fencepost.impl.tiering import filesystem, parts
 from fencepost.impl.tiering.bootstrap import Bootstrap
+from fencepost.impl.tiering.copier import Copier
 from fencepost.impl.tiering.expiry import Expiry
 from fencepost.impl.tiering.records import encode_update as _encode_update
-from fencepost.impl.tiering.segments import RemoteObject
+from fencepost.impl.tiering.segments import LOG, RemoteObject
 
 Patch = pytest.MonkeyPatch
 
 
-def _copied_after_it_is_finished(patch: Patch) -> None:
-    """The metadata log says that a copy is finished, and then the objects are written."""
+def _finished_without_its_records(patch: Patch) -> None:
+    """The metadata log says that a copy is finished, and one of its objects is not there."""
     whole = parts.copy
-    late: list[Callable[[], Any]] = []
 
     def copy(store: Any, segment: Any, source: Any) -> tuple[RemoteObject, ...]:
-        written = late.pop()() if late else None
-        late.append(lambda: whole(store, segment, source))
-        sizes = {name: RemoteObject(name, 0, 0) for name in parts.PARTS}
-        return written or tuple(sizes.values())
+        objects = whole(store, segment, source)
+        store.delete(segment.object_name(LOG))
+        return objects
 
     patch.setattr(parts, "copy", copy)
     patch.setattr(parts, "verify", lambda *_: None)
 
 
-def _local_segments_go_when_a_copy_has_started(patch: Patch) -> None:
-    """Local deletion goes by what was begun."""
+def _local_segments_go_before_they_are_copied(patch: Patch) -> None:
+    """Local deletion goes by the high watermark alone, and comes first."""
+    whole = Copier.run
+
+    def run(self: Any) -> Any:
+        self._remote.expiry.delete_local()
+        return (yield from whole(self))
+
     patch.setattr(Expiry, "local_limit", lambda self: self._partition.high_watermark)
+    patch.setattr(Copier, "run", run)
 
 
 def _whoever_clears_up_takes_finished_copies_along(patch: Patch) -> None:
@@ -65,8 +71,8 @@ def _epochs_from_the_local_start_alone(patch: Patch) -> None:
 
 
 CRASH_FAULTS: dict[str, Callable[[Patch], None]] = {
-    "a copy is finished before it is there": _copied_after_it_is_finished,
-    "local segments go before their copies are finished": _local_segments_go_when_a_copy_has_started,
+    "a copy is finished without its records": _finished_without_its_records,
+    "local segments go before they are copied": _local_segments_go_before_they_are_copied,
     "a finished copy is cleared up as unfinished": _whoever_clears_up_takes_finished_copies_along,
     "objects are not synced": _objects_that_are_not_synced,
     "epochs are those from the local start on": _epochs_from_the_local_start_alone,
