@@ -299,6 +299,7 @@ class Log(RemotePart, CompactedPart):
             raise
         self._segments.append(segment)
         self._recovery_point = base_offset
+        self._store_holes()
 
     def _new_segment(self, base_offset: int) -> Segment:
         interval, holes = self.config.index_interval_bytes, self.config.compacted

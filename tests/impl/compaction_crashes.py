@@ -1,10 +1,11 @@
 """Random crash points of cleaning: ``python -m tests.impl.compaction_crashes [POINTS] [SEED]`` at the root.
 
 A story is a workload over one compacted log, decided by its seed: records come, are flushed and committed, the log is
-cleaned with a map that may be too small, cut above and below what is clean, trimmed, opened again. Before random
-changes of files, those of recovery too, a copy is taken of what a crash at that moment leaves. It is opened, now and
-then after another crash while that goes on. Of each record that was synced it must serve the record or its key's
-winner, nothing twice, and nothing else; and cleaning it once more must end with the same state.
+cleaned with a map that may be too small, cut above and below what is clean, trimmed, opened again. Some are logs of
+followers, whose records come from a leader that cleans its own log, and so with holes. Before random changes of files,
+those of recovery too, a copy is taken of what a crash at that moment leaves. It is opened, now and then after another
+crash while that goes on. Of each record that was synced it must serve the record or its key's winner, nothing twice,
+and nothing else; and cleaning it once more must end with the same state.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from fencepost.impl.files import SimulatedFiles
 from fencepost.impl.log import Codec, LogError, StoredRecord
 from fencepost.impl.log.checkpoints import CLEANED_OFFSETS
 
-from .compacted import KEY, STRATEGIES, Place, draw, naive, settings, stored, table_of
+from .compacted import KEY, STRATEGIES, Place, draw, fill, naive, settings, stored, table_of
 
 STEPS = 40
 MAPS = (64, 300, 4096)
@@ -69,6 +70,10 @@ class Story:
         """What the log served before the step that is going on."""
         self.coming: list[StoredRecord] = []
         """What this step appends."""
+        self.leader: Place | None = None
+        """Whom this log copies, holes and all, where it is a follower's."""
+        if self.chance.random() < 0.4:
+            self.leader = self._open(SimulatedFiles(seed))
         self.place = self._open(self.files)
         self.files.hook = self._hook
 
@@ -197,6 +202,9 @@ class Story:
 
     def _append(self) -> None:
         chance, log = self.chance, self.place.log
+        if self.leader is not None:
+            self._copy(self.leader)
+            return
         if chance.random() < 0.2:
             self.epoch = max(self.epoch, log.latest_epoch) + chance.choice((1, 255))
         self.epoch = max(self.epoch, log.latest_epoch)
@@ -206,6 +214,19 @@ class Story:
             for n, each in enumerate(records)
         ]
         log.append_as_leader(records, self.epoch, codec=Codec(chance.randrange(5)))
+
+    def _copy(self, leader: Place) -> None:
+        """What a follower fetches at once, of a leader that cleans its own log."""
+        chance, log = self.chance, self.place.log
+        if chance.random() < 0.5:
+            self.epoch += chance.choice((0, 0, 1, 255))
+            fill(leader.log, chance, chance.randint(1, 12), self.now, epoch=self.epoch)
+            leader.now = self.now
+            leader.clean()
+        batches = leader.log.read(log.end, chance.choice((1, 200, 2000))) if log.end < leader.log.end else []
+        if batches:
+            self.coming += [record for batch in batches for record in batch.records()]
+            log.append_as_follower(b"".join(batch.data for batch in batches), self.epoch)
 
     def _clean(self) -> None:
         roll = self.chance.random() < 0.7

@@ -154,6 +154,18 @@ def mapped_part_taken_for_all(patch: pytest.MonkeyPatch) -> None:
 
 
 @fault
+def any_hole_believed(patch: pytest.MonkeyPatch) -> None:
+    """Opening a log takes a torn base offset for a hole."""
+    patch.setattr(recovery._Recovery, "_is_hole", lambda _self, expected, found, _end: expected < found)
+
+
+@fault
+def holes_not_stored(patch: pytest.MonkeyPatch) -> None:
+    """What a follower flushed behind a hole is not believed when the log is opened."""
+    patch.setattr(Log, "_store_holes", lambda _self: None)
+
+
+@fault
 def truncation_inside_a_hole(patch: pytest.MonkeyPatch) -> None:
     """The log ends where it was cut, in memory: a restart finds another end."""
     patch.setattr(compacted_part.CompactedPart, "_before_hole", lambda _self, offset: offset)
