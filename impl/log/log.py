@@ -385,6 +385,7 @@ class Log(RemotePart, CompactedPart):
             del self._segments[slot + 1 :]
             segment.cut(position, end)
             self._recovery_point = end
+            self._store_holes()
             self._epochs.truncate_from_end(end)
             if end < self._local_start:
                 self._give_up_remote()
