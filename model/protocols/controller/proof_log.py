@@ -290,10 +290,16 @@ def _of_whom(k: Algebra, s: View, node: Value, partition: Value) -> list[Value]:
     return [*_about_whom(k, s, at, partition), k.member(s.record_broker[at], s.node_isr[node, partition])]
 
 
+@kip_631.hints("replay_record", partition=PARTITION)
+def _led_by_whom(_k: Algebra, s: View, node: Value, partition: Value) -> list[Value]:
+    """Whether whoever the record is about leads."""
+    return [s.node_leader[node, partition] == s.record_broker[s.node_applied[node]]]
+
+
 @kip_631.hints("replay_metadata", partition=PARTITION)
-def _viewed_led_by_whom(_k: Algebra, s: View, broker: Value, partition: Value) -> list[Value]:
-    """Whether whoever the record is about leads by a broker's metadata."""
-    return [s.view_leader[broker, partition] == s.record_broker[s.view_applied[broker]]]
+def _viewed_here(_k: Algebra, s: View, broker: Value, partition: Value) -> list[Value]:
+    """Whether the record that a broker replays is about the partition."""
+    return [s.record_partition[s.view_applied[broker]] == partition]
 
 
 @kip_631.hints("replay_metadata", partition=PARTITION)

@@ -1,22 +1,7 @@
 """The metadata quorum and its log: elections of controllers, appends, what is stable, and who replays what.
 
-**What is taken for granted, and why.** ``snapshots`` has the quorum's log in full: votes, replication, truncation,
-crashes. Here it is one log, which keeps these promises of that one (KIP-595, KIP-630). A committed record stays, at its
-offset: ``stable`` only rises, and whoever is elected has all below it (``no_committed_record_lost``,
-``committed_below_high_watermark``). An epoch has one leader, and every log is the beginning of the log of some epoch's
-leader (``logs_match``). A leader writes the record that begins its epoch at once (KIP-595's LeaderChangeMessage, which
-is none of the records here), and is active, and appends others, when that one is committed.
-
-So the log here is that of the controller that became active last, up to the end that it has itself. A majority has the
-record that began its epoch, so that nobody is elected without it, and whoever is elected later has some of that log,
-and no record more as long as it is not active: ``kept``, any end that is not below ``stable``. What is behind its end
-is not gone. Epoch 2's leader may lack what epoch 1's has appended; if the record that begins epoch 2 is not committed
-either, then a third leader may be elected with all of it. And as long as nobody else is active, the controller of epoch
-1 may be at work: it has not heard of epoch 2, and what it appends now may come back, too. All that is over when the
-next one becomes active: then a majority has a record of its epoch, no log without that one is elected, and the log ends
-where that one's does. What a controller appends after that never becomes stable: it is nothing here. Nor is it told
-here in which epoch a record was counted: a deposed leader may count late what a majority had before the next election,
-and what it counts is in the newest leader's log, too.
+The quorum is one log, by the rules of ``metadata_log.py``, where it stands why. Whoever is elected has some of it; what
+it lacks may come back with the next one's election, until it is active.
 
 The active controller appends and has replayed at once; others replay what is stable. Whoever is elected commits the
 rest of its log and replays it before it is active, as shipped.
@@ -41,7 +26,19 @@ from .image import (
     replay,
     with_changes,
 )
-from .state import CONTROLLER_EPOCH, NODE, Heard, Resigns, Role, controller
+from .metadata_log import (
+    CONTROLLER_EPOCH,
+    activation,
+    appended,
+    commitment,
+    election,
+    has_room,
+    may_activate,
+    may_be_elected,
+    may_commit,
+    works,
+)
+from .state import NODE, Heard, Resigns, Role, controller
 
 
 def acts(s: View, node: Value) -> Iterator[tuple[str, Value]]:
@@ -50,7 +47,7 @@ def acts(s: View, node: Value) -> Iterator[tuple[str, Value]]:
     One that is deposed and has not heard of it is active all the same, and in vain once another one is.
     """
     yield "is_active", s.role[node] == Role.active
-    yield "none_active_since", s.node_epoch[node] == s.active_epoch
+    yield from works(s, s.node_epoch[node])
 
 
 def append(k: Algebra, s: View, node: Value, record: Record, also: Mapping[str, dict[Value, Value]] = NOTHING) -> Step:
@@ -70,10 +67,9 @@ def append(k: Algebra, s: View, node: Value, record: Record, also: Mapping[str, 
         writes["change_leader"] = {(at, EVERY): lambda p: change(p)[0]}
         writes["change_isr"] = {(at, EVERY): lambda p: change(p)[1]}
     after = replay(k, image, record)
-    leader_end = k.ite(s.node_epoch[node] == s.newest_epoch, at + 1, s.leader_end)
-    yield "log_not_full", at < k.c.log_size
     images = hold("node", node, after), hold("prefix", at, after)
-    yield s.update(end=at + 1, leader_end=leader_end, **merge(writes, *images, also))
+    yield from has_room(k, s)
+    yield s.update(**appended(k, s, s.node_epoch[node]), **merge(writes, *images, also))
 
 
 def reloaded(k: Algebra, s: View, node: Value, when: Value) -> Writes:
@@ -93,12 +89,9 @@ def left_office(k: Algebra, s: View, node: Value) -> Writes:
 @controller.action(node=NODE, kept=END_OFFSET)
 def elect_controller(k: Algebra, s: View, node: Value, kept: Value) -> Step:
     """A node is elected for a new epoch with a log that ends at ``kept``, of that of who was active last."""
-    yield "epoch_available", s.newest_epoch < k.c.max_controller_epoch
-    yield "committed_is_kept", s.stable <= kept
-    yield "within_log", kept <= s.end
-    epoch = s.newest_epoch + 1
-    own: Writes = {"node_epoch": {node: epoch}, "role": {node: Role.elected}}
-    yield s.update(newest_epoch=epoch, leader_end=kept, **merge(own, left_office(k, s, node)))
+    yield from may_be_elected(k, s, kept)
+    own: Writes = {"node_epoch": {node: s.newest_epoch + 1}, "role": {node: Role.elected}}
+    yield s.update(**election(s, kept), **merge(own, left_office(k, s, node)))
 
 
 @controller.action(node=NODE, epoch=CONTROLLER_EPOCH)
@@ -129,14 +122,10 @@ def activate(_k: Algebra, s: View, node: Value) -> Step:
     newest epoch has the same log.
     """
     yield "is_elected", s.role[node] == Role.elected
-    yield "none_active_since", s.active_epoch < s.node_epoch[node]
-    yield "caught_up", s.node_applied[node] == s.leader_end
+    epoch, applied = s.node_epoch[node], s.node_applied[node]
+    yield from may_activate(s, epoch, applied)
     yield s.update(
-        role={node: Role.active},
-        active_epoch=s.node_epoch[node],
-        end=s.node_applied[node],
-        heard={EVERY: Heard.unknown},
-        awaited={EVERY: -1},
+        role={node: Role.active}, heard={EVERY: Heard.unknown}, awaited={EVERY: -1}, **activation(epoch, applied)
     )
 
 
@@ -145,8 +134,8 @@ def commit(_k: Algebra, s: View, node: Value) -> Step:
     """One more record is stable: a majority has it, and the leader of the newest epoch has it and counts it."""
     yield "leads", s.role[node] != Role.standby
     yield "epoch_is_newest", s.node_epoch[node] == s.newest_epoch
-    yield "something_pending", s.stable < s.leader_end
-    yield s.update(stable=s.stable + 1)
+    yield from may_commit(s)
+    yield s.update(**commitment(s))
 
 
 def replayable(k: Algebra, s: View, applied: Value) -> Value:

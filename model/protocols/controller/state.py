@@ -4,7 +4,7 @@
 everything is committed, which the text calls the last stable offset. It is the log of the controller that became active
 last. Whoever is elected after that one has it up to ``leader_end``; the rest may come back with another one's election,
 until that leader is active. What ``snapshots`` promises of the quorum is taken for granted here, and how it does is
-said in ``quorum.py``. An offset is that of a batch: all its records are replayed at once, or none.
+said in ``metadata_log.py``. An offset is that of a batch: all its records are replayed at once, or none.
 
 **An image** is the state that a prefix of the log comes to (``image.py``). There are four kinds of holders: the prefix
 that ends with each record (``prefix_*``, which the active controller keeps as long as it is not stable, and no other
@@ -32,7 +32,6 @@ from ..logs import OFFSET
 NODE = Index("node", Sort.INT, lambda c: c["nodes"])
 """The controllers: the voters of the metadata quorum."""
 PARTITION = Index("partition", Sort.INT, lambda c: c["partitions"])
-CONTROLLER_EPOCH = Index("controller_epoch", Sort.INT, lambda c: c["max_controller_epoch"] + 1)
 
 Kind = enumeration(
     "kind",
