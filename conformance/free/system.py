@@ -152,5 +152,13 @@ class HearsOfPeace(Protocol):
         """In peace whatever may happen is pending, and what anybody wants done is due; the run may go on after it."""
 
 
+@runtime_checkable
+class Demands(Protocol):
+    """A ``FreeSystem`` whose author knows more than the model of what must have come when nothing moves any more."""
+
+    def unsettled(self, but: int | None) -> str | None:
+        """What has not come, in words that follow "and yet"; None where all has. ``but``: the node that is not well."""
+
+
 MakeFree: TypeAlias = Callable[[str | None, str | None], FreeSystem]
 """Makes a system for a protocol and a variant; None stands for its own. A class whose constructor takes the two."""
