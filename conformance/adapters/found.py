@@ -204,20 +204,26 @@ def _check_rows(wanted: Sequence[Row], there: Sequence[Row]) -> None:
         raise NotFound(f"after a loss of power there would be {told}")
 
 
-def _check_epochs(state: PartitionState, rows: Sequence[Row]) -> None:
+def check_epochs(
+    epochs: Sequence[tuple[int, int]], rows: Sequence[tuple[int, int]], start: int, end: int, *, opened: bool = False
+) -> None:
     """The cache has where each leader epoch begins; besides, at the end, the one in which nothing was written yet.
 
-    A replica that has no role is one that was opened just now: it has led nothing.
+    ``rows``: offset and epoch of each record. ``opened``: by a process that has led nothing yet, so there is no such
+    epoch. Raises NotFound.
     """
     starts: list[tuple[int, int]] = []
-    for offset, epoch, _ in rows:
-        if state.log_start <= offset < state.end and (not starts or starts[-1][0] != epoch):
+    for offset, epoch in rows:
+        if start <= offset < end and (not starts or starts[-1][0] != epoch):
             starts.append((epoch, offset))
-    beyond = [
-        each for each in state.epochs if each[1] > state.end or (each[1] == state.end and state.role.value == "none")
-    ]
+    beyond = [each for each in epochs if each[1] > end or (opened and each[1] == end)]
     if beyond:
-        raise NotFound(f"the leader epoch cache has {beyond}, and the log ends at {state.end}")
-    cached = [(epoch, start) for epoch, start in state.epochs if start < state.end]
+        raise NotFound(f"the leader epoch cache has {beyond}, and the log ends at {end}")
+    cached = [(epoch, first) for epoch, first in epochs if first < end]
     if cached != starts:
         raise NotFound(f"the leader epoch cache has {cached}, and the log {starts}")
+
+
+def _check_epochs(state: PartitionState, rows: Sequence[Row]) -> None:
+    opened = state.role.value == "none"
+    check_epochs(state.epochs, [row[:2] for row in rows], state.log_start, state.end, opened=opened)

@@ -39,7 +39,7 @@ from ...adapters.events import is_response, kind_of, plain
 from ...adapters.found import Nowhere, check_after, check_amid, check_stored, copy_of, missing_timers, opened, rows_of
 from ...adapters.nodes import DUE, Node
 from ...free.events import Event, What
-from ...free.system import Happened, Judged, Pending
+from ...free.system import Happened, Judged, Pending, Said
 from ...lockstep.adapter import ModelStep
 from .free_answers import Row, WrongAnswer
 from .free_clients import PROBER, READER, ClientNodes
@@ -401,6 +401,21 @@ class RunningCluster(ClientNodes):
                 count = len(self.producers.payloads(asked.body))
                 offsets = list(range(body.base_offset, body.base_offset + count))
                 return tuple(("producer_hears", {"leader": source, "offset": offset}) for offset in offsets)
+        return ()
+
+    def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[Said, ...]:  # noqa: ARG002 - it says so itself
+        """What a broker's request says of it; what answers say is held against its state (``free_answers.py``)."""
+        body, node = envelope.body, envelope.source
+        if node < 0:
+            return ()
+        match body:
+            case FetchRequest():
+                ends = Said((f"leo[{node}]",), body.fetch_offset)
+                return Said((f"leader_epoch[{node}]",), body.current_leader_epoch), ends
+            case OffsetsForLeaderEpochRequest():
+                return (Said((f"leader_epoch[{node}]",), body.current_leader_epoch),)
+            case AlterIsrRequest():
+                return (Said((f"leader_epoch[{node}]",), body.leader_epoch),)
         return ()
 
     def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:

@@ -13,10 +13,11 @@ from typing import NamedTuple
 from ....impl.files.simulated import SimulatedFiles
 from ....impl.quorum.config import QuorumConfig
 from ....impl.quorum.node import QuorumNode
+from ....impl.quorum.snapshots import PART_SUFFIX
 from ....impl.quorum.timers import ADVANCE_BEGIN, BEGIN_EPOCH, ELECTION, FETCH, FETCH_SNAPSHOT, GENERATE
 from ....impl.replica.timers import Key
 from ....impl.wire.messages import NO_LEADER
-from ...adapters.found import CopiedNodes, NotFound, Nowhere, check_stored, copy_of, opened, rows_of
+from ...adapters.found import CopiedNodes, NotFound, Nowhere, check_epochs, check_stored, copy_of, opened, rows_of
 from ...adapters.stores import SegmentReader
 from ...free.system import Happened
 from .appended import Content
@@ -139,6 +140,8 @@ class LastingNodes(CopiedNodes):
             raise NotFound(f"node {number} will never wake for {', '.join(missing)} again")
         log = node.replica.log
         changes, synced = files.changes, log.recovery_point
+        if node.replica.fetching is None and any(name.endswith(PART_SUFFIX) for name in files.list(log.folder)):
+            raise NotFound(f"node {number} has a part of a snapshot that it does not fetch")
         looked = self._lasting.get(number)
         if looked is not None and looked[:2] == (changes, synced):
             return
@@ -150,11 +153,17 @@ class LastingNodes(CopiedNodes):
         if self._is_drawn():
             epochs = [(each.epoch, each.start_offset) for each in log.epochs.entries]
             check_stored(files, PARTITION, epochs, log.log_start, synced)
+            check_epochs(epochs, [row[:2] for row in has.rows], has.begin, has.end)
             check_after(has, self._found_on(number, copy_of(files, self._copy_seed)))
 
     def _found_on(self, number: int, copy: SimulatedFiles) -> Lasting:
         """What a node has that is opened on a copy of its disk."""
-        return lasting_of(opened(lambda files: self._open_on(number, files), copy), self._rows(copy))
+        node, rows = opened(lambda files: self._open_on(number, files), copy), self._rows(copy)
+        found, log = lasting_of(node, rows), node.replica.log
+        if found.is_whole:
+            epochs = [(each.epoch, each.start_offset) for each in log.epochs.entries]
+            check_epochs(epochs, [row[:2] for row in found.rows], found.begin, found.end, opened=True)
+        return found
 
     def _open_on(self, number: int, files: SimulatedFiles) -> QuorumNode:
         machine = BothMachines(self._parts.key_value_machine())
