@@ -28,9 +28,9 @@ def _elsewhere(partition: TopicPartition) -> TopicPartition:
     return TopicPartition(partition.topic, partition.partition + 1)
 
 
-def _registered_before(controller: Controller, _partition: TopicPartition) -> object:
+def _registered_before(controller: Controller, _partition: TopicPartition) -> None:
     broker, known = next(iter(controller.brokers.items()))
-    return controller.broker_started(broker, known.incarnation - 1)
+    controller.broker_started(broker, known.incarnation - 1)
 
 
 _REFUSED: Final[Mapping[str, tuple[Asks, str]]] = {
