@@ -1,4 +1,4 @@
-"""Why ``kip-631-safe`` keeps its promises but one, for any number of brokers, controllers, partitions, records, epochs.
+"""Why ``kip-631-safe`` keeps its promises, for any number of brokers, controllers, partitions, records, epochs.
 
 The argument in short. The image behind a record is what that record makes of the image before it. So whoever replays
 the same records has the same image, and the active controller, which has replayed all of the log, decides on what the
@@ -8,21 +8,23 @@ have the partition epoch that the controller has knows its ISR, and what it asks
 active controller orders one when it has heard of every other node that it is idle in its own epoch, in which no order
 of another one is taken.
 
-**What is not proved.** ``acknowledged_is_kept`` hangs on the partitions' data: who followed whom when a record was
-acknowledged. It is explored at finite constants, and not proved here. **What is fixed.** The log begins with nothing:
-all brokers register, and all topics are created, in it.
+``acknowledged_is_kept`` hangs on the partitions' data, of which ``proof_data.py`` has the lemmas, in a layer of their
+own: that promise follows from them, and nothing else needs them. **What is fixed.** The log begins with nothing: all
+brokers register, and all topics are created, in it.
 """
 
 from __future__ import annotations
 
 from ...core.algebra import Algebra, Value, View
-from ...core.domains import REPLICA_SET, Constants
+from ...core.domains import REPLICA_SET, Constants, integers
 from ...prove.fixed import FixedProof
 from ...prove.proof import Ghosts
 from ..logs import OFFSET
 from .state import PARTITION, controller
 
 _FIXED = {"bootstrapped": 0}
+_OFFSETS = integers(-1, lambda c: c["log_size"] - 1)
+_ENDS = integers(0, lambda c: c["log_size"])
 
 
 def _at(*values: int) -> Constants:
@@ -33,11 +35,20 @@ kip_631 = FixedProof(
     controller,
     "kip-631-safe",
     _FIXED,
-    without=("acknowledged_is_kept",),
+    follows=("acknowledged_is_kept",),
     sizes=(_at(2, 1, 2, 2, 1, 1, 1), _at(1, 3, 1, 1, 1, 1, 1), _at(2, 2, 2, 3, 1, 1, 1), _at(2, 1, 1, 5, 0, 1, 1)),
 )
 
 kip_631.ghost("isr_before", "a partition's ISR before the record at an offset", REPLICA_SET, per=(OFFSET, PARTITION))
+kip_631.ghost(
+    "created_at", "the offset of the record that creates a partition", _OFFSETS, per=(PARTITION,), initially=-1
+)
+kip_631.ghost(
+    "acknowledged_end",
+    "the end of what the leader of a partition had replayed when it acknowledged the record",
+    _ENDS,
+    per=(PARTITION,),
+)
 
 
 def _appended(k: Algebra, s: View, node: Value, **_: Value) -> Ghosts:
@@ -49,9 +60,20 @@ for _action in (
     "unfence_broker",
     "fence_broker",
     "request_shutdown",
-    "create_topic",
     "remove_topic",
     "elect_leader",
     "alter_partition",
 ):
     kip_631.updates(_action)(_appended)
+
+
+@kip_631.updates("create_topic")
+def _created(k: Algebra, s: View, node: Value, partition: Value, **_: Value) -> Ghosts:
+    created = {"created_at": lambda p: k.ite(p == partition, s.end, s.created_at[p])}
+    return {**_appended(k, s, node), **created}
+
+
+@kip_631.updates("acknowledge")
+def _acknowledged(k: Algebra, s: View, leader: Value, partition: Value) -> Ghosts:
+    end = s.view_applied[leader]
+    return {"acknowledged_end": lambda p: k.ite(p == partition, end, s.acknowledged_end[p])}
