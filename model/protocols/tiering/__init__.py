@@ -10,6 +10,7 @@ __all__ = ["REGISTRATION", "tiering"]
 REGISTRATION = Registration(
     __name__,
     tiering,
+    proof=".proof:kip_1023",
     view=".view:TIERED",
     harness="fencepost.conformance.protocols.tiering:HARNESS",
 )

@@ -38,7 +38,6 @@ TIERED: Final = LogView(
     fields=("local_start", "highest_remote"),
     controller=("newest_epoch", "isr", "tiered", "stable"),
     controller_epoch="newest_epoch",
-    per_epoch=("epoch_leader",),
     labels={
         "leo": "LEO",
         "hw": "high watermark",
@@ -50,7 +49,6 @@ TIERED: Final = LogView(
         "isr": "ISR",
         "tiered": "tiering",
         "stable": "stable up to",
-        "epoch_leader": "leader",
     },
     routes={
         **{action: Route("leader") for action in _LEADERS},
