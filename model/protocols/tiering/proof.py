@@ -7,7 +7,7 @@ from ...core.domains import REPLICA, Constants, integers
 from ...prove.fixed import FixedProof
 from ...prove.proof import Ghosts
 from ..logs import EPOCH, OFFSET
-from .state import Segment, follows, in_lineage, leads, tiering
+from .state import NOT_LOOKED, Segment, follows, in_lineage, is_tiered, leads, leads_newest, tiering
 
 _FIXED = {"transactions": 1}
 
@@ -20,7 +20,7 @@ kip_1023 = FixedProof(
     tiering,
     "kip-1023-safe",
     _FIXED,
-    without=("leader_can_serve", "isr_can_serve", "built_is_uploaded", "segments_agree"),
+    without=("isr_can_serve", "segments_agree"),
     sizes=(_at(2, 1, 1, 1, 1, 0, 1), _at(2, 2, 1, 1, 1, 1, 1), _at(3, 2, 2, 1, 1, 1, 1)),
 )
 
@@ -155,7 +155,108 @@ def histories_match(k: Algebra, s: View, one: Value, other: Value, before: Value
     return k.implies(k.all(claimed, both, same), s.history[one, before] == s.history[other, before])
 
 
+@kip_1023.lemma(leader=REPLICA)
+def highest_is_written(k: Algebra, s: View, leader: Value) -> Value:
+    """The highest offset that a leader knows on remote is below its LEO."""
+    return k.any(k.negate(leads(k, s, leader)), s.highest_remote[leader] < s.leo[leader])
+
+
+@kip_1023.lemma(leader=REPLICA, start=OFFSET)
+def own_upload_is_next(k: Algebra, s: View, leader: Value, start: Value) -> Value:
+    """What a leader uploads begins no higher than what is uploaded next, and what it has uploaded is below that."""
+    epoch, highest = s.leader_epoch[leader], s.highest_remote[leader]
+    state = s.segment_state[epoch, start]
+    finished = s.segment_end[epoch, start] - 1 <= highest
+    begins = start <= k.max(highest + 1, s.log_start[leader])
+    next_one = k.all(highest != NOT_LOOKED, begins, highest < s.segment_end[epoch, start])
+    right = k.ite(state == Segment.copy_finished, finished, next_one)
+    return k.any(k.negate(leads(k, s, leader)), state == Segment.none, right)
+
+
+@kip_1023.lemma(leader=REPLICA, one=OFFSET, other=OFFSET)
+def one_upload(k: Algebra, s: View, leader: Value, one: Value, other: Value) -> Value:
+    """A leader uploads one segment at a time."""
+
+    def is_open(start: Value) -> Value:
+        state = s.segment_state[s.leader_epoch[leader], start]
+        return k.any(state == Segment.copy_started, state == Segment.copied)
+
+    return k.implies(k.all(leads(k, s, leader), is_open(one), is_open(other)), one == other)
+
+
+@kip_1023.lemma(leader=REPLICA, start=OFFSET, offset=OFFSET)
+def own_copy_is_of_log(k: Algebra, s: View, leader: Value, start: Value, offset: Value) -> Value:
+    """What a leader has copied, and not committed yet, says what its log says."""
+    epoch = s.leader_epoch[leader]
+    copied = k.all(leads(k, s, leader), s.segment_state[epoch, start] == Segment.copied)
+    there = k.all(s.log_start[leader] <= offset, offset < s.segment_end[epoch, start])
+    return k.implies(k.all(copied, there), s.remote_epoch[epoch, offset] == s.record_epoch[leader, offset])
+
+
+@kip_1023.lemma(leader=REPLICA, offset=OFFSET)
+def tiered_up_to_highest(k: Algebra, s: View, leader: Value, offset: Value) -> Value:
+    """All from the log start up to the highest offset on remote is there, whoever has uploaded it."""
+    below = k.all(s.log_start[leader] <= offset, offset <= s.highest_remote[leader])
+    return k.implies(k.all(leads_newest(k, s, leader), below), is_tiered(k, s, leader, offset))
+
+
+@kip_1023.lemma(leader=REPLICA)
+def local_follows_highest(k: Algebra, s: View, leader: Value) -> Value:
+    """A leader has locally what is not on remote; without tiering, all."""
+    looked = s.highest_remote[leader] != NOT_LOOKED
+    known = k.implies(looked, s.local_start[leader] <= k.max(s.highest_remote[leader] + 1, s.log_start[leader]))
+    off = k.any(s.tiered == 1, s.local_start[leader] == s.log_start[leader])
+    return k.any(k.negate(leads_newest(k, s, leader)), k.all(known, off))
+
+
+@kip_1023.lemma(leader=REPLICA, follower=REPLICA)
+def jump_ends_on_remote(k: Algebra, s: View, leader: Value, follower: Value) -> Value:
+    """The last record below the EPUO at which a follower has begun is on remote, or has expired at its leader."""
+    last = s.leo[follower] - 1
+    there = k.any(last < s.log_start[leader], is_tiered(k, s, leader, last))
+    asked = k.all(leads_newest(k, s, leader), follows(k, s, leader, follower), s.jumped_from[follower] != -1)
+    return k.implies(asked, there)
+
+
 @kip_1023.hints("follower_fetch", before=OFFSET)
 def _leaders_record(_k: Algebra, s: View, leader: Value, follower: Value, before: Value) -> list[Value]:
     """What a follower has fetched matches what its leader has, which matches all others."""
     return [s.record_epoch[leader, before], s.record_epoch[leader, s.leo[follower]]]
+
+
+@kip_1023.hints("leader_write", leads=REPLICA, follows=REPLICA)
+@kip_1023.hints("replace_replica", leads=REPLICA, follows=REPLICA)
+@kip_1023.hints("find_highest_remote_offset", leads=REPLICA, follows=REPLICA)
+def _last_built(_k: Algebra, s: View, leads: Value, follows: Value, **_: Value) -> list[Value]:
+    """The last record that somebody has built, and what its leader has there."""
+    last = s.leo[follows] - 1
+    return [last, s.record_epoch[leads, last]]
+
+
+@kip_1023.hints("follower_fetch", leads=REPLICA, follows=REPLICA)
+@kip_1023.hints("build_to_epuo", leads=REPLICA, follows=REPLICA)
+def _last_built_beside(_k: Algebra, s: View, leads: Value, follows: Value, **_: Value) -> list[Value]:
+    """The same, where a third replica moves."""
+    last = s.leo[follows] - 1
+    return [last, s.record_epoch[leads, last]]
+
+
+@kip_1023.hints("build_to_epuo")
+def _last_uploaded(_k: Algebra, s: View, leader: Value, follower: Value, epoch: Value) -> list[Value]:  # noqa: ARG001 - as the action has it
+    """The last record on remote, which is the last that is built."""
+    last = s.highest_remote[leader]
+    return [last, s.record_epoch[leader, last], s.remote_epoch[epoch, last]]
+
+
+@kip_1023.hints("find_highest_remote_offset", offset=OFFSET)
+@kip_1023.hints("delete_local", offset=OFFSET)
+def _offset_of_goal(_k: Algebra, s: View, leader: Value, offset: Value) -> list[Value]:
+    """An offset of which it is asked whether it is on remote."""
+    return [offset, s.record_epoch[leader, offset], s.local_start[leader], s.local_start[leader] - 1]
+
+
+@kip_1023.hints("finish_copy", offset=OFFSET)
+def _copied_offset(_k: Algebra, s: View, leader: Value, start: Value, offset: Value) -> list[Value]:
+    """The same where the segment that has it is the one at hand."""
+    epoch = s.leader_epoch[leader]
+    return [offset, start, epoch, s.record_epoch[leader, offset], s.remote_epoch[epoch, offset]]
