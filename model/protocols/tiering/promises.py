@@ -110,10 +110,13 @@ def built_is_uploaded(k: Algebra, s: View) -> Value:
     What that leader deletes since lies below its log start.
     """
 
+    def built(leader: Value, follower: Value, offset: Value) -> Value:
+        last = offset + 1 == s.leo[follower]
+        return k.any(k.negate(last), offset < s.log_start[leader], is_tiered(k, s, leader, offset))
+
     def right(leader: Value, follower: Value) -> Value:
-        last = s.leo[follower] - 1
-        expired = last < s.log_start[leader]
-        return k.any(s.jumped_from[follower] == -1, s.tiered == 0, expired, is_tiered(k, s, leader, last))
+        begun = k.all(s.jumped_from[follower] != -1, s.tiered == 1)
+        return k.implies(begun, k.forall(OFFSET, lambda o: built(leader, follower, o)))
 
     def asked(leader: Value, follower: Value) -> Value:
         return k.implies(k.all(leads_newest(k, s, leader), follows(k, s, leader, follower)), right(leader, follower))

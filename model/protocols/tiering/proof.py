@@ -1,4 +1,16 @@
-"""Why ``kip-1023-safe`` keeps promises, for any number of replicas, offsets and leader epochs: those about one log."""
+"""Why ``kip-1023-safe`` keeps its promises but two, for any number of replicas, offsets and leader epochs.
+
+The argument in short. The *history* of an epoch is the log that its leader has had in it, with what has expired since.
+What was uploaded in an epoch is of that history, and logs and histories with a record in common are one below it, as
+far as both say. So where a segment and a leader's log have the record before the EPUO in common, the checkpoint that
+was uploaded with the segment is the leader's lineage. A leader whose remote log manager has run has all on remote from
+its log start up to the highest offset that it knows, and locally what is behind: it uploads what is next, deletes
+locally what is below, and nobody deletes a segment but the newest leader, below its log start.
+
+**What is not proved.** ``isr_can_serve`` and ``segments_agree`` hang on what is committed, and on who was in the ISR
+when: that is the argument of ``fencing``, of which there is a part here only. They are explored at finite constants.
+**What is fixed.** The last stable offset begins at 0, and rises at any step, as where there are transactions.
+"""
 
 from __future__ import annotations
 
@@ -209,36 +221,18 @@ def local_follows_highest(k: Algebra, s: View, leader: Value) -> Value:
     return k.any(k.negate(leads_newest(k, s, leader)), k.all(known, off))
 
 
-@kip_1023.lemma(leader=REPLICA, follower=REPLICA)
-def jump_ends_on_remote(k: Algebra, s: View, leader: Value, follower: Value) -> Value:
+@kip_1023.lemma(leader=REPLICA, follower=REPLICA, last=OFFSET)
+def jump_ends_on_remote(k: Algebra, s: View, leader: Value, follower: Value, last: Value) -> Value:
     """The last record below the EPUO at which a follower has begun is on remote, or has expired at its leader."""
-    last = s.leo[follower] - 1
     there = k.any(last < s.log_start[leader], is_tiered(k, s, leader, last))
-    asked = k.all(leads_newest(k, s, leader), follows(k, s, leader, follower), s.jumped_from[follower] != -1)
-    return k.implies(asked, there)
+    begun = k.all(s.jumped_from[follower] != -1, last + 1 == s.leo[follower])
+    return k.implies(k.all(leads_newest(k, s, leader), follows(k, s, leader, follower), begun), there)
 
 
 @kip_1023.hints("follower_fetch", before=OFFSET)
 def _leaders_record(_k: Algebra, s: View, leader: Value, follower: Value, before: Value) -> list[Value]:
     """What a follower has fetched matches what its leader has, which matches all others."""
     return [s.record_epoch[leader, before], s.record_epoch[leader, s.leo[follower]]]
-
-
-@kip_1023.hints("leader_write", leads=REPLICA, follows=REPLICA)
-@kip_1023.hints("replace_replica", leads=REPLICA, follows=REPLICA)
-@kip_1023.hints("find_highest_remote_offset", leads=REPLICA, follows=REPLICA)
-def _last_built(_k: Algebra, s: View, leads: Value, follows: Value, **_: Value) -> list[Value]:
-    """The last record that somebody has built, and what its leader has there."""
-    last = s.leo[follows] - 1
-    return [last, s.record_epoch[leads, last]]
-
-
-@kip_1023.hints("follower_fetch", leads=REPLICA, follows=REPLICA)
-@kip_1023.hints("build_to_epuo", leads=REPLICA, follows=REPLICA)
-def _last_built_beside(_k: Algebra, s: View, leads: Value, follows: Value, **_: Value) -> list[Value]:
-    """The same, where a third replica moves."""
-    last = s.leo[follows] - 1
-    return [last, s.record_epoch[leads, last]]
 
 
 @kip_1023.hints("build_to_epuo")
@@ -260,3 +254,26 @@ def _copied_offset(_k: Algebra, s: View, leader: Value, start: Value, offset: Va
     """The same where the segment that has it is the one at hand."""
     epoch = s.leader_epoch[leader]
     return [offset, start, epoch, s.record_epoch[leader, offset], s.remote_epoch[epoch, offset]]
+
+
+@kip_1023.hints("find_highest_remote_offset")
+def _last_that_is_not_local(_k: Algebra, s: View, leader: Value) -> list[Value]:
+    """The last offset that a leader has not locally: that it is on remote is what it finds out."""
+    last = s.local_start[leader] - 1
+    return [last, s.local_start[leader], s.record_epoch[leader, last]]
+
+
+@kip_1023.hints("leader_write", leads=REPLICA, offset=OFFSET)
+@kip_1023.hints("replace_replica", leads=REPLICA, offset=OFFSET)
+@kip_1023.hints("find_highest_remote_offset", leads=REPLICA, offset=OFFSET)
+@kip_1023.hints("follower_fetch", leads=REPLICA, offset=OFFSET)
+@kip_1023.hints("build_to_epuo", leads=REPLICA, offset=OFFSET)
+def _built_by_another(_k: Algebra, s: View, leads: Value, offset: Value, **_: Value) -> list[Value]:
+    """What a leader has where somebody has built up to."""
+    return [offset, s.record_epoch[leads, offset]]
+
+
+@kip_1023.hints("enable_tiering", leads=REPLICA, offset=OFFSET)
+def _built_meanwhile(_k: Algebra, s: View, leads: Value, offset: Value, **_: Value) -> list[Value]:
+    """What a leader has where somebody has built up to before tiering was switched off."""
+    return [offset, s.record_epoch[leads, offset]]
