@@ -33,7 +33,7 @@ kip_1023 = FixedProof(
     "kip-1023-safe",
     _FIXED,
     without=("isr_can_serve", "segments_agree"),
-    sizes=(_at(2, 1, 1, 1, 1, 0, 1), _at(2, 2, 1, 1, 1, 1, 1), _at(3, 2, 2, 1, 1, 1, 1)),
+    sizes=(_at(2, 1, 1, 1, 1, 0, 1), _at(2, 2, 1, 1, 1, 1, 1), _at(3, 2, 2, 1, 1, 1, 1), _at(2, 1, 1, 0, 1, 1, 1)),
 )
 
 
