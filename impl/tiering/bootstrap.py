@@ -57,10 +57,12 @@ class Bootstrap:
         metrics = self._remote.metrics
         metrics.build_requests.mark()
         wait = self._partition.runtime.config.replica_fetch_backoff_ms
+        end = self._partition.log.end
         try:
             target = yield from self._target(leader_start)
             yield from self._build(target)
-            wait = 0
+            if self._partition.log.end != end:  # else it would be told the same again, and again
+                wait = 0
         except (_Retry, RemoteStorageError):
             metrics.build_errors.mark()
         if self._partition.follower is follower:

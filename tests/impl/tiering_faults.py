@@ -9,8 +9,6 @@ import pytest
 from fencepost.impl.log import EpochEntry
 from fencepost.impl.tiering import filesystem, parts
 from fencepost.impl.tiering.bootstrap import Bootstrap
-from fencepost.impl.tiering.copier import Copier
-from fencepost.impl.tiering.expiry import Expiry
 from fencepost.impl.tiering.records import encode_update as _encode_update
 from fencepost.impl.tiering.segments import LOG, RemoteObject
 
@@ -28,18 +26,6 @@ def _finished_without_its_records(patch: Patch) -> None:
 
     patch.setattr(parts, "copy", copy)
     patch.setattr(parts, "verify", lambda *_: None)
-
-
-def _local_segments_go_before_they_are_copied(patch: Patch) -> None:
-    """Local deletion goes by the high watermark alone, and comes first."""
-    whole = Copier.run
-
-    def run(self: Any) -> Any:
-        self._remote.expiry.delete_local()
-        return (yield from whole(self))
-
-    patch.setattr(Expiry, "local_limit", lambda self: self._partition.high_watermark)
-    patch.setattr(Copier, "run", run)
 
 
 def _whoever_clears_up_takes_finished_copies_along(patch: Patch) -> None:
@@ -72,7 +58,6 @@ def _epochs_from_the_local_start_alone(patch: Patch) -> None:
 
 CRASH_FAULTS: dict[str, Callable[[Patch], None]] = {
     "a copy is finished without its records": _finished_without_its_records,
-    "local segments go before they are copied": _local_segments_go_before_they_are_copied,
     "a finished copy is cleared up as unfinished": _whoever_clears_up_takes_finished_copies_along,
     "objects are not synced": _objects_that_are_not_synced,
     "epochs are those from the local start on": _epochs_from_the_local_start_alone,
