@@ -18,14 +18,37 @@ from .lockstep.registry import adapter_names
 
 
 def described(registration: Registration) -> dict[str, Json]:
-    """One protocol with everything that has a name: variants, constants, cells, actions, promises, what it lacks."""
+    """One protocol with everything that has a name: variants, constants, cells, actions, promises, what it lacks.
+
+    ``held_to``: the same of the text that its systems are held to, where that is another one.
+    """
     protocol = registration.protocol
     defaults = protocol.check_constants({})
     proof, *more = registration.find_proofs() or (None,)
     harness = find_harness(registration.name)
+    text = None if harness is None else harness.find_text()
     return {
         "protocol": protocol.name,
         "source": protocol.source,
+        **_text(protocol, defaults),
+        "liveness": [
+            {"name": each.name, "form": each.form.value, "says": each.doc} for each in protocol.liveness.values()
+        ],
+        "fairness": [{"name": each.name, "says": each.doc} for each in protocol.fairness.values()],
+        "proof": None if proof is None else _proof(proof),
+        "more_proofs": [_proof(each) for each in more if each is not None],
+        "binding": harness is not None and harness.binding is not None,
+        "adapters": list(adapter_names(protocol.name)) if harness is not None and harness.binding is not None else [],
+        "free": list(free_names(protocol.name)) if harness is not None and harness.binding is not None else [],
+        "faults": [kind.value for kind in _faults(harness)],
+        "defects": 0 if harness is None else len(harness.find_defects()),
+        "held_to": None if text is None else _text(text, text.check_constants({})),
+    }
+
+
+def _text(protocol: Protocol, defaults: dict[str, int]) -> dict[str, Json]:
+    """What has a name in a text."""
+    return {
         "variants": [
             {"name": each.name, "says": each.doc, "safe": each.name == protocol.default_variant}
             for each in protocol.variants.values()
@@ -38,17 +61,6 @@ def described(registration: Registration) -> dict[str, Json]:
         "actions": _actions(protocol),
         "invariants": [{"name": each.name, "says": each.doc} for each in protocol.invariants.values()],
         "witnesses": [{"name": each.name, "says": each.doc} for each in protocol.witnesses.values()],
-        "liveness": [
-            {"name": each.name, "form": each.form.value, "says": each.doc} for each in protocol.liveness.values()
-        ],
-        "fairness": [{"name": each.name, "says": each.doc} for each in protocol.fairness.values()],
-        "proof": None if proof is None else _proof(proof),
-        "more_proofs": [_proof(each) for each in more if each is not None],
-        "binding": harness is not None and harness.binding is not None,
-        "adapters": list(adapter_names(protocol.name)) if harness is not None and harness.binding is not None else [],
-        "free": list(free_names(protocol.name)) if harness is not None and harness.binding is not None else [],
-        "faults": [kind.value for kind in _faults(harness)],
-        "defects": 0 if harness is None else len(harness.find_defects()),
     }
 
 

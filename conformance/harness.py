@@ -43,7 +43,9 @@ class Harness:
     ``package``: the ``__name__`` of the module that says it. ``over_impl``: the adapter of what ``impl/`` has of the
     protocol: it answers to the names ``memory`` and ``disk``. ``adapters``: others, by the name that ``--impl`` takes.
     ``free`` and ``free_adapters``: the same for systems that run freely, by the same names where they are the same.
-    ``defects``: planned defects of ``impl/``. ``arguments``: by variant, why mutants that nobody kills are harmless.
+    ``text``: the protocol that systems are held to, where that is another text than the one which is explored and
+    proved; it has the same name. ``defects``: planned defects of ``impl/``. ``arguments``: by variant, why mutants that
+    nobody kills are harmless.
     ``drives``: the files of ``impl/`` with the protocol's own code, that its systems run and that mutants are drawn of;
     what reads bytes, refuses malformed input, keeps time or counts is none of it. ``equivalents``: arguments for those.
     """
@@ -53,6 +55,7 @@ class Harness:
     over_impl: MakeOver | Ref | None = None
     adapters: Mapping[str, MakeAdapter | Ref] = field(default_factory=dict)
     free: MakeFreeOver | Ref | None = None
+    text: Model | Ref | None = None
     free_adapters: Mapping[str, MakeFree | Ref] = field(default_factory=dict)
     defects: tuple[Defect, ...] | Ref = ()
     arguments: Mapping[str, Collected | Ref] = field(default_factory=dict)
@@ -101,6 +104,11 @@ class Harness:
         """What ``--impl`` takes for this protocol, for free runs."""
         return (*(OVER_IMPL if self.free is not None else ()), *self.free_adapters)
 
+    def find_text(self) -> Model | None:
+        """The text that systems are held to, if it is one of its own."""
+        found: Model | None = looked_up(self.text, self.package)
+        return found
+
     def find_defects(self) -> tuple[Defect, ...]:
         """The planned defects."""
         found: tuple[Defect, ...] = looked_up(self.defects, self.package)
@@ -133,6 +141,14 @@ def find_harness(protocol: str) -> Harness | None:
     if found is not None and not isinstance(found, Harness):
         raise ProtocolError(f"the harness of {protocol} is a {type(found).__name__}, no Harness")
     return found
+
+
+def held_to(protocol: str, where: str = "PROTOCOL") -> Model:
+    """The text that systems of a protocol are held to. Raises BadInput for an unknown one; ``where`` named it."""
+    registration = REGISTRY.named(protocol, where)
+    harness = find_harness(registration.name)
+    text = None if harness is None else harness.find_text()
+    return registration.protocol if text is None else text
 
 
 def plan_of(model: Model) -> Plan:

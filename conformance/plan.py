@@ -53,7 +53,8 @@ class Plan:
     breaks a promise.
 
     ``free``: constants that free runs go through by turns; none: the default ones. Small ones reach depth, large ones
-    breadth.
+    breadth. They are of the text that systems are held to (``Harness.text``). ``followed``: a check lets what ``impl/``
+    has of it run freely, too.
     """
 
     at: Written = ""
@@ -71,3 +72,4 @@ class Plan:
     symmetric: bool = False
     beyond: Mapping[str, Beyond] = field(default_factory=dict)
     free: tuple[Written, ...] = ()
+    followed: bool = True

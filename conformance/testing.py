@@ -43,7 +43,7 @@ from .free.schedule import lines_of
 from .free.system import FreeSystem, MakeFree
 from .free.tell import script
 from .free.ways import Ways
-from .harness import binding_of, plan_of
+from .harness import binding_of, held_to, plan_of
 from .lockstep.adapter import Adapter, MakeAdapter
 from .lockstep.binding import Binding
 from .lockstep.faults import Kind
@@ -158,7 +158,7 @@ def assert_conforms(
     else:
         made = adapter(name, variant) if callable(adapter) else adapter
     with closing(made):
-        spec = REGISTRY.named(made.protocol, "the adapter's protocol").protocol
+        spec = held_to(made.protocol, "the adapter's protocol")
         system = ground(spec.traced(variant or made.variant), spec.check_constants(constants))
         bound = binding or binding_of(spec.name, "the adapter's protocol")
         if faults:
@@ -206,13 +206,13 @@ def assert_runs_freely(
     else:
         made = system(name, variant) if callable(system) else system
     with closing(made):
-        spec = REGISTRY.named(made.protocol, "the system's protocol").protocol
+        spec = held_to(made.protocol, "the system's protocol")
         bound = binding or binding_of(spec.name, "the system's protocol")
         traced = spec.traced(variant or made.variant)
         if constants:
             portfolio = [spec.check_constants(constants)]
         else:
-            portfolio = [constants_of(spec, at) for at in plan_of(spec).free or ("",)]
+            portfolio = [constants_of(spec, at) for at in plan_of(REGISTRY[spec.name].protocol).free or ("",)]
         ways = [Ways(ground(traced, each), bound) for each in portfolio]
         found = run_freely(made, ways, FreePlan(runs, events, seed, faults, max_seconds))
         if found.verdict is Verdict.HOLDS:

@@ -8,14 +8,15 @@ The running node notices nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from ...impl.files.interface import Files, read_file
 from ...impl.files.simulated import SimulatedFiles
+from ...impl.log.checkpoints import EPOCH_CHECKPOINT, LOG_STARTS, RECOVERY_POINTS, read_epochs, read_offsets
 from ...impl.log.segment import LOG_SUFFIX
 from ...impl.replica.partition import PartitionState
-from ...impl.wire.messages import Envelope
+from ...impl.wire.messages import Envelope, TopicPartition
 from ..free.events import Event
 from ..free.system import Happened
 from .nodes import EFFECTS, RunningNodes
@@ -109,6 +110,38 @@ def rows_of(files: Files, folder: str, decode: Callable[[bytes], Sequence[Row_]]
     return found
 
 
+def check_stored(
+    files: Files, partition: TopicPartition, epochs: Sequence[tuple[int, int]], log_start: int, synced: int
+) -> None:
+    """Hold what a log keeps beside its segments against what it goes by. Raises NotFound.
+
+    Its leader epochs and its log start are stored before it goes on; it may not be said to be synced any further than
+    it is. Where they are not so, some later loss of power brings back what is over.
+    """
+    path = f"{partition}/{EPOCH_CHECKPOINT}"
+    stored = [(each.epoch, each.start_offset) for each in read_epochs(files, path)] if files.exists(path) else []
+    if stored != list(epochs):
+        raise NotFound(f"the leader epochs {stored} are stored, and they are {list(epochs)}")
+    start = read_offsets(files, LOG_STARTS, "").get(partition, 0)
+    if start != log_start:
+        raise NotFound(f"the log start {start} is stored, and it is {log_start}")
+    point = read_offsets(files, RECOVERY_POINTS, "").get(partition, 0)
+    if point > synced:
+        raise NotFound(f"the recovery point {point} is stored, and the log is synced up to {synced}")
+
+
+def missing_timers(state: PartitionState, names: Collection[str]) -> list[str]:
+    """The timers without which a broker that has this replica would never do again what it does from time to time.
+
+    ``names``: of those that are set for it, or for all of the broker.
+    """
+    wanted = {"high-watermarks", "recovery-points"}
+    wanted |= {"isr"} if state.role.value == "leader" else set()
+    wanted |= {"fetch"} if state.role.value in ("follower", "truncating") else set()
+    wanted |= {"produce"} if state.waiting else set()
+    return sorted(wanted - set(names))
+
+
 def check_after(state: PartitionState, rows: Sequence[Row], found: PartitionState | None, there: Sequence[Row]) -> None:
     """Hold what would be found of a replica against what it goes by. Raises NotFound.
 
@@ -171,12 +204,26 @@ def _check_rows(wanted: Sequence[Row], there: Sequence[Row]) -> None:
         raise NotFound(f"after a loss of power there would be {told}")
 
 
-def _check_epochs(state: PartitionState, rows: Sequence[Row]) -> None:
-    """The cache has where each leader epoch begins; besides, at the end, the one in which nothing was written yet."""
+def check_epochs(
+    epochs: Sequence[tuple[int, int]], rows: Sequence[tuple[int, int]], start: int, end: int, *, opened: bool = False
+) -> None:
+    """The cache has where each leader epoch begins; besides, at the end, the one in which nothing was written yet.
+
+    ``rows``: offset and epoch of each record. ``opened``: by a process that has led nothing yet, so there is no such
+    epoch. Raises NotFound.
+    """
     starts: list[tuple[int, int]] = []
-    for offset, epoch, _ in rows:
-        if state.log_start <= offset < state.end and (not starts or starts[-1][0] != epoch):
+    for offset, epoch in rows:
+        if start <= offset < end and (not starts or starts[-1][0] != epoch):
             starts.append((epoch, offset))
-    cached = [(epoch, start) for epoch, start in state.epochs if start < state.end]
+    beyond = [each for each in epochs if each[1] > end or (opened and each[1] == end)]
+    if beyond:
+        raise NotFound(f"the leader epoch cache has {beyond}, and the log ends at {end}")
+    cached = [(epoch, first) for epoch, first in epochs if first < end]
     if cached != starts:
         raise NotFound(f"the leader epoch cache has {cached}, and the log {starts}")
+
+
+def _check_epochs(state: PartitionState, rows: Sequence[Row]) -> None:
+    opened = state.role.value == "none"
+    check_epochs(state.epochs, [row[:2] for row in rows], state.log_start, state.end, opened=opened)

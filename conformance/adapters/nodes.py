@@ -52,6 +52,8 @@ MAX_ALIKE: Final = 4
 _SLACK: Final = 64
 """A disk that is full has less than so many bytes left."""
 
+_WORKS_FOR: Final = 6
+"""A disk that fails does so after fewer operations than this."""
 DUE: Final = "due"
 """The timer that stands for all of a node that have run off."""
 
@@ -181,6 +183,8 @@ class RunningNodes:
         self.cut: set[int] = set()
         self.bad: dict[int, str] = {}
         """The disks that are full, or fail."""
+        self._works_for: dict[int, int] = {}
+        """For how many operations more a disk works that is about to fail."""
         self.arrived: Envelope | None = None
         """The message that has reached its receiver in this event."""
         self.decided: list[Judged] = []
@@ -226,10 +230,17 @@ class RunningNodes:
         def hook(operation: str, path: str) -> None:
             if operation in EFFECTS:
                 self._power.effect()
-                if self.bad.get(node) == FAILS and operation not in ("make_dir", "remove"):
+                if self.bad.get(node) == FAILS and operation not in ("make_dir", "remove") and self._fails_now(node):
                     raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
         return hook
+
+    def _fails_now(self, node: int) -> bool:
+        """Whether a disk that fails has come to the operation from which on it does: as often in the midst of a step as
+        at its beginning."""
+        left = self._works_for.get(node, 0)
+        self._works_for[node] = left - 1
+        return left <= 0
 
     def _stop(self, node: int, seed: int) -> None:
         """The process ends, and where the store can, the machine with it."""
@@ -427,6 +438,8 @@ class RunningNodes:
             files.capacity = None
             return
         self.bad[node] = name
+        drawn = zlib.crc32(f"{self.seed} {node} fails {self._lives}".encode())
+        self._works_for[node] = drawn // _WORKS_FOR % _WORKS_FOR if drawn % 2 else 0
         if name == FULL:
             # It fills up in the midst of a write, as disks do, and not between two.
             files.capacity = files.used + zlib.crc32(f"{self.seed} {node}".encode()) % _SLACK

@@ -10,6 +10,9 @@ from ... import impl
 from ...impl.consumer import Consumer, ConsumerConfig, ConsumerError, LogTruncationError, OffsetAndMetadata, ResetPolicy
 from ...impl.controller import Controller
 from ...impl.controller.errors import ControllerError
+from ...impl.kraft.broker import MetadataBroker
+from ...impl.kraft.config import ControllerConfig, LifecycleConfig
+from ...impl.kraft.node import ControllerNode
 from ...impl.log.config import LogConfig
 from ...impl.offsets import GroupCoordinator
 from ...impl.quorum.config import QuorumConfig
@@ -39,6 +42,10 @@ class Parts:
     quorum_config: type[QuorumConfig]
     not_leader: type[NotLeader]
     key_value_machine: type[KeyValueMachine]
+    controller_node: type[ControllerNode]
+    kraft_config: type[ControllerConfig]
+    metadata_broker: type[MetadataBroker]
+    lifecycle_config: type[LifecycleConfig]
 
     @classmethod
     def of(cls, root: ModuleType = impl) -> Parts:
@@ -66,4 +73,8 @@ class Parts:
             quorum_config=named("quorum.config", "QuorumConfig"),
             not_leader=named("quorum.node", "NotLeader"),
             key_value_machine=named("quorum.machine", "KeyValueMachine"),
+            controller_node=named("kraft.node", "ControllerNode"),
+            kraft_config=named("kraft.config", "ControllerConfig"),
+            metadata_broker=named("kraft.broker", "MetadataBroker"),
+            lifecycle_config=named("kraft.config", "LifecycleConfig"),
         )

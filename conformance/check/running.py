@@ -19,7 +19,7 @@ from ..free.scheduler import Memory
 from ..free.system import FreeSystem
 from ..free.threads import Spent
 from ..free.ways import Ways
-from ..harness import Harness, binding_of, plan_of
+from ..harness import Harness, binding_of, held_to, plan_of
 from ..plan import constants_of
 from .task import Outcome, Task
 
@@ -41,7 +41,7 @@ def running_tasks(registration: Registration) -> list[Task]:
     group = f"{protocol.name}: systems that run freely, and the model that follows"
     tasks = [
         Task(f"{name}, {RUNS} runs, seed {SEED}", group, partial(_followed, protocol, name, None))
-        for name in (harness.free_names[:1] if harness.free is not None else ())
+        for name in (harness.free_names[:1] if harness.free is not None and plan.followed else ())
     ]
     for guard in plan.needed[:1]:
         run = partial(_followed, protocol, "", guard)
@@ -58,10 +58,9 @@ def _followed(protocol: Protocol, name: str, guard: str | None, _told: OnProgres
 def _run(protocol: Protocol, system: FreeSystem, runs: int) -> Outcome:
     """Runs up to the first disagreement, which is told as it is: making it small is for ``fencepost conform``."""
     binding = binding_of(protocol.name, protocol.name)
-    traced = protocol.traced(system.variant)
-    portfolio = [
-        Ways(ground(traced, constants_of(protocol, each)), binding) for each in plan_of(protocol).free or ("",)
-    ]
+    text = held_to(protocol.name)
+    traced = text.traced(system.variant)
+    portfolio = [Ways(ground(traced, constants_of(text, each)), binding) for each in plan_of(protocol).free or ("",)]
     memory, met, plan = Memory(), Met(), FreePlan(runs, seed=SEED)
     for number in range(runs):
         try:

@@ -28,7 +28,7 @@ from ..free.threads import Spent
 from ..free.timeline import timeline_of
 from ..free.watch import WatchedSystem
 from ..free.ways import Ways
-from ..harness import binding_of, plan_of
+from ..harness import binding_of, held_to, plan_of
 from ..plan import constants_of
 from .conform_free_answer import FOLLOWS, annotate_parted, obligations, print_answer, print_parted
 from .conform_ways import Asked, Told, options_of
@@ -95,8 +95,8 @@ def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
 
 def _portfolio(asked: Asked, system: FreeSystem) -> list[Mapping[str, int]]:
     """The constants that runs go through by turns: those given, else the protocol's plan's, else its default ones."""
-    protocol = REGISTRY.named(system.protocol).protocol
-    written = () if asked.constants else plan_of(protocol).free
+    protocol = held_to(system.protocol)
+    written = () if asked.constants else plan_of(REGISTRY.named(system.protocol).protocol).free
     return [constants_of(protocol, each) for each in written] or [protocol.check_constants(dict(asked.constants))]
 
 
@@ -201,4 +201,4 @@ def _left_out(wanted: Sequence[Event], happened: Sequence[Event]) -> list[Event]
 
 def _complete(system: FreeSystem, constants: Mapping[str, int]) -> dict[str, int]:
     """Constants, complete. Raises BadInput for those that the protocol does not have."""
-    return REGISTRY.named(system.protocol).protocol.check_constants(dict(constants))
+    return held_to(system.protocol).check_constants(dict(constants))

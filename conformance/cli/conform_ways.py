@@ -13,6 +13,7 @@ from ...model.explore.result import Verdict
 from ...traces.report.obligation import Obligation
 from ...traces.story import Json
 from ..free.registry import Way
+from ..harness import held_to
 from .explore import protocol_named
 from .output import note, write_text, written
 
@@ -52,7 +53,7 @@ class Asked:
 
     def grounded(self, protocol: str, variant: str, constants: Mapping[str, int]) -> System:
         """The system that somebody is held to. Raises BadInput where it is too large."""
-        traced = protocol_named(protocol).traced(variant)
+        traced = held_to(protocol_named(protocol).name).traced(variant)
         reason = too_large(traced, constants)
         if reason is not None:
             raise BadInput(reason, "the constants", "choose smaller ones: runs are drawn among the states of the model")

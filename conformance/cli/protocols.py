@@ -99,6 +99,22 @@ def _print_one(one: dict[str, Any], out: Console) -> None:
 
 
 def _sections(one: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    held_to = one["held_to"]
+    return [
+        *_text(one),
+        ("witnesses", [(each["name"], each["says"]) for each in one["witnesses"]]),
+        ("liveness", [(each["name"], each["says"]) for each in one["liveness"]]),
+        ("fairness", [(each["name"], each["says"]) for each in one["fairness"]]),
+        (
+            "systems (--impl), and how they are driven (--way)",
+            [(name, ", ".join(how)) for name, how in ways_of(one).items()],
+        ),
+        ("faults (--fault)", [(name, "") for name in one["faults"]]),
+        *((f"what systems are held to: {title}", rows) for title, rows in (_text(held_to) if held_to else ())),
+    ]
+
+
+def _text(one: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
     return [
         ("variants", [(v["name"], v["says"] + (" (the default)" if v["safe"] else "")) for v in one["variants"]]),
         (
@@ -117,14 +133,6 @@ def _sections(one: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
         ),
         ("actions", [row for action in one["actions"] for row in _action(action)]),
         ("invariants", [(each["name"], each["says"]) for each in one["invariants"]]),
-        ("witnesses", [(each["name"], each["says"]) for each in one["witnesses"]]),
-        ("liveness", [(each["name"], each["says"]) for each in one["liveness"]]),
-        ("fairness", [(each["name"], each["says"]) for each in one["fairness"]]),
-        (
-            "systems (--impl), and how they are driven (--way)",
-            [(name, ", ".join(how)) for name, how in ways_of(one).items()],
-        ),
-        ("faults (--fault)", [(name, "") for name in one["faults"]]),
     ]
 
 

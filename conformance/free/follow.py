@@ -107,6 +107,7 @@ class Follower:
         except ValueError as strange:
             return Parted(Sort.UNKNOWN, event, str(strange), len(self.threads))
         try:
+            self._take(happened.given)
             halves = self._halves(delivered, happened.crashed)
             whole = self.ways.calls(happened.steps)
             judged = [(each, self.ways.calls(each.steps)) for each in happened.judged]
@@ -167,6 +168,18 @@ class Follower:
         self._messages = {number: each for number, each in self._messages.items() if number in kept}
 
     # -- looking ----------------------------------------------------------------------------------------------------
+
+    def _take(self, names: Collection[str]) -> None:
+        """Have every thread hold what is seen of these cells. Raises KeyError for one that the binding gives nobody."""
+        if not names:
+            return
+        numbers = {self._by_name[name]: name for name in names}
+        for number, name in numbers.items():
+            if self._cells[number].variable.name not in self.ways.binding.given:
+                raise KeyError(name)
+        seen = {number: value for number in numbers if (value := self._target[number]) is not None}
+        for thread in self.threads:
+            thread.state = tuple(seen.get(number, value) for number, value in enumerate(thread.state))
 
     def _look(self, observed: Mapping[str, Value]) -> bool:
         """Take note of what is seen; gives whether any of it is new. Raises ValueError for what no cell can hold."""

@@ -16,7 +16,7 @@ from .events import Event, What
 from .follow import Follower
 from .met import Met
 from .parted import Parted, Sort
-from .system import FreeSystem, Happened, HearsOfPeace, Pending
+from .system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
 from .ways import Ways
 
 _VARIATIONS: Final = (What.LOSE, What.REPEAT)
@@ -84,6 +84,19 @@ class Machine:
         self._pending = None
         if isinstance(self.system, HearsOfPeace):
             self.system.peace(on=on)
+
+    def unsettled(self, peace: Event) -> Parted | None:
+        """What the system's author demands of it besides the model, now that nothing moves any more."""
+        if not isinstance(self.system, Demands):
+            return None
+        try:
+            told = self.system.unsettled(peace.node)
+        except BadInput:
+            raise
+        except BaseException as error:
+            return _fell_over(peace, error, "asking it what has not come")
+        around = "" if peace.node is None else f" (but at {peace.node})"
+        return None if told is None else Parted(Sort.NEVER, peace, f"nothing moves any more{around}, and yet {told}")
 
     def pending(self) -> Sequence[Pending]:
         """What may happen next; nothing, where asking for it was too much for the system (``fallen``)."""

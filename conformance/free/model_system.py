@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...model.core.ground import State, ground
-from ...model.core.registry import PROTOCOLS, REGISTRY
+from ...model.core.registry import REGISTRY
 from ...traces.format import Value
-from ..harness import binding_of
+from ..harness import binding_of, held_to
 from ..lockstep.adapter import ModelStep
 from ..lockstep.binding import Effect
 from ..lockstep.space import Call
@@ -39,7 +39,7 @@ class ModelSystem:
     def __init__(self, protocol: str | None = None, variant: str | None = None, drop: Sequence[str] = ()) -> None:
         self.protocol = protocol or REGISTRY.of_brokers_logs.name
         self._binding = binding_of(self.protocol, "--protocol")
-        traced = PROTOCOLS[self.protocol].traced(variant)
+        traced = held_to(self.protocol).traced(variant)
         self.variant = traced.variant.name
         self._traced = traced.drop(*drop)
         self._at: dict[tuple[tuple[str, int], ...], Ways] = {}

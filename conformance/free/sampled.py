@@ -11,7 +11,7 @@ from ...traces.format import Value
 from ..executed import EVERY, Executed, files_of
 from ..harness import OVER_IMPL, find_harness
 from .events import Event
-from .system import FreeSystem, Happened, HearsOfPeace, Pending
+from .system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
 
 _OURS = Path(__file__).resolve().parent
 _IMPL = _OURS.parents[1] / "impl"
@@ -88,6 +88,10 @@ class Sampled:
         """As the system's, where it has that."""
         if isinstance(self.system, HearsOfPeace):
             self.system.peace(on=on)
+
+    def unsettled(self, but: int | None) -> str | None:
+        """As the system's, where it has that."""
+        return self.system.unsettled(but) if isinstance(self.system, Demands) else None
 
     def close(self) -> None:
         """As the system's."""

@@ -172,4 +172,4 @@ def _judge(machine: Machine, peace: Event, *, lame: bool) -> Parted | None:
             around = "" if peace.node is None else f" (but at {peace.node})"
             detail = f"nothing moves any more{around}, and yet not: {doc}"
             return Parted(Sort.NEVER, peace, detail, broken=text.__name__)
-    return None
+    return machine.unsettled(peace)

@@ -90,7 +90,9 @@ class Happened:
     ``steps``: steps of the model, whole exchanges too, that this event may be besides what messages stand for: of a
     call of the operator ``controller_elect_leader``. What a node does within itself (an action that the binding has no
     exchange for) may happen at any event and is not named. ``crashed`` and ``started``: nodes whose process ended, or
-    began, in this event; between the two their cells cannot be observed. ``told``: what a person reads of it.
+    began, in this event; between the two their cells cannot be observed. ``given``: cells that hold what is seen of
+    them now whatever they held before, of variables of which the binding allows it (``Binding.given``): what the model
+    takes as it comes, and holds its steps and promises to. ``told``: what a person reads of it.
     """
 
     sent: tuple[Message, ...] = ()
@@ -99,6 +101,7 @@ class Happened:
     crashed: frozenset[int] = frozenset()
     started: frozenset[int] = frozenset()
     told: str = ""
+    given: frozenset[str] = frozenset()
 
 
 class FreeSystem(Protocol):
@@ -150,6 +153,14 @@ class HearsOfPeace(Protocol):
 
     def peace(self, *, on: bool) -> None:
         """In peace whatever may happen is pending, and what anybody wants done is due; the run may go on after it."""
+
+
+@runtime_checkable
+class Demands(Protocol):
+    """A ``FreeSystem`` whose author knows more than the model of what must have come when nothing moves any more."""
+
+    def unsettled(self, but: int | None) -> str | None:
+        """What has not come, in words that follow "and yet"; None where all has. ``but``: the node that is not well."""
 
 
 MakeFree: TypeAlias = Callable[[str | None, str | None], FreeSystem]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ...traces.format import Value
 from ..lockstep.watch import GRACE, STEP_TIMEOUT, Limit
 from .events import Event
-from .system import FreeSystem, Happened, HearsOfPeace, Pending
+from .system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
 
 
 class WatchedSystem(Limit):
@@ -56,6 +56,10 @@ class WatchedSystem(Limit):
         """As the system's, where it has that."""
         if isinstance(self.system, HearsOfPeace):
             self.system.peace(on=on)
+
+    def unsettled(self, but: int | None) -> str | None:
+        """As the system's, where it has that."""
+        return self.system.unsettled(but) if isinstance(self.system, Demands) else None
 
     def close(self) -> None:
         """As the system's."""

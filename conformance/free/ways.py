@@ -63,12 +63,12 @@ class Ways:
         self._live: dict[State, frozenset[int]] = {}
 
     def _owner(self, cell: Cell) -> Party:
-        """Whose a cell is: its replica's, the party's that the binding names, else the controller's or a client's."""
+        """Whose a cell is: the party's that the binding names, its replica's, else the controller's or a client's."""
         variable = cell.variable
-        if variable.per and variable.per[0].sort is Sort.REPLICA:
-            return cell.index[0]
         of = self.binding.parties.get(self.system.traced.variant.name, {}).get(variable.name)
-        return None if of is None else of(self.system.constants)
+        if of is not None:
+            return of(self.system.constants)
+        return cell.index[0] if variable.per and variable.per[0].sort is Sort.REPLICA else None
 
     def _within(self, instance: Instance) -> bool:
         """Whether it may happen within a node at any time: without an exchange, not named, and no crash."""

@@ -171,9 +171,12 @@ class Binding:
     planned as if nothing else could come first.
     ``restarts``: the actions that a crash of a replica is in the model, one of them at a time, for variants that have
     them; their parameter ``replica`` names the replica. They are never drawn as actions.
-    ``parties``: whose the cells of a variable are that are neither a replica's nor the controller's: by variant and
-    variable, the party's number at some constants. A consumer may have a negative one; who runs on a node that holds
-    no replica has that node's. A side of an exchange may be such a number.
+    ``parties``: whose the cells of a variable are that are not their replica's, or not the controller's where it is of
+    no replica: by variant and variable, the party's number at some constants, None for the controller. A consumer may
+    have a negative one; who runs on a node that holds no replica has that node's. A side of an exchange may be such a
+    number.
+    ``given``: variables of which a free run's system says what they hold now, where the model says nothing of it
+    (``Happened.given``): the content of a request, or of a log that another leader takes over.
     ``settles``: what a system must have come to when nothing goes wrong any more, nobody asks and nothing moves;
     written as promises are, with a docstring that says it to a person. Their third argument is the set of the replicas
     that are well: one may stay down, and the others must come to it still. ``asks``: the calls of clients that may come
@@ -187,7 +190,8 @@ class Binding:
     actions: Mapping[str, ActionBinding]
     restarts: frozenset[str] = frozenset()
     prompt: frozenset[str] = frozenset()
-    parties: Mapping[str, Mapping[str, Callable[[Mapping[str, int]], int]]] = field(default_factory=dict)
+    parties: Mapping[str, Mapping[str, Callable[[Mapping[str, int]], int | None]]] = field(default_factory=dict)
+    given: frozenset[str] = frozenset()
     settles: tuple[Settled, ...] = ()
     asks: frozenset[str] = frozenset()
     restless: frozenset[str] = frozenset()

@@ -2,7 +2,7 @@
 
 A defect is killed by a run that ends in a disagreement, made as small as it gets, and that the implementation without
 the defect passes. The run is a trace, which the model refuses on replay where a state shows what is wrong; where only
-an error code is, no trace can say so.
+an error code is, no trace can say so. What is in no lockstep is judged in free runs (``free_rows.py``).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ..lockstep.runner import Conformance, Plan, conform
 from ..lockstep.space import Space
 from ..lockstep.tape import tape_of
 from .defects import Constants, Defect
+from .free_rows import FreeJudge, is_free_only
 from .matrix import Cell, Kind, Outcome, Row
 from .patched import patched
 from .trace_replay import refused_by
@@ -43,6 +44,7 @@ class Judge:
     def __init__(self, examples: int = EXAMPLES) -> None:
         self._examples = examples
         self._goals: dict[tuple[str, Constants], Goals] = {}
+        self._free = FreeJudge()
 
     def goals(self, defect: Defect) -> Goals:
         """The protocol at the defect's constants, and where runs can be led in it."""
@@ -78,6 +80,8 @@ class Judge:
 
     def row(self, defect: Defect, seed: int = 0) -> Row:
         """The row of a defect."""
+        if is_free_only(defect.protocol):
+            return self._free.row(defect, seed)
         start = time.perf_counter()
         answer = self.drive(defect, seed)
         seconds = time.perf_counter() - start

@@ -15,7 +15,7 @@ from ...model.explore.compare import Change
 from ...model.prove.implied import Relation
 from .arguments import Argument
 
-COLUMNS = ("explorer", "proof", "hypothesis", "replay")
+COLUMNS = ("explorer", "proof", "hypothesis", "free", "replay")
 """The judges, in the order of the table."""
 
 

@@ -95,6 +95,8 @@ class DataDirectory:
         self.config = config or LogConfig()
         self._topics = dict(topics or {})
         self._logs: dict[Key, Log] = {}
+        self._unsure: set[str] = set()
+        """Checkpoints that could not be written: what is on disk is what they had, or were to have."""
         self._in_doubt: set[Key] = set()
         """Partitions whose log could not be opened: nobody knows what is synced of it."""
         self._clean_up()
@@ -180,8 +182,10 @@ class DataDirectory:
 
         After a sync that failed, a later one need not carry what that one lost (see ``File.fsync``), so all that may be
         in doubt is written anew: the two last segments, as the one before the last is synced before the last is begun,
-        the epochs, and the names that were removed.
+        the epochs, the names that were removed, and the checkpoints of all logs.
         """
+        for name in sorted(self._unsure):
+            self._write(name, self._offsets[name])
         log = self._logs.pop((topic, partition), None)
         if log is not None:
             offline = log.offline is not None
@@ -289,16 +293,19 @@ class DataDirectory:
     def store(self, name: str, offsets: Mapping[Key, int]) -> None:
         """Change lines of one of the checkpoints, on disk first."""
         known = self._offsets[name]
-        if any(known.get(key) != offset for key, offset in offsets.items()):
-            changed = {**known, **offsets}
-            write_offsets(self.files, name, changed)
-            self._offsets[name] = changed
+        if name in self._unsure or any(known.get(key) != offset for key, offset in offsets.items()):
+            self._write(name, {**known, **offsets})
+
+    def _write(self, name: str, offsets: dict[Key, int]) -> None:
+        """Write a checkpoint; where that fails nobody knows what is on disk, and its lines may be of either."""
+        self._unsure.add(name)
+        write_offsets(self.files, name, offsets)
+        self._unsure.discard(name)
+        self._offsets[name] = offsets
 
     def _forget(self, name: str, key: Key) -> None:
         if key in self._offsets[name]:
-            changed = {other: offset for other, offset in self._offsets[name].items() if other != key}
-            write_offsets(self.files, name, changed)
-            self._offsets[name] = changed
+            self._write(name, {other: offset for other, offset in self._offsets[name].items() if other != key})
 
     def flush(self) -> None:
         """Flush every open log that is not offline, and store the recovery points."""

@@ -234,13 +234,16 @@ class Log(RemotePart, CompactedPart):
         ]
         return self._append(placed, None)
 
-    def straddled_by(self, data: bytes) -> int | None:
-        """The base offset of the first batch in ``data`` where this log is empty and its end lies inside of that batch.
+    def straddled_by(self, data: bytes, leader_start: int = 0) -> int | None:
+        """The base offset of the first batch in ``data`` where this log's end lies inside of that batch.
 
         So it is where the leader's log start does, after records were deleted up to there: a batch is copied whole, and
-        this log has to begin with it (KAFKA-6975). Else ``None``. Raises ``InvalidAppend`` for what is no batch.
+        this log has to begin with it. It is empty then (KAFKA-6975), or ends at ``leader_start``, the leader's log
+        start: all that it has is deleted, and the leader may know none of its epochs any more by which to cut.
+        Else ``None``. Raises ``InvalidAppend`` for what is no batch.
         """
-        if not 0 < self._log_start == self._local_start == self.end:
+        is_empty = self._log_start == self._local_start == self.end
+        if not 0 < self.end or not (is_empty or leader_start == self.end):
             return None
         first = next(iter(self._parsed(data)), None)
         return first.base_offset if first is not None and first.base_offset < self.end <= first.last_offset else None

@@ -144,7 +144,7 @@ class Follower:
             return
         if body.records:
             try:
-                base = log.straddled_by(body.records)
+                base = log.straddled_by(body.records, body.log_start_offset)
                 if base is not None:  # in Kafka ``Partition.appendRecordsToFollowerOrFutureReplica``
                     partition.start_at(base)
                 log.append_as_follower(body.records, self.epoch)

@@ -106,8 +106,8 @@ FAULTS = {
             "self._partition.high_watermark <= last_offset:",
             "self._partition.high_watermark < last_offset:",
         ),
-        Sort.CELLS,
-        "acknowledged",
+        None,  # by the acknowledgement, or by how long the produce waits
+        "",
     ),
     "a repeated batch is appended again": (
         Patch(
@@ -126,6 +126,62 @@ FAULTS = {
         ),
         Sort.RAISED,
         "leader epoch would be",
+    ),
+    "a leader epoch cache is stored as it was before a recovery": (
+        Patch(
+            "log/epochs.py",
+            "            self._entries = list(entries)\n            self._store(self._entries)\n",
+            "            self._store(self._entries)\n            self._entries = list(entries)\n",
+        ),
+        Sort.RAISED,
+        "are stored, and they are",
+    ),
+    "a broker whose disk has failed goes on": (
+        Patch(
+            "replica/broker.py",
+            "            if partition is not None:\n                partition.go_offline(str(failure))\n",
+            "",
+        ),
+        Sort.RAISED,
+        "its disk has failed it, and goes on",
+    ),
+    "a broker that is shut down syncs nothing": (
+        Patch("log/directory.py", "        try:\n            self.flush()\n", "        try:\n            pass\n"),
+        Sort.RAISED,
+        "after it was shut down in order",
+    ),
+    "a leader looks at its ISR once": (
+        Patch(
+            "replica/partition.py",
+            "                self._set_isr_timer()\n                self.leader",
+            "                self.leader",
+        ),
+        Sort.RAISED,
+        "will never wake for isr",
+    ),
+    "brokers are told of the cluster when they start, and never again": (
+        Patch(
+            "controller/controller.py",
+            "        for broker in live:\n"
+            "            self._outbox.post(RequestKey(Kind.METADATA, broker, partition))\n",
+            "",
+        ),
+        Sort.NEVER,
+        "would tell clients",
+    ),
+    "whoever is back is not told of the cluster": (
+        Patch(
+            "controller/controller.py",
+            "            yield RequestKey(Kind.METADATA, broker, partition)\n",
+            "            pass\n",
+        ),
+        Sort.RAISED,
+        "is back, and is not sent UpdateMetadata",
+    ),
+    "a partition may be made with a replica twice": (
+        Patch("controller/controller.py", "not replicas or len(set(replicas)) < len(replicas):", "not replicas:"),
+        Sort.RAISED,
+        "create one with a replica twice",
     ),
     "an older leader epoch is not fenced": (
         Patch("replica/fetch.py", "    if epoch != leader.epoch:\n", "    if epoch > leader.epoch:\n"),

@@ -6,7 +6,16 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 import pytest
-from fencepost.conformance.adapters.found import NotFound, Row, check_after, check_amid, opened
+from fencepost.conformance.adapters.found import (
+    NotFound,
+    Row,
+    check_after,
+    check_amid,
+    check_epochs,
+    check_stored,
+    missing_timers,
+    opened,
+)
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted
@@ -27,7 +36,10 @@ from fencepost.conformance.protocols.snapshots.plan import PLAN as SNAPSHOTS
 from fencepost.conformance.protocols.truncation.free import RunningConsumer
 from fencepost.conformance.protocols.truncation.plan import PLAN as TRUNCATION
 from fencepost.impl.files.simulated import SimulatedFiles
+from fencepost.impl.log import Record
+from fencepost.impl.log.directory import DataDirectory
 from fencepost.impl.replica.partition import PartitionState, Role
+from fencepost.impl.wire.messages import TopicPartition
 from fencepost.model.core.ground import ground
 from fencepost.model.core.registry import PROTOCOLS
 
@@ -229,3 +241,49 @@ def test_a_node_that_cuts_has_what_was_before_or_what_is_after() -> None:
         check_node_amid(NODE, cut, cut._replace(rows=((1, 7, (b"b", None, ())),)))
     with pytest.raises(NotFound, match="the log would end at 1"):
         check_node_amid(NODE, cut, cut._replace(end=1, rows=()))
+
+
+def test_what_a_log_keeps_beside_its_segments_is_what_it_goes_by() -> None:
+    files = SimulatedFiles(1)
+    directory = DataDirectory(files, node_id=0, cluster_id="Rj_brD27af2db7ETxjjJIw")
+    partition, log = TopicPartition("t", 0), directory.log("t", 0)
+    log.append_as_leader([Record(b"a"), Record(b"b")], 3)
+    log.append_as_leader([Record(b"c")], 5)
+    log.flush()
+    directory.store_recovery_points()
+    check_stored(files, partition, [(3, 0), (5, 2)], 0, 3)
+    with pytest.raises(NotFound, match="leader epochs"):
+        check_stored(files, partition, [(3, 0)], 0, 3)
+    with pytest.raises(NotFound, match="log start"):
+        check_stored(files, partition, [(3, 0), (5, 2)], 1, 3)
+    with pytest.raises(NotFound, match="recovery point"):
+        check_stored(files, partition, [(3, 0), (5, 2)], 0, 2)
+    log.delete_before(1)
+    check_stored(files, partition, [(3, 1), (5, 2)], 1, 3)
+
+
+def test_a_leader_epoch_cache_has_the_epochs_of_its_log() -> None:
+    rows = [(0, 1), (1, 1), (2, 4)]
+    check_epochs([(1, 0), (4, 2)], rows, 0, 3)
+    check_epochs([(1, 0), (4, 2), (6, 3)], rows, 0, 3)  # led, and nothing written yet
+    for epochs, opened_now in (([(1, 0)], False), ([(1, 0), (4, 2), (6, 4)], False), ([(1, 0), (4, 2), (6, 3)], True)):
+        with pytest.raises(NotFound, match="cache has"):
+            check_epochs(epochs, rows, 0, 3, opened=opened_now)
+
+
+@pytest.mark.parametrize(
+    ("role", "waiting", "names"),
+    [
+        (Role.LEADER, 0, {"isr"}),
+        (Role.LEADER, 1, {"isr", "produce"}),
+        (Role.FOLLOWER, 0, {"fetch"}),
+        (Role.TRUNCATING, 0, {"fetch"}),
+        (Role.NONE, 0, set()),
+    ],
+)
+def test_a_replica_has_the_timers_of_its_role(role: Role, waiting: int, names: set[str]) -> None:
+    state = HAS._replace(role=role, waiting=waiting)
+    wanted = {"high-watermarks", "recovery-points"} | names
+    assert missing_timers(state, wanted) == []
+    for each in sorted(wanted):
+        assert missing_timers(state, wanted - {each}) == [each]

@@ -16,7 +16,7 @@ from fencepost.conformance.free.runner import FreePlan, Ran, harmless, repeat, r
 from fencepost.conformance.free.schedule import is_schedule, lines_of, read_schedule
 from fencepost.conformance.free.scheduler import Memory, Scheduler
 from fencepost.conformance.free.system import Pending
-from fencepost.conformance.harness import binding_of, bound_protocols, plan_of
+from fencepost.conformance.harness import binding_of, bound_protocols, held_to, plan_of
 from fencepost.conformance.plan import constants_of
 from fencepost.model.core.algebra import Algebra, Value, View
 from fencepost.model.core.budget import too_large
@@ -225,7 +225,7 @@ def test_what_a_plan_runs_at_is_within_what_the_command_takes(protocol: str) -> 
     system = make_free("memory", protocol, None)
     assert plan.free
     for at in plan.free:
-        assert too_large(PROTOCOLS[protocol].traced(system.variant), constants_of(PROTOCOLS[protocol], at)) is None, at
+        assert too_large(held_to(protocol).traced(system.variant), constants_of(held_to(protocol), at)) is None, at
 
 
 def test_runs_go_through_the_constants_by_turns() -> None:

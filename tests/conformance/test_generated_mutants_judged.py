@@ -12,16 +12,21 @@ from pathlib import Path
 import pytest
 from fencepost import impl
 from fencepost.conformance.harness import find_harness
-from fencepost.conformance.mutants.generated import worker
+from fencepost.conformance.mutants.generated import recording, worker
 from fencepost.conformance.mutants.generated.answer import summary
 from fencepost.conformance.mutants.generated.drawing import Mutant
 from fencepost.conformance.mutants.generated.driving import Drive, Grounds
 from fencepost.conformance.mutants.generated.equivalent import Equivalent
 from fencepost.conformance.mutants.generated.judging import Judgement, Killer, Run, parts_too
 from fencepost.conformance.mutants.generated.measure import Fate, Measure, Row
-from fencepost.conformance.mutants.generated.run import Asked, confirmed, judge_all, measure
+from fencepost.conformance.mutants.generated.recording import compare, record
+from fencepost.conformance.mutants.generated.run import Asked, confirmed, drives_of, judge_all, measure
 from fencepost.conformance.mutants.generated.source import Source, our_source, source_of
 from fencepost.conformance.mutants.generated.text import Edit, Text
+from fencepost.conformance.plan import constants_of
+from fencepost.conformance.protocols.fencing.plan import PLAN as FENCING_PLAN
+from fencepost.conformance.protocols.snapshots.plan import PLAN as SNAPSHOTS_PLAN
+from fencepost.conformance.protocols.truncation.plan import PLAN as TRUNCATION_PLAN
 from fencepost.conformance.scaffold import write_new
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.registry import REGISTRY
@@ -31,6 +36,7 @@ from .conftest import Fencepost
 
 IMPL = Path(impl.__path__[0])
 FENCING = (("replicas", 2), ("log_size", 2), ("max_records", 2), ("max_leader_epoch", 2))
+PLANS = {"fencing": FENCING_PLAN, "snapshots": SNAPSHOTS_PLAN, "truncation": TRUNCATION_PLAN}
 LOCKSTEP = Drive("lockstep", "fencing", None, (FENCING,))
 
 
@@ -48,6 +54,39 @@ def fates(rows: Iterable[Row]) -> list[tuple[Fate, Killer | None]]:
 
 
 # Of impl/.
+
+
+@pytest.mark.parametrize("protocol", ["fencing", "truncation", "snapshots"])
+def test_a_recorded_run_of_a_free_system_comes_out_the_same(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Peace is part of it: what may happen next depends on that."""
+    monkeypatch.setitem(recording.RECORDED, "free", 3)
+    source = our_source([protocol], ())
+    file = source.files[0]
+    text = Text(file, source.text(file))
+    same = Mutant(file, "nothing", "none", (1,), "", text.source + "\n")
+    planned = PLANS[protocol].free[0]
+    spec = REGISTRY[protocol].protocol
+    drives = [Drive("free", protocol, None, (tuple(constants_of(spec, planned).items()),))]
+    recorded = record(source, drives, 3, 60.0, Grounds())
+    steps = [step for taken in recorded.runs[drives[0].name] for step in taken.steps]
+    assert (protocol == "truncation") is any(isinstance(step, dict) and "peace" in step for step in steps)
+    assert compare(source, same, drives, recorded, 60.0) == (None, len(steps))
+
+
+def test_a_mutant_is_judged_by_who_comes_to_its_lines() -> None:
+    free, other = Drive("free", "fencing", None, (FENCING,)), Drive("free", "truncation", None, ())
+    asked = Asked(our_source(["fencing", "truncation"], ()), (LOCKSTEP, free, other), 1, 0, 1.0, 1)
+    text = Text("replica/broker.py", asked.source.text("replica/broker.py"))
+    mutant = Mutant("replica/broker.py", "f", "none", (7, 8), "", text.source)
+
+    def judges(**lines: list[int]) -> list[str]:
+        by_drive = {name.replace("_", " "): {"replica/broker.py": ran} for name, ran in lines.items()}
+        return [drive.name for drive in drives_of(asked, mutant, by_drive)]
+
+    assert judges() == ["fencing free", "fencing lockstep"]  # its own, which may come to it later
+    assert judges(fencing_free=[8]) == ["fencing free"]
+    assert judges(fencing_lockstep=[7], truncation_free=[7]) == ["fencing free", "fencing lockstep"]
+    assert judges(fencing_free=[9], truncation_free=[7]) == ["truncation free"]
 
 
 def test_planted_mutants_become_what_they_are() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fencepost.conformance.describe import described
-from fencepost.conformance.harness import bound_protocols, plan_of
+from fencepost.conformance.harness import bound_protocols, find_harness, plan_of
 from fencepost.model.core.errors import BadInput, ProtocolError
 from fencepost.model.core.protocol import Protocol
 from fencepost.model.core.registration import Registration, looked_up
@@ -136,7 +136,15 @@ def test_everything_that_has_a_name_is_told(fencepost: Fencepost) -> None:
         assert [each["name"] for each in told["fairness"]] == list(protocol.fairness)
         bound = name in set(bound_protocols())
         assert ("lose-request" in told["faults"]) == bound
-        assert told["adapters"][:2] == (["memory", "disk"] if bound else [])
+        harness = find_harness(name)
+        assert told["adapters"][:2] == (
+            ["memory", "disk"] if harness is not None and harness.over_impl else told["adapters"]
+        )
+        assert told["free"][:2] == (["memory", "disk"] if bound else [])
+        text = None if harness is None else harness.find_text()
+        assert (told["held_to"] is None) == (text is None)
+        if text is not None:
+            assert [each["name"] for each in told["held_to"]["variants"]] == list(text.variants)
 
 
 def test_the_table_names_every_protocol(fencepost: Fencepost) -> None:

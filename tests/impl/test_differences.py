@@ -18,6 +18,7 @@ from fencepost.impl.wire.messages import (
     FetchRequest,
     ListOffsetsRequest,
     OffsetsForLeaderEpochRequest,
+    ProduceRequest,
 )
 from fencepost.impl.wire.quorum import (
     BeginQuorumEpochRequest,
@@ -109,6 +110,29 @@ def test_n7_a_log_without_its_first_segment_is_refused() -> None:
         open_directory(files).log(*KEY)
 
 
+def test_n8_a_follower_all_of_whose_records_are_deleted_begins_with_the_batch_at_the_log_start() -> None:
+    """Its last record is of an epoch that the leader has no record of any more, so nobody says where to cut."""
+    cluster = Cluster(2)
+    for node, epoch, values in ((0, 0, b"ab"), (1, 0, b"ab"), (1, 1, b"x")):
+        assert cluster.tell(node, cluster.request(node, epoch)) is ErrorCode.NONE
+        for value in values:
+            assert cluster.produce(node, bytes([value])).error is ErrorCode.NONE
+    assert cluster.tell(0, cluster.request(0, 2, [0])) is ErrorCode.NONE
+    batch = encode_batch([Record(b"c"), Record(b"d")])
+    assert cluster.ask(0, ProduceRequest(TP, 1, batch)).error is ErrorCode.NONE
+    cluster.brokers[0].partitions[TP].log.delete_before(3)
+    assert cluster.tell(1, cluster.request(0, 2, [0])) is ErrorCode.NONE
+    cluster.truncate(1)
+    assert (cluster.state(1).log_start, cluster.state(1).end, cluster.state(1).epochs) == (0, 3, ((0, 0), (1, 2)))
+    cluster.fetch_all(1)
+    leader, follower = cluster.state(0), cluster.state(1)
+    assert (follower.log_start, follower.end, follower.high_watermark) == (3, 4, 4) and leader.log_start == 3
+    assert cluster.rows(1) == cluster.rows(0) and cluster.values(1) == b"d"
+    assert follower.epochs == leader.epochs == ((2, 3),)
+    state = cluster.crash(1).state(TP)
+    assert (state.log_start, state.end, state.epochs) == (3, 4, ((2, 3),))
+
+
 def test_q1_the_last_offset_of_a_vote_is_inclusive_and_an_empty_log_has_none() -> None:
     alone = Alone()
     alone.node.fire(ELECTION)
@@ -176,4 +200,4 @@ def test_every_row_has_a_test_and_every_test_a_row() -> None:
     text = (Path(__file__).parents[2] / "specs" / "DEVIATIONS.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([NQ]\d+) \|", text, re.MULTILINE)
     tests = [name.split("_")[1].upper() for name in globals() if re.match(r"test_[nq]\d+_", name)]
-    assert rows == tests and len(rows) == 12
+    assert rows == tests and len(rows) == 13

@@ -90,3 +90,24 @@ def test_a_segment_whose_removal_could_not_be_synced_does_not_come_back(seed: in
     end = log.truncate_to(1)
     files.crash(seed)
     assert open_directory(files, 100).log(*KEY).end == end == 1
+
+
+@pytest.mark.parametrize("operation", ["append", "fsync", "rename", "fsync_dir"])
+def test_a_checkpoint_that_could_not_be_written_is_written_anew_when_a_log_is_reopened(operation: str) -> None:
+    """Else a crash brings back what was never acted on: a leader epoch, or a high watermark above what was cut."""
+    for seed in range(20):
+        files = SimulatedFiles(seed)
+        directory = open_directory(files)
+        directory.log(*KEY).append_as_leader([Record(b"first")], 0)
+        directory.store_leader_epoch(*KEY, 1)
+        directory.store_high_watermarks({KEY: 0})
+        files.hook = failing(operation)
+        with pytest.raises(OSError, match="Input"):
+            directory.store_leader_epoch(*KEY, 2)
+        with pytest.raises(OSError, match="Input"):
+            directory.store_high_watermarks({KEY: 1})
+        files.hook = None
+        directory.reopen(*KEY)
+        files.crash(seed)
+        directory = open_directory(files)
+        assert (directory.leader_epoch(*KEY), directory.high_watermark(*KEY)) == (1, 0)

@@ -296,7 +296,8 @@ def test_a_log_with_records_does_not_begin_anew_with_a_batch_that_begins_below_i
     log.delete_before(1)
     before = cluster.snapshot(1)
     within = encode_batch([Record(b"x"), Record(b"y"), Record(b"z")], base_offset=2, leader_epoch=1)
-    assert log.straddled_by(within) is None
+    assert log.straddled_by(within) is None and log.straddled_by(within, 2) is None
+    assert log.straddled_by(within, 3) == 2
     with pytest.raises(InvalidAppend, match="where 3 follows"):
         log.append_as_follower(within)
     assert cluster.snapshot(1) == before

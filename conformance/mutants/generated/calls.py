@@ -13,7 +13,7 @@ from typing import Final
 
 from ....traces.format import Value
 from ...free.events import Event
-from ...free.system import FreeSystem, Happened, HearsOfPeace, Pending
+from ...free.system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
 from ...lockstep.adapter import Adapter, Outcome
 from ...lockstep.faults import Fault, Kind
 from ...lockstep.watch import Hung
@@ -105,6 +105,10 @@ class LimitedSystem:
         """As the system's, where it has that."""
         if isinstance(self._system, HearsOfPeace):
             self._system.peace(on=on)
+
+    def unsettled(self, but: int | None) -> str | None:
+        """As the system's, where it has that."""
+        return self._system.unsettled(but) if isinstance(self._system, Demands) else None
 
     def close(self) -> None:
         """As the system's."""

@@ -15,7 +15,7 @@ from ...adapters.parts import Parts
 from ...free.registry import Way, offered
 from ...free.system import FreeSystem
 from ...free.ways import Ways
-from ...harness import binding_of, find_harness, over_impl
+from ...harness import binding_of, find_harness, held_to, over_impl
 from ...lockstep.adapter import Adapter
 from ...lockstep.binding import Binding
 from ...lockstep.goals import Goals
@@ -136,7 +136,7 @@ class Grounds:
 
 
 def _system(drive: Drive, variant: str, constants: tuple[tuple[str, int], ...]) -> System:
-    return ground(REGISTRY[drive.protocol].protocol.traced(variant), dict(constants))
+    return ground(held_to(drive.protocol).traced(variant), dict(constants))
 
 
 def _binding(drive: Drive) -> Binding:

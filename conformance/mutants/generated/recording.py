@@ -40,27 +40,28 @@ RECORDED: Final = {"free": 25, "lockstep": 120}
 
 @dataclass(frozen=True)
 class Recording:
-    """By drive, its runs; and the lines that ran in them, by file."""
+    """By drive, its runs; and the lines that ran in them, by drive and file."""
 
     runs: Mapping[str, tuple[Taken, ...]]
-    lines: Mapping[str, frozenset[int]]
+    lines: Mapping[str, Mapping[str, frozenset[int]]]
 
     def to_json(self) -> dict[str, Json]:
         """As a JSON object."""
-        lines: dict[str, Json] = {}
-        for file, found in self.lines.items():
-            lines[file] = [*sorted(found)]
         return {
             "runs": {name: [each.to_json() for each in runs] for name, runs in self.runs.items()},
-            "lines": lines,
+            "lines": self.lines_to_json(),
         }
+
+    def lines_to_json(self) -> dict[str, Json]:
+        """The lines as a JSON object."""
+        return {drive: {file: [*sorted(ran)] for file, ran in files.items()} for drive, files in self.lines.items()}
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Recording:
         """From its JSON object, which ``to_json`` made."""
         return cls(
             {name: tuple(Taken.from_json(each) for each in runs) for name, runs in told["runs"].items()},
-            {file: frozenset(lines) for file, lines in told["lines"].items()},
+            {drive: {file: frozenset(ran) for file, ran in files.items()} for drive, files in told["lines"].items()},
         )
 
     @property
@@ -88,13 +89,14 @@ def record(source: Source, drives: Sequence[Drive], seed: int, seconds: float, g
     """
     start = time.process_time()
     runs: dict[str, tuple[Taken, ...]] = {}
-    executed = Executed(source.folder / file for file in source.files)
-    with loaded(source, None) as parts, watched_world() as world, executed.watching():
+    lines: dict[str, Mapping[str, frozenset[int]]] = {}
+    with loaded(source, None) as parts, watched_world() as world:
         for number, drive in enumerate(drives):
+            executed = Executed(source.folder / file for file in source.files)
             drive.take_in()
             now = time.process_time()
             until = now + (start + seconds - now) / (len(drives) - number)
-            with made(drive, parts) as system:
+            with executed.watching(), made(drive, parts) as system:
                 if not source.is_ours and not modules_from(source):
                     raise BadInput("the system imports no module of it", str(source.folder), "name its folder")
                 if drive.engine == "free":
@@ -105,7 +107,8 @@ def record(source: Source, drives: Sequence[Drive], seed: int, seconds: float, g
                     bound = Taker(cast("Adapter", system), world)
                     _draw_in_lockstep(bound, drive, seed, until, grounds)
                     runs[drive.name] = bound.taken()
-    return Recording(runs, {file: lines_run(executed, source.folder / file) for file in source.files})
+            lines[drive.name] = {file: lines_run(executed, source.folder / file) for file in source.files}
+    return Recording(runs, lines)
 
 
 def lines_run(executed: Executed, path: Path) -> frozenset[int]:

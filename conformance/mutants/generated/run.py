@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from itertools import islice
@@ -41,10 +41,27 @@ class Asked:
     arguments: Sequence[Equivalent] = ()
 
 
-def drives_of(asked: Asked, mutant: Mutant) -> list[Drive]:
-    """Those that run the mutant's file, the free ones first."""
+Lines = Mapping[str, Mapping[str, Collection[int]]]
+"""By drive and file, the lines that ran in the recorded runs of the source as it is."""
+
+
+def drives_of(asked: Asked, mutant: Mutant, lines: Lines) -> list[Drive]:
+    """Those that run the mutant's file, the free ones first: of them, or else of all, those that come to its lines.
+
+    Free runs may come later to what no recorded one has come to, so all of the file's are tried then.
+    """
     known = drivers_of(mutant.file) if asked.source.is_ours else [drive.protocol for drive in asked.drives]
-    return sorted((each for each in asked.drives if each.protocol in known), key=lambda each: each.engine)
+    theirs = [each for each in asked.drives if each.protocol in known]
+    come = [each for each in asked.drives if _comes_to(lines, each, mutant)]
+    come = [each for each in come if each in theirs] or come
+    free = [each for each in come if each.engine == "free"] or [each for each in theirs if each.engine == "free"]
+    lockstep = [each for each in come or theirs if each.engine == "lockstep"]
+    return [*free, *lockstep]
+
+
+def _comes_to(lines: Lines, drive: Drive, mutant: Mutant) -> bool:
+    """Whether a recorded run of the drive executed a line that the mutant changes."""
+    return not set(lines.get(drive.name, {}).get(mutant.file, ())).isdisjoint(mutant.lines)
 
 
 def measure(asked: Asked, on_progress: OnProgress | None = None) -> Measure:
@@ -78,18 +95,18 @@ def _judged(
     every: list[Json] = [drive.to_json() for drive in asked.drives]
 
     def task(do: str, mutant: Mutant) -> Task:
-        drives: list[Json] = [drive.to_json() for drive in drives_of(asked, mutant)]
+        drives: list[Json] = [drive.to_json() for drive in drives_of(asked, mutant, lines)]
         return {**base, "do": do, "mutant": mutant.to_json(), "drives": drives, "seconds": asked.seconds}
 
     seconds = max(RECORDING_SECONDS * len(asked.drives), asked.seconds)
-    first = pool.submit({**base, "do": "record", "mutant": None, "drives": every, "seconds": seconds})
-    judging = {pool.submit(task("judge", mutant)): mutant for mutant in mutants}
-    recorded = first.result()
+    # Who judges a mutant depends on who comes to it.
+    recorded = pool.submit({**base, "do": "record", "mutant": None, "drives": every, "seconds": seconds}).result()
     raise_told(recorded)
+    lines: Lines = recorded["answer"]["lines"]
+    judging = {pool.submit(task("judge", mutant)): mutant for mutant in mutants}
     judged: dict[str, Judgement] = {}
     rows: dict[str, Row] = {}
     asking: dict[Future[Mapping[str, Any]], tuple[Mutant, Task]] = {}
-    lines = {name: set(found) for name, found in recorded["answer"]["lines"].items()}
 
     def done(row: Row) -> None:
         rows[row.mutant.name] = row
@@ -123,7 +140,7 @@ def _judged(
     return tuple(rows[mutant.name] for mutant in mutants), int(recorded["answer"]["steps"])
 
 
-def _at_once(asked: Asked, mutant: Mutant, found: Judgement, lines: Mapping[str, Iterable[int]]) -> Row | None:
+def _at_once(asked: Asked, mutant: Mutant, found: Judgement, lines: Lines) -> Row | None:
     """What becomes of a mutant of which nothing more is to be asked; None of any other."""
     argued = _argued(asked, mutant)
     if found.by is not None:
@@ -131,7 +148,7 @@ def _at_once(asked: Asked, mutant: Mutant, found: Judgement, lines: Mapping[str,
         return _killed(asked, mutant, found) if found.run is None else None
     if argued is not None:
         return Row(mutant, found, Fate.EQUIVALENT, argued.reason)
-    if not set(lines.get(mutant.file, ())) & set(mutant.lines):
+    if not any(_comes_to(lines, drive, mutant) for drive in asked.drives):
         return Row(mutant, found, Fate.NOT_DRIVEN, f"{_tried(found)}; no run of the source as it is came to it")
     return None
 

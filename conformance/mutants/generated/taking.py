@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ....traces.format import Value
 from ....traces.story import Json
 from ...free.events import Event, event_of
-from ...free.system import FreeSystem, Happened, HearsOfPeace, Pending
+from ...free.system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
 from ...lockstep.adapter import Adapter, Outcome
 from ...lockstep.expect import Try
 from ...lockstep.faults import Fault, Kind
 from .witness import World
+
+_PEACE: Final = "peace"
+"""Whether a step is that peace has begun, or is over."""
 
 
 @dataclass(frozen=True)
@@ -168,17 +171,27 @@ class FreeTaker(_Runs):
         return self._free.observe()
 
     def again(self, step: Any) -> None:
-        """What was written down of an event."""
-        self.happen(event_of(step, "the recording"))
+        """What was written down of an event, or that there is peace."""
+        if _PEACE in step:
+            self.peace(on=bool(step[_PEACE]))
+        else:
+            self.happen(event_of(step, "the recording"))
 
     def words(self, step: Any) -> str:
         """An event for a person."""
+        if _PEACE in step:
+            return "peace" if step[_PEACE] else "the end of peace"
         return str(event_of(step, "the recording"))
 
     def peace(self, *, on: bool) -> None:
-        """As the system's, where it has that."""
+        """As the system's, where it has that: what may happen next depends on it, so it is a step of its own."""
         if isinstance(self._free, HearsOfPeace):
             self._free.peace(on=on)
+            self._note({_PEACE: on}, Happened())
+
+    def unsettled(self, but: int | None) -> str | None:
+        """As the system's, where it has that."""
+        return self._free.unsettled(but) if isinstance(self._free, Demands) else None
 
     def close(self) -> None:
         """As the system's."""

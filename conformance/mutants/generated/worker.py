@@ -150,7 +150,7 @@ def _done(task: Mapping[str, Any], source: Source, grounds: Grounds, seconds: fl
         case "record":
             recording = record(source, drives, task["seed"], seconds, grounds)
             Path(task["file"]).write_text(json.dumps(recording.to_json()), encoding="utf-8")
-            return {"lines": recording.to_json()["lines"], "steps": recording.steps}
+            return {"lines": recording.lines_to_json(), "steps": recording.steps}
         case "compare":
             assert mutant is not None
             recording = Recording.from_json(json.loads(Path(task["file"]).read_text(encoding="utf-8")))

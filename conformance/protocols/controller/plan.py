@@ -34,5 +34,9 @@ PLAN: Final = Plan(
         "keeps-pending": _SNAPSHOTS,
         "answers-pending": "1/1/1/2/1/1/0/1",
     },
+    # Brokers, controllers, partitions: of ``running.py``.
+    free=("3/3/2", "2/3/2", "3/3/1", "3/1/2"),
+    # ``fencepost conform --protocol controller`` does, in a minute or two.
+    followed=False,
 )
 """Of KIP-631."""

@@ -36,10 +36,10 @@ from ....traces.format import Value
 from ...adapters.carrier import error_name
 from ...adapters.cluster import shown_leader, shown_set
 from ...adapters.events import is_response, kind_of, plain
-from ...adapters.found import Nowhere, check_after, check_amid, copy_of, opened, rows_of
+from ...adapters.found import Nowhere, check_after, check_amid, check_stored, copy_of, missing_timers, opened, rows_of
 from ...adapters.nodes import DUE, Node
 from ...free.events import Event, What
-from ...free.system import Happened, Judged, Pending
+from ...free.system import Happened, Judged, Pending, Said
 from ...lockstep.adapter import ModelStep
 from .free_answers import Row, WrongAnswer
 from .free_clients import PROBER, READER, ClientNodes
@@ -149,8 +149,8 @@ class RunningCluster(ClientNodes):
         self.network.detach(address)
         del self.nodes[address]
         self.down.add(address)
-        if self._disk:
-            self.store.crash(address, 0)
+        # What was shut down in order has nothing to lose where power goes after it.
+        self.store.crash(address, self._crash_seed(event))
         if state is not None:
             self._closed[address] = state.leader_epoch, state.end, state.high_watermark
 
@@ -211,6 +211,7 @@ class RunningCluster(ClientNodes):
         looked = files.changes, state.high_watermark, state.synced
         if self._looked.get(node) != looked and self._is_drawn():
             self._looked[node] = looked
+            check_stored(files, PARTITION, state.epochs, state.log_start, state.synced)
             copy = copy_of(files, self._copy_seed)
             found = opened(lambda there: self._opened(node, there), copy)
             check_after(state, self._records[node], found, rows_of(copy, str(PARTITION), decode))
@@ -240,6 +241,33 @@ class RunningCluster(ClientNodes):
         now = self.clock.now()
         self._held.broker(node, self.arrived, sent, state, before, after, now, fired=fired)
         self._held.knows(node, self._broker(node).metadata.get(PARTITION))
+        if state is not None:
+            self._look_awake(node, state)
+
+    def _look_awake(self, node: int, state: PartitionState) -> None:
+        """Whether a broker goes on by itself, and syncs what it is to sync. Raises WrongAnswer."""
+        missing = missing_timers(state, [key[0] for key in self._broker(node).timers()])
+        if missing:
+            raise WrongAnswer(f"broker {node} will never wake for {', '.join(missing)} again")
+        if self._config.flush_each_append and state.synced < state.end:
+            raise WrongAnswer(f"broker {node} syncs each append, and has synced {state.synced} of {state.end}")
+
+    def unsettled(self, but: int | None) -> str | None:
+        """What brokers and controller owe others who are well, and the model has no word for."""
+        controller, quorum = self.controller, self.quorum
+        known = quorum.leader, quorum.leader_epoch, quorum.isr, quorum.offline
+        for node in self.replicas:
+            if node == but or node in self.down | self.cut | self.bad.keys():
+                continue
+            state = self._state(node)
+            if state is not None and state.waiting:
+                return f"producers wait for answers of broker {node}"
+            if controller is None or not self._metadata or self._is_unregistered(node):
+                continue
+            told = self._broker(node).metadata.get(PARTITION)
+            if told is None or (told.leader, told.leader_epoch, told.isr, told.offline) != known:
+                return f"broker {node} would tell clients {told}, and the controller has {known}"
+        return None
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -373,6 +401,21 @@ class RunningCluster(ClientNodes):
                 count = len(self.producers.payloads(asked.body))
                 offsets = list(range(body.base_offset, body.base_offset + count))
                 return tuple(("producer_hears", {"leader": source, "offset": offset}) for offset in offsets)
+        return ()
+
+    def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[Said, ...]:  # noqa: ARG002 - it says so itself
+        """What a broker's request says of it; what answers say is held against its state (``free_answers.py``)."""
+        body, node = envelope.body, envelope.source
+        if node < 0:
+            return ()
+        match body:
+            case FetchRequest():
+                ends = Said((f"leo[{node}]",), body.fetch_offset)
+                return Said((f"leader_epoch[{node}]",), body.current_leader_epoch), ends
+            case OffsetsForLeaderEpochRequest():
+                return (Said((f"leader_epoch[{node}]",), body.current_leader_epoch),)
+            case AlterIsrRequest():
+                return (Said((f"leader_epoch[{node}]",), body.leader_epoch),)
         return ()
 
     def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from random import Random
 from typing import Any, Final, cast
 
+from ....impl.controller import Controller
 from ....impl.log.records import StoredRecord
 from ....impl.replica.broker import Broker
 from ....impl.replica.partition import PartitionState
@@ -15,6 +16,7 @@ from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import (
     BROKER_PRINCIPAL,
     CONSUMER,
+    CONTROLLER,
     FIRST_CLIENT,
     Envelope,
     FetchRequest,
@@ -27,8 +29,9 @@ from ...adapters.stores import SegmentReader
 from ...free.events import Event, What
 from ...free.system import Pending
 from ...lockstep.adapter import ModelStep
-from .free_answers import Row
+from .free_answers import Row, WrongAnswer
 from .free_controller import PARTITION, ControlledNodes
+from .free_operator import OPERATOR, ask_operator, operator_probes
 from .free_probes import body_of, broker_probes, controller_probes, is_probe
 from .free_producers import Payload, Producers
 from .pace import CONCERNED, Pace, unhurried
@@ -138,8 +141,17 @@ class ClientNodes(ControlledNodes):
             if state is not None:
                 yield from broker_probes(node, state, [each for each in self.replicas if each != node])
         yield from controller_probes(self.quorum)
+        if self.controller is not None:
+            yield from operator_probes()
 
     def _call(self, event: Event) -> Sequence[ModelStep]:
+        if event.name == OPERATOR:
+            controller = cast(Controller, self.nodes[CONTROLLER])
+            sent = self.network.counts.sent
+            ask_operator(str(event.arg("what")), controller, PARTITION, self._parts.controller_error)
+            if self.network.counts.sent > sent:
+                raise WrongAnswer(f"whoever wants to {event.arg('what')} is refused, and brokers are told of it")
+            return ()
         if is_probe(event):
             to, body, as_broker = body_of(event, PARTITION, len(self.replicas))
             self._ask(PROBER, to, body, BROKER_PRINCIPAL if as_broker else _CLIENT)

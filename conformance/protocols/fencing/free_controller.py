@@ -108,6 +108,18 @@ class ControlledNodes(CopiedNodes):
             if sent + RETRY_MS <= self.clock.now():
                 raise WrongAnswer(f"{name} to {broker} is not answered, and not sent again")
 
+    def _is_told_of_all(self, broker: int, *, told: bool) -> None:
+        """A broker that is back knows nothing, and is told of all that it is to know. Raises WrongAnswer."""
+        wanted = {"UpdateMetadata"} | ({"LeaderAndIsr"} if self._leads_somewhere() else set())
+        missing = sorted(name for name in wanted if (broker, name) not in self._open) if told else []
+        if missing:
+            raise WrongAnswer(f"broker {broker} is back, and is not sent {', '.join(missing)}")
+
+    def _leads_somewhere(self) -> bool:
+        """Whether the partition has had a leader epoch."""
+        controller = self.controller
+        return controller is not None and controller.partition(PARTITION).leader_epoch >= 0
+
     def _gave_up(self) -> bool:
         """Whether the controller has stopped by itself: its disk failed, or a broker knows a later one."""
         controller = self.controller
@@ -207,9 +219,12 @@ class ControlledNodes(CopiedNodes):
                 case "mark_offline":
                     controller.mark_offline(replica)
                 case "mark_online":
+                    back = not controller.brokers[replica].online
                     controller.mark_online(replica)
+                    self._is_told_of_all(replica, told=back)
                 case "register":
                     controller.broker_started(replica, self._incarnations[replica])
+                    self._is_told_of_all(replica, told=True)
                 case "prefer":
                     controller.elect_preferred(PARTITION)
         except self._parts.controller_error as refused:

@@ -93,6 +93,8 @@ class Held:
         for each in sent:
             if isinstance(each.body, AlterIsrRequest) and state is not None:
                 self._asks_for(each.body, state)
+            if state is not None and getattr(each.body, "error", None) is ErrorCode.KAFKA_STORAGE_ERROR:
+                raise WrongAnswer(f"broker {node} answers that its disk has failed it, and goes on")
         if arrived is not None:
             answer = next((each.body for each in reversed(sent) if _answers(each, arrived)), None)
             if isinstance(arrived.body, ProduceRequest):

@@ -26,6 +26,7 @@ from ....impl.wire.messages import Envelope
 from ....impl.wire.quorum import (
     BeginQuorumEpochRequest,
     DeleteRecordsRequest,
+    DeleteRecordsResponse,
     QuorumFetchResponse,
     QuorumRequest,
     QuorumResponse,
@@ -39,13 +40,13 @@ from ...adapters.events import offered
 from ...adapters.nodes import DUE, Node
 from ...adapters.stores import OncePerChange, SegmentReader
 from ...free.events import Event, What
-from ...free.system import Happened, Judged, Pending
+from ...free.system import Happened, Judged, Pending, Said
 from ...lockstep.adapter import ModelStep
 from .appended import Appended, Content, State, content_of
 from .counting import CHUNK
 from .lasting import LastingNodes
 from .machines import BothMachines, kept_in
-from .meaning import TIMED, brings, decided, steps_of
+from .meaning import TIMED, brings, decided, says_of, steps_of
 from .pace import Pace, course_of
 from .probes import probe, probes
 from .quorum import PARTITION, ballot_of, cells_of, checkpoints_in, snapshots_in
@@ -351,7 +352,9 @@ class FreeQuorum(LastingNodes):
             if number not in self.bad:
                 raise
             return {}
-        found: dict[str, Value] = {f"synced[{number}]": min(log.recovery_point, log.end)}
+        if log.recovery_point < log.end:
+            raise WrongState(f"{number} was shut down in order, and has synced {log.recovery_point} of {log.end}")
+        found: dict[str, Value] = {f"synced[{number}]": log.end}
         return found | {f"leader[{number}]": None} if led else found
 
     def _ask(self, number: int, body: QuorumRequest) -> QuorumResponse:
@@ -361,7 +364,12 @@ class FreeQuorum(LastingNodes):
         self.node(number).receive(asked)
         (answer,) = self.network.in_flight(source=number, destination=CLIENT)
         self.network.drop(answer)
-        return cast(QuorumResponse, answer.envelope.body)
+        node, said = self.node(number), cast(QuorumResponse, answer.envelope.body)
+        has = node.epoch, node.leader_id, node.replica.begin
+        begins = said.low_watermark if isinstance(said, DeleteRecordsResponse) else has[2]
+        if node.failure is None and (said.epoch, said.leader, begins) != has:
+            raise WrongState(f"{number} answers {said}, and its epoch, leader and LBO are {has}")
+        return said
 
     def _took(self, event: Event) -> Sequence[ModelStep]:
         node = event.node
@@ -387,6 +395,9 @@ class FreeQuorum(LastingNodes):
     def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:
         self._overhear(envelope.source, envelope.body)
         return steps_of(envelope, asked)
+
+    def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[Said, ...]:  # noqa: ARG002 - it says so itself
+        return says_of(envelope)
 
     def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:
         if request.source >= 0:

@@ -13,7 +13,11 @@ from typing import NamedTuple
 from ....impl.files.simulated import SimulatedFiles
 from ....impl.quorum.config import QuorumConfig
 from ....impl.quorum.node import QuorumNode
-from ...adapters.found import CopiedNodes, NotFound, Nowhere, copy_of, opened, rows_of
+from ....impl.quorum.snapshots import PART_SUFFIX
+from ....impl.quorum.timers import ADVANCE_BEGIN, BEGIN_EPOCH, ELECTION, FETCH, FETCH_SNAPSHOT, GENERATE
+from ....impl.replica.timers import Key
+from ....impl.wire.messages import NO_LEADER
+from ...adapters.found import CopiedNodes, NotFound, Nowhere, check_epochs, check_stored, copy_of, opened, rows_of
 from ...adapters.stores import SegmentReader
 from ...free.system import Happened
 from .appended import Content
@@ -57,6 +61,23 @@ def lasting_of(node: QuorumNode, rows: Sequence[Row]) -> Lasting:
         replica.high_watermark,
         replica.fetching is None,
     )
+
+
+def missing_timers(node: QuorumNode) -> list[str]:
+    """The timers without which a node would never do again what its role has it do from time to time (KIP-595)."""
+    wanted: set[Key] = set()
+    leads = node.is_leader
+    if leads:
+        wanted |= {ADVANCE_BEGIN} | ({BEGIN_EPOCH} if len(node.config.voters) > 1 else set())
+    elif node.is_voter or node.leader_id != NO_LEADER:
+        wanted.add(ELECTION)
+    if not leads and (node.leader_id != NO_LEADER or not node.is_voter):
+        wanted.add(FETCH)
+    if not leads and node.leader_id != NO_LEADER and node.replica.fetching is not None:
+        wanted.add(FETCH_SNAPSHOT)
+    if node.replica.wants_snapshot(node.config.snapshot_minimum_records):
+        wanted.add(GENERATE)
+    return sorted(key[0] for key in wanted - set(node.timers.keys()))
 
 
 def check_after(has: Lasting, found: Lasting) -> None:
@@ -114,7 +135,13 @@ class LastingNodes(CopiedNodes):
         files = self.store.files(number)
         if not isinstance(files, SimulatedFiles):
             return
-        changes, synced = files.changes, node.replica.log.recovery_point
+        missing = missing_timers(node)
+        if missing:
+            raise NotFound(f"node {number} will never wake for {', '.join(missing)} again")
+        log = node.replica.log
+        changes, synced = files.changes, log.recovery_point
+        if node.replica.fetching is None and any(name.endswith(PART_SUFFIX) for name in files.list(log.folder)):
+            raise NotFound(f"node {number} has a part of a snapshot that it does not fetch")
         looked = self._lasting.get(number)
         if looked is not None and looked[:2] == (changes, synced):
             return
@@ -124,11 +151,19 @@ class LastingNodes(CopiedNodes):
             for copy in self._amid(number):
                 check_amid(looked[2], has, self._found_on(number, copy))
         if self._is_drawn():
+            epochs = [(each.epoch, each.start_offset) for each in log.epochs.entries]
+            check_stored(files, PARTITION, epochs, log.log_start, synced)
+            check_epochs(epochs, [row[:2] for row in has.rows], has.begin, has.end)
             check_after(has, self._found_on(number, copy_of(files, self._copy_seed)))
 
     def _found_on(self, number: int, copy: SimulatedFiles) -> Lasting:
         """What a node has that is opened on a copy of its disk."""
-        return lasting_of(opened(lambda files: self._open_on(number, files), copy), self._rows(copy))
+        node, rows = opened(lambda files: self._open_on(number, files), copy), self._rows(copy)
+        found, log = lasting_of(node, rows), node.replica.log
+        if found.is_whole:
+            epochs = [(each.epoch, each.start_offset) for each in log.epochs.entries]
+            check_epochs(epochs, [row[:2] for row in found.rows], found.begin, found.end, opened=True)
+        return found
 
     def _open_on(self, number: int, files: SimulatedFiles) -> QuorumNode:
         machine = BothMachines(self._parts.key_value_machine())

@@ -13,7 +13,7 @@ from ....impl.quorum.node import QuorumNode
 from ....impl.quorum.timers import ADVANCE_BEGIN, CLEAN, ELECTION, GENERATE
 from ....impl.replica.timers import Key
 from ....impl.wire.errors import ErrorCode
-from ....impl.wire.messages import Envelope
+from ....impl.wire.messages import NO_LEADER, NO_OFFSET, Envelope
 from ....impl.wire.quorum import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -24,6 +24,7 @@ from ....impl.wire.quorum import (
     VoteRequest,
     VoteResponse,
 )
+from ...free.system import Said
 from ...lockstep.adapter import ModelStep
 
 _DECIDED: Final[Mapping[type, Callable[[int, int], tuple[ModelStep, ...]]]] = {
@@ -88,6 +89,29 @@ def steps_of(envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...
             return heard, ("fetch_snapshot", pair), ("rediscover_at", pair)
         case _:
             return (heard,)
+
+
+def says_of(envelope: Envelope) -> tuple[Said, ...]:
+    """What a message says of its sender: the epoch that it is in, who leads it, what it has and knows to be committed.
+
+    An offline node says only that it is.
+    """
+    body: Any = envelope.body
+    node = envelope.source
+    error = getattr(body, "error", None)
+    if node < 0 or error is ErrorCode.KAFKA_STORAGE_ERROR:
+        return ()
+    epoch = getattr(body, "current_leader_epoch", None)
+    told = [Said((f"leader_epoch[{node}]",), body.epoch if epoch is None else epoch)]
+    if error is not None:
+        told.append(Said((f"leader[{node}]",), None if body.leader == NO_LEADER else body.leader))
+    match body:
+        case QuorumFetchRequest():
+            told.append(Said((f"leo[{node}]",), body.fetch_offset))
+        case QuorumFetchResponse() if body.high_watermark != NO_OFFSET:
+            told.append(Said((f"hw[{node}]",), body.high_watermark))
+            told.append(Said((f"lbo[{node}]",), body.log_begin_offset))
+    return tuple(told)
 
 
 def brings(body: object, receiver: QuorumNode | None) -> str:

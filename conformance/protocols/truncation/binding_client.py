@@ -204,8 +204,6 @@ def followers_have_it_all(k: Algebra, s: View, well: Value) -> Value:
 
     def same(replica: Value) -> Value:
         alike = k.all(s.leo[replica] == s.leo[leader], s.log_start[leader] <= s.log_start[replica])
-        # A log that ends within a batch at the leader's log start gets no further, and asks again and again.
-        within = k.all(0 < s.log_start[leader], s.log_start[leader] <= s.leo[replica])
-        return k.implies(k.member(replica, well), k.any(alike, within))
+        return k.implies(k.member(replica, well), alike)
 
     return k.implies(k.all(left, leads, k.member(leader, well)), k.forall(REPLICA, same))

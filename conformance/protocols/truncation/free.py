@@ -6,7 +6,7 @@ acknowledgements by the answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
 from ....impl.consumer import ConsumerRecord, OffsetAndMetadata, Outcome
@@ -39,7 +39,7 @@ from ....model.protocols.truncation.state import Asking
 from ....traces.format import Value
 from ...adapters.carrier import LIFE, error_name
 from ...adapters.cluster import PARTITION, shown_leader
-from ...free.events import Event
+from ...free.events import Event, What
 from ...free.system import Judged, Said
 from ...lockstep.adapter import ModelStep
 from .free_beside import RunningBeside
@@ -54,6 +54,12 @@ _AWAITED: Final = {
     OffsetFetchRequest: "committed",
     MetadataRequest: "metadata",
 }
+_METADATA: Final = frozenset({"Metadata", "MetadataResponse"})
+_OF_READER: Final = _METADATA | {"Fetch", "FetchResponse", "ListOffsets", "ListOffsetsResponse"}
+_LEADS_ON: Final = frozenset({"poll", "produce", "seek_to_beginning", "seek_to_end"})
+"""What gets a consumer a position of the leader that it knows."""
+_RATHER, _SLOWLY = 6.0, 0.1
+"""How likely it is what leads a consumer on, and what keeps it where it is, beside any other event of its class."""
 _REFUSALS: Final = ("refuse_unknown_epoch", "refuse_truncated", "refuse_out_of_range")
 _OF_PRODUCERS: Final = frozenset({None, "NOT_LEADER_OR_FOLLOWER"})
 """The codes for a producer that the model has a word for; others are of sequences, sizes, disks."""
@@ -193,6 +199,9 @@ class RunningConsumer(RunningBeside):
         if doubt or lost:
             # Of what was refused, or is in doubt, the application asks rather.
             jumps |= set(ASKS) if doubt else {"seek_to_committed", "restart"}
+        led = self._led()
+        if led is not None and reading.leader == led[1] != self._severed and not reading.looking_up:
+            jumps |= {"seek_to_beginning", "seek_to_end"}
         if jumps:
             for name in JUMPS:
                 if name in jumps and name != "seek":
@@ -210,6 +219,43 @@ class RunningConsumer(RunningBeside):
         if severed is None or at is None or self._leaders[-1][0] in (severed, NO_LEADER):
             return False
         return at.serving_epoch == len(self._leaders) - 1
+
+    def _led(self) -> tuple[int, int] | None:
+        """Where a zombie leads on: whom the consumer is to be led away from, and to whom; None where there is none.
+
+        Whoever reads from the zombie is led to the new leader, and once that has given it a position it is led back:
+        else a consumer seldom meets a broker in an older leader epoch than what it has read.
+        """
+        zombie, (leader, _) = self._severed, self._leaders[-1]
+        if zombie is None or zombie in self.down or leader in (zombie, NO_LEADER):
+            return None
+        state, at = self._state(zombie), self._reading.position
+        if state is None or state.role.value != LEADER:
+            return None
+        served = at is not None and at.serving_epoch > state.leader_epoch
+        return (leader, zombie) if served else (zombie, leader)
+
+    def _astray(self) -> Callable[[Event], float]:
+        led = self._led()
+        reading = self._reading
+        if led is None:
+            return super()._astray()
+        away, there = led
+
+        def weight(event: Event) -> float:
+            match event.what:
+                case What.CALL if event.name in _LEADS_ON and reading.leader == there != self._severed:
+                    return _RATHER
+                case What.TIME if reading.leader == away and reading.in_flight:
+                    return _RATHER
+                case What.DELIVER if event.name in _OF_READER and None in (event.node, event.source):
+                    node = event.node if event.source is None else event.source
+                    # What it has asked for in vain it asks another for, once it has asked who leads.
+                    slow = reading.leader == away if node == away else event.name in _METADATA and node != there
+                    return _SLOWLY if slow else _RATHER
+            return 1.0
+
+        return weight
 
     def _has_to_poll(self, reading: Reading) -> bool:
         """Whether the next ``poll`` does anything: not while an answer is awaited, nor in a pause after an error.

@@ -82,6 +82,13 @@ class RunningBeside(RunningGroup):
         partition = self._broker(node).partitions.get(BESIDE) if node == self.coordinator else None
         return super()._is_lost(node) or (partition is not None and partition.role.value == OFFLINE)
 
+    def _lose(self, address: int, event: Event) -> None:
+        """A broker whose one disk has failed it stops, as Kafka's do: it counts as down, and may keep no commits."""
+        if address == self.coordinator and not super()._is_lost(address):
+            self._stop(address, self._crash_seed(event))
+        else:
+            super()._lose(address, event)
+
     # -- what may happen --------------------------------------------------------------------------------------------
 
     def _reads_beside(self) -> Reading:

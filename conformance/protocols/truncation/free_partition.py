@@ -7,7 +7,7 @@ two that were ever appended have the same. The coordinator has a node of its own
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final, cast
@@ -256,6 +256,9 @@ class RunningPartition(SeveredNodes):
             ]
             if self._has_zombie():
                 found = [replace(each, weight=_SOON) if each.event.name in _ELECTS else each for each in found]
+            elif self._severed is not None:
+                weight = self._astray()
+                found = [_weighed(each, weight(each.event)) for each in found]
             if not self.pace.peace:
                 # Where all else is kept waiting, time passes.
                 return found or [each for each in everything if each.event.what is What.TIME]
@@ -300,6 +303,10 @@ class RunningPartition(SeveredNodes):
     def _waits_a_little(self) -> bool:
         """Whether a client does nothing but wait for a moment."""
         return False
+
+    def _astray(self) -> Callable[[Event], float]:
+        """How likely each event is where a zombie may lead on, beside any other of its class."""
+        return lambda _event: 1.0
 
     def _may_elect(self) -> bool:
         """Whether an election may come now, for what it would take from clients."""
@@ -474,6 +481,10 @@ class RunningPartition(SeveredNodes):
 def call(name: str, **args: int) -> Event:
     """What somebody asks for."""
     return Event(What.CALL, name, args=tuple(sorted(args.items())))
+
+
+def _weighed(pending: Pending, weight: float) -> Pending:
+    return pending if weight == 1.0 else replace(pending, weight=weight)
 
 
 def _triple(name: str, commit: Triple) -> dict[str, Value]:

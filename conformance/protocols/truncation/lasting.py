@@ -12,7 +12,19 @@ from ....impl.replica.config import BrokerConfig
 from ....impl.replica.partition import PartitionState
 from ....impl.wire.messages import TopicPartition
 from ...adapters.cluster import PARTITION
-from ...adapters.found import CopiedNodes, NotFound, Nowhere, Row, check_after, check_amid, copy_of, opened, rows_of
+from ...adapters.found import (
+    CopiedNodes,
+    NotFound,
+    Nowhere,
+    Row,
+    check_after,
+    check_amid,
+    check_stored,
+    copy_of,
+    missing_timers,
+    opened,
+    rows_of,
+)
 from ...adapters.stores import SegmentReader
 from ...free.system import Happened
 
@@ -56,6 +68,10 @@ class LastingPartition(CopiedNodes):
         state = self._state(node)
         if state is None:
             return
+        keys = cast(Broker, self.nodes[node]).timers()
+        missing = missing_timers(state, [key[0] for key in keys if key[1:] in ((), (PARTITION,))])
+        if missing:
+            raise NotFound(f"broker {node} will never wake for {', '.join(missing)} again")
         last = self._lasting.get(node)
         looked = files.changes, state.high_watermark, state.synced
         if last is not None and last[0] == looked:
@@ -67,6 +83,7 @@ class LastingPartition(CopiedNodes):
                 found, there = self._found_on(node, copy)
                 check_amid(last[1], state, last[2], rows, found, there)
         if self._is_drawn():
+            check_stored(files, PARTITION, state.epochs, state.log_start, state.synced)
             found, there = self._found_on(node, copy_of(files, self._copy_seed))
             check_after(state, rows, found, there)
 

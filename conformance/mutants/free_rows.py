@@ -1,0 +1,82 @@
+"""The rows of defects of a protocol whose systems run freely and are in no lockstep.
+
+A defect is killed by a free run at default settings that ends in a disagreement, made as small as it gets, and that the
+implementation without the defect passes.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+
+from ...model.core.ground import ground
+from ...model.core.registry import PROTOCOLS
+from ..adapters.parts import Parts
+from ..free.runner import Free, FreePlan, Ran, repeat, run_freely
+from ..free.ways import Ways
+from ..harness import MakeFreeOver, binding_of, find_harness, held_to, plan_of
+from ..plan import constants_of
+from .defects import Defect
+from .matrix import Cell, Kind, Outcome, Row
+from .patched import patched
+
+
+class FreeJudge:
+    """Drives copies of what ``impl/`` has of a protocol. What was computed of it is kept for the next defect."""
+
+    def __init__(self, runs: int = FreePlan.runs) -> None:
+        self._runs = runs
+        self._portfolios: dict[str, list[Ways]] = {}
+
+    def portfolio(self, protocol: str) -> list[Ways]:
+        """The constants that free runs go through by turns."""
+        if protocol not in self._portfolios:
+            text, binding = held_to(protocol), binding_of(protocol, protocol)
+            written = plan_of(PROTOCOLS[protocol]).free or ("",)
+            with closing(_over(protocol)(None)) as system:
+                traced = text.traced(system.variant)
+            self._portfolios[protocol] = [Ways(ground(traced, constants_of(text, at)), binding) for at in written]
+        return self._portfolios[protocol]
+
+    def drive(self, defect: Defect, seed: int) -> Free:
+        """Look for a run that shows the defect."""
+        portfolio = self.portfolio(defect.protocol)
+        with patched(*defect.patches) as root, closing(_over(defect.protocol)(Parts.of(root))) as system:
+            return run_freely(system, portfolio, FreePlan(self._runs, seed=seed))
+
+    def clean(self, defect: Defect, ran: Ran) -> Ran:
+        """The same events on the implementation as it is."""
+        with closing(_over(defect.protocol)(None)) as system:
+            return repeat(system, ran.ways, ran.seed, ran.events)
+
+    def row(self, defect: Defect, seed: int = 0) -> Row:
+        """The row of a defect."""
+        start = time.perf_counter()
+        answer = self.drive(defect, seed)
+        seconds = time.perf_counter() - start
+        of = f"{defect.protocol}, implementation"
+        if answer.failure is None:
+            detail = f"{answer.met.events:,} events, seed {seed}: {defect.doc}"
+            cells = {"free": Cell(Outcome.SURVIVED, detail, seconds=seconds)}
+            return Row(defect.name, Kind.IMPLEMENTATION, of, cells)
+        issue = f" ({defect.issue})" if defect.issue else ""
+        faults = []
+        if self.clean(defect, answer.failure).parted is not None:
+            faults.append("the implementation without the defect parts from the model in the same run")
+        if not answer.repeatable:
+            faults.append("the run does not end alike each time")
+        cell = Cell(Outcome.KILLED, f"{defect.doc}{issue}", len(answer.failure.events), seconds)
+        return Row(defect.name, Kind.IMPLEMENTATION, of, {"free": cell}, faults=tuple(faults))
+
+
+def _over(protocol: str) -> MakeFreeOver:
+    harness = find_harness(protocol)
+    make = None if harness is None else harness.find_free_over()
+    assert make is not None
+    return make
+
+
+def is_free_only(protocol: str) -> bool:
+    """Whether what ``impl/`` has of a protocol runs freely, and in no lockstep."""
+    harness = find_harness(protocol)
+    return harness is not None and harness.over_impl is None and harness.free is not None

@@ -1,0 +1,205 @@
+"""What controllers answer is held to the log, and what a broker does to the metadata that it has taken up.
+
+An answer waits until all is stable that its controller had in mind when it decided: whoever gets it may go by it. A
+change that a client was told of is in the committed log then. At most one node makes a snapshot at a time, as far as
+the active controller knows, and no broker is fenced whose session is not over.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from ....impl.kraft.broker import MetadataBroker
+from ....impl.kraft.node import ControllerNode
+from ....impl.metadata import changes
+from ....impl.metadata.codec import encode
+from ....impl.metadata.values import MetadataRecord
+from ....impl.wire.controller import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    ControllerHeartbeatRequest,
+    ControllerHeartbeatResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    IncrementalAlterConfigsRequest,
+)
+from ....impl.wire.errors import ErrorCode
+from ....impl.wire.messages import Envelope, TopicPartition
+from .metadata_log import MetadataLog, WrongState
+
+
+class _Decided(NamedTuple):
+    """``end`` and ``epoch``: of the log, and of the record before it, when it was decided. ``term``: the epoch of the
+    quorum, ``now``: the time of that."""
+
+    request: Envelope
+    error: ErrorCode
+    end: int
+    epoch: int
+    term: int
+    now: int
+
+
+_LONG_AGO: Final = -(1 << 40)
+_Term: TypeAlias = tuple[int, int]
+"""One time of being active: the controller, and the epoch of the quorum."""
+
+
+class Answers:
+    """What has been decided and answered in one run."""
+
+    def __init__(self, log: MetadataLog, session_ms: int) -> None:
+        self._log = log
+        self._session_ms = session_ms
+        self._decided: dict[tuple[int, int, int], list[_Decided]] = {}
+        """By controller, asker and correlation id: a request may come twice."""
+        self._sent: list[Envelope] = []
+        self._turns: dict[_Term, tuple[int, int]] = {}
+        """Whose turn it is to make a snapshot, and where its latest one ended."""
+        self._told: dict[tuple[_Term, int], tuple[int, int]] = {}
+        """By term and node: where its latest snapshot ended, and when it said so."""
+        self._lives: dict[tuple[_Term, int], tuple[int, int]] = {}
+        """By term and broker: the epoch of its process, and when that was heard of last."""
+        self._began: dict[_Term, int] = {}
+        """When each began."""
+
+    def forget(self) -> None:
+        """What was before the run is not looked at."""
+        self._decided.clear()
+        self._sent.clear()
+        self._began = dict.fromkeys(self._began, _LONG_AGO)
+
+    def sent(self, envelope: Envelope) -> None:
+        """An answer has left."""
+        self._sent.append(envelope)
+
+    def error_of(self, node: ControllerNode, request: Envelope, now: int) -> ErrorCode | None:
+        """What a controller has decided of a request that has reached it just now; None: it has decided nothing."""
+        answers = [each.answer for each in reversed(node._waiting) if each.request is request]  # told to nobody yet
+        way = node.address, request.source, request.correlation
+        answers += [
+            each.body for each in reversed(self._sent) if (each.source, each.destination, each.correlation) == way
+        ]
+        if not answers:
+            return None
+        error = ErrorCode(answers[0].error)
+        replica = node.quorum.replica
+        if node.active is not None:
+            before = replica.epoch_at(replica.end - 1)
+            found = _Decided(request, error, replica.end, before, node.quorum.epoch, now)
+            self._decided.setdefault(way, []).append(found)
+        return error
+
+    def arrives(self, node: ControllerNode, body: object, now: int) -> None:
+        """A broker's or a standby's request has reached an active controller."""
+        active = node.active
+        if active is None:
+            return
+        term = node.address, active.epoch
+        if isinstance(body, BrokerHeartbeatRequest | ControllerHeartbeatRequest):
+            number = body.broker if isinstance(body, BrokerHeartbeatRequest) else body.node
+            self._told[term, number] = body.snapshot_offset, now
+        if isinstance(body, BrokerHeartbeatRequest | BrokerRegistrationRequest):
+            known = active.image.brokers.get(body.broker)
+            if isinstance(body, BrokerHeartbeatRequest):
+                own = known is not None and known.epoch == body.broker_epoch
+            else:
+                own = known is not None and known.incarnation == body.incarnation
+            if known is not None and own:
+                self._lives[term, body.broker] = known.epoch, now
+
+    def fenced(self, node: ControllerNode, before: Any, now: int) -> None:
+        """What an active controller has fenced by itself had not been heard of for a whole session.
+
+        ``before``: the image of its log before that. Raises ``WrongState``.
+        """
+        active = node.active
+        term = node.address, -1 if active is None else active.epoch
+        for broker, known in before.brokers.items() if active is not None else ():
+            after = active.image.brokers.get(broker) if active is not None else None
+            if known.fenced or after is None or not after.fenced:
+                continue
+            epoch, at = self._lives.get((term, broker), (known.epoch, _LONG_AGO))
+            heard = max(at if epoch == known.epoch else _LONG_AGO, self._began.get(term, _LONG_AGO))
+            if now - heard < self._session_ms:
+                raise WrongState(f"broker {broker} is fenced, and was heard of {now - heard} ms ago")
+
+    def active_now(self, node: ControllerNode, now: int) -> None:
+        """A controller is active: a term of its begins, if it is a new one."""
+        if node.active is not None:
+            self._began.setdefault((node.address, node.active.epoch), now)
+
+    def _check_turn(self, term: _Term, number: int, now: int) -> None:
+        """Somebody is told to make a snapshot: whoever was told before has made one, or is gone."""
+        turn = self._turns.get(term)
+        if turn is not None and turn[0] != number:
+            end, at = self._told.get((term, turn[0]), (0, now))
+            if end <= turn[1] and now - at < self._session_ms:
+                raise WrongState(f"it is the turn of node {number} to make a snapshot, and still that of {turn[0]}")
+        if turn is None or turn[0] != number:
+            self._turns[term] = number, self._told.get((term, number), (0, now))[0]
+
+    def check(self) -> None:
+        """Look at what was answered in an event. Raises ``WrongState``."""
+        for envelope in self._sent:
+            key = envelope.source, envelope.destination, envelope.correlation
+            waiting = self._decided.get(key)
+            found = waiting.pop(0) if waiting else None
+            body: Any = envelope.body
+            turns = isinstance(body, BrokerHeartbeatResponse | ControllerHeartbeatResponse) and body.should_snapshot
+            if turns and found is not None:
+                self._check_turn((envelope.source, found.term), envelope.destination, found.now)
+            if found is not None and body.error is not ErrorCode.NOT_CONTROLLER:
+                if not self._log.is_committed(found.epoch, found.end):
+                    told = f"what it is of is not committed: {self._log.end} records are, it was decided at {found.end}"
+                    raise WrongState(f"{type(body).__name__} of node {envelope.source}: {told}")
+                self._check_told(found.request.body, body)
+        self._sent.clear()
+
+    def _check_told(self, request: Any, answer: Any) -> None:
+        if answer.error is not ErrorCode.NONE:
+            return
+        wanted: list[MetadataRecord] = []
+        if isinstance(request, CreateTopicsRequest) and isinstance(answer, CreateTopicsResponse):
+            if answer.topic_id is None:
+                raise WrongState("a topic was made, and its maker is not told its id")
+            wanted = [changes.topic(answer.topic_id, request.name)]
+        elif isinstance(request, DeleteTopicsRequest) and request.topic_id is not None:
+            wanted = [changes.remove_topic(request.topic_id)]
+        elif isinstance(request, IncrementalAlterConfigsRequest):
+            wanted = [changes.config(request.resource_type, request.resource_name, *each) for each in request.changes]
+        values = {entry.value for entry in self._log.entries} if wanted else set()
+        for record in wanted:
+            if encode(record) not in values:
+                raise WrongState(f"{record} was acknowledged, and is not committed")
+
+
+def check_broker(node: MetadataBroker, log: MetadataLog) -> None:
+    """The broker inside has the replicas that the metadata give it, of these topics, and no others; each is led, or
+    follows, as they say. Raises ``WrongState``."""
+    publisher = node.publisher
+    if publisher.published == 0 or publisher.failure is not None or node.quorum.failure is not None:
+        return
+    image = log.prefix(publisher.published).image
+    mine = {
+        TopicPartition(image.topics[key.topic].name, key.partition): (key.topic, state)
+        for key, state in image.partitions.items()
+        if node.address in state.replicas
+    }
+    there = node.broker.partitions
+    where = f"broker {node.address}, which has taken up {publisher.published} records,"
+    if set(there) != set(mine):
+        raise WrongState(f"{where} has the replicas {sorted(map(str, there))}, and not {sorted(map(str, mine))}")
+    for partition, (topic, state) in mine.items():
+        if publisher.topics.get(partition) != topic:
+            raise WrongState(f"{where} has {partition} of topic {publisher.topics.get(partition)}, and not {topic}")
+        has = there[partition]
+        if state.leader < 0 or has.failure is not None:
+            continue  # who led leads on by itself, until somebody else does: its epoch is fenced
+        if has.leader_epoch != state.leader_epoch:
+            raise WrongState(f"{where} has {partition} in leader epoch {has.leader_epoch}, not {state.leader_epoch}")
+        if (has.leader is not None) != (state.leader == node.address):
+            leads = "leads" if has.leader is not None else "does not lead"
+            raise WrongState(f"{where} {leads} {partition}, whose leader is {state.leader}")

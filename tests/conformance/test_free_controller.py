@@ -1,0 +1,202 @@
+"""Controllers and brokers of ``impl/kraft`` run freely against ``kip-631-cluster``: what is sound passes, what is
+planted is found.
+
+Constants: brokers/controllers/partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from fencepost.conformance.adapters.parts import Parts
+from fencepost.conformance.free.events import Event, What
+from fencepost.conformance.free.machine import Machine
+from fencepost.conformance.free.met import Met
+from fencepost.conformance.free.parted import Parted, Sort
+from fencepost.conformance.free.runner import Free, FreePlan, play, run_freely, run_seed
+from fencepost.conformance.free.scheduler import Memory
+from fencepost.conformance.free.system import Happened
+from fencepost.conformance.free.ways import Ways
+from fencepost.conformance.harness import all_defects, binding_of, held_to
+from fencepost.conformance.mutants.patched import Patch, patched
+from fencepost.conformance.plan import constants_of
+from fencepost.conformance.protocols.controller.binding import CONTROLLER
+from fencepost.conformance.protocols.controller.free import FreeControllers
+from fencepost.conformance.protocols.controller.metadata_log import MetadataLog, WrongState
+from fencepost.conformance.protocols.controller.plan import PLAN
+from fencepost.conformance.protocols.controller.running import cluster
+from fencepost.model.core.errors import BadInput
+from fencepost.model.core.ground import ground
+from fencepost.model.explore import Verdict
+from fencepost.traces.format import Value
+
+USUAL = "3/3/2"
+DEFECTS = {each.name: each for each in all_defects() if each.protocol == "controller"}
+
+
+@cache
+def ways(at: str) -> Ways:
+    return Ways(ground(cluster.traced(None), constants_of(cluster, at)), binding_of("controller", "--protocol"))
+
+
+def freely(plan: FreePlan) -> Free:
+    """The cluster of ``impl``, at the constants of the plan by turns."""
+    system = FreeControllers()
+    try:
+        return run_freely(system, [ways(at) for at in PLAN.free], plan)
+    finally:
+        system.close()
+
+
+def first_parted(*patches: Patch, plan: FreePlan | None = None) -> Parted | None:
+    """The first disagreement as it is found, which is not made small."""
+    plan = FreePlan(runs=60, seed=7) if plan is None else plan
+    memory, met = Memory(), Met()
+    with patched(*patches) as root:
+        system = FreeControllers(Parts.of(root))
+        runs = (
+            play(system, ways(PLAN.free[number % len(PLAN.free)]), run_seed(plan.seed, number), plan, memory, met)
+            for number in range(plan.runs)
+        )
+        found = next((ran.parted for ran in runs if ran.parted is not None), None)
+        system.close()
+    return found
+
+
+def test_the_cluster_is_followed_whatever_happens() -> None:
+    """Nearly every step is met, and whoever is refused is refused by nearly every guard that there is a code for."""
+    found = freely(FreePlan(runs=24, events=200, seed=631))
+    assert (found.verdict, found.reason, found.failure) == (Verdict.HOLDS, None, None)
+    assert found.met.widest <= 1, "all is seen, so that one state explains it"
+    steps = {action.name for action in cluster.traced(None).actions}
+    assert steps - set(found.met.steps) <= {"elect_leader", "shut_down", "fence_as_asked", "move_partition"}
+    refused = {
+        ("register_broker", "is_active"),
+        ("register_broker", "session_over"),
+        ("unfence_broker", "is_active"),
+        ("alter_partition", "is_active"),
+        ("alter_partition", "partition_epoch_matches"),
+    }
+    assert refused <= set(found.met.refused)
+    assert {"isr[0]", "own_epoch[1]", "snapshot_end[2]", "asks_member_epoch[0][1][2]"} <= found.met.cells
+
+
+@pytest.mark.night(seconds=400)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_night_of_it(seed: int) -> None:
+    found = freely(FreePlan(runs=180, events=250, seed=seed))
+    assert (found.verdict, found.reason) == (Verdict.HOLDS, None)
+    assert found.met.events > 50_000
+
+
+FOUND = {
+    "stale-leader-alters": "WrongAnswer",
+    "old-partition-epoch-taken": "",
+    "fenced-stays-in-isr": "",
+    "answered-before-stable": "",
+    "same-process-registers-anew": "in the model",
+    "replica-not-deleted": "WrongState",
+}
+"""Of each kind one that is found within seconds, and what is told of it."""
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_planned_defect_is_found(name: str) -> None:
+    found = first_parted(*DEFECTS[name].patches)
+    assert found is not None
+    assert FOUND[name] in found.headline
+
+
+def test_what_never_comes_is_found_in_peace() -> None:
+    """Nobody is ever unfenced: no look at one state shows that."""
+    never = Patch("kraft/heartbeats.py", "after is Next.UNFENCED and known.fenced:", "after is None:")
+    system = FreeControllers
+    with patched(never) as root:
+        made = system(Parts.of(root))
+        machine = Machine(ways(USUAL), made, 6, Met())
+        parted = machine.start() or machine.perform(Event(What.TIMER, "due", 0))
+        made.close()
+    # The first heartbeat of a broker that has caught up is answered as if it were unfenced.
+    assert parted is None
+    found = first_parted(never)
+    assert found is not None
+    assert found.sort in (Sort.MISSING, Sort.NEVER)
+
+
+def test_only_what_the_binding_gives_may_be_given() -> None:
+    """A system that gives itself what it should come to by a step is told so."""
+
+    class Cheats(FreeControllers):
+        def happen(self, event: Event) -> Happened:
+            return replace(super().happen(event), given=frozenset({"unknown"}))
+
+    system = Cheats()
+    machine = Machine(ways(USUAL), system, 1, Met())
+    assert machine.start() is None
+    parted = machine.perform(Event(What.TIME, args=(("ms", 10),)))
+    system.close()
+    assert parted is not None
+    assert parted.sort is Sort.UNKNOWN
+    assert {"stable", "own_epoch", "end"} <= CONTROLLER.given
+
+
+def test_the_log_is_the_same_for_everybody() -> None:
+    """Whoever has committed another record than others have, or holds another image, is named."""
+    system = FreeControllers()
+    system.reset(constants_of(cluster, USUAL), 1)
+    node = system.controller(system.voters[0])
+    log = MetadataLog()
+    log.look(node.quorum, node.machine.image)
+    assert log.end == node.quorum.replica.high_watermark > 0
+    other = node.machine.image.fork()
+    other.brokers.clear()
+    with pytest.raises(WrongState, match="of brokers it has"):
+        log.look(node.quorum, other)
+    log.entries[0] = log.entries[0]._replace(epoch=77)
+    again = MetadataLog()
+    again.entries = list(log.entries)
+    again._prefixes = log._prefixes
+    with pytest.raises(WrongState, match="another record at 0"):
+        again.look(node.quorum, node.machine.image)
+    system.close()
+
+
+def test_running_systems_are_held_to_a_text_of_their_own() -> None:
+    assert held_to("controller") is cluster
+    assert cluster.name == "controller"
+    assert held_to("fencing").name == "fencing"
+
+
+def test_what_cannot_be_followed_is_refused() -> None:
+    system = FreeControllers()
+    with pytest.raises(BadInput, match="two partitions at most"):
+        system.reset(constants_of(cluster, "3/3/3"), 1)
+    system.close()
+
+
+def test_the_same_seed_and_the_same_events_lead_to_the_same() -> None:
+    def played() -> list[object]:
+        system = FreeControllers()
+        seen: list[object] = [system.reset(constants_of(cluster, USUAL), 5), dict(system.observe())]
+        for event in (*[Event(What.TIME, args=(("ms", 200),))] * 2, *(Event(What.TIMER, "due", n) for n in range(6))):
+            seen += (system.happen(event), dict(system.observe()))
+        seen.append(list(system.pending()))
+        system.close()
+        return seen
+
+    first = played()
+    assert first == played()
+    looks: list[Mapping[str, Value]] = [each for each in first if isinstance(each, dict)]
+    assert any(
+        look["role[0]"] == "active" or look["role[1]"] == "active" or look["role[2]"] == "active" for look in looks
+    )
+
+
+def test_there_are_enough_defects_and_each_is_told_from_the_others() -> None:
+    assert len(DEFECTS) >= 15
+    assert len({each.patches for each in DEFECTS.values()}) == len(DEFECTS)
+    issues = {each.issue for each in DEFECTS.values()} - {""}
+    assert {"KAFKA-13916", "KAFKA-14154", "KAFKA-14616", "KAFKA-7235"} <= issues
