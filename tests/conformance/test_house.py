@@ -59,7 +59,7 @@ def registry_of(monkeypatch: pytest.MonkeyPatch, *entries: EntryPoint) -> Regist
 
 
 def test_ours_are_registered_as_anybodys() -> None:
-    assert list(REGISTRY) == ["compaction", "controller", "fencing", "snapshots", "truncation"]
+    assert list(REGISTRY) == ["compaction", "controller", "fencing", "snapshots", "tiering", "truncation"]
     assert REGISTRY["fencing"] is REGISTRATION and PROTOCOLS["fencing"] is fencing
     assert fencing.liveness, "the whole text is imported, liveness too"
 
