@@ -179,3 +179,33 @@ def test_an_empty_follower_joins_the_isr_in_the_end(constants: str) -> None:
     for action in NEEDED[constants]:
         rest = [each for each in fair if each.action != action]
         assert check_property(graph, joins, rest).verdict is Verdict.VIOLATED, action
+
+
+ONE_RECORD, ONE_EPOCH = "2/1/1/1/1/1/1/1", "2/2/0/1/0/0/1/1"
+# Guards without which a promise breaks, after how many steps, and where.
+GUARDS = {
+    "follower_fetch.offset_is_local": ("offsets_in_order", 11, ONE_EPOCH),
+    "leader_inc_high_watermark.isr_has_it": ("isr_can_serve", 4, ONE_RECORD),
+    "leader_expand_isr.reached_high_watermark": ("isr_can_serve", 7, ONE_RECORD),
+    "leader_expand_isr.has_all_there_is": ("isr_can_serve", 16, ONE_RECORD),
+    "start_copy.one_at_a_time": ("built_is_uploaded", 17, ONE_EPOCH),
+    "start_copy.below_last_stable": ("uploaded_is_stable", 3, ONE_RECORD),
+    "copy_segment.presumes_leadership": ("leader_can_serve", 11, ONE_RECORD),
+    "finish_copy.presumes_leadership": ("leader_can_serve", 15, ONE_RECORD),
+    "delete_local.is_uploaded": ("leader_can_serve", 7, ONE_RECORD),
+    "delete_segment.epoch_is_newest": ("leader_can_serve", 16, ONE_RECORD),
+    "delete_segment.below_log_start": ("leader_can_serve", 11, ONE_RECORD),
+    "disable_tiering.isr_is_whole": ("isr_can_serve", 15, ONE_RECORD),
+    "build_to_local_start.offset_not_local": ("isr_can_serve", 15, ONE_EPOCH),
+    "build_to_epuo.begins_at_epuo": ("only_empty_follower_jumps", 15, ONE_EPOCH),
+    "build_to_epuo.segment_is_of_lineage": ("lineage_is_leaders", 19, ONE_RECORD),
+    "copy_anew.outside_isr": ("isr_can_serve", 12, ONE_RECORD),
+}
+
+
+@pytest.mark.parametrize("guard", list(GUARDS))
+def test_without_any_one_of_these_guards_a_promise_breaks(guard: str) -> None:
+    promise, length, constants = GUARDS[guard]
+    answer = explore(Query.of(at(constants, SAFE, guard)))
+    assert answer.path is not None
+    assert (answer.violated, len(answer.path)) == (promise, length)
