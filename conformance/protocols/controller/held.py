@@ -31,15 +31,12 @@ from .metadata_log import MetadataLog, WrongState
 
 
 class _Decided(NamedTuple):
-    """``end`` and ``epoch``: of the log, and of the record before it, when it was decided. ``term``: the epoch of the
-    quorum, ``now``: the time of that."""
+    """``end`` and ``epoch``: of the log, and of the record before it, when it was decided."""
 
     request: Envelope
     error: ErrorCode
     end: int
     epoch: int
-    term: int
-    now: int
 
 
 _LONG_AGO: Final = -(1 << 40)
@@ -88,8 +85,11 @@ class Answers:
         replica = node.quorum.replica
         if node.active is not None:
             before = replica.epoch_at(replica.end - 1)
-            found = _Decided(request, error, replica.end, before, node.quorum.epoch, now)
-            self._decided.setdefault(way, []).append(found)
+            self._decided.setdefault(way, []).append(_Decided(request, error, replica.end, before))
+            told: Any = answers[0]
+            if isinstance(told, BrokerHeartbeatResponse | ControllerHeartbeatResponse) and told.should_snapshot:
+                asked: Any = request.body
+                self._check_turn((node.address, node.active.epoch), request.source, asked.snapshot_offset, now)
         return error
 
     def arrives(self, node: ControllerNode, body: object, now: int) -> None:
@@ -131,15 +131,15 @@ class Answers:
         if node.active is not None:
             self._began.setdefault((node.address, node.active.epoch), now)
 
-    def _check_turn(self, term: _Term, number: int, now: int) -> None:
-        """Somebody is told to make a snapshot: whoever was told before has made one, or is gone."""
+    def _check_turn(self, term: _Term, number: int, end: int, now: int) -> None:
+        """A node whose latest snapshot has this end is told to make one: whoever was before has made it, or is gone."""
         turn = self._turns.get(term)
         if turn is not None and turn[0] != number:
-            end, at = self._told.get((term, turn[0]), (0, now))
-            if end <= turn[1] and now - at < self._session_ms:
+            made, at = self._told.get((term, turn[0]), (0, now))
+            if made <= turn[1] and now - at < self._session_ms:
                 raise WrongState(f"it is the turn of node {number} to make a snapshot, and still that of {turn[0]}")
-        if turn is None or turn[0] != number:
-            self._turns[term] = number, self._told.get((term, number), (0, now))[0]
+        if turn is None or turn[0] != number or turn[1] < end:
+            self._turns[term] = number, end
 
     def check(self) -> None:
         """Look at what was answered in an event. Raises ``WrongState``."""
@@ -148,9 +148,6 @@ class Answers:
             waiting = self._decided.get(key)
             found = waiting.pop(0) if waiting else None
             body: Any = envelope.body
-            turns = isinstance(body, BrokerHeartbeatResponse | ControllerHeartbeatResponse) and body.should_snapshot
-            if turns and found is not None:
-                self._check_turn((envelope.source, found.term), envelope.destination, found.now)
             if found is not None and body.error is not ErrorCode.NOT_CONTROLLER:
                 if not self._log.is_committed(found.epoch, found.end):
                     told = f"what it is of is not committed: {self._log.end} records are, it was decided at {found.end}"
