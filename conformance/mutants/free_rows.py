@@ -65,7 +65,9 @@ class FreeJudge:
             faults.append("the implementation without the defect parts from the model in the same run")
         if not answer.repeatable:
             faults.append("the run does not end alike each time")
-        cell = Cell(Outcome.KILLED, f"{defect.doc}{issue}", len(answer.failure.events), seconds)
+        # A run that there was no time to make minimal has no length that could be told.
+        length = len(answer.failure.events) if answer.minimal else None
+        cell = Cell(Outcome.KILLED, f"{defect.doc}{issue}", length, seconds)
         return Row(defect.name, Kind.IMPLEMENTATION, of, {"free": cell}, faults=tuple(faults))
 
 
