@@ -99,9 +99,8 @@ KeyIds     == 0 .. Keys - 1
 Strategies == {"unset", "offset", "timestamp", "header"}
 
 \* What a record may have under the configured key: 0 nothing, then the values, and last what is no long.
-Headers        == 0 .. IF HeaderValues > 0 THEN HeaderValues + 1 ELSE 0
-EarlierHeaders == IF RepeatedHeaders = 1 THEN Headers ELSE {0}
-HeaderOpt      == {header - 1 : header \in Headers}
+Headers   == 0 .. HeaderValues + 1
+HeaderOpt == -1 .. HeaderValues
 
 NotWritten == [key |-> -1, tombstone |-> 0, timestamp |-> 0, header |-> -1, earlierHeader |-> -1]
 \* What is read of no record.
@@ -134,7 +133,7 @@ TypeOk ==
                                            header : HeaderOpt, earlierHeader : HeaderOpt]]]
     /\ configuration \in [topic : Strategies, brokers : [Replicas -> Strategies], changes : 0 .. MaxChanges,
                           since : EndOffsets,
-                          deletedVersion : [KeyIds -> -1 .. Max(Timestamps, HeaderValues + 1) - 1]]
+                          deletedVersion : [KeyIds -> -1 .. Timestamps + HeaderValues]]
     /\ consumer \in [position : EndOffsets, table : [KeyIds -> OffsetOpt]]
     /\ \A epoch \in Epochs : epoch > quorum.leaderEpoch => quorum.epochStart[epoch] = -1
     /\ \A offset \in Offsets :
@@ -255,7 +254,8 @@ LeaderWrite(key, tombstone, timestamp, header, earlierHeader) ==
     IN
     /\ Leader # None                                                \* has_leader
     /\ end < LogSize                                                \* log_not_full
-    /\ earlierHeader = 0 \/ header # 0                              \* repeats_a_header
+    /\ header = 0 \/ 0 < HeaderValues                              \* headers_used
+    /\ earlierHeader = 0 \/ (RepeatedHeaders = 1 /\ header # 0)     \* repeats_a_header
     /\ ChecksHeader =>
         strategy # "header" \/ header = 0 \/ IsLong(header - 1)     \* header_is_long
     /\ ArrivesInTime => configuration.deletedVersion[key] <= rank   \* arrives_in_time
@@ -415,7 +415,7 @@ Next ==
     \/ \E replica \in Replicas : ElectLeader(replica)
     \/ \E replica \in Replicas : BecomeFollower(replica)
     \/ \E key \in KeyIds, tombstone \in {0, 1}, timestamp \in 0 .. Timestamps - 1, header \in Headers,
-          earlierHeader \in EarlierHeaders : LeaderWrite(key, tombstone, timestamp, header, earlierHeader)
+          earlierHeader \in Headers : LeaderWrite(key, tombstone, timestamp, header, earlierHeader)
     \/ \E replica \in Replicas, offset \in Offsets : FollowerFetch(replica, offset)
     \/ \E replica \in IF Last = "empty_batch" THEN Replicas ELSE {} : FollowerFetchEmptyBatch(replica)
     \/ LeaderIncHighWatermark

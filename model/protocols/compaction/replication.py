@@ -12,7 +12,6 @@ from ...core.algebra import Algebra, Step, Value, View
 from ...core.domains import REPLICA
 from ..logs import EPOCH, OFFSET
 from .state import (
-    EARLIER_HEADER,
     HEADER,
     KEY,
     TIMESTAMP,
@@ -60,7 +59,7 @@ def become_follower(k: Algebra, s: View, replica: Value) -> Step:
     )
 
 
-@compaction.action(key=KEY, tombstone=TOMBSTONE, timestamp=TIMESTAMP, header=HEADER, earlier_header=EARLIER_HEADER)
+@compaction.action(key=KEY, tombstone=TOMBSTONE, timestamp=TIMESTAMP, header=HEADER, earlier_header=HEADER)
 def leader_write(
     k: Algebra, s: View, key: Value, tombstone: Value, timestamp: Value, header: Value, earlier_header: Value
 ) -> Step:
@@ -74,7 +73,8 @@ def leader_write(
     rank = k.ite(strategy == Strategy.timestamp, timestamp, k.ite(strategy == Strategy.header, known, 0))
     yield "has_leader", s.leader != k.NONE
     yield "log_not_full", end < k.c.log_size
-    yield "repeats_a_header", k.any(earlier_header == 0, header != 0)
+    yield "headers_used", k.any(header == 0, 0 < k.c.header_values)
+    yield "repeats_a_header", k.any(earlier_header == 0, k.all(k.c.repeated_headers == 1, header != 0))
     if k.rules.checks_header:
         yield "header_is_long", k.any(strategy != Strategy.header, value == -1, is_long(k, value))
     if k.rules.arrives_in_time:

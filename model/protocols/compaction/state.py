@@ -25,31 +25,18 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ...core.algebra import Algebra, Value, View
-from ...core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, Constants, Index, all_replicas, integers
+from ...core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET, Index, all_replicas, integers
 from ...core.enumeration import enumeration
 from ...core.protocol import ConstantSpec, Protocol
 from ...core.terms import Sort
 from ..logs import EPOCH, LOG_SIZE, OFFSET
 
-
-def _headers(constants: Constants) -> int:
-    """No header, each value, and one that is not 8 bytes long; where there are no values, no header alone."""
-    values = constants["header_values"]
-    return values + 2 if values > 0 else 1
-
-
-def _earlier_headers(constants: Constants) -> int:
-    return _headers(constants) if constants["repeated_headers"] == 1 else 1
-
-
 KEY = Index("key", Sort.INT, lambda c: c["keys"])
 TOMBSTONE = Index("tombstone", Sort.INT, lambda _: 2)
 """1 where a record deletes its key."""
 TIMESTAMP = Index("timestamp", Sort.INT, lambda c: c["timestamps"])
-HEADER = Index("header", Sort.INT, _headers)
+HEADER = Index("header", Sort.INT, lambda c: c["header_values"] + 2)
 """What a record has under the configured header key: 0 none, then the values, and last what is no long."""
-EARLIER_HEADER = Index("earlier_header", Sort.INT, _earlier_headers)
-"""The same of an occurrence before the last one."""
 
 Strategy = enumeration("strategy", "unset", "offset", "timestamp", "header")
 """``compaction.strategy`` and ``log.cleaner.compaction.strategy``. A topic's that is unset is its broker's, and a
@@ -170,9 +157,9 @@ compaction.variant("kip-280-safe", Rules(), "the KIP less its holes")
 _EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])
 _ENDS = integers(0, lambda c: c["log_size"])
 _FLAG = integers(0, lambda _: 1)
-_HEADERS = integers(-1, lambda c: _headers(c) - 2)
+_HEADERS = integers(-1, lambda c: c["header_values"])
 """-1 where there is none."""
-_VERSIONS = integers(-1, lambda c: max(c["timestamps"], c["header_values"] + 1) - 1)
+_VERSIONS = integers(-1, lambda c: c["timestamps"] + c["header_values"])
 
 
 def in_log(_k: Algebra, s: View, replica: Value, offset: Value) -> Value:
