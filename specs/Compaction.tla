@@ -47,7 +47,7 @@ CONSTANTS
     RepeatedHeaders, \* 1 where a record may have the header twice
     MaxLeaderEpoch,  \* the largest leader epoch
     MaxChanges,      \* how often a strategy is set
-    BrokerStrategy,  \* the brokers' strategy at first: 0 unset, 1 offset, 2 timestamp, 3 header
+    DefaultStrategy, \* the brokers' strategy at first: 0 unset, 1 offset, 2 timestamp, 3 header
     Consumers,       \* 1 where somebody reads the log
     Last,
     TiesToHigher,
@@ -71,7 +71,7 @@ None == -1
 ASSUME ConstantsOk ==
     /\ Replicas = 0 .. Cardinality(Replicas) - 1 /\ Replicas # {}
     /\ {LogSize, Keys, Timestamps, HeaderValues, MaxLeaderEpoch, MaxChanges} \subseteq Nat
-    /\ {RepeatedHeaders, Consumers} \subseteq {0, 1} /\ BrokerStrategy \in 0 .. 3
+    /\ {RepeatedHeaders, Consumers} \subseteq {0, 1} /\ DefaultStrategy \in 0 .. 3
     /\ Last \in {"retained", "empty_batch", "removed"}
     /\ {TiesToHigher, LastOccurrence, HeaderStays, ChecksHeader, CommittedOnly, InactiveOnly, SameStrategy, MapsAll,
         RemembersDeletes, ReadersInTime, CleanedInTime, ArrivesInTime, ChangesWhenAlike, ChangesOverridden,
@@ -148,8 +148,8 @@ Init ==
     /\ records = [epoch \in Epochs |-> [offset \in Offsets |-> NotWritten]]
     /\ configuration = [topic |-> "unset",
                         brokers |-> [replica \in Replicas |->
-                            CASE BrokerStrategy = 0 -> "unset" [] BrokerStrategy = 1 -> "offset"
-                              [] BrokerStrategy = 2 -> "timestamp" [] BrokerStrategy = 3 -> "header"],
+                            CASE DefaultStrategy = 0 -> "unset" [] DefaultStrategy = 1 -> "offset"
+                              [] DefaultStrategy = 2 -> "timestamp" [] DefaultStrategy = 3 -> "header"],
                         changes |-> 0, since |-> 0, deletedVersion |-> [key \in KeyIds |-> -1]]
     /\ consumer = [position |-> 0, table |-> [key \in KeyIds |-> -1]]
 

@@ -19,6 +19,7 @@ _UNCOMMITTED: Final = "1/2/1/1/0/0/0/0/0/0"
 
 PLAN: Final = Plan(
     at=_MAIN,
+    # Four hundred and fifty obligations: ``fencepost prove compaction`` asks them.
     proves=False,
     holds={"empty-batch": _MAIN},
     # Each at the smallest constants at which it breaks.

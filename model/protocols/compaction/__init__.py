@@ -10,6 +10,7 @@ __all__ = ["REGISTRATION", "compaction"]
 REGISTRATION = Registration(
     __name__,
     compaction,
+    proof=".proof:kip_280",
     view=".view:VIEW",
     harness="fencepost.conformance.protocols.compaction:HARNESS",
 )

@@ -54,7 +54,7 @@ compaction = Protocol(
         ConstantSpec("repeated_headers", 0, 0, "1 where a record may have the header twice, 0 where none has"),
         ConstantSpec("max_leader_epoch", 1, 0, "the largest leader epoch"),
         ConstantSpec("max_changes", 1, 0, "how often a strategy is set"),
-        ConstantSpec("broker_strategy", 0, 0, "the brokers' strategy at first: unset, offset, timestamp, header"),
+        ConstantSpec("default_strategy", 0, 0, "the brokers' strategy at first: unset, offset, timestamp, header"),
         ConstantSpec("consumers", 1, 0, "1 where somebody reads the log, 0 where nobody does"),
     ),
 )
@@ -241,7 +241,7 @@ compaction.variable(
 # Configuration.
 compaction.variable("topic_strategy", "the topic's strategy", Strategy)
 compaction.variable(
-    "broker_strategy", "a broker's strategy", Strategy, per=(REPLICA,), initially=lambda c: c["broker_strategy"]
+    "broker_strategy", "a broker's strategy", Strategy, per=(REPLICA,), initially=lambda c: c["default_strategy"]
 )
 compaction.variable("changes", "how often a strategy was set", integers(0, lambda c: c["max_changes"]))
 compaction.variable("since", "the high watermark when a strategy was last set", _ENDS)
