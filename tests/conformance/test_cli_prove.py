@@ -11,6 +11,8 @@ import pytest
 import z3
 from fencepost.conformance.scaffold import write_new
 from fencepost.model.core.registry import REGISTRY
+from fencepost.model.protocols.compaction import compaction
+from fencepost.model.protocols.compaction.proof import kip_280
 from fencepost.model.protocols.controller import controller
 from fencepost.model.protocols.controller.proof import kip_631
 from fencepost.model.protocols.fencing import fencing
@@ -27,6 +29,7 @@ FENCED = "follower_fetch.epoch_not_fenced"
 
 
 PROVED = {
+    "kip-280-safe": (kip_280.protocol, compaction.invariant_names),
     "kip-631-safe": (controller, tuple(name for name in controller.invariant_names if name not in kip_631.without)),
     "kip-320": (fencing, PROMISES),
     "kip-320-brokers": (fencing, PROMISES),
@@ -36,16 +39,22 @@ PROVED = {
     "kip-320-mended": (truncation, ("type_ok", *truncation.traced().invariants)),
 }
 
+FOLLOWS = {"kip-280-safe": kip_280.follows}
+"""Promises that are no part of the induction: each has one obligation."""
+ALONE = {"fencing": ["kip-320"], "compaction": ["kip-280-safe"]}
+
 
 # By day ``fencepost check`` proves that of truncation and the first of snapshots, beside these tests (tox -e check).
-@pytest.mark.parametrize("chosen", ["fencing", pytest.param("", marks=pytest.mark.night)])
+@pytest.mark.parametrize(
+    "chosen", ["fencing", *(pytest.param(each, marks=pytest.mark.night) for each in ("compaction", ""))]
+)
 def test_everything_is_proved_in_a_process_of_its_own(process: Fencepost, chosen: str) -> None:
     said = process("prove", *([chosen] if chosen else []), "--json")
     assert said.code == 0
     assert said.err == "", "no progress where standard error is no terminal"
     answer = said.json
     assert (answer["verdict"], answer["seed"], answer["z3"]) == ("holds", 0, z3.get_version_string())
-    assert [proof["variant"] for proof in answer["proofs"]] == (["kip-320"] if chosen else list(PROVED))
+    assert [proof["variant"] for proof in answer["proofs"]] == ALONE.get(chosen, list(PROVED))
     for proof in answer["proofs"]:
         protocol, promised = PROVED[proof["variant"]]
         assert proof["protocol"] == protocol.name
@@ -55,7 +64,10 @@ def test_everything_is_proved_in_a_process_of_its_own(process: Fencepost, chosen
         assert all(each["says"] for each in proof["promises"] + proof["lemmas"])
         actions = [action.name for action in protocol.traced(proof["variant"]).actions]
         asked = {(each["action"], each["conjunct"]) for each in proof["obligations"]}
-        assert asked == {(action, conjunct) for action in ("initial", *actions) for conjunct in conjuncts}
+        follows = FOLLOWS.get(proof["variant"], frozenset())
+        inductive = [conjunct for conjunct in conjuncts if conjunct not in follows]
+        stepwise = {(action, conjunct) for action in ("initial", *actions) for conjunct in inductive}
+        assert asked == stepwise | {("follows", conjunct) for conjunct in follows}
         assert len(proof["obligations"]) == len(asked)
         assert all(each["verdict"] == "holds" and each["counterexample"] is None for each in proof["obligations"])
         # Each is far from the bound at which z3 would give up, and no action is out of reach.
