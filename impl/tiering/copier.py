@@ -68,9 +68,8 @@ class Copier:
         stem = f"{log.folder}/{segment_name(sealed.base_offset)}"
         files = self._partition.runtime.directory.files
         every = _until(log, sealed.end)
-        epochs = _from(every, sealed.base_offset)
         source = SegmentFiles(files, stem + LOG_SUFFIX, stem + INDEX_SUFFIX, every, self._producers.snapshot())
-        latest: int = yield Call(lambda: examine(source, sealed))
+        latest, epochs = yield Call(lambda: examine(source, sealed))
         segment = RemoteSegment(
             *remote.topic,
             remote.new_id(),
@@ -107,19 +106,14 @@ def _until(log: Log, end: int) -> tuple[EpochEntry, ...]:
     return tuple(entry for entry in log.epochs.entries if entry.start_offset < end)
 
 
-def _from(epochs: tuple[EpochEntry, ...], start: int) -> tuple[EpochEntry, ...]:
-    """The entries of the offsets from ``start`` on, the first of them from there."""
-    later = [entry for entry in epochs if entry.start_offset > start]
-    before = [entry for entry in epochs if entry.start_offset <= start]
-    return tuple([EpochEntry(entry.epoch, start) for entry in before[-1:]] + later)
+def examine(source: SegmentFiles, sealed: SealedSegment) -> tuple[int, tuple[EpochEntry, ...]]:
+    """The largest timestamp of a segment's records, and their epochs. Raises ``RemoteStorageError`` for damage.
 
-
-def examine(source: SegmentFiles, sealed: SealedSegment) -> int:
-    """The largest timestamp of a segment's records. Raises ``RemoteStorageError`` for one that is damaged.
-
+    The epochs are those of the batches: the log's own begin with its log start, which may lie inside of the segment.
     What nobody could read here any more must not go where it will be all that there is.
     """
     latest, position, following = -1, 0, sealed.base_offset
+    epochs: list[EpochEntry] = []
     try:
         file = source.files.open(source.log_path)
         try:
@@ -129,6 +123,8 @@ def examine(source: SegmentFiles, sealed: SealedSegment) -> int:
                 batch = read_batch(window.get(position, max(12 + length, 17)), 0, source.log_path, position)
                 if batch.base_offset != following:
                     raise CorruptBatch(f"base offset {batch.base_offset} where {following} follows", position)
+                if not epochs or epochs[-1].epoch != batch.leader_epoch:
+                    epochs.append(EpochEntry(batch.leader_epoch, batch.base_offset))
                 latest, position, following = max(latest, batch.max_timestamp), position + batch.size, batch.next_offset
         finally:
             file.close()
@@ -136,4 +132,4 @@ def examine(source: SegmentFiles, sealed: SealedSegment) -> int:
         raise RemoteStorageError(f"the segment is not copied: {error}", source.log_path) from error
     if following != sealed.end or position != sealed.size:
         raise RemoteStorageError(f"the segment ends at offset {following}, not {sealed.end}", source.log_path)
-    return latest
+    return latest, tuple(epochs)
