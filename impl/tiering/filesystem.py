@@ -55,13 +55,16 @@ class DurableFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec has
     def __init__(self, files: Files) -> None:
         super().__init__()
         self._files = files
+        self._synced: set[str] = set()
 
     def _make(self, folder: str) -> None:
-        if folder and not self._files.exists(folder):
+        """Make a folder. One that is there may be another's, who died before its name was synced: that is done here."""
+        if folder and folder not in self._synced:
             parent = folder.rpartition("/")[0]
             self._make(parent)
             self._files.make_dir(folder)
             self._files.fsync_dir(parent)
+            self._synced.add(folder)
 
     def open(self, path: str, mode: str = "rb", **_: Any) -> Any:
         """A writer for ``wb``, else a reader of all of the object."""
