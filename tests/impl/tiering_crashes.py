@@ -256,10 +256,19 @@ class Story:
                 there = rack.brokers[role.leader].partitions.get(partition) if role.leader in rack.brokers else None
                 if there is None or there.leader is None or there.leader_epoch != role.leader_epoch:
                     self.lead(partition)
+                self._tell_again(partition)
             rack.run(300)
             if all(rack.roles[partition].isr == frozenset(NODES) for partition in PARTITIONS) and self._at_rest():
                 return
         raise AssertionError(f"they do not come together: {rack.roles}, {[rack.state(node) for node in rack.brokers]}")
+
+    def _tell_again(self, partition: TopicPartition) -> None:
+        """A controller sends until it is answered: whoever was not told, as another's power failed first, is now."""
+        role = self.rack.roles[partition]
+        for node in sorted(self.rack.brokers):
+            there = self.rack.brokers[node].partitions.get(partition)
+            if there is None or there.leader_epoch < role.leader_epoch:
+                self.rack.tell(node, partition)
 
     def _at_rest(self) -> bool:
         leader = self.rack.roles[TP].leader

@@ -15,6 +15,8 @@ brokers register, and all topics are created, in it.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA_SET, Constants, integers
 from ...prove.fixed import FixedProof
@@ -37,6 +39,7 @@ kip_631 = FixedProof(
     _FIXED,
     follows=("acknowledged_is_kept",),
     sizes=(_at(2, 1, 2, 2, 1, 1, 1), _at(1, 3, 1, 1, 1, 1, 1), _at(2, 2, 2, 3, 1, 1, 1), _at(2, 1, 1, 5, 0, 1, 1)),
+    cores=Path(__file__).with_name("cores-kip-631-safe.json"),
 )
 
 kip_631.ghost("isr_before", "a partition's ISR before the record at an offset", REPLICA_SET, per=(OFFSET, PARTITION))

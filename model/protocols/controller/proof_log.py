@@ -298,8 +298,14 @@ def _led_by_whom(_k: Algebra, s: View, node: Value, partition: Value) -> list[Va
 
 @kip_631.hints("replay_metadata", partition=PARTITION)
 def _viewed_here(_k: Algebra, s: View, broker: Value, partition: Value) -> list[Value]:
-    """Whether the record that a broker replays is about the partition."""
-    return [s.record_partition[s.view_applied[broker]] == partition]
+    """Whether the record that a broker replays is about the partition, and whether it is about its leader."""
+    at = s.view_applied[broker]
+    return [
+        s.record_partition[at] == partition,
+        s.view_leader[broker, partition] == s.record_broker[at],
+        s.prefix_leader[at - 1, partition],
+        s.prefix_leader[at, partition],
+    ]
 
 
 @kip_631.hints("replay_metadata", partition=PARTITION)
