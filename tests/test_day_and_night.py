@@ -19,6 +19,7 @@ import pytest
 from fencepost.conformance.harness import all_defects, arguments_for, bound_protocols, plan_of
 from fencepost.conformance.mutants.defect_rows import Judge
 from fencepost.conformance.mutants.explorer import Explorer
+from fencepost.conformance.mutants.free_rows import is_free_only
 from fencepost.conformance.mutants.model_rows import model_rows
 from fencepost.conformance.mutants.proofs import Proofs
 from fencepost.model.core.mutants import mutants
@@ -344,7 +345,7 @@ def judge_a_defect(protocol: str) -> None:
     assert Judge(examples=1).row(DEFECTS[protocol]).cells
 
 
-@pytest.mark.parametrize("protocol", list(bound_protocols()))
+@pytest.mark.parametrize("protocol", [name for name in bound_protocols() if not is_free_only(name)])
 @pytest.mark.parametrize(
     ("group", "test", "ask"),
     [("matrix", "test_mutants_model.py", judge_a_mutant), ("defects", "test_mutants_defects.py", judge_a_defect)],

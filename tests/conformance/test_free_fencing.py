@@ -209,5 +209,5 @@ def test_a_follower_that_never_asks_again_is_found_in_the_end(portfolio: list[Wa
     )
     with patched(patch) as root:
         parted = first_parting(portfolio, Parts.of(root), FreePlan(faults=False))
-    assert parted is not None and parted.sort is Sort.NEVER
-    assert parted.broken in ("followers_have_it_all", "everybody_is_back")
+    # Its timer tells, and peace would.
+    assert parted is not None and "will never wake for" in parted.headline, parted

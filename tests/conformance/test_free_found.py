@@ -83,9 +83,7 @@ FAULTS = {
     ),
     "a cut is taken back by a loss of power in its midst": (
         "fencing",
-        Patch(
-            "log/log.py", "            self._recovery_point = end\n            self._epochs", "            self._epochs"
-        ),
+        Patch("log/log.py", "            self._recovery_point = end\n            self._store_holes()\n", ""),
         "in the midst the log would",
     ),
     "records are deleted before the disk knows where the log starts": (
@@ -95,7 +93,7 @@ FAULTS = {
             "            self._store.store_log_start(offset)\n            self._log_start = offset\n            kept",
             "            self._log_start = offset\n            kept",
         ),
-        "after a loss of power the log start would be",
+        "the log start 0 is stored, and it is",
     ),
     "the epochs of a commit are known to the running coordinator alone": (
         "truncation",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -188,7 +189,8 @@ def test_an_interrupt_is_one_whatever_fails_on_the_way_out(
             # As PySpark does when it asks a JVM that has ended.
             raise failure
 
-    monkeypatch.setattr(sys.modules["fencepost.conformance.cli.mine"], "run", interrupted)
-    monkeypatch.setattr(sys.modules["fencepost.conformance.cli.mine"], "read_corpus", interrupted)
+    module = importlib.import_module("fencepost.conformance.cli.mine")
+    monkeypatch.setattr(module, "run", interrupted)
+    monkeypatch.setattr(module, "read_corpus", interrupted)
     said = fencepost("mine", tmp_path)
     assert (said.code, said.out, said.err) == (130, "", "fencepost: interrupted\n")

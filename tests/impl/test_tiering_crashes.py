@@ -10,7 +10,7 @@ from .tiering_crashes import CrashFailure, Story, main, play_many
 from .tiering_faults import CRASH_FAULTS
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
-STORIES = 25
+STORIES = 40
 """Stories that a defect may survive at most."""
 
 
