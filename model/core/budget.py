@@ -59,6 +59,7 @@ class _Counting:
         self._traced = traced
         self._constants = constants
         self._variables: Mapping[str, Variable] = traced.variables
+        self._works: dict[Term, int] = {}
         self.cells = {name: prod(each.shape(constants)) for name, each in self._variables.items()}
         # After an update each cell that may be dead is looked at: its condition grounded, and cells replaced in it.
         self._canonical = sum(self.cells[name] * (2 * self.of(live) + 1) for name, (_, live) in traced.live.items())
@@ -85,21 +86,18 @@ class _Counting:
         return sum(count * (1 + live.get(name, 0)) for name, count in self.cells.items())
 
     def of(self, term: Term) -> int:
-        """The work on one term: what occurs twice in it is done once, but for what is below different quantifiers."""
-        seen: set[Term] = set()
-        todo, found = [term], 0
-        while todo:
-            part = todo.pop()
-            if part in seen:
-                continue
-            seen.add(part)
-            found += 1
-            if part.op == "var":
-                found += self.cells[str(part.value)]
-            if part.op in BINDERS:
-                size = self._traced.protocol.indices[str(part.value)].size(self._constants)
-                found += size * self.of(part.args[1])
-                todo += part.args[2:]
-            else:
-                todo += part.args
-        return found
+        """The work on one term, what occurs twice in it done twice.
+
+        Each term is counted once, below whatever quantifiers it stands: all its terms are no more than the text has.
+        """
+        known = self._works.get(term)
+        if known is None:
+            args = term.args
+            known = 1
+            if term.op == "var":
+                known += self.cells[str(term.value)]
+            if term.op in BINDERS:
+                known += self._traced.protocol.indices[str(term.value)].size(self._constants) * self.of(args[1])
+                args = args[2:]
+            known = self._works[term] = known + sum(map(self.of, args))
+        return known

@@ -1,4 +1,4 @@
-"""Every defect of the implementation is killed in lockstep; one that changes nothing is not, and fails the matrix."""
+"""Every defect of the implementation is killed, in lockstep or running freely; one that changes nothing is not."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ WITHIN = {"fencing": 4_000, "truncation": 4_000, "snapshots": 8_000}
 """Steps in the median until a run shows the defect: twice what is wanted, as ten seeds tell it to a factor of two."""
 
 BY_NAME = {each.name: each for each in all_defects()}
+RUNNING = [(each.protocol, name) for name, each in BY_NAME.items() if is_free_only(each.protocol)]
+"""Those of systems that run freely and are in no lockstep, each after its protocol."""
+IN_STEP = [name for name, each in BY_NAME.items() if (each.protocol, name) not in RUNNING]
 
 
 @cache
@@ -37,18 +40,24 @@ def test_each_is_named_once_and_those_of_kafka_name_its_issue() -> None:
 
 
 @pytest.mark.asked("defects")
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("name", IN_STEP)
 def test_it_is_killed(name: str) -> None:
     row = judge().row(BY_NAME[name])
-    found = row.cell("free" if is_free_only(BY_NAME[name].protocol) else "hypothesis")
+    found = row.cell("hypothesis")
     assert (row.verdict, row.complaints) == (Verdict.KILLED, ())
-    if row.cell("free") is found:
-        # The time for making a run minimal is the clock's, and a busy machine may run out of it.
-        assert found.length is None or found.length <= LONGEST_FREE
-        return
     assert found.length is not None and found.length <= LONGEST
     # Trace replay kills it too, unless no state shows it.
     assert row.cell("replay").outcome in (Outcome.KILLED, Outcome.EQUIVALENT)
+
+
+@pytest.mark.asked("free")
+@pytest.mark.parametrize(("protocol", "name"), RUNNING)
+def test_it_is_killed_running_freely(protocol: str, name: str) -> None:
+    row = judge().row(BY_NAME[name])
+    assert (row.verdict, row.complaints) == (Verdict.KILLED, ())
+    # The time for making a run minimal is the clock's, and a busy machine may run out of it.
+    length = row.cell("free").length
+    assert length is None or length <= LONGEST_FREE
 
 
 def test_what_changes_nothing_survives_and_fails_the_matrix() -> None:
@@ -69,7 +78,7 @@ def test_the_same_seed_finds_the_same_run() -> None:
 
 
 @pytest.mark.night(seconds=30)
-@pytest.mark.parametrize("name", [name for name, each in BY_NAME.items() if not is_free_only(each.protocol)])
+@pytest.mark.parametrize("name", IN_STEP)
 def test_it_is_killed_soon_in_the_median_of_ten_seeds(name: str) -> None:
     runs = [judge().drive(BY_NAME[name], seed) for seed in range(10)]
     steps = [run.coverage.steps if run.failure is not None else 1 << 60 for run in runs]

@@ -39,9 +39,7 @@ def test_what_is_counted_is_what_grounding_makes(
         assert size.cells == len(system.layout.cells)
         assert size.instances == len(system.by_step)
         # Beyond the visits, ``work`` has the cells that are chosen from, and the replacements after an update.
-        # What a text says of one value in many places (compaction's order of records) is counted once, and visited
-        # again.
-        assert visited <= 1.25 * size.work
+        assert visited <= size.work
         assert size.work <= 12 * visited
 
 
