@@ -18,7 +18,7 @@ from fencepost.conformance.free.answer import share_wide
 from fencepost.conformance.free.registry import free_names, make_free
 from fencepost.conformance.free.runner import Free, FreePlan, run_freely
 from fencepost.conformance.free.ways import Ways
-from fencepost.conformance.harness import binding_of, bound_protocols, plan_of
+from fencepost.conformance.harness import binding_of, bound_protocols, held_to, plan_of
 from fencepost.conformance.lockstep.registry import adapter_names, make_adapter
 from fencepost.conformance.lockstep.runner import Conformance, Drawing, Plan, conform
 from fencepost.conformance.plan import constants_of
@@ -54,7 +54,7 @@ class Timed:
 
 def in_lockstep(adapter: Any, examples: int, seed: int, draw: Drawing) -> Conformance:
     """Hold an adapter against its variant; it must conform."""
-    system = ground(PROTOCOLS[adapter.protocol].traced(adapter.variant), {})
+    system = ground(held_to(adapter.protocol).traced(adapter.variant), {})
     found = conform(adapter, system, binding_of(adapter.protocol, "--protocol"), Plan(examples, 50, seed, draw=draw))
     assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
     return found
@@ -62,9 +62,9 @@ def in_lockstep(adapter: Any, examples: int, seed: int, draw: Drawing) -> Confor
 
 def freely(system: Any, runs: int, seed: int) -> Free:
     """Run a system freely against its variant; it must be followed."""
-    protocol = PROTOCOLS[system.protocol]
+    protocol = held_to(system.protocol)
     traced, binding = protocol.traced(system.variant), binding_of(system.protocol, "--protocol")
-    written = plan_of(protocol).free or ("",)
+    written = plan_of(PROTOCOLS[system.protocol]).free or ("",)
     portfolio = [Ways(ground(traced, constants_of(protocol, each)), binding) for each in written]
     found = run_freely(system, portfolio, FreePlan(runs, EVENTS, seed))
     assert found.verdict is Verdict.HOLDS, (found.failure and found.failure.parted) or found.reason

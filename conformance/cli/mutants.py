@@ -49,6 +49,7 @@ def mutants(
     jobs: Positive | None = None,
     at_least: Percent | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
+    json_lines: Annotated[bool, Parameter(negative=())] = False,
     **constants: Whole,
 ) -> int:
     """Change model and implementation in each place where they could be wrong, and see who notices.
@@ -91,7 +92,11 @@ def mutants(
         Fail, with exit code 1, where less than so many per cent of those that are not equivalent are killed.
     json
         Print one JSON object on standard output.
+    json_lines
+        Print each generated mutant as a JSON object in a line of its own as soon as it is judged, and the counts last.
     """
+    if json and json_lines:
+        raise BadInput("what is printed is one object or one a line", "--json-lines", "leave it or --json out")
     if generated is not None:
         if source is None and not impl:
             raise BadInput("nothing says of what", "--generated", "add --impl, or --source and --system")
@@ -114,10 +119,11 @@ def mutants(
             at_least=at_least,
             constants={name.replace("-", "_"): value for name, value in constants.items()},
             json=json,
+            json_lines=json_lines,
         )
     refuse_idle(
         "it is for generated mutants", "add --generated", source=source, system=system, cpu=cpu, jobs=jobs,
-        at_least=at_least, **constants,
+        at_least=at_least, json_lines=json_lines, **constants,
     )  # fmt: skip
     if variant is not None and protocol is None:
         raise BadInput(f"{variant!r} may be a variant of several protocols", "--variant", "name its --protocol too")

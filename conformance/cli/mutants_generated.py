@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -16,9 +17,10 @@ from ...model.core.protocol import Protocol
 from ...model.core.registry import PROTOCOLS, REGISTRY
 from ..free.registry import Way, offered
 from ..harness import find_harness, held_to, plan_of
-from ..mutants.generated.answer import print_measure
+from ..mutants.generated.answer import print_measure, print_row
 from ..mutants.generated.driving import Drive
 from ..mutants.generated.equivalent import Equivalent
+from ..mutants.generated.measure import Row
 from ..mutants.generated.run import Asked, measure
 from ..mutants.generated.source import Source, our_source, source_of
 from ..plan import constants_of
@@ -42,23 +44,38 @@ def generated(
     at_least: float | None,
     constants: Mapping[str, int],
     json: bool,
+    json_lines: bool,
 ) -> int:
-    """Draw, judge, print. ``source`` None: of ``impl/``. Raises BadInput as its parts do."""
+    """Draw, judge, print. ``source`` None: of ``impl/``. Raises BadInput as its parts do.
+
+    Each mutant is told as soon as it is judged, except in one JSON object.
+    """
     where, drives, arguments = (
         _ours(protocol, only, constants) if source is None else _theirs(source, system, protocol, only, constants)
     )
     asked = Asked(where, drives, count, seed, seconds, jobs or os.cpu_count() or 1, arguments)
-    with progress_bar(BarColumn()) as bar:
-        task = bar.add_task("generated mutants", total=count)
+    out, lines = stdout(), sys.stdout
+    # On a terminal rows are the progress, and a bar would be drawn into them.
+    with progress_bar(BarColumn()) if json or not out.is_terminal else nullcontext() as bar:
+        task = None if bar is None else bar.add_task("generated mutants", total=count)
 
-        def told(done: int, of: int, what: str) -> None:
-            bar.update(task, completed=done, total=of, detail=f"{done} of {of}, {what}")
+        def told(row: Row, done: int, of: int) -> None:
+            if json_lines:
+                print_json(row.to_json(), lines)
+            elif not json:
+                print_row(row, out)
+            if bar is not None and task is not None:
+                bar.update(
+                    task, completed=done, total=of, detail=f"{done} of {of}, {row.mutant.name}: {row.fate.value}"
+                )
 
         found = measure(asked, told)
-    if json:
+    if json_lines:
+        print_json(found.counts_to_json())
+    elif json:
         print_json(found.to_json())
     else:
-        print_measure(found, stdout())
+        print_measure(found, out)
     return found.exit_code(at_least)
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn
@@ -22,9 +23,14 @@ from ...traces.words import counted, printable
 from ...traces.write import write_whole
 
 
-def print_json(value: object) -> None:
-    """One object on standard output, and nothing else there."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=True) + "\n")
+def print_json(value: object, stream: TextIO | None = None) -> None:
+    """One object in a line of its own, at once.
+
+    ``stream``: what standard output was before a progress display took its place.
+    """
+    stream = sys.stdout if stream is None else stream
+    stream.write(json.dumps(value, ensure_ascii=True) + "\n")
+    stream.flush()
 
 
 def stdout() -> Terminal:

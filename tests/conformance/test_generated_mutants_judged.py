@@ -242,6 +242,17 @@ def test_anybodys_source_is_measured(fencepost: Fencepost, commit: Path) -> None
     assert table.code == 1 and "2 mutants of" in table.out and "core.py:" in table.out
 
 
+def test_each_mutant_is_told_as_soon_as_it_is_judged(fencepost: Fencepost, commit: Path) -> None:
+    of = of_commit(commit, "--only", "core.py", "--generated", 3, "--seed", 1, "--cpu", "2s")
+    *rows, counts = map(json.loads, fencepost(*of, "--json-lines").out.splitlines())
+    assert len({row["name"] for row in rows}) == 3 and "rows" not in counts
+    assert sum(counts["counts"].values()) == 3
+    text = fencepost(*of).out
+    told = [text.index(f"{row['fate']:<12} {row['name']} (") for row in rows]
+    assert max(told) < text.index("3 mutants of")
+    assert fencepost(*of, "--json-lines", "--json").code == 2
+
+
 def test_what_anybody_runs_freely_is_measured(commit: Path) -> None:
     source = source_of(commit / "commit", ["nodes.py"], None)
     place, system = f"{commit}/{NAME}.py:{NAME}", f"{commit}/{NAME}_free.py:Free"

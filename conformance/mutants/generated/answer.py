@@ -1,18 +1,19 @@
-"""The measure in the terminal: a line a mutant, the diffs of those that were missed, the counts."""
+"""The measure in the terminal: each mutant as soon as it is judged, then the diffs of those missed, and the counts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Final
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.padding import Padding
 from rich.text import Text
 
 from ....traces.words import counted
 from .measure import Fate, Measure, Row, missed
 
-_STYLES = {
+_INDENT: Final = 13
+
+_STYLES: Final = {
     Fate.KILLED: "green",
     Fate.MISSED: "bold red",
     Fate.UNOBSERVABLE: "yellow",
@@ -22,23 +23,12 @@ _STYLES = {
 }
 
 
-def measure_table(rows: Sequence[Row]) -> Table:
-    """Mutant, function, what becomes of it, by what it is driven when it is killed, seconds, and why."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("mutant", overflow="fold", min_width=24)
-    table.add_column("fate", no_wrap=True)
-    table.add_column("by", overflow="fold")
-    table.add_column("seconds", justify="right", no_wrap=True)
-    table.add_column("what was seen", overflow="fold", min_width=20)
-    for row in rows:
-        table.add_row(
-            Text(f"{row.mutant.name}\n  {row.mutant.function}"),
-            Text(row.fate.value, style=_STYLES[row.fate]),
-            Text(row.judged.drive if row.fate is Fate.KILLED else ""),
-            Text(f"{row.judged.seconds:.1f}"),
-            Text(row.why),
-        )
-    return table
+def print_row(row: Row, console: Console) -> None:
+    """Fate, mutant and seconds in one line, and below it the function, by what it is driven, and what was seen."""
+    fate = (f"{row.fate.value:<12}", _STYLES[row.fate])
+    console.print(Text.assemble(fate, f" {row.mutant.name} ({row.judged.seconds:.1f} s)"), soft_wrap=True)
+    by = f"{row.judged.drive}: " if row.fate is Fate.KILLED and row.judged.drive else ""
+    console.print(Padding(Text(f"{row.mutant.function}: {by}{row.why}"), (0, 0, 0, _INDENT)))
 
 
 def summary(measure: Measure) -> str:
@@ -55,8 +45,7 @@ def summary(measure: Measure) -> str:
 
 
 def print_measure(measure: Measure, console: Console) -> None:
-    """The table, what was missed as diffs, refuted arguments, the counts."""
-    console.print(measure_table(measure.rows))
+    """What is said after all rows: what was missed as diffs, refuted arguments, the counts."""
     for row in missed(measure):
         console.print(Text(f"missed: {row.mutant.name}, {row.why}", style="bold"))
         console.print(Text(row.mutant.diff))

@@ -99,6 +99,10 @@ class Measure:
 
     def to_json(self) -> dict[str, Json]:
         """The object that ``fencepost mutants --generated --json`` prints."""
+        return {**self.counts_to_json(), "rows": [row.to_json() for row in self.rows]}
+
+    def counts_to_json(self) -> dict[str, Json]:
+        """The same without the rows: the last line of ``--json-lines``."""
         return {
             "seed": self.seed,
             "files": list(self.files),
@@ -109,7 +113,6 @@ class Measure:
             "killed by": {killer.value: self.killers.get(killer, 0) for killer in Killer},
             "share": None if self.share is None else round(self.share, 1),
             "complaints": list(self.complaints),
-            "rows": [row.to_json() for row in self.rows],
         }
 
 

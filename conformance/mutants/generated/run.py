@@ -24,8 +24,8 @@ from .worker import judgement_of, raise_told
 RECORDING_SECONDS: Final = 5.0
 """Of the processor, for each drive of the source as it is, at least."""
 
-OnProgress = Callable[[int, int, str], None]
-"""Told how many mutants are judged, of how many, and what was found last."""
+OnRow = Callable[[Row, int, int], None]
+"""Told what became of a mutant as soon as that is known, how many are judged with it, and of how many."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def _comes_to(lines: Lines, drive: Drive, mutant: Mutant) -> bool:
     return not set(lines.get(drive.name, {}).get(mutant.file, ())).isdisjoint(mutant.lines)
 
 
-def measure(asked: Asked, on_progress: OnProgress | None = None) -> Measure:
+def measure(asked: Asked, on_row: OnRow | None = None) -> Measure:
     """Measure. Raises BadInput where there is nothing to mutate, and where the source as it is does not conform."""
     drawing = Drawing(texts_of(asked.source), asked.seed)
     mutants = list(islice(drawing, asked.count))
@@ -74,21 +74,21 @@ def measure(asked: Asked, on_progress: OnProgress | None = None) -> Measure:
         tempfile.TemporaryDirectory(prefix="fencepost-") as folder,
         workers(asked.source, asked.drives, min(asked.jobs, len(mutants))) as pool,
     ):
-        rows, compared = _judged(asked, mutants, pool, str(Path(folder) / "recording.json"), on_progress)
+        rows, compared = _judged(asked, mutants, pool, str(Path(folder) / "recording.json"), on_row)
     return Measure(asked.seed, asked.source.files, drawing.lines, drawing.equivalent, compared, rows)
 
 
-def judge_all(asked: Asked, mutants: Sequence[Mutant], on_progress: OnProgress | None = None) -> tuple[Row, ...]:
+def judge_all(asked: Asked, mutants: Sequence[Mutant], on_row: OnRow | None = None) -> tuple[Row, ...]:
     """Judge these mutants, and no drawn ones. Raises like ``measure``."""
     with (
         tempfile.TemporaryDirectory(prefix="fencepost-") as folder,
         workers(asked.source, asked.drives, min(asked.jobs, len(mutants))) as pool,
     ):
-        return _judged(asked, mutants, pool, str(Path(folder) / "recording.json"), on_progress)[0]
+        return _judged(asked, mutants, pool, str(Path(folder) / "recording.json"), on_row)[0]
 
 
 def _judged(
-    asked: Asked, mutants: Sequence[Mutant], pool: Workers, file: str, on_progress: OnProgress | None
+    asked: Asked, mutants: Sequence[Mutant], pool: Workers, file: str, on_row: OnRow | None
 ) -> tuple[tuple[Row, ...], int]:
     """A row for each mutant, and how many steps the survivors are compared in."""
     base: dict[str, Json] = {"file": file, "seed": asked.seed}
@@ -110,8 +110,8 @@ def _judged(
 
     def done(row: Row) -> None:
         rows[row.mutant.name] = row
-        if on_progress is not None:
-            on_progress(len(rows), len(mutants), f"{row.mutant.name}: {row.fate.value}")
+        if on_row is not None:
+            on_row(row, len(rows), len(mutants))
 
     waiting = set(judging)
     while waiting:
