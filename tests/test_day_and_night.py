@@ -265,6 +265,7 @@ TESTS_OF = {
     "matrix": "conformance/test_mutants_model.py",
     "defects": "conformance/test_mutants_defects.py",
     "free": "conformance/test_mutants_defects.py",
+    "model": "model/test_tiering.py",
     "proofs": "model/test_prove_snapshots.py",
     "cvc5": "model/test_prove_cvc5.py",
     "tlc": "specs/test_snapshots_tlc.py",
@@ -312,6 +313,13 @@ def test_an_answer_depends_on_what_it_comes_from_and_on_nothing_else(shared: Mod
         "conformance/free/follow.py",
     }
     assert "impl/tiering/manager.py" not in running
+    models = names(shared, "model", "tiering")
+    assert models >= {
+        "model/interpret/staged.py",
+        "model/protocols/tiering/bootstrap.py",
+        "conformance/protocols/tiering/plan.py",
+    }
+    assert not any(each.startswith(("impl/", "traces/", "conformance/free/")) for each in models)
     proofs = names(shared, "proofs", "snapshots")
     assert "model/protocols/snapshots/proof_hints.py" in proofs and "model/prove/solve.py" in proofs
     assert not any(each.startswith(("impl/", "traces/", "conformance/")) for each in proofs)

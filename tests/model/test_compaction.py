@@ -120,6 +120,7 @@ def test_the_default_constants_and_variant() -> None:
     assert set(OTHERS) == set(compaction.variants)
 
 
+@pytest.mark.asked("model", "compaction")
 @pytest.mark.night(seconds=30)
 def test_the_mended_rules_keep_every_promise_at_the_default_constants() -> None:
     answer = answer_to(at(DEFAULT))
@@ -137,6 +138,7 @@ def test_distinct_states_and_depth_of_the_safe_variants(constants: str, variant:
     assert all(answer.witnesses.values())
 
 
+@pytest.mark.asked("model", "compaction")
 @pytest.mark.night(seconds=60)
 @pytest.mark.parametrize(
     ("variant", "constants", "expected"),

@@ -26,7 +26,7 @@ CASES = [
     for line in (Path(__file__).parent / "bounded_cases.txt").read_text().splitlines()
     if not line.startswith("#")
 ]
-nightly = pytest.mark.night
+nightly = (pytest.mark.asked("model"), pytest.mark.night)
 
 
 @cache
@@ -46,7 +46,7 @@ LOSES = ("snapshots", "lbo-past-snapshot", "2/1/2/0/1/0/0/1")
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, marks=[nightly] if case[0] == "nightly" else [], id="-".join(case[1:])) for case in CASES],
+    [pytest.param(case, marks=nightly if case[0] == "nightly" else (), id="-".join(case[1:])) for case in CASES],
 )
 def test_the_explorers_shortest_length(case: list[str]) -> None:
     _, name, variant, constants, broken, length, *dropped = case

@@ -150,6 +150,7 @@ def test_what_takes_another_epoch_to_tell_them_apart(
     assert (rows(found), found.reason, found.broken) == (row, None, None)
 
 
+@pytest.mark.asked("model")
 @pytest.mark.night
 def test_with_another_epoch_a_running_cluster_differs_in_nothing_else(at: At) -> None:
     found = held(at("2/1/1/1", CLUSTER), UNSPLIT)
@@ -189,7 +190,10 @@ def voting(variant: str, constants: str) -> System:
 
 @pytest.mark.parametrize(
     ("constants", "distinct"),
-    [("2/0/1/1/1/0/0/1", 771), pytest.param("3/0/1/1/1/0/0/1", 84001, marks=pytest.mark.night)],
+    [
+        ("2/0/1/1/1/0/0/1", 771),
+        pytest.param("3/0/1/1/1/0/0/1", 84001, marks=[pytest.mark.asked("model"), pytest.mark.night]),
+    ],
 )
 def test_votes_that_travel_are_votes_refused_at_first(constants: str, distinct: int) -> None:
     """A voter whose answer has not come yet is one that has refused, whatever the candidate's log; then it grants."""

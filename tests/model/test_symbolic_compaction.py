@@ -51,6 +51,7 @@ def test_every_transition_at_the_smallest_constants(constants: str) -> None:
     every_step(SAFE, constants)
 
 
+@pytest.mark.asked("model", "compaction")
 @pytest.mark.night(seconds=60)
 @pytest.mark.parametrize("variant", compaction.variants)
 def test_every_transition_of_every_variant(variant: str) -> None:
@@ -58,6 +59,7 @@ def test_every_transition_of_every_variant(variant: str) -> None:
         every_step(variant, constants)
 
 
+@pytest.mark.asked("model", "compaction")
 @pytest.mark.night(seconds=60)
 @pytest.mark.parametrize("variant", [SAFE, "empty-batch", "kip-280"])
 def test_five_hundred_transitions_at_larger_constants(variant: str) -> None:

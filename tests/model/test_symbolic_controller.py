@@ -50,6 +50,7 @@ def test_every_transition_at_the_smallest_constants(constants: str) -> None:
     every_step(SAFE, constants)
 
 
+@pytest.mark.asked("model", "controller")
 @pytest.mark.night(seconds=60)
 @pytest.mark.parametrize("variant", controller.variants)
 def test_every_transition_of_every_variant(variant: str) -> None:
@@ -57,6 +58,7 @@ def test_every_transition_of_every_variant(variant: str) -> None:
         every_step(variant, constants)
 
 
+@pytest.mark.asked("model", "controller")
 @pytest.mark.night(seconds=60)
 @pytest.mark.parametrize("variant", [SAFE, "isr-changes", "concurrent-snapshots", "kip-631"])
 def test_a_thousand_transitions_at_larger_constants(variant: str) -> None:

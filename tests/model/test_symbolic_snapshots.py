@@ -26,6 +26,7 @@ MIXED = "3/1/3/1/2/1/1/0"
 SAFE = "kip-630-safe"
 
 nightly = pytest.mark.night
+of_model = pytest.mark.asked("model", "snapshots")
 
 IMPLIED = {
     "grant_vote.candidate_stands": "no vote is up to date with a log of nobody's",
@@ -78,6 +79,7 @@ def test_every_transition_of_the_others(variant: str) -> None:
     every_step(variant, SMALLEST[0], thorough=5, refused=300)
 
 
+@of_model
 @nightly
 @pytest.mark.parametrize("constants", SMALLEST)
 @pytest.mark.parametrize("variant", snapshots.variants)
@@ -85,6 +87,7 @@ def test_every_transition_and_every_refused_step(variant: str, constants: str) -
     every_step(variant, constants, thorough=100)
 
 
+@of_model
 @nightly
 def test_every_transition_where_logs_diverge() -> None:
     check = every_step(SAFE, DIVERGING, thorough=100, refused=50_000)
@@ -97,6 +100,7 @@ def test_two_thousand_transitions_at_larger_constants() -> None:
     assert min(check.by_action.values()) >= 80, "as many of one action as of another"
 
 
+@of_model
 @nightly
 @pytest.mark.parametrize("constants", LARGEST)
 @pytest.mark.parametrize("variant", snapshots.variants)

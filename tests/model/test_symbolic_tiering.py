@@ -48,12 +48,14 @@ def test_every_transition_at_the_smallest_constants() -> None:
     every_step(SAFE, SMALLEST)
 
 
+@pytest.mark.asked("model", "tiering")
 @pytest.mark.night(seconds=60)
 @pytest.mark.parametrize("variant", tiering.variants)
 def test_every_transition_of_every_variant(variant: str) -> None:
     every_step(variant, SMALLEST)
 
 
+@pytest.mark.asked("model", "tiering")
 @pytest.mark.night(seconds=60)
 @pytest.mark.parametrize("variant", [SAFE, "kip-1023", "epochs-to-local-start", "first-on-remote", "keeps-highest"])
 def test_a_thousand_transitions_at_larger_constants(variant: str) -> None:

@@ -120,6 +120,7 @@ def test_distinct_states_and_depth_of_the_safe_variant(constants: str, expected:
     assert all(answer.witnesses.values())
 
 
+@pytest.mark.asked("model", "tiering")
 @pytest.mark.night(seconds=60)
 @pytest.mark.parametrize(("constants", "expected"), LARGER.items())
 def test_it_holds_at_larger_constants(constants: str, expected: tuple[int, int]) -> None:
