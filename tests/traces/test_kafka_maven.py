@@ -43,6 +43,22 @@ def test_a_cached_release_needs_no_maven(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert (jars.version, jars.classpath) == ("4.4.0", f"{tmp_path}/4.4.0-layout1/*")
 
 
+def test_a_test_jar_that_is_another_is_not_put_into_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A Maven of ours writes one byte where the jar should be."""
+    maven = tmp_path / "bin" / "mvn"
+    maven.parent.mkdir()
+    maven.write_text(
+        "#!/bin/sh\nfor each; do case $each in -DoutputDirectory=*) at=${each#*=};; esac; done\n"
+        'mkdir -p "$at" && printf x >"$at/kafka-storage-4.3.1-test.jar"\n'
+    )
+    maven.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{maven.parent}:/usr/bin:/bin")
+    with pytest.raises(BadInput, match=r"kafka-storage-4\.3\.1-test\.jar: its SHA-256 is 2d711642") as caught:
+        fetch_kafka("4.3.1", tmp_path / "cache", test_jars=("kafka-storage",))
+    assert "see where Maven takes its jars from" in one_line(caught.value)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
 @needs_maven
 def test_offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MAVEN_OPTS", f"{UNREACHABLE} -Dmaven.repo.local={tmp_path / 'repository'}")

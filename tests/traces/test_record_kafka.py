@@ -136,6 +136,25 @@ def test_a_recorder_that_is_killed_leaves_no_process(kafka: None, tmp_path: Path
         assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.night(seconds=60)
+@pytest.mark.parametrize("scenario", ["compaction", "tiering"])
+def test_the_other_scenarios_come_to_what_is_bundled(kafka: None, tmp_path: Path, scenario: str) -> None:
+    """Another seed gives other records, and the same logs: which stages, how far cleaned, where a log starts."""
+    bundled = load_manifest(bundled_corpus(scenario))
+    out = record(tmp_path / "corpus", seed=SEED, version=bundled["kafka"]["version"], scenario=scenario)
+    mine = load_manifest(out)
+    assert mine["files"] == file_list(out)
+    assert [r["value"] for r in mine["produced"]] != [r["value"] for r in bundled["produced"]]
+    told = {"compaction": "accounts", "tiering": "archive"}[scenario]
+    for ours, theirs in zip(mine["stages"], bundled["stages"], strict=True):
+        assert ours["name"] == theirs["name"]
+        for node, state in theirs["nodes"].items():
+            bounds, again = state.get(told), ours["nodes"][node].get(told)
+            # How many records stay depends on the order of keys; how far all is clean, and where logs end, does not.
+            shown = 2 if scenario == "compaction" else 3
+            assert (bounds or [])[:shown] == (again or [])[:shown]
+
+
 def hollow_jvm(tmp_path: Path) -> Path:
     """A JAVA_HOME whose java says a version and runs nothing."""
     java = tmp_path / "jvm" / "bin" / "java"
@@ -165,8 +184,10 @@ def test_a_failed_recording_leaves_no_corpus_and_says_where_its_output_is(kafka:
         ({"taken": True}, "it exists already; name a new directory with --out"),
         ({"JAVA_HOME": "/nowhere"}, "JAVA_HOME=/nowhere: no executable bin/java there"),
         ({"version": "newest"}, "--version: 'newest' is not a version of Kafka"),
+        ({"scenario": "compact"}, "--scenario: 'compact' is no scenario; name one of failover, compaction, tiering"),
+        ({"scenario": "tiering"}, "--version: no checksum of kafka-storage:4.4.0:test is known; name 4.3.1"),
     ],
-    ids=["taken", "no-jvm", "no-version"],
+    ids=["taken", "no-jvm", "no-version", "no-scenario", "no-test-jar"],
 )
 def test_bad_input_is_one_line_and_exit_2(tmp_path: Path, change: dict[str, object], says: str) -> None:
     out = tmp_path / "out"
@@ -175,7 +196,7 @@ def test_bad_input_is_one_line_and_exit_2(tmp_path: Path, change: dict[str, obje
     # None of these comes to running Kafka: a JVM that can say its version is enough.
     environment = {**os.environ, "JAVA_HOME": str(change.get("JAVA_HOME", hollow_jvm(tmp_path)))}
     command = [sys.executable, "-m", "fencepost.traces.kafka.record", "--out", str(out)]
-    command += ["--version", str(change.get("version", VERSION))]
+    command += ["--version", str(change.get("version", VERSION)), "--scenario", str(change.get("scenario", "failover"))]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
     assert done.returncode == 2
     assert says in done.stderr

@@ -19,7 +19,7 @@ from ...model.core.errors import BadInput
 from .cluster import BROKER_IDS, CONTROLLER_ID, NODE_NAMES, Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .client import PartitionState
 
@@ -44,11 +44,17 @@ _KEPT_SUFFIXES = frozenset({".checkpoint", ".log"})
 # magic, CRC, attributes and last offset delta. The length counts from behind itself.
 _HEAD = struct.Struct(">qiibIhi")
 _LENGTH_ENDS_AT = 12
+_COUNT_AT = 57
 
 
-def kept(path: Path) -> bool:
-    """Whether a file of a data directory belongs in a corpus."""
-    return path.name in _KEPT_NAMES or path.suffix in _KEPT_SUFFIXES
+def kept(path: Path, names: frozenset[str] = frozenset()) -> bool:
+    """Whether a file of a data directory belongs in a corpus; those called ``names``, too."""
+    return path.name in _KEPT_NAMES or path.suffix in _KEPT_SUFFIXES or path.name in names
+
+
+def kept_of_store(path: Path) -> bool:
+    """Whether a file of ``LocalTieredStorage`` belongs in a corpus: records and leader epochs, no indexes."""
+    return path.suffix in (".log", ".leader_epoch_checkpoint")
 
 
 def checkpoint(path: Path) -> dict[str, int]:
@@ -77,6 +83,18 @@ def batches(partition: Path) -> Iterator[tuple[int, int, int]]:
             at += _LENGTH_ENDS_AT + length
 
 
+def record_count(partition: Path) -> int:
+    """The records of a partition's segments, as the batches' headers count them; control records too."""
+    found = 0
+    for segment in sorted(partition.glob("*.log")):
+        data = segment.read_bytes()
+        at = 0
+        while at + _COUNT_AT + 4 <= len(data):
+            found += int.from_bytes(data[at + _COUNT_AT : at + _COUNT_AT + 4], "big")
+            at += _LENGTH_ENDS_AT + int.from_bytes(data[at + 8 : at + _LENGTH_ENDS_AT], "big")
+    return found
+
+
 def epoch_runs(partition: Path) -> list[list[int]]:
     """The log by leader epoch: ``[epoch, first offset, end offset]`` per run of batches of one epoch."""
     runs = []
@@ -87,10 +105,15 @@ def epoch_runs(partition: Path) -> list[list[int]]:
 
 
 class Capture:
-    """The corpus that a recording fills, stage by stage, in the directory `home`."""
+    """The corpus that a recording fills, stage by stage, in the directory `home`.
 
-    def __init__(self, home: Path) -> None:
+    `names`: files of data directories that it keeps beside the usual; `folders`: those beside the nodes' own.
+    """
+
+    def __init__(self, home: Path, names: frozenset[str] = frozenset(), folders: Sequence[str] = ()) -> None:
         self.home = home
+        self._names = names
+        self._folders = tuple(folders)
         self.stages: list[dict[str, Any]] = []
 
     def take(self, cluster: Cluster, name: str, what: str, partitions: Mapping[str, PartitionState] | None) -> None:
@@ -102,10 +125,7 @@ class Capture:
         with cluster.frozen():
             for node_id, node in cluster.nodes.items():
                 copy = self.home / name / node.name
-                for source in sorted(path for path in node.directory.rglob("*") if path.is_file() and kept(path)):
-                    target = copy / source.relative_to(node.directory)
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(source, target)
+                _copy(node.directory, copy, lambda path: kept(path, self._names))
                 state: dict[str, Any] = {"process": "running" if node.running else "killed"}
                 if node_id in BROKER_IDS:
                     state["logs"] = {
@@ -115,6 +135,8 @@ class Capture:
                     }
                     state["high_watermarks"] = dict(sorted(checkpoint(copy / "replication-offset-checkpoint").items()))
                 nodes[node.name] = state
+            for folder in self._folders:
+                _copy(cluster.home / folder, self.home / name / folder, kept_of_store)
         stage: dict[str, Any] = {"name": name, "what": what, "nodes": nodes}
         if partitions is not None:
             stage["partitions"] = {
@@ -141,6 +163,13 @@ class Capture:
                 text = "[\n  " + ",\n  ".join(json.dumps(entry) for entry in value) + "\n ]"
             parts.append(f" {json.dumps(key)}: {text}")
         (self.home / MANIFEST).write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+
+
+def _copy(source: Path, target: Path, wanted: Callable[[Path], bool]) -> None:
+    for path in sorted(path for path in source.rglob("*") if path.is_file() and wanted(path)):
+        at = target / path.relative_to(source)
+        at.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, at)
 
 
 def file_list(corpus: Path) -> list[dict[str, Any]]:
@@ -170,9 +199,13 @@ def load_manifest(corpus: Path) -> dict[str, Any]:
     return manifest
 
 
-def bundled_corpus() -> Path:
-    """The recorded corpus that is part of the package."""
-    return Path(__file__).parent / "corpus"
+BUNDLED = {"failover": "corpus", "compaction": "corpus_compaction", "tiering": "corpus_tiering"}
+"""The recorded corpora that are part of the package: scenario to folder."""
+
+
+def bundled_corpus(scenario: str = "failover") -> Path:
+    """The recorded corpus of a scenario that is part of the package."""
+    return Path(__file__).parent / BUNDLED[scenario]
 
 
 def node_directories(corpus: Path, stage: str) -> list[Path]:

@@ -69,9 +69,10 @@ class Client:
         return self
 
     def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        theirs = error is not None and type(error).__module__.startswith("py4j.")
+        lines = [*(str(error).splitlines() if theirs else []), type(error).__name__]  # the text is asked of the JVM
         self.close()
-        if error is not None and type(error).__module__.startswith("py4j."):
-            lines = str(error).splitlines() or [type(error).__name__]
+        if theirs:
             said = lines[1].lstrip(": ") if len(lines) > 1 else lines[0]  # the second names the Java exception
             raise RecordingError(f"Kafka's client: {said}") from error
 
@@ -89,10 +90,20 @@ class Client:
             self._wait(admin.createTopics([topic]).all())
 
     def describe(self, bootstrap: str, topics: Sequence[str]) -> dict[str, PartitionState]:
-        """The state of partition 0 of each of `topics`."""
+        """The state of partition 0 of each of `topics`; no leader where the broker has not heard of it yet."""
+        protocol = importlib.import_module("py4j.protocol")
+        states = {}
         with self._admin(bootstrap) as admin:
-            found = self._wait(admin.describeTopics(list(topics)).allTopicNames())
-            return {topic: _partition_state(found[topic].partitions()[0]) for topic in topics}
+            futures = admin.describeTopics(list(topics)).topicNameValues()
+            for topic in topics:
+                try:
+                    states[topic] = _partition_state(self._wait(futures[topic]).partitions()[0])
+                except protocol.Py4JJavaError as error:
+                    cause = error.java_exception.getCause()
+                    if cause is None or not cause.getClass().getName().endswith(".UnknownTopicOrPartitionException"):
+                        raise
+                    states[topic] = PartitionState(None, (), ())
+        return states
 
     def elect_unclean(self, bootstrap: str, topic: str) -> None:
         """What ``kafka-leader-election --election-type unclean`` asks for, for partition 0 of `topic`."""
@@ -100,6 +111,13 @@ class Client:
         partitions.add(self._kafka.common.TopicPartition(topic, 0))
         with self._admin(bootstrap) as admin:
             self._wait(admin.electLeaders(self._kafka.common.ElectionType.UNCLEAN, partitions).all())
+
+    def reassign(self, bootstrap: str, topic: str, replicas: Sequence[int]) -> None:
+        """AlterPartitionReassignments: give partition 0 of `topic` the replicas `replicas`."""
+        target = self._kafka.clients.admin.NewPartitionReassignment(list(replicas))
+        wanted = {self._kafka.common.TopicPartition(topic, 0): self._gateway.jvm.java.util.Optional.of(target)}
+        with self._admin(bootstrap) as admin:
+            self._wait(admin.alterPartitionReassignments(wanted).all())
 
     def delete_before(self, bootstrap: str, topic: str, offset: int) -> None:
         """DeleteRecords: move the log start offset of partition 0 of `topic` to `offset`."""

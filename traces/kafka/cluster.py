@@ -162,8 +162,23 @@ class Node:
 class Cluster:
     """Three brokers and one controller in `home`; a context manager that leaves no process behind."""
 
-    def __init__(self, jars: KafkaJars, java: Path, home: Path, cluster_id: str) -> None:
+    def __init__(
+        self,
+        jars: KafkaJars,
+        java: Path,
+        home: Path,
+        cluster_id: str,
+        settings: Mapping[str, object] | None = None,
+        controller_settings: Mapping[str, object] | None = None,
+    ) -> None:
+        """``settings``: what the brokers are told beside the usual; ``{home}`` in a value is `home`."""
         self.jars = jars
+        self.home = home
+        self._settings = {
+            name: value.replace("{home}", str(home)) if isinstance(value, str) else value
+            for name, value in (settings or {}).items()
+        }
+        self._controller_settings = dict(controller_settings or {})
         self.java = java
         self.cluster_id = cluster_id
         self.nodes: dict[int, Node] = {}
@@ -262,8 +277,12 @@ class Cluster:
             "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller.port}",
         }
         if node is controller:
-            own |= {"process.roles": "controller", "listeners": f"CONTROLLER://127.0.0.1:{node.port}"}
+            own |= {
+                **self._controller_settings,
+                "process.roles": "controller",
+                "listeners": f"CONTROLLER://127.0.0.1:{node.port}",
+            }
         else:
-            own |= {**_BROKER, "listeners": f"BROKER://127.0.0.1:{node.port}"}
+            own |= {**_BROKER, **self._settings, "listeners": f"BROKER://127.0.0.1:{node.port}"}
         lines = (f"{k}={str(v).lower() if isinstance(v, bool) else v}\n" for k, v in own.items())
         node.config.write_text("".join(lines), encoding="utf-8")

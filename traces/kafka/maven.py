@@ -6,6 +6,7 @@ there by a rename, so that an interrupted download is never taken for a whole on
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 #: The artifact that brings a broker, a controller and ``kafka.tools.StorageTool``.
 ARTIFACT = "org.apache.kafka:kafka_2.13"
+
+#: Test jars that a recording may ask for, each with the SHA-256 that Maven Central's has, by release.
+TEST_JARS: dict[str, dict[str, str]] = {
+    "kafka-storage": {"4.3.1": "f3236936854c13815ffaa7f35a3f2d6861c125616cba5395b538b8680dded886"},
+}
 
 # Changed when the set of jars changes, so that an old cache is not taken for a new one.
 _LAYOUT = "1"
@@ -58,10 +64,18 @@ _POM = """<?xml version="1.0" encoding="UTF-8"?>
     </dependency>
     <dependency>
       <groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version>
-    </dependency>
+    </dependency>{tests}
   </dependencies>
 </project>
 """
+
+# A test jar's own dependencies are those of its main jar and of frameworks for tests.
+_TEST_JAR = """
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>{artifact}</artifactId><version>${{kafka.version}}</version>
+      <classifier>test</classifier>
+      <exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>
+    </dependency>"""
 
 
 @dataclass(frozen=True)
@@ -91,7 +105,7 @@ def newest_release(timeout: float = 120.0) -> str:
     """
     with tempfile.TemporaryDirectory(prefix="fencepost-pom-") as scratch:
         pom = Path(scratch) / "pom.xml"
-        pom.write_text(_POM.format(version=_OLDEST), encoding="utf-8")
+        pom.write_text(_POM.format(version=_OLDEST, tests=""), encoding="utf-8")
         _maven(
             scratch,
             [_UPDATE, "-DgenerateBackupPoms=false", "-DincludeProperties=kafka.version",
@@ -105,18 +119,30 @@ def newest_release(timeout: float = 120.0) -> str:
     return found.group(1)
 
 
-def fetch_kafka(version: str | None = None, cache: Path | None = None, timeout: float = 600.0) -> KafkaJars:
+def fetch_kafka(
+    version: str | None = None, cache: Path | None = None, timeout: float = 600.0, test_jars: Sequence[str] = ()
+) -> KafkaJars:
     """The jars of Kafka `version` (default: the newest release), from `cache` or fetched into it by Maven.
 
     A cached release is used with no network; only the look-up of the newest needs one. `timeout` is in seconds, for
-    each run of Maven. Raises `BadInput` when the version has no such form, or when Maven is missing, offline, too slow
-    or does not find the release.
+    each run of Maven. `test_jars` (of `TEST_JARS`) come with them, and are what they were when their checksums were
+    noted; Maven itself holds every jar to the repository's checksum.
+
+    Raises `BadInput` when the version has no such form, when no checksum of a test jar of it is known, or when Maven is
+    missing, offline, too slow or does not find the release.
     """
     if version is not None and not re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}(-[A-Za-z0-9]+)?", version):
         raise BadInput(f"{version!r} is not a version of Kafka", "--version", "write it as in 4.4.0")
     cache = default_cache() if cache is None else cache
     version = newest_release(timeout) if version is None else version
-    home = cache / f"{version}-layout{_LAYOUT}"
+    for artifact in test_jars:
+        if version not in TEST_JARS[artifact]:
+            raise BadInput(
+                f"no checksum of {artifact}:{version}:test is known",
+                "--version",
+                f"name {' or '.join(sorted(TEST_JARS[artifact]))}",
+            )
+    home = cache / "-".join((version, f"layout{_LAYOUT}", *test_jars))
     jars = KafkaJars(version, home)
     if home.is_dir():
         return jars
@@ -128,13 +154,16 @@ def fetch_kafka(version: str | None = None, cache: Path | None = None, timeout: 
             f"cannot write there ({failed.strerror})", str(cache), "name a writable directory with --cache"
         ) from failed
     try:
-        (scratch / "pom.xml").write_text(_POM.format(version=version), encoding="utf-8")
+        tests = "".join(_TEST_JAR.format(artifact=artifact) for artifact in test_jars)
+        (scratch / "pom.xml").write_text(_POM.format(version=version, tests=tests), encoding="utf-8")
         _maven(
             scratch,
             [_COPY, "-DincludeScope=runtime", f"-DoutputDirectory={scratch / 'lib'}"],
             f"fetch {ARTIFACT}:{version}",
             timeout,
         )
+        for artifact in test_jars:
+            _require_checksum(scratch / "lib" / f"{artifact}-{version}-test.jar", TEST_JARS[artifact][version])
         if not home.is_dir():
             (scratch / "lib").rename(home)
     except OSError:
@@ -145,12 +174,26 @@ def fetch_kafka(version: str | None = None, cache: Path | None = None, timeout: 
     return jars
 
 
+def _require_checksum(jar: Path, expected: str) -> None:
+    found = hashlib.sha256(jar.read_bytes()).hexdigest()
+    if found != expected:
+        raise BadInput(f"its SHA-256 is {found}, not {expected}", jar.name, "see where Maven takes its jars from")
+
+
 def _maven(directory: str | Path, goals: Sequence[str], purpose: str, timeout: float) -> None:
     """Run Maven in `directory`. Raises `BadInput` that says what it could not do."""
     program = shutil.which("mvn")
     if program is None:
         raise BadInput(f"no mvn on PATH to {purpose}", "Maven", "install Maven (Debian: apt-get install maven)")
-    command = [program, "--batch-mode", "--no-transfer-progress", "-f", str(Path(directory) / "pom.xml"), *goals]
+    command = [
+        program,
+        "--batch-mode",
+        "--no-transfer-progress",
+        "--strict-checksums",
+        "-f",
+        str(Path(directory) / "pom.xml"),
+        *goals,
+    ]
     mend = "see that this machine reaches Maven Central, or name a release in the cache with --version"
     try:
         done = subprocess.run(  # noqa: S603 - fixed goals, and a version that was checked

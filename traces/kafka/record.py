@@ -1,6 +1,6 @@
 """Record a corpus: a real Apache Kafka cluster on loopback, killed and copied stage by stage.
 
-    python -m fencepost.traces.kafka.record --out DIR [--seed S] [--version V] [--keep-logs]
+    python -m fencepost.traces.kafka.record --out DIR [--scenario NAME] [--seed S] [--version V] [--keep-logs]
 
 Exit codes: 0 recorded, 2 bad input (no Maven, no JVM, a directory that exists), 3 the cluster did not do in time what
 the recording needs. Nothing is left under DIR unless all of it is.
@@ -28,36 +28,34 @@ from .capture import MANIFEST, Capture
 from .client import Client
 from .cluster import BROKER_IDS, CONTROLLER_ID, NODE_NAMES, Cluster, RecordingError
 from .maven import ARTIFACT, fetch_kafka
-from .scenario import TOPICS, Scenario
+from .scenario import Failover
+from .scenario_compaction import Compaction
+from .scenario_tiering import Tiering
+from .staging import Staging
 
 _README = """# Recorded corpus of broker data directories
 
 Written by a real Apache Kafka {version} cluster (KRaft: three brokers and one controller, each a JVM of its own, on
 loopback), and recorded by
 
-    python -m fencepost.traces.kafka.record --out DIR --version {version} --seed {seed}
+    python -m fencepost.traces.kafka.record --out DIR{scenario} --version {version} --seed {seed}
 
 The JVM was {jvm}.
 
-Each stage holds the data directories of all nodes at one instant: every process was stopped with SIGSTOP while they
-were copied. Index files, producer state snapshots, the cleaner's checkpoint and lock files are left out; what is here
-is byte for byte what Kafka wrote. `corpus.json` says for each stage how each node stood and what its logs
-held, which records were produced, and each file's size and SHA-256. A run with the same seed produces the same
-records; the ids and times that Kafka makes up itself differ.
+{kept}
 
 {stages}
 
-Three topics, one partition each, on brokers 1, 2 and 3, with `min.insync.replicas=1`: `orders` goes through the clean
-failover, `payments` through the unclean election, and `mixed-compression` has every codec, null keys and values,
-headers, a committed and an aborted transaction, several segments, and a log start offset inside a batch. The leader
-epoch of each record, from offset 0 on, and the checkpointed high watermark:
+{story}
 
 {table}
 
 To look at a stage, from this directory:
 
-    fencepost check 3-clean-failover/broker-1 3-clean-failover/broker-2 3-clean-failover/broker-3
+    fencepost check {example}
 """
+SCENARIOS: dict[str, type[Staging]] = {each.NAME: each for each in (Failover, Compaction, Tiering)}
+"""What can be recorded."""
 
 
 def record(
@@ -67,13 +65,18 @@ def record(
     version: str | None = None,
     cache: Path | None = None,
     keep_logs: bool = False,
+    scenario: str = Failover.NAME,
 ) -> Path:
     """Record a corpus into the new directory `out`, and return it.
 
-    `seed` decides payloads and the cluster's id. `version` and `cache` are those of `maven.fetch_kafka`. With
-    `keep_logs`, everything that the processes printed and their whole data directories stay in ``OUT.run``.
-    Raises `BadInput`, or `cluster.RecordingError` that names where those of the failed run are.
+    `scenario` is one of `SCENARIOS`. `seed` decides payloads and the cluster's id. `version` and `cache` are those of
+    `maven.fetch_kafka`. With `keep_logs`, everything that the processes printed and their whole
+    data directories stay in ``OUT.run``. Raises `BadInput`, or `cluster.RecordingError` that names where those of the
+    failed run are.
     """
+    if scenario not in SCENARIOS:
+        raise BadInput(f"{scenario!r} is no scenario", "--scenario", f"name one of {', '.join(SCENARIOS)}")
+    kind = SCENARIOS[scenario]
     out = out.absolute()
     run = out.with_name(out.name + ".run")
     for taken in (out, run) if keep_logs else (out,):
@@ -81,7 +84,7 @@ def record(
             raise BadInput("it exists already", str(taken), "name a new directory with --out, or remove that one")
     java = java_binary()
     jvm = java_version(java)
-    jars = fetch_kafka(version, cache)
+    jars = fetch_kafka(version or kind.VERSION, cache, test_jars=kind.TEST_JARS)
     _say(f"Apache Kafka {jars.version} on {jvm}; seed {seed}")
     began = time.monotonic()
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -89,15 +92,15 @@ def record(
         home = Path(scratch)
         (home / "corpus").mkdir()
         (home / "run").mkdir()
-        capture = Capture(home / "corpus")
+        capture = Capture(home / "corpus", kind.KEPT_NAMES, kind.KEPT_FOLDERS)
         try:
             with (
-                Cluster(jars, java, home / "run", cluster_id(seed)) as cluster,
+                Cluster(jars, java, home / "run", cluster_id(seed), kind.BROKER, kind.CONTROLLER) as cluster,
                 Client(jars, java, home / "run" / "client.out") as client,
             ):
                 cluster.format()
-                scenario = Scenario(cluster, client, capture, seed, _say)
-                scenario.run()
+                staging = kind(cluster, client, capture, seed, _say)
+                staging.run()
         except Exception as failed:
             kept = Path(tempfile.mkdtemp(prefix=f"{out.name}.failed-", dir=out.parent))
             (home / "run").rename(kept / "run")
@@ -106,16 +109,17 @@ def record(
             raise
         capture.finish(
             {
+                **({} if kind is Failover else {"scenario": scenario}),
                 "kafka": {"artifact": ARTIFACT, "version": jars.version},
                 "jvm": jvm,
                 "seed": seed,
                 "cluster_id": cluster.cluster_id,
                 "brokers": list(BROKER_IDS),
                 "controllers": [CONTROLLER_ID],
-                "topics": {topic: list(replicas) for topic, replicas in TOPICS.items()},
-                "produced": scenario.produced,
+                "topics": {topic: list(replicas) for topic, replicas in kind.TOPICS.items()},
+                "produced": staging.produced,
             },
-            readme(capture.stages, jars.version, jvm, seed),
+            readme(capture.stages, jars.version, jvm, seed, scenario),
         )
         if keep_logs:
             (home / "run").rename(run)
@@ -124,22 +128,28 @@ def record(
     return out
 
 
-def readme(stages: Sequence[Mapping[str, Any]], version: str, jvm: str, seed: int) -> str:
+def readme(
+    stages: Sequence[Mapping[str, Any]], version: str, jvm: str, seed: int, scenario: str = Failover.NAME
+) -> str:
     """The README.md of a corpus, from the manifest's stages."""
-    rows = ["| stage | topic | broker-1 | broker-2 | broker-3 |", "|---|---|---|---|---|"]
-    for stage in stages:
-        for partition in ("orders-0", "payments-0"):
-            cells = []
-            for id_ in BROKER_IDS:
-                node = stage["nodes"][NODE_NAMES[id_]]
-                epochs = [str(epoch) for epoch, first, end in node["logs"][partition] for _ in range(first, end)]
-                dead = " (dead)" if node["process"] == "killed" else ""
-                cells.append(f"{' '.join(epochs)}, HW {node['high_watermarks'][partition]}{dead}")
-            rows.append(f"| {stage['name']} | {partition.removesuffix('-0')} | {' | '.join(cells)} |")
+    kind = SCENARIOS[scenario]
     listed = "\n".join(
         textwrap.fill(f"- `{stage['name']}`: {stage['what']}", 110, subsequent_indent="  ") for stage in stages
     )
-    return _README.format(version=version, jvm=jvm, seed=seed, stages=listed, table="\n".join(rows))
+    asked = "" if kind is Failover else f" --scenario {scenario}"
+    nodes = NODE_NAMES.values() if kind is not Failover else [NODE_NAMES[id_] for id_ in BROKER_IDS]
+    stage = kind.EXAMPLE
+    return _README.format(
+        version=version,
+        jvm=jvm,
+        seed=seed,
+        scenario=asked,
+        kept=kind.KEPT,
+        stages=listed,
+        story=kind.STORY,
+        table="\n".join(kind.table(stages)),
+        example=" ".join(f"{stage}/{node}" for node in nodes),
+    )
 
 
 def cluster_id(seed: int) -> str:
@@ -154,7 +164,7 @@ def _say(text: str) -> None:
 
 app = cyclopts.App(
     name="python -m fencepost.traces.kafka.record",
-    help="Record the data directories of a real Apache Kafka cluster through a clean failover and an unclean election.",
+    help="Record the data directories of a real Apache Kafka cluster through one of several scenarios.",
     version=lambda: importlib.metadata.version("fencepost"),
 )
 
@@ -163,6 +173,7 @@ app = cyclopts.App(
 def command(
     *,
     out: Path,
+    scenario: str = Failover.NAME,
     seed: int = 1,
     version: Annotated[str | None, cyclopts.Parameter(name="--version")] = None,
     cache: Path | None = None,
@@ -174,17 +185,21 @@ def command(
     ----------
     out
         The directory to make; it must not exist.
+    scenario
+        failover: a clean failover and an unclean election. compaction: compacted topics, cleaned several times over a
+        failover. tiering: tiered storage, and an empty follower that begins at the last tiered offset.
     seed
         Decides the payloads and the cluster's id.
     version
-        The release of Apache Kafka; the newest that Maven Central has by default.
+        The release of Apache Kafka; the newest that Maven Central has by default (tiering: 4.3.1, the newest with the
+        test jar that has a remote storage manager).
     cache
         Where the jars are kept; $XDG_CACHE_HOME/fencepost/kafka by default.
     keep_logs
         Keep the nodes' output and whole data directories in OUT.run.
     """
     try:
-        record(out, seed=seed, version=version, cache=cache, keep_logs=keep_logs)
+        record(out, seed=seed, version=version, cache=cache, keep_logs=keep_logs, scenario=scenario)
     except BadInput as wrong:
         _say(str(wrong))
         return 2

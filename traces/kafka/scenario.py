@@ -12,57 +12,66 @@ Three topics of one partition each, on brokers 1, 2 and 3, with ``min.insync.rep
 
 from __future__ import annotations
 
-import random
 import time
 from typing import TYPE_CHECKING, Any
 
-from .capture import Capture, batches, checkpoint
-from .client import Client, PartitionState, Record
-from .cluster import BROKER_IDS, CONTROLLER_ID, Cluster, RecordingError, wait_until
+from .capture import checkpoint
+from .client import Record
+from .cluster import BROKER_IDS, CONTROLLER_ID, NODE_NAMES, wait_until
+from .staging import HOUR_MS, Staging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping, Sequence
 
-#: Topic to its replicas, the preferred leader first.
-TOPICS: dict[str, tuple[int, int, int]] = {
-    "mixed-compression": (1, 2, 3),
-    "orders": (1, 2, 3),
-    "payments": (2, 3, 1),
-}
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 RECORDS_PER_CODEC = 40
 BATCHES_PER_CODEC = 2
 #: DeleteRecords moves the log start offset of ``mixed-compression`` here: into the first gzip batch.
 LOG_START = 45
 
-# Records carry this time and not the clock's, so that a recording depends on its seed as far as Kafka allows.
-_EPOCH_MS = 1_750_000_000_000
-_HOUR_MS = 3_600_000
 _TOPIC_CONFIGS = {
     "min.insync.replicas": "1",
     "unclean.leader.election.enable": "false",  # the one that happens is asked for, and so happens when it should
     "retention.ms": "-1",
-    "segment.ms": str(_HOUR_MS),
+    "segment.ms": str(HOUR_MS),
     "segment.jitter.ms": "0",
 }
 
 
-class Scenario:
-    """One recording: `run` plays every stage on `cluster`, fills `capture`, and tells `say` of each stage."""
+class Failover(Staging):
+    """A clean failover, and an unclean election that loses a committed record."""
 
-    def __init__(
-        self, cluster: Cluster, client: Client, capture: Capture, seed: int, say: Callable[[str], None]
-    ) -> None:
-        self.cluster = cluster
-        self.client = client
-        self.capture = capture
-        self.random = random.Random(seed)  # noqa: S311 - payloads, not secrets
-        self.say = say
-        self.produced: list[dict[str, Any]] = []
-        self._clock = _EPOCH_MS
+    NAME = "failover"
+    SUMMARY = "a clean failover and an unclean election"
+    TOPICS = {  # noqa: RUF012 - as the base class has it
+        "mixed-compression": (1, 2, 3),
+        "orders": (1, 2, 3),
+        "payments": (2, 3, 1),
+    }
+    EXAMPLE = "3-clean-failover"
+    STORY = """\
+Three topics, one partition each, on brokers 1, 2 and 3, with `min.insync.replicas=1`: `orders` goes through the clean
+failover, `payments` through the unclean election, and `mixed-compression` has every codec, null keys and values,
+headers, a committed and an aborted transaction, several segments, and a log start offset inside a batch. The leader
+epoch of each record, from offset 0 on, and the checkpointed high watermark:"""
+
+    @classmethod
+    def table(cls, stages: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Leader epochs and high watermarks of the two short logs."""
+        rows = ["| stage | topic | broker-1 | broker-2 | broker-3 |", "|---|---|---|---|---|"]
+        for stage in stages:
+            for partition in ("orders-0", "payments-0"):
+                cells = []
+                for id_ in BROKER_IDS:
+                    node = stage["nodes"][NODE_NAMES[id_]]
+                    epochs = [str(epoch) for epoch, first, end in node["logs"][partition] for _ in range(first, end)]
+                    dead = " (dead)" if node["process"] == "killed" else ""
+                    cells.append(f"{' '.join(epochs)}, HW {node['high_watermarks'][partition]}{dead}")
+                rows.append(f"| {stage['name']} | {partition.removesuffix('-0')} | {' | '.join(cells)} |")
+        return rows
 
     def run(self) -> None:
-        """Every stage in order. Raises `RecordingError` when the cluster does something else."""
+        """Stages 1 to 7."""
         self.steady()
         self.leader_killed()
         self.clean_failover()
@@ -75,9 +84,9 @@ class Scenario:
         """Stage 1: three brokers, replicas that agree, every record committed."""
         self.cluster.start(CONTROLLER_ID)
         self.cluster.start(*BROKER_IDS)
-        for topic, replicas in TOPICS.items():
+        for topic, replicas in self.TOPICS.items():
             self.client.create_topic(self.cluster.bootstrap, topic, replicas, _TOPIC_CONFIGS)
-        for topic, replicas in TOPICS.items():
+        for topic, replicas in self.TOPICS.items():
             self._wait_state(topic, replicas[0], set(BROKER_IDS))
         self._produce_mixed()
         self._produce("orders", acks="all", epoch=0)
@@ -122,7 +131,7 @@ class Scenario:
     def old_leader_back(self) -> None:
         """Stage 4: the old leader truncates its tail and joins the ISR again."""
         self.cluster.start(1)
-        for topic in TOPICS:
+        for topic in self.TOPICS:
             self._wait_state(topic, 2, set(BROKER_IDS))
         self._wait_high_watermarks({"orders": 2}, BROKER_IDS)
         self._take(
@@ -180,7 +189,7 @@ class Scenario:
         per_batch = RECORDS_PER_CODEC // BATCHES_PER_CODEC
         for codec in CODECS:
             with self.client.producer(self.cluster.bootstrap, acks="all", compression=codec) as producer:
-                self._clock += 2 * _HOUR_MS  # past segment.ms: the next batch rolls a segment
+                self._clock += 2 * HOUR_MS  # past segment.ms: the next batch rolls a segment
                 for _ in range(BATCHES_PER_CODEC):
                     records = [self._mixed_record(codec, number) for number in range(per_batch)]
                     self._note(topic, producer.send_batch(topic, records), records, "all", codec)
@@ -220,69 +229,3 @@ class Scenario:
             timestamp=self._clock,
             headers=(("codec", label.encode()),) if number % 4 == 0 else (),
         )
-
-    def _produce(self, topic: str, *, acks: str, epoch: int) -> None:
-        with self.client.producer(self.cluster.bootstrap, acks=acks) as producer:
-            self._send(producer, topic, acks=acks, epoch=epoch)
-
-    def _send(self, producer: Any, topic: str, *, acks: str, epoch: int) -> None:
-        """One record in a batch of its own, which the leader must have written in `epoch`."""
-        self._clock += 1
-        record = Record(f"{topic}-{self.random.randrange(1000):03}", f"{self.random.getrandbits(64):016x}", self._clock)
-        offsets = producer.send_batch(topic, [record])
-        self._note(topic, offsets, [record], acks, "none", epoch=epoch)
-        written = {
-            base: batch_epoch
-            for id_ in BROKER_IDS
-            if self.cluster.nodes[id_].running and not self.cluster.nodes[id_].paused
-            for batch_epoch, base, _ in batches(self.cluster.nodes[id_].directory / f"{topic}-0")
-        }
-        if written.get(offsets[0]) != epoch:
-            raise RecordingError(
-                f"{topic}: offset {offsets[0]} was to be written in leader epoch {epoch}, not {written.get(offsets[0])}"
-            )
-
-    def _note(
-        self, topic: str, offsets: list[int], records: list[Record], acks: str, codec: str, **more: object
-    ) -> None:
-        for offset, record in zip(offsets, records, strict=True):
-            self.produced.append(
-                {"topic": topic, "offset": offset, "key": record.key, "value": record.value,
-                 "timestamp": record.timestamp, "headers": len(record.headers), "acks": acks, "codec": codec, **more}
-            )  # fmt: skip
-
-    def _describe(self) -> dict[str, PartitionState]:
-        return self.client.describe(self.cluster.bootstrap, sorted(TOPICS))
-
-    def _wait_state(self, topic: str, leader: int | None, isr: set[int] | None) -> None:
-        """Wait for a leader, and for an ISR unless that is None."""
-        wait_until(
-            f"leader {leader} of {topic} with ISR {'any' if isr is None else sorted(isr)}",
-            lambda: (state := self._describe()[topic]).leader == leader and (isr is None or set(state.isr) == isr),
-            pause=0.2,
-        )
-
-    def _wait_high_watermarks(self, expected: dict[str, int], broker_ids: tuple[int, ...]) -> None:
-        """Wait until the checkpoint files of the brokers have these high watermarks: then a copy has them too."""
-        wanted = {f"{topic}-0": offset for topic, offset in expected.items()}
-
-        def flushed() -> bool:
-            found = [
-                checkpoint(self.cluster.nodes[id_].directory / "replication-offset-checkpoint") for id_ in broker_ids
-            ]
-            return all(offsets.get(name) == offset for offsets in found for name, offset in wanted.items())
-
-        wait_until(f"high watermarks {wanted} in the checkpoints of brokers {list(broker_ids)}", flushed)
-
-    def _assert_end(self, topic: str, leader: int, end: int) -> None:
-        """The leader's log ends at `end` and every other replica's before it."""
-        ends = {
-            id_: max((e for _, _, e in batches(self.cluster.nodes[id_].directory / f"{topic}-0")), default=0)
-            for id_ in BROKER_IDS
-        }
-        if ends[leader] != end or any(other >= end for id_, other in ends.items() if id_ != leader):
-            raise RecordingError(f"{topic}: only broker {leader} was to end at offset {end}; the ends are {ends}")
-
-    def _take(self, name: str, what: str) -> None:
-        self.capture.take(self.cluster, name, what, self._describe() if self.cluster.live_brokers else None)
-        self.say(f"{name}: {what}")
