@@ -1,7 +1,8 @@
 """How short a run shows each planned defect of the implementation: ``python benchmarks/defects.py``.
 
-For each defect the calls of the minimal run that lockstep finds (what ``tests/conformance/test_mutants_defects.py``
-holds below a bound), and the steps that were taken until a run showed it. Nothing pins these lengths: a search that
+For each defect the calls of the minimal run that lockstep finds, or its events where systems run freely and are in no
+lockstep; a * says that there was no time to make it minimal (what ``tests/conformance/test_mutants_defects.py``
+holds below a bound). And the steps that were taken until a run showed it. Nothing pins these lengths: a search that
 draws otherwise finds other runs, and two tables, of before and after, say what became of them. The same seed gives the
 same table; ``fencepost mutants --impl`` may tell another run of the same seed, as Hypothesis draws from the constants
 of whatever modules are imported, too.
@@ -16,6 +17,8 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from fencepost.conformance.harness import all_defects
 from fencepost.conformance.mutants.defect_rows import Judge
+from fencepost.conformance.mutants.defects import Defect
+from fencepost.conformance.mutants.free_rows import FreeJudge, is_free_only
 from rich.console import Console
 from rich.table import Table
 
@@ -36,26 +39,34 @@ def main(*, only: Annotated[tuple[str, ...], Parameter(negative=())] = (), proto
         Of every search.
     """
     table = Table("protocol", "defect", "calls", "steps until then", title=f"seed {seed}")
-    judge = Judge()
+    judges = Judge(), FreeJudge()
     lengths: list[int] = []
     missed = 0
     for each in all_defects():
         if (only and each.name not in only) or protocol not in ("", each.protocol):
             continue
-        answer = judge.drive(each, seed)
-        told = "none"
-        if answer.failure is None:
+        length, minimal, steps = _shown(judges, each, seed)
+        if length is None:
             missed += 1
         else:
-            lengths.append(len(answer.failure.tries))
-            told = str(lengths[-1])
-        table.add_row(each.protocol, each.name, told, f"{answer.coverage.steps:,}")
+            lengths.append(length)
+        told = "none" if length is None else f"{length}{'' if minimal else '*'}"
+        table.add_row(each.protocol, each.name, told, f"{steps:,}")
     console = Console(width=100)
     console.print(table)
     if lengths:
         told = f"mean {mean(lengths):.2f}, median {median(lengths):g}, longest {max(lengths)}"
         console.print(f"{len(lengths)} shown, {missed} not; calls of a minimal run: {told}")
     return 1 if missed else 0
+
+
+def _shown(judges: tuple[Judge, FreeJudge], defect: Defect, seed: int) -> tuple[int | None, bool, int]:
+    """The length of the run that shows a defect, None where none does; whether it is minimal; steps until then."""
+    if is_free_only(defect.protocol):
+        free = judges[1].drive(defect, seed)
+        return None if free.failure is None else len(free.failure.events), free.minimal, free.met.events
+    answer = judges[0].drive(defect, seed)
+    return None if answer.failure is None else len(answer.failure.tries), True, answer.coverage.steps
 
 
 if __name__ == "__main__":

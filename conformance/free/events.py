@@ -33,6 +33,7 @@ class What(Enum):
     DISK = "disk", "the node's disk is full (name full), fails (fails), or works again (mended)"
     SYNC = "sync", "something in the background makes a node's writes durable, or stores a checkpoint"
     PEACE = "peace", "nothing goes wrong any more and nobody asks, until nothing moves; never named by a system"
+    CALM = "calm", "args.rounds times all that is in flight arrives, and what is due is done; never named by a system"
 
     def __new__(cls, value: str, _doc: str) -> What:
         member = object.__new__(cls)

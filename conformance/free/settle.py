@@ -9,6 +9,10 @@ When nothing that can be seen has moved for a while, what the binding says of a 
 Nobody asks for anything meanwhile, or clients ask once more when it is quiet: a follower that is stuck has all that
 there is until there is more.
 
+A calm is less: messages arrive, what is due is done and time passes, for so many rounds, and that is all. Nothing is
+mended and nothing is asked of what comes of it. A run that is made small has one in place of many events of which
+none was chosen for its own sake: somebody is elected, everybody catches up.
+
 Not everybody need be well: a system that stands one failure must come to the same with one node down, cut off, or
 without its disk for good. So there is peace around one node, of which nothing is asked then.
 """
@@ -37,6 +41,8 @@ MENDED: Final = "mended"
 """The end of a disk's trouble."""
 ASKS: Final = ("asks", 1)
 """An argument of a peace: clients ask once more in it."""
+ROUNDS_OF_CALM: Final = "rounds"
+"""The argument of a calm."""
 _PLACES: Final = ("to", "replica", "node")
 """The arguments of a call that say at whom."""
 _ENDS: Final = (What.HEAL, What.START)
@@ -59,6 +65,21 @@ def settle(machine: Machine, peace: Event) -> Parted | None:
     if found is None:
         machine.end_peace()
     return found
+
+
+def calm(machine: Machine, event: Event) -> Parted | None:
+    """Let everything take its course for ``rounds`` rounds (an argument). Its events are followed like any.
+
+    Troubles stay. Raises Spent.
+    """
+    machine.begin_peace(event)
+    for number in range(int(event.arg(ROUNDS_OF_CALM))):
+        for each in _course(machine, number):
+            found = machine.perform(each)
+            if found is not None:
+                return found
+    machine.end_peace()
+    return None
 
 
 def _quiet(machine: Machine, peace: Event) -> Parted | None:
@@ -124,6 +145,11 @@ def _round(machine: Machine, but: int | None, number: int) -> Iterator[Event]:
     for event in _ends(machine.pending(), but):
         if machine.can(event):
             yield event
+    yield from _course(machine, number)
+
+
+def _course(machine: Machine, number: int) -> Iterator[Event]:
+    """The same, and nothing is over."""
     yield from _arriving(machine)
     for event in [each.event for each in machine.pending() if each.due][:: -1 if number % 2 else 1]:
         if machine.can(event):

@@ -1,5 +1,9 @@
 """A failing run made small: events left out, then shorter runs drawn from what was needed.
 
+Of many events none was chosen for its own sake: somebody is elected, everybody catches up. A calm (``settle.py``) takes
+their place where the run ends alike: one event, in which all takes its course. And where who is elected is another one
+when some events are gone, what is left is tried with the two in each other's places.
+
 A run from which no event can be left out may still be a roundabout way. So short runs are drawn anew, from nothing but
 the kinds of events that were needed, each at whom it was needed; one that ends alike takes the long one's place.
 """
@@ -10,19 +14,25 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Final, TypeAlias
 
 from ...traces.shrink import minimize
 from .events import Argument, Event, What
 from .machine import Done, Machine
 from .parted import Parted, Sort
-from .settle import settle
+from .settle import ROUNDS_OF_CALM, calm, settle
 from .system import FreeSystem, Pending
 from .threads import Spent
 from .ways import Ways
 
 SECONDS: Final = 45.0
-"""After so long a disagreement is told as small as it is by then."""
+"""After so long a disagreement is told as small as it is by then: of the processor, as a machine may be busy."""
+PATIENCE: Final = 4
+"""So many times as long by the clock, for systems that work in other processes."""
+
+CALMS: Final = (2, 5)
+"""The rounds of a calm that takes the place of other events, at first."""
 
 DRAWS: Final = 1_500
 """So many short runs are drawn."""
@@ -53,13 +63,19 @@ def repeat(system: FreeSystem, ways: Ways, seed: int, events: Iterable[Event]) -
     for event in events:
         if found is not None:
             break
-        if event.what is What.PEACE:
-            found = settle(machine, event)
-        elif machine.can(event):
-            found = machine.perform(event)
+        found = _happens(machine, event)
     if found is None:
         machine.pending()
     return Ran(ways, seed, tuple(machine.history), found or machine.fallen)
+
+
+def _happens(machine: Machine, event: Event) -> Parted | None:
+    """Let an event happen, if it can. Raises Spent."""
+    if event.what is What.PEACE:
+        return settle(machine, event)
+    if event.what is What.CALM:
+        return calm(machine, event)
+    return machine.perform(event) if machine.can(event) else None
 
 
 def smallest(system: FreeSystem, failed: Ran) -> tuple[Ran, bool, bool]:
@@ -70,7 +86,7 @@ def smallest(system: FreeSystem, failed: Ran) -> tuple[Ran, bool, bool]:
         return failed, True, False
     search = _Search(system, failed, failed.parted)
     try:
-        best = search.least(failed.events)
+        best = search.least(search.thinned(failed.events))
     except ValueError:
         return failed, False, False
     while len(best) > LONG:
@@ -92,17 +108,31 @@ class _Search:
         self._system = system
         self._failed = failed
         self._parted = parted
-        self._deadline = time.perf_counter() + SECONDS
+        self._deadline = time.process_time() + SECONDS
+        self._latest = time.perf_counter() + SECONDS * PATIENCE
         self._draws = 0
 
     @property
     def late(self) -> bool:
         """Whether the time is over."""
-        return time.perf_counter() > self._deadline
+        return time.process_time() > self._deadline or time.perf_counter() > self._latest
 
     def least(self, events: Sequence[Event]) -> list[Event]:
         """Without what can be left out, or be plainer. Raises ValueError where the run does not fail again."""
-        return minimize(events, self._failing, simpler=plainer)
+        return minimize(events, self._failing, simpler=plainer, rewritten=rewritten)
+
+    def thinned(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Without long stretches that can be left out: each is tried once, as a long run takes long to repeat."""
+        best, size = events, len(events) // 2
+        while size > 0:
+            start = len(best) - size
+            while start > -size:
+                shorter = self._failing([*best[: max(0, start)], *best[start + size :]])
+                if shorter is not None and len(shorter) < len(best):
+                    best = shorter
+                start = min(start, len(best)) - size
+            size = min(size, len(best)) // 2
+        return best
 
     def _failing(self, events: Sequence[Event]) -> Sequence[Event] | None:
         if self.late:
@@ -123,6 +153,7 @@ class _Search:
         """A shorter run that ends alike, drawn from the kinds of events of this one."""
         peace = best[-1] if best[-1].what is What.PEACE else None
         wanted = {_kind(event) for event in best}
+        calms = [event for event in best if event.what is What.CALM]
         varied = {_kind(event): event for event in best if event.crash is not None or event.what in _VARIATIONS}
         while self._draws < DRAWS and not self.late:
             self._draws += 1
@@ -130,11 +161,11 @@ class _Search:
             machine = Machine(self._failed.ways, self._system, self._failed.seed)
             try:
                 parted = machine.start()
-                while parted is None and len(machine.history) < len(best) - (peace is not None):
-                    event = _one(machine.pending(), wanted, varied, chance)
+                while parted is None and _drawn(machine) < len(best) - 1 - (peace is not None):
+                    event = _one(machine.pending(), calms, wanted, varied, chance)
                     if event is None:
                         break
-                    parted = machine.perform(event)
+                    parted = _happens(machine, event)
                 if parted is None and peace is not None:
                     parted = settle(machine, peace)
             except Spent:
@@ -157,10 +188,19 @@ def _kind(event: Event) -> _Kind:
     return what, event.name, event.node, event.source, event.args
 
 
+def _drawn(machine: Machine) -> int:
+    """How many events a run has so far, a calm being one."""
+    return sum(done.event is not None and not done.in_peace for done in machine.history)
+
+
 def _one(
-    pending: Sequence[Pending], wanted: set[_Kind], varied: dict[_Kind, Event], chance: random.Random
+    pending: Sequence[Pending],
+    calms: Sequence[Event],
+    wanted: set[_Kind],
+    varied: dict[_Kind, Event],
+    chance: random.Random,
 ) -> Event | None:
-    events = [each.event for each in pending if _kind(each.event) in wanted]
+    events = [*(each.event for each in pending if _kind(each.event) in wanted), *calms]
     if not events:
         return None
     event = chance.choice(events)
@@ -186,5 +226,44 @@ def plainer(event: Event) -> Iterator[Event]:
             yield replace(event, args=())
         if event.node is not None:
             yield replace(event, node=None)
+    if event.what is What.CALM:
+        for rounds in range(1, int(event.arg(ROUNDS_OF_CALM))):
+            yield _calm(rounds)
     for number in range(event.number):
         yield replace(event, number=number)
+
+
+def _calm(rounds: int) -> Event:
+    return Event(What.CALM, args=((ROUNDS_OF_CALM, rounds),))
+
+
+def rewritten(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
+    """Shorter runs: some events gone for a calm; then also with two nodes in each other's places from there on."""
+    for start, end in _stretches(len(events)):
+        if end > start + 1:
+            yield from ([*events[:start], _calm(rounds), *events[end:]] for rounds in CALMS)
+    nodes = sorted({event.node for event in events if event.node is not None and event.node >= 0})
+    swaps = [dict(zip(pair, reversed(pair), strict=True)) for pair in combinations(nodes, 2)]
+    for start, end in _stretches(len(events)):
+        before, after = events[:start], events[end:]
+        for swap in swaps:
+            swapped = [_swapped(event, swap) for event in after]
+            if swapped != list(after):
+                yield [*before, *swapped]
+                if end > start + 1:
+                    yield [*before, _calm(CALMS[0]), *swapped]
+
+
+def _stretches(length: int) -> Iterator[tuple[int, int]]:
+    """Where stretches of a run begin and end: short ones first, which are more often an election than all of it."""
+    size = 1
+    while size < length:
+        yield from ((start, start + size) for start in range(length - size, -1, -max(1, size // 2)))
+        size = size + max(1, size // 2)
+
+
+def _swapped(event: Event, swap: dict[int, int]) -> Event:
+    if event.node not in swap and event.source not in swap:
+        return event
+    node, source = (number if number is None else swap.get(number, number) for number in (event.node, event.source))
+    return replace(event, node=node, source=source)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from ...traces.diagnose import value_words
 from ...traces.format import Value
+from ...traces.words import counted
 from ..lockstep.expect import Try
 from .events import Event, What
 from .machine import Done
+from .settle import ROUNDS_OF_CALM
 from .smaller import Ran
 
 MAX_CHANGES: Final = 12
@@ -73,6 +75,16 @@ def _peace(peace: Event) -> str:
     return f"peace: nothing goes wrong any more{but}, {asked}; of what happens then:"
 
 
+def _calm(calm: Event) -> str:
+    rounds = int(calm.arg(ROUNDS_OF_CALM))
+    return (
+        f"calm: {counted(rounds, 'time')} all that is in flight arrives, and what is due is done; of what happens then:"
+    )
+
+
+_TOLD: Final[Mapping[What, Callable[[Event], str]]] = {What.PEACE: _peace, What.CALM: _calm}
+
+
 def script(ran: Ran) -> list[str]:
     """The run as numbered lines. What comes of an event stands below it: the model's steps, cells, words to clients.
 
@@ -80,7 +92,7 @@ def script(ran: Ran) -> list[str]:
     """
     lines: list[str] = []
     for look in looks(ran):
-        told = _peace(look.event) if look.event.what is What.PEACE else str(look.event)
+        told = _TOLD.get(look.event.what, str)(look.event)
         lines.append(f"{'' if look.number is None else look.number:>3}  {told}")
         if look.steps:
             lines.append(f"       model  {', '.join(look.steps)}")

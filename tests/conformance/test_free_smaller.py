@@ -1,0 +1,110 @@
+"""A failing run made small: a calm takes the place of what nobody chose, and two nodes change places.
+
+Constants: replicas/observers/log size/leader epoch/chunks/minimum records/late responses/lag expires.
+"""
+
+from __future__ import annotations
+
+import pytest
+from fencepost.conformance.adapters.parts import Parts
+from fencepost.conformance.free.events import Event, What, event_of
+from fencepost.conformance.free.machine import Machine
+from fencepost.conformance.free.runner import Free, FreePlan, run_freely
+from fencepost.conformance.free.schedule import lines_of
+from fencepost.conformance.free.settle import calm
+from fencepost.conformance.free.smaller import Ran, plainer, repeat, rewritten
+from fencepost.conformance.free.tell import script
+from fencepost.conformance.free.ways import Ways
+from fencepost.conformance.harness import all_defects, binding_of, held_to
+from fencepost.conformance.mutants.patched import Patch, patched
+from fencepost.conformance.plan import constants_of
+from fencepost.conformance.protocols.controller.free import FreeControllers
+from fencepost.conformance.protocols.snapshots.free import FreeQuorum
+from fencepost.model.core.ground import ground
+from fencepost.model.protocols.snapshots import snapshots
+
+DEFECTS = {each.name: each for each in all_defects() if each.protocol == "controller"}
+
+
+def calm_of(rounds: int) -> Event:
+    return Event(What.CALM, args=(("rounds", rounds),))
+
+
+@pytest.fixture(scope="module")
+def ways() -> Ways:
+    at = constants_of(snapshots, "3/0/8/8/2/0/0/1")
+    return Ways(ground(snapshots.traced(FreeQuorum.implemented), at), binding_of("snapshots", "--protocol"))
+
+
+def leaders(ran: Ran) -> set[object]:
+    observed = ran.history[-1].observed
+    assert observed is not None
+    return {value for name, value in observed.items() if name.startswith("leader[")}
+
+
+def test_in_a_calm_all_takes_its_course_and_nothing_is_mended(ways: Ways) -> None:
+    system = FreeQuorum()
+    stands = Event(What.TIMER, "election", 1)
+    late = Event(What.TIME, args=(("ms", 1000),))
+    elected = repeat(system, ways, 1, (late, late, stands, calm_of(1)))
+    assert elected.parted is None and leaders(elected) == {1}
+    assert elected.events == (late, late, stands, calm_of(1)), "it is one event, whatever comes of it"
+    assert sum(done.in_peace for done in elected.history) > 5
+    cuts = tuple(Event(What.CUT, node=node) for node in range(3))
+    parted = repeat(system, ways, 1, (*cuts, late, late, stands, calm_of(3)))
+    assert parted.parted is None and not leaders(parted) & {0, 1, 2}
+    peaceful = repeat(system, ways, 1, (*cuts, late, late, stands, Event(What.PEACE)))
+    assert leaders(peaceful) & {0, 1, 2}, "a peace mends the cuts"
+    system.close()
+
+
+def test_after_a_calm_the_run_goes_on(ways: Ways) -> None:
+    system = FreeQuorum()
+    machine = Machine(ways, system, 1)
+    assert machine.start() is None and calm(machine, calm_of(2)) is None
+    assert machine.peace is None
+    assert machine.perform(next(each.event for each in machine.pending() if each.event.what is What.TIME)) is None
+    assert not machine.history[-1].in_peace
+    system.close()
+
+
+def test_a_calm_is_written_told_and_read_back(ways: Ways) -> None:
+    system = FreeQuorum()
+    ran = repeat(system, ways, 1, (calm_of(3),))
+    system.close()
+    assert "calm: 3 times all that is in flight arrives" in "\n".join(script(ran))
+    assert event_of(calm_of(3).to_json(), "here") == calm_of(3)
+    assert sum("calm" in line for line in lines_of(ran, "memory")) == 1
+    assert list(plainer(calm_of(3))) == [calm_of(1), calm_of(2)]
+
+
+def test_shorter_runs_have_a_calm_or_other_nodes() -> None:
+    def at(node: int, source: int | None = None) -> Event:
+        return Event(What.DELIVER, "Fetch", node, source)
+
+    run = [at(0), at(1), at(1, 0), Event(What.PEACE)]
+    found = [list(each) for each in rewritten(run)]
+    assert all(len(each) < len(run) for each in found)
+    assert [at(0), calm_of(2), Event(What.PEACE)] in found
+    assert [at(0, 1), Event(What.PEACE)] in found, "without the first two, and the others in each other's places"
+    assert [calm_of(2), at(0, 1), Event(What.PEACE)] in found
+    assert run not in found
+
+
+def found_with(*patches: Patch) -> Free:
+    text = held_to("controller")
+    system_ways = Ways(ground(text.traced(None), constants_of(text, "3/3/1")), binding_of("controller", "--protocol"))
+    with patched(*patches) as root:
+        system = FreeControllers(Parts.of(root))
+        found = run_freely(system, [system_ways], FreePlan(runs=60, seed=0))
+        system.close()
+    return found
+
+
+@pytest.mark.asked("defects")
+@pytest.mark.parametrize("name", ["shutdown-leads-on", "fenced-stays-in-isr"])
+def test_a_run_that_begins_with_elections_becomes_short(name: str) -> None:
+    """Each message of an election is an event, and who is elected is named by all that follow."""
+    found = found_with(*DEFECTS[name].patches)
+    assert found.failure is not None and found.repeatable
+    assert len(found.failure.events) <= 8 < found.found
