@@ -22,6 +22,7 @@ from ...traces.kafka.checks import FilesReport, check_brokers
 from ...traces.kafka.directories import SecondCopy, require_one_cluster
 from ...traces.kafka.losses import NAME as LOSSES
 from ...traces.kafka.partition import METADATA_TOPIC, PartitionFiles
+from ...traces.kafka.policies import cleanup_policy
 from ...traces.kafka.reach import Reach, reach_any
 from ...traces.kafka.verdicts import CheckResult
 from ...traces.renamed import with_replicas
@@ -86,6 +87,12 @@ class Cluster:
         others = sorted(assigned - set(target.nodes))[: target.unseen]
         spare = count(1 + max((*target.nodes, *assigned), default=-1))
         return (*target.nodes, *others, *islice(spare, target.unseen - len(others)))
+
+    def compacted(self, topic: str, number: int) -> bool:
+        """Whether holes in a partition's logs are what its configuration allows: on each broker that holds it."""
+        images = {each.label: each.metadata for each in self.report.brokers}
+        image = images.get(self.report.controller or "")
+        return all(cleanup_policy(image, topic, node).compacted for node in self.partition(topic, number))
 
     def replication(self, topic: str, number: int) -> int:
         """The replication factor, as the controller has it; else the number of logs given."""
@@ -209,7 +216,10 @@ def file_tasks(
     for name in sorted(by_check):
         expected = Verdict.VIOLATED if name in {_lost_name(key) for key in missing} else Verdict.HOLDS
         tasks.append(Task(cluster.label + name, group, partial(_summed, by_check[name]), expected))
-    targets = {key: abstract(cluster.partition(*key), cluster.replication(*key)) for key in cluster.partitions}
+    targets = {
+        key: abstract(cluster.partition(*key), cluster.replication(*key), compacted=cluster.compacted(*key))
+        for key in cluster.partitions
+    }
     agreed = {key: target for key, target in targets.items() if target.agreed}
     if agreed:
         what = f"{len(agreed)} partitions whose replicas agree" if len(agreed) > 1 else _named(next(iter(agreed)))

@@ -30,8 +30,8 @@ NEEDED = [
     "traces/kafka/corpus/corpus.json",
     "traces/kafka/corpus/1-steady/broker-1/meta.properties",
     "traces/kafka/corpus/6-unclean-election/broker-3/payments-0/00000000000000000000.log",
-    "traces/kafka/corpus_compaction/3-failover/broker-1/cleaner-offset-checkpoint",
-    "traces/kafka/corpus_tiering/corpus.json",
+    "traces/kafka/corpus_compacted/3-failover/broker-1/cleaner-offset-checkpoint",
+    "traces/kafka/corpus_tiered/corpus.json",
     "traces/report/page.html.j2",
     "traces/report/index.html.j2",
 ]

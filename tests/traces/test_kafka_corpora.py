@@ -46,7 +46,7 @@ def records(partition: Path) -> list[Record]:
     return found
 
 
-@pytest.mark.parametrize("scenario", ["compaction", "tiering"])
+@pytest.mark.parametrize("scenario", ["compacted", "tiered"])
 def test_the_manifest_and_the_readme_are_those_of_the_files(scenario: str) -> None:
     corpus = bundled_corpus(scenario)
     manifest = load_manifest(corpus)
@@ -63,10 +63,10 @@ def test_the_manifest_and_the_readme_are_those_of_the_files(scenario: str) -> No
 def test_every_broker_has_cleaned_several_times_over_the_failover() -> None:
     found = [
         [
-            checkpoint(bundled_corpus("compaction") / stage["name"] / each / "cleaner-offset-checkpoint")
+            checkpoint(bundled_corpus("compacted") / stage["name"] / each / "cleaner-offset-checkpoint")
             for each in BROKERS
         ]
-        for stage in stages("compaction")
+        for stage in stages("compacted")
     ]
     clean = [[each["accounts-0"] for each in stage] for stage in found]
     assert clean == [[250] * 3, [371] * 3, [371, 492, 492], [553] * 3]
@@ -75,11 +75,11 @@ def test_every_broker_has_cleaned_several_times_over_the_failover() -> None:
 
 def test_what_was_cleaned_has_one_record_a_key_and_the_latest() -> None:
     """By the manifest's own list of what was produced, in which a tombstone is a value of null."""
-    manifest = load_manifest(bundled_corpus("compaction"))
+    manifest = load_manifest(bundled_corpus("compacted"))
     sent = [r for r in manifest["produced"] if r["topic"] == "accounts" and r.get("transaction") != "aborted"]
-    for stage in stages("compaction"):
+    for stage in stages("compacted"):
         for each in BROKERS:
-            home = bundled_corpus("compaction") / stage["name"] / each
+            home = bundled_corpus("compacted") / stage["name"] / each
             clean, end, _ = stage["nodes"][each]["accounts"]
             below = [record for record in records(home / "accounts-0") if record.offset < clean]
             last = {r["key"]: r for r in sent if r["offset"] < clean}
@@ -92,27 +92,25 @@ def test_what_was_cleaned_has_one_record_a_key_and_the_latest() -> None:
 
 
 def test_the_dead_leader_holds_what_the_others_have_cleaned_away() -> None:
-    homes = [bundled_corpus("compaction") / "3-failover" / each / "accounts-0" for each in BROKERS]
+    homes = [bundled_corpus("compacted") / "3-failover" / each / "accounts-0" for each in BROKERS]
     dead, *others = ({record.offset for record in records(home)} for home in homes)
     assert others[0] == others[1] and len(dead - others[0]) > 20
     assert {epoch for epoch, _, _ in batches(homes[1])} == {0, 1}
 
 
 def test_a_cleaning_ended_inside_a_segment_and_took_tombstones_away() -> None:
-    produced = load_manifest(bundled_corpus("compaction"))["produced"]
+    produced = load_manifest(bundled_corpus("compacted"))["produced"]
     tombstones = {r["offset"] for r in produced if r["topic"] == "accounts" and r["value"] is None}
     for stage in ("2-cleaned-again", "4-old-leader-back"):
-        here = {record.offset for record in records(bundled_corpus("compaction") / stage / "broker-2" / "accounts-0")}
-        clean = checkpoint(bundled_corpus("compaction") / stage / "broker-2" / "cleaner-offset-checkpoint")[
-            "accounts-0"
-        ]
+        here = {record.offset for record in records(bundled_corpus("compacted") / stage / "broker-2" / "accounts-0")}
+        clean = checkpoint(bundled_corpus("compacted") / stage / "broker-2" / "cleaner-offset-checkpoint")["accounts-0"]
         assert {offset for offset in tombstones if offset < clean} - here
     assert any(r["key"] is None for r in produced) is False
 
 
 def test_the_empty_follower_begins_where_the_upload_ends() -> None:
     """At the end of what is in the store; the leader has five older segments in its local log."""
-    stage = bundled_corpus("tiering") / "4-empty-follower"
+    stage = bundled_corpus("tiered") / "4-empty-follower"
     starts = {each: sorted(int(path.stem) for path in (stage / each / "archive-0").glob("*.log")) for each in BROKERS}
     assert starts["broker-1"] == starts["broker-2"] == [160, 180, 200, 220]
     assert starts["broker-3"] == [220]
@@ -126,15 +124,15 @@ def test_the_empty_follower_begins_where_the_upload_ends() -> None:
 
 
 def test_a_remote_segment_has_records_of_both_epochs() -> None:
-    (store,) = (bundled_corpus("tiering") / "4-empty-follower" / "remote" / "kafka-tiered-storage").iterdir()
+    (store,) = (bundled_corpus("tiered") / "4-empty-follower" / "remote" / "kafka-tiered-storage").iterdir()
     (both,) = store.glob(f"{140:020d}-*.log")
     assert [struct.unpack_from(">i", both.read_bytes(), 12)[0]] == [0]
     assert [(epoch, base) for epoch, base, _ in batches(store) if 140 <= base < 160] == [(0, 140), (1, 150)]
 
 
 def test_the_store_and_the_local_log_are_what_was_produced() -> None:
-    sent = {r["offset"]: r for r in load_manifest(bundled_corpus("tiering"))["produced"] if r["topic"] == "archive"}
-    stage = bundled_corpus("tiering") / "4-empty-follower"
+    sent = {r["offset"]: r for r in load_manifest(bundled_corpus("tiered"))["produced"] if r["topic"] == "archive"}
+    stage = bundled_corpus("tiered") / "4-empty-follower"
     (store,) = (stage / "remote" / "kafka-tiered-storage").iterdir()
     for each in BROKERS:
         held = {record.offset: record for record in [*records(store), *records(stage / each / "archive-0")]}

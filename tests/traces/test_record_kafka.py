@@ -137,7 +137,7 @@ def test_a_recorder_that_is_killed_leaves_no_process(kafka: None, tmp_path: Path
 
 
 @pytest.mark.night(seconds=60)
-@pytest.mark.parametrize("scenario", ["compaction", "tiering"])
+@pytest.mark.parametrize("scenario", ["compacted", "tiered"])
 def test_the_other_scenarios_come_to_what_is_bundled(kafka: None, tmp_path: Path, scenario: str) -> None:
     """Another seed gives other records, and the same logs: which stages, how far cleaned, where a log starts."""
     bundled = load_manifest(bundled_corpus(scenario))
@@ -145,13 +145,13 @@ def test_the_other_scenarios_come_to_what_is_bundled(kafka: None, tmp_path: Path
     mine = load_manifest(out)
     assert mine["files"] == file_list(out)
     assert [r["value"] for r in mine["produced"]] != [r["value"] for r in bundled["produced"]]
-    told = {"compaction": "accounts", "tiering": "archive"}[scenario]
+    told = {"compacted": "accounts", "tiered": "archive"}[scenario]
     for ours, theirs in zip(mine["stages"], bundled["stages"], strict=True):
         assert ours["name"] == theirs["name"]
         for node, state in theirs["nodes"].items():
             bounds, again = state.get(told), ours["nodes"][node].get(told)
             # How many records stay depends on the order of keys; how far all is clean, and where logs end, does not.
-            shown = 2 if scenario == "compaction" else 3
+            shown = 2 if scenario == "compacted" else 3
             assert (bounds or [])[:shown] == (again or [])[:shown]
 
 
@@ -184,8 +184,8 @@ def test_a_failed_recording_leaves_no_corpus_and_says_where_its_output_is(kafka:
         ({"taken": True}, "it exists already; name a new directory with --out"),
         ({"JAVA_HOME": "/nowhere"}, "JAVA_HOME=/nowhere: no executable bin/java there"),
         ({"version": "newest"}, "--version: 'newest' is not a version of Kafka"),
-        ({"scenario": "compact"}, "--scenario: 'compact' is no scenario; name one of failover, compaction, tiering"),
-        ({"scenario": "tiering"}, "--version: no checksum of kafka-storage:4.4.0:test is known; name 4.3.1"),
+        ({"scenario": "compact"}, "--scenario: 'compact' is no scenario; name one of failover, compacted, tiered"),
+        ({"scenario": "tiered"}, "--version: no checksum of kafka-storage:4.4.0:test is known; name 4.3.1"),
     ],
     ids=["taken", "no-jvm", "no-version", "no-scenario", "no-test-jar"],
 )

@@ -111,17 +111,25 @@ class Abstraction:
         return tuple(found)
 
 
-def abstract(logs: Mapping[int, PartitionFiles], replication: int) -> Abstraction:
-    """The abstraction of one partition's logs by node id, of a partition with that many replicas."""
+def abstract(logs: Mapping[int, PartitionFiles], replication: int, *, compacted: bool = False) -> Abstraction:
+    """The abstraction of one partition's logs by node id, of a partition with that many replicas.
+
+    Of a ``compacted`` one only those offsets are looked at that no replica has cleaned away: a run, looked at in some
+    of its offsets alone, is a run.
+    """
     nodes = tuple(sorted(logs))
     start = max(log.log_start for log in logs.values())
     # Logs of millions of records mostly agree: narrow columns, and a union only where offsets differ.
     offsets = reduce(_union, (log.records.between(start, log.log_end).offset for log in logs.values()))
+    if compacted:
+        offsets = offsets[~reduce(np.logical_or, (_hole(log, offsets) for log in logs.values()))]
     epochs = np.full((len(nodes), offsets.size), ABSENT, dtype=np.int32)
     identities = np.full((len(nodes), offsets.size), ABSENT, dtype=np.int16)
     hashes = np.zeros((len(nodes), offsets.size), dtype=np.uint64)
     for row, node in enumerate(nodes):
         records = logs[node].records.between(start, logs[node].log_end)
+        if compacted:
+            records = records.take(np.flatnonzero(np.isin(records.offset, offsets)))
         at = np.searchsorted(offsets, records.offset)
         epochs[row, at] = records.leader_epoch
         hashes[row, at] = records.payload_hash
@@ -157,6 +165,11 @@ def abstract(logs: Mapping[int, PartitionFiles], replication: int) -> Abstractio
     return Abstraction(
         nodes, max(0, replication - len(nodes)), tuple(kept), high_watermarks, _model_epochs(kept), folded
     )
+
+
+def _hole(log: PartitionFiles, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of these offsets the log lacks though it goes on behind them."""
+    return (offsets < log.log_end) & ~np.isin(offsets, log.records.offset)
 
 
 def _union(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:

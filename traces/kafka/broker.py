@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _PARTITION_FOLDER = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 _MOVED_FOLDER = re.compile(r".*-(delete|future|stray)")
 
+CLEANED = "cleaner-offset-checkpoint"
 METADATA = METADATA_TOPIC, 0
 """The controllers' own log."""
 
@@ -149,6 +150,8 @@ def read_broker(
     watermarks = _checkpoint(root / "replication-offset-checkpoint", problems)
     starts = _checkpoint(root / "log-start-offset-checkpoint", problems)
     recovery = _checkpoint(root / "recovery-point-offset-checkpoint", problems)
+    cleaned = _checkpoint(root / CLEANED, problems)
+    cleaner_told = present(root / CLEANED)
 
     partitions: dict[tuple[str, int], PartitionFiles] = {}
     image: MetadataImage | None = None
@@ -180,6 +183,8 @@ def read_broker(
             high_watermark=watermarks.get(key),
             log_start_checkpoint=starts.get(key),
             recovery_point=recovery.get(key),
+            cleaned=cleaned.get(key),
+            cleaner_told=cleaner_told,
             limits=limits,
             on_batch=replay,
             on_bytes=on_bytes,

@@ -199,7 +199,7 @@ def load_manifest(corpus: Path) -> dict[str, Any]:
     return manifest
 
 
-BUNDLED = {"failover": "corpus", "compaction": "corpus_compaction", "tiering": "corpus_tiering"}
+BUNDLED = {"failover": "corpus", "compacted": "corpus_compacted", "tiered": "corpus_tiered"}
 """The recorded corpora that are part of the package: scenario to folder."""
 
 

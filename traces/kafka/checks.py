@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .batches import Limits
+from .compaction_checks import check_compacted, cleaned_below
 from .controller_checks import (
     check_assigned,
     check_isr_agrees,
@@ -19,6 +20,7 @@ from .history import check_history
 from .losses import check_committed_kept
 from .one_time import Older, check_one_time, doubted, older_copies
 from .partition import METADATA_TOPIC
+from .policies import cleanup_policy
 from .presence import check_members_present
 from .replica_checks import (
     check_epoch_cache,
@@ -107,15 +109,20 @@ def check_brokers(
     comparisons: list[PartitionComparison] = []
     for key in sorted({key for broker in ordered for key in broker.partitions}):
         holders = [broker for broker in ordered if key in broker.partitions]
-        for broker in holders:
-            checks.extend(_replica(broker, key, image))
         replicas: list[Replica] = [(b.label, b.node_id, b.booted(key)) for b in holders]
+        cleaned = cleaned_below(replicas, image) if not older else None
+        for broker in holders:
+            checks.extend(_replica(broker, key, image, cleaned))
         state = image.partition(*key) if image else None
         same = _of_one_topic(replicas, image)
         if len(same) > 1:
             comparison, results = compare_replicas(same, state)
             comparisons.append(comparison)
             checks.extend(results)
+        if same and key[0] != METADATA_TOPIC:
+            in_order = frozenset(broker.label for broker in holders if broker.clean_shutdown)
+            labels = [label for label, _, _ in same]
+            checks += [doubted(each, labels, older) for each in check_compacted(same, image, in_order, limits)]
         if key[0] != METADATA_TOPIC:
             labels = [label for label, _, _ in replicas]
             own = {broker.label: _topic_id(broker.metadata, key[0]) for broker in holders}
@@ -160,14 +167,16 @@ def _metadata_rank(broker: BrokerFiles) -> tuple[int, int]:
     return image.epoch, image.end_offset
 
 
-def _replica(broker: BrokerFiles, key: tuple[str, int], image: MetadataImage | None) -> list[CheckResult]:
+def _replica(
+    broker: BrokerFiles, key: tuple[str, int], image: MetadataImage | None, cleaned: int | None
+) -> list[CheckResult]:
     files = broker.partitions[key]
     subject = f"{broker.label}: {files.name}"
-    policy = image.configs.get(key[0], {}).get("cleanup.policy") if image else None
+    policy = cleanup_policy(image, key[0], broker.node_id)
     results = [
         check_epochs_monotone(files, subject),
         check_epoch_cache(files, subject, clean_shutdown=broker.clean_shutdown),
-        check_offsets_contiguous(files, subject, policy),
+        check_offsets_contiguous(files, subject, policy, cleaned),
         check_offsets_ordered(files, subject, clean_shutdown=broker.clean_shutdown),
     ]
     if key[0] == METADATA_TOPIC:

@@ -104,3 +104,13 @@ def has_offset_holes(files: PartitionFiles) -> bool:
     spans = files.batches.last_offset - files.batches.base_offset + 1
     inside = bool(np.any(spans[files.batches.readable] != files.batches.count[files.batches.readable]))
     return inside or bool(files.gaps())
+
+
+def first_missing(files: PartitionFiles, start: int, end: int) -> int | None:
+    """The first offset in ``[start, end)``, cut to log start and LEO, that has no record; ``None`` where each has."""
+    start, end = max(start, files.log_start), min(end, files.log_end)
+    offsets = files.records.between(start, end).offset
+    misplaced = np.flatnonzero(offsets != np.arange(start, start + len(offsets)))
+    if len(misplaced):
+        return start + int(misplaced[0])
+    return start + len(offsets) if start + len(offsets) < end else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from .codecs import CodecError
@@ -32,6 +33,7 @@ MAX_DECISIONS = 1 << 21
 
 _NO_LEADER_CHANGE = -2
 _TOPIC_RESOURCE = 2  # ConfigResource.Type.TOPIC
+_BROKER_RESOURCE = 4  # ConfigResource.Type.BROKER
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,12 @@ class MetadataImage:
     features: dict[str, int] = field(default_factory=dict)
     configs: dict[str, dict[str, str]] = field(default_factory=dict)
     """Configurations of topics, by topic name, that were set on the topic itself."""
+    broker_configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Configurations of brokers that were set while they ran, by broker id; those of all brokers under ``""``."""
+    past_configs: dict[tuple[str, str], set[str | None]] = field(default_factory=dict)
+    """By topic and name, all values that a topic's configuration has had; ``None`` where it was taken away."""
+    new_disks: set[int] = field(default_factory=set)
+    """Brokers that were registered with another directory than before (KIP-858): a disk may have been replaced."""
     quorum_leaders: list[tuple[int, int, int]] = field(default_factory=list)
     """``(offset, epoch, leader id)`` of each LeaderChange control record, in log order."""
     loaded: int = 0
@@ -115,6 +123,19 @@ class MetadataImage:
     """By rule, the first breach on the way here (``history.py``)."""
     complete: bool = True
     """False where damage or a missing snapshot keeps some of the history out."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the history is in it: the log begins at 0, and was read."""
+        return self.complete and not self.loaded
+
+    def elected_uncleanly(self, topic: str, partition: int) -> bool:
+        """Whether a leader of the partition was not in the ISR before, as far as the history goes (KIP-966's, too)."""
+        states = self.topics[topic].history.get(partition, []) if topic in self.topics else []
+        return any(state.leader_recovery_state for state in states) or any(
+            after.leader >= 0 and after.leader != before.leader and after.leader not in before.isr
+            for before, after in pairwise(states)
+        )
 
     def partition(self, topic: str, partition: int) -> PartitionState | None:
         """The newest state of ``topic``-``partition``."""
@@ -132,6 +153,9 @@ class MetadataImage:
                 found[f"{topic.name}-{number}"] = replace(states[-1], offset=-1)
         for topic_name, configs in self.configs.items():
             found |= {f"config {name} of {topic_name}": value for name, value in configs.items()}
+        for broker_id, configs in self.broker_configs.items():
+            who = f"broker {broker_id}" if broker_id else "all brokers"
+            found |= {f"config {name} of {who}": value for name, value in configs.items()}
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -178,6 +202,8 @@ class ImageBuilder:
         self._decisions = 0
         self._transaction: list[tuple[int, MetadataRecord]] | None = None
         self._watch = HistoryWatch(self.image, from_start)
+        self._log_dirs: dict[int, tuple[str, ...]] = {}
+        """Of each broker as it was last registered, also of one that is registered no more."""
 
     def load_snapshot(self, batch: Batch, end_offset: int, epoch: int, problems: ProblemLog) -> None:
         """Replay a batch of a snapshot: its records stand for the log up to ``end_offset``, exclusive."""
@@ -247,6 +273,8 @@ class ImageBuilder:
                     image.topics.pop(name, None)
                     self._watch.removed(name)
                     image.configs.pop(name, None)
+                    for key in [key for key in image.past_configs if key[0] == name]:
+                        del image.past_configs[key]
             case "PartitionRecord":
                 self._partition(offset, record)
             case "PartitionChangeRecord":
@@ -279,6 +307,10 @@ class ImageBuilder:
         migrating = fields.get("IsMigratingZkBroker", False)
         log_dirs = tuple(encode_uuid(each) for each in fields["LogDirs"] or ())
         broker = BrokerState(broker_id, epoch, fenced, fields.get("InControlledShutdown", False), log_dirs)
+        before = self._log_dirs.get(broker_id)
+        if before and log_dirs and set(log_dirs) - set(before):
+            self.image.new_disks.add(broker_id)
+        self._log_dirs[broker_id] = log_dirs
         self.image.brokers[broker_id] = broker
         self._watch.registered(offset, broker, fields["IncarnationId"], migrating=migrating)
         if not fenced and not migrating:
@@ -292,9 +324,14 @@ class ImageBuilder:
                 self.image.unfenced[broker_id] = broker.epoch
 
     def _config(self, fields: dict[str, Any]) -> None:
-        if fields["ResourceType"] != _TOPIC_RESOURCE:
+        resource = fields["ResourceName"] or ""
+        if fields["ResourceType"] == _TOPIC_RESOURCE:
+            configs = self.image.configs.setdefault(resource, {})
+            self.image.past_configs.setdefault((resource, fields["Name"] or ""), set()).add(fields["Value"])
+        elif fields["ResourceType"] == _BROKER_RESOURCE:
+            configs = self.image.broker_configs.setdefault(resource, {})
+        else:
             return
-        configs = self.image.configs.setdefault(fields["ResourceName"] or "", {})
         if fields["Value"] is None:
             configs.pop(fields["Name"], None)
         else:

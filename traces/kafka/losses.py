@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..words import counted
-from .batches import HEADER, HEADER_BYTES, Batch, Limits
 from .codecs import CodecError
 from .records import Record, RecordError
 from .truncation import effective_epochs
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from .batches import Limits
     from .cross_checks import Replica
     from .image import PartitionState
     from .partition import PartitionFiles
@@ -205,13 +205,10 @@ def lost_record(files: PartitionFiles, row: int, limits: Limits) -> LostRecord:
 
 def _read_again(files: PartitionFiles, offset: int, limits: Limits) -> Record | None:
     row = int(np.searchsorted(files.batches.last_offset, offset))
-    position, size = int(files.batches.position[row]), int(files.batches.size[row])
+    batch = files.stored(row)
+    if batch is None:
+        return None
     try:
-        with files.segments[int(files.batches.segment[row])].path.open("rb") as file:
-            file.seek(position)
-            data = file.read(size)
-        fields = HEADER.unpack(data[:HEADER_BYTES])
-        batch = Batch._make((position, size, data[:HEADER_BYTES], *fields, data[HEADER_BYTES:]))
         return next((record for record in batch.records(limits) if record.offset == offset), None)
-    except (OSError, ValueError, RecordError, CodecError):
+    except (ValueError, RecordError, CodecError):
         return None

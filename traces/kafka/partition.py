@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from .batches import HEADER_DTYPE, LENGTH_END, MAX_SEGMENT_BYTES, Batch, Limits, SegmentScan, read_batch
+from .batches import (
+    HEADER,
+    HEADER_BYTES,
+    HEADER_DTYPE,
+    LENGTH_END,
+    MAX_SEGMENT_BYTES,
+    Batch,
+    Limits,
+    SegmentScan,
+    read_batch,
+)
 from .problems import RESTORE_MEND, Problem, ProblemLog
 from .records import HASH_BYTES
 from .statefiles import EpochEntry, encode_uuid, present, read_epoch_checkpoint, read_topic_id, regular_size
@@ -121,6 +131,10 @@ class PartitionFiles:
     recovery_point: int | None
     snapshots: tuple[tuple[SnapshotId, Path], ...]
     problems: tuple[Problem, ...] = field(default=())
+    cleaned: int | None = None
+    """From ``cleaner-offset-checkpoint``: below it the log is clean; ``None`` where that has no entry of it."""
+    cleaner_told: bool = False
+    """Whether there is such a file."""
 
     @property
     def name(self) -> str:
@@ -150,10 +164,24 @@ class PartitionFiles:
         return any(
             problem.severity == "error"
             and problem.byte is not None
-            and problem.kind != "bad-metadata"
+            and problem.kind not in ("bad-metadata", "bad-remote-metadata")
             and not (problem.kind == "truncated-segment" and problem.path == tail)
             for problem in self.problems
         )
+
+    def stored(self, row: int) -> Batch | None:
+        """The batch of one row, with its records; ``None`` where the file is no more what it was."""
+        position, size = int(self.batches.position[row]), int(self.batches.size[row])
+        try:
+            with self.segments[int(self.batches.segment[row])].path.open("rb") as file:
+                file.seek(position)
+                data = file.read(size)
+        except OSError:
+            return None
+        if len(data) != size:
+            return None
+        fields = HEADER.unpack(data[:HEADER_BYTES])
+        return Batch._make((position, size, data[:HEADER_BYTES], *fields, data[HEADER_BYTES:]))
 
     def where(self, offset: int) -> str:
         """``FILE, byte N`` of the batch that holds ``offset`` or, failing that, comes next; the folder if none."""
@@ -200,6 +228,7 @@ class PartitionFiles:
             "high_watermark": self.high_watermark,
             "log_end": self.log_end,
             "recovery_point": self.recovery_point,
+            "cleaned": self.cleaned,
             "epochs": [[entry.epoch, entry.start_offset] for entry in self.epoch_starts()],
             "epoch_cache": None
             if self.epoch_cache is None
@@ -263,6 +292,8 @@ def read_partition(
     high_watermark: int | None = None,
     log_start_checkpoint: int | None = None,
     recovery_point: int | None = None,
+    cleaned: int | None = None,
+    cleaner_told: bool = False,
     limits: Limits | None = None,
     on_batch: Callable[[Batch, ProblemLog], None] | None = None,
     on_bytes: Callable[[int], None] | None = None,
@@ -325,6 +356,8 @@ def read_partition(
         recovery_point,
         tuple(snapshots),
         tuple(problems),
+        cleaned,
+        cleaner_told,
     )
 
 

@@ -186,12 +186,12 @@ def command(
     out
         The directory to make; it must not exist.
     scenario
-        failover: a clean failover and an unclean election. compaction: compacted topics, cleaned several times over a
-        failover. tiering: tiered storage, and an empty follower that begins at the last tiered offset.
+        failover: a clean failover and an unclean election. compacted: compacted topics, cleaned several times over a
+        failover. tiered: tiered storage, and an empty follower that begins at the last tiered offset.
     seed
         Decides the payloads and the cluster's id.
     version
-        The release of Apache Kafka; the newest that Maven Central has by default (tiering: 4.3.1, the newest with the
+        The release of Apache Kafka; the newest that Maven Central has by default (tiered: 4.3.1, the newest with the
         test jar that has a remote storage manager).
     cache
         Where the jars are kept; $XDG_CACHE_HOME/fencepost/kafka by default.

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..words import counted
-from .divergence import has_offset_holes
+from .divergence import first_missing, has_offset_holes
 from .partition import METADATA_TOPIC
 from .verdicts import CheckResult, Verdict
 
 if TYPE_CHECKING:
     from .partition import PartitionFiles
+    from .policies import CleanupPolicy
     from .statefiles import EpochEntry
 
 CACHE_FILE = "leader-epoch-checkpoint"
@@ -111,10 +112,13 @@ def _empty(files: PartitionFiles, start: int, end: int) -> bool:
     return not bool(np.any((batches.last_offset >= start) & (batches.base_offset < end)))
 
 
-def check_offsets_contiguous(files: PartitionFiles, subject: str, cleanup_policy: str | None) -> CheckResult:
+def check_offsets_contiguous(
+    files: PartitionFiles, subject: str, policy: CleanupPolicy, cleaned: int | None = None
+) -> CheckResult:
     """Every offset from log start to LEO has its record, but for what compaction has removed.
 
-    ``cleanup_policy`` is the topic's own setting in the metadata log, if it has one.
+    ``policy`` is the topic's, as the metadata log has it. ``cleaned`` is the offset below which some replica has
+    cleaned the log, where that is known (``compaction_checks.cleaned_below``): a hole above it is nobody's cleaning.
     """
     name = "offsets_contiguous"
     if not has_offset_holes(files):
@@ -127,10 +131,19 @@ def check_offsets_contiguous(files: PartitionFiles, subject: str, cleanup_policy
         message, where = "batches hold fewer records than they cover offsets", ""
     if files.damaged:
         return CheckResult(name, "unknown", subject, f"{message}; part of the log could not be read", where)
-    if cleanup_policy is not None and "compact" in cleanup_policy:
-        return CheckResult(name, "holds", subject, f"{message}, as cleanup.policy={cleanup_policy} allows", where)
-    if cleanup_policy is not None or files.topic == METADATA_TOPIC:
-        reason = f"cleanup.policy={cleanup_policy}" if cleanup_policy else "this log is never compacted"
+    if policy.compacted:
+        lost = None if cleaned is None else first_missing(files, cleaned, files.log_end)
+        if lost is not None:
+            message = f"offset {lost} has no record, and no replica has cleaned beyond {cleaned}"
+            return CheckResult(name, "violated", subject, message, files.where(lost), data={"offset": lost})
+        return CheckResult(name, "holds", subject, f"{message}, as {policy} allows", where)
+    if policy.value is not None or files.topic == METADATA_TOPIC:
+        lost = None if files.cleaned is None else first_missing(files, files.cleaned, files.log_end)
+        if files.cleaned is not None and lost is None:
+            # The checkpoint keeps the entry of a topic that is compacted no more.
+            message += f"; compaction did, up to {files.cleaned}, before {policy}"
+            return CheckResult(name, "holds" if policy.once_compacted else "unknown", subject, message, where)
+        reason = f"{policy}" if policy.value else "this log is never compacted"
         return CheckResult(name, "violated", subject, f"{message}, and {reason}", where)
     message += "; compaction may have removed them (the topic has no cleanup.policy of its own)"
     return CheckResult(name, "unknown", subject, message, where)

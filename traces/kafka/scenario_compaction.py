@@ -45,7 +45,7 @@ CHECKPOINT = "cleaner-offset-checkpoint"
 class Compaction(Staging):
     """Four stages, each with a cleaning of its own."""
 
-    NAME = "compaction"
+    NAME = "compacted"
     SUMMARY = "compacted topics that are cleaned several times over a failover"
     TOPICS: ClassVar[dict[str, tuple[int, ...]]] = {
         "accounts": (1, 2, 3),

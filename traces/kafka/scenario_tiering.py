@@ -47,7 +47,7 @@ METADATA_PARTITIONS = 2
 class Tiering(Staging):
     """Four stages; the last with an empty follower that has joined the ISR."""
 
-    NAME = "tiering"
+    NAME = "tiered"
     SUMMARY = "tiered storage, and an empty follower that begins at the last tiered offset"
     VERSION = "4.3.1"  # the newest with a test jar of kafka-storage, which has LocalTieredStorage
     TEST_JARS = ("kafka-storage",)

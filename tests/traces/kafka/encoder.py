@@ -148,6 +148,7 @@ class Partition:
     log_start: int | None = None
     topic_id: UUID | None = TOPIC_ID
     snapshots: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    cleaned: int | None = None
 
 
 def partition(*epochs: int, hw: int | None = None, start: int = 0, tag: str = "r") -> Partition:
@@ -175,6 +176,7 @@ def write_broker(
     )
     marks: list[str] = []
     starts: list[str] = []
+    cleaned: list[str] = []
     for name, files in partitions.items():
         folder = root / name
         folder.mkdir()
@@ -192,11 +194,15 @@ def write_broker(
             marks.append(f"{topic} {index} {files.high_watermark}")
         if files.log_start is not None:
             starts.append(f"{topic} {index} {files.log_start}")
+        if files.cleaned is not None:
+            cleaned.append(f"{topic} {index} {files.cleaned}")
         if topic == "__cluster_metadata" and quorum is not None:
             (folder / "quorum-state").write_text(json.dumps(quorum))
     (root / "replication-offset-checkpoint").write_text(checkpoint(marks))
     (root / "log-start-offset-checkpoint").write_text(checkpoint(starts))
     (root / "recovery-point-offset-checkpoint").write_text(checkpoint([]))
+    if cleaned:
+        (root / "cleaner-offset-checkpoint").write_text(checkpoint(cleaned))
     if clean:
         (root / ".kafka_cleanshutdown").write_text(f'{{"version":0,"brokerEpoch":{clean_epoch}}}')
     return root
@@ -279,9 +285,9 @@ def remove_topic(topic_id: UUID) -> bytes:
     return metadata_value(9, topic_id.bytes)
 
 
-def config_record(topic: str, name: str, value: str | None) -> bytes:
-    """ConfigRecord of a topic."""
-    body = b"\x02" + compact_string(topic) + compact_string(name)
+def config_record(resource: str, name: str, value: str | None, *, broker: bool = False) -> bytes:
+    """ConfigRecord of a topic, or of a broker (of all of them where ``resource`` is empty)."""
+    body = (b"\x04" if broker else b"\x02") + compact_string(resource) + compact_string(name)
     return metadata_value(4, body + (b"\x00" if value is None else compact_string(value)))
 
 

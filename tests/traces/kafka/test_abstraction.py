@@ -188,3 +188,15 @@ def test_blocks_tell_of_every_offset_what_the_logs_say(logs: list[Log], widths: 
     reals, models = list(target.epochs), list(target.epochs.values())
     assert reals == sorted(set(reals)) and models == sorted(set(models))
     assert all(model <= real for real, model in target.epochs.items())
+
+
+def test_offsets_that_a_replica_has_cleaned_away_are_not_looked_at() -> None:
+    """Two replicas of a compacted log, the first cleaned: it lacks offsets 0 and 2, below its end."""
+    rows = [(0, 0, 10), (1, 0, 11), (2, 0, 12), (3, 1, 13), (4, 1, 14)]
+    logs = {1: replica_log([rows[1], rows[3], rows[4]], 4, end=5), 2: replica_log(rows[:4], 4)}
+    assert abstract(logs, 2).holes == (1,)
+    target = abstract(logs, 2, compacted=True)
+    assert target.holes == () and [(block.first, block.last) for block in target.blocks][-1] == (4, 4)
+    assert target.end(0) == target.end(1) + 1, "the last record is one that the second lacks"
+    other = {**logs, 2: replica_log([*rows[:3], (3, 0, 99)], 4)}
+    assert not abstract(other, 2, compacted=True).agreed, "a difference that compaction has left is still seen"
