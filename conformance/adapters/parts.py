@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
+from typing import Any
 
 from ... import impl
+from ...impl.compaction import CleanerConfig, CompactionConfig, Table
 from ...impl.consumer import Consumer, ConsumerConfig, ConsumerError, LogTruncationError, OffsetAndMetadata, ResetPolicy
 from ...impl.controller import Controller
 from ...impl.controller.errors import ControllerError
@@ -46,15 +49,21 @@ class Parts:
     kraft_config: type[ControllerConfig]
     metadata_broker: type[MetadataBroker]
     lifecycle_config: type[LifecycleConfig]
+    cleaner_config: type[CleanerConfig]
+    topic_config: Callable[..., tuple[LogConfig, CompactionConfig]]
+    table: type[Table]
 
     @classmethod
     def of(cls, root: ModuleType = impl) -> Parts:
         """The parts of ``impl``, or of a copy of it (``mutants.patched``)."""
 
         def named(module: str, name: str) -> type:
-            found = getattr(importlib.import_module(f"{root.__name__}.{module}"), name)
+            found = called(module, name)
             assert isinstance(found, type)
             return found
+
+        def called(module: str, name: str) -> Any:
+            return getattr(importlib.import_module(f"{root.__name__}.{module}"), name)
 
         return cls(
             broker=named("replica.broker", "Broker"),
@@ -77,4 +86,7 @@ class Parts:
             kraft_config=named("kraft.config", "ControllerConfig"),
             metadata_broker=named("kraft.broker", "MetadataBroker"),
             lifecycle_config=named("kraft.config", "LifecycleConfig"),
+            cleaner_config=named("compaction.config", "CleanerConfig"),
+            topic_config=called("compaction.config", "topic_config"),
+            table=named("compaction.table", "Table"),
         )

@@ -1,7 +1,14 @@
-"""What is checked of ``compaction``: the plan of its model. There is no binding yet."""
+"""Brokers with a compacted topic against KIP-280: binding, what running ones are held to, system, defects, plan."""
 
 from ...harness import Harness
 
 __all__ = ["HARNESS"]
 
-HARNESS = Harness(__name__, plan=".plan:PLAN")
+HARNESS = Harness(
+    __name__,
+    binding=".binding:COMPACTION",
+    free=".free:RunningCompaction",
+    text=".running:brokers",
+    defects=".defects:DEFECTS",
+    plan=".plan:PLAN",
+)

@@ -52,5 +52,9 @@ PLAN: Final = Plan(
     relations=("2/1/1/1/0/0/1/0/0/1", "1/2/1/2/0/0/0/0/2/0"),
     liveness="1/3/1/1/0/0/0/0/0/1",
     replayed=("forgets-deletes", _READ),
+    # Brokers, log size, keys, timestamps, values of the header, leader epochs: of ``running.py``.
+    free=("1/8/2/3/3/3", "2/6/2/2/2/5", "2/8/2/3/3/5", "3/6/2/2/2/6"),
+    # ``fencepost conform --protocol compaction`` does, in a minute or two.
+    followed=False,
 )
 """Of KIP-280."""

@@ -1,0 +1,460 @@
+"""Brokers with a compacted topic and their controller, running freely: roles, logs, cleaners; and what is seen of them.
+
+Everything is real but time, network and disks. Each broker cleans its own log, when its timer fires. While it does, the
+disk is copied before each effect, as a loss of power there would leave it, and what a broker finds on the copy is held
+to what was there before and is after.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+from ....impl.compaction import CompactionConfig
+from ....impl.files.interface import Files
+from ....impl.files.simulated import SimulatedFiles
+from ....impl.log.checkpoints import CLEANED_OFFSETS, read_offsets
+from ....impl.net.clock import WALL_START
+from ....impl.replica.broker import Broker
+from ....impl.replica.partition import PartitionState
+from ....impl.replica.timers import Key
+from ....impl.wire.errors import ErrorCode
+from ....impl.wire.messages import (
+    CONSUMER,
+    NO_LEADER,
+    Envelope,
+    FetchResponse,
+    LeaderAndIsrResponse,
+)
+from ....model.core.errors import BadInput
+from ....traces.format import Value
+from ...adapters.cluster import PARTITION, shown_leader
+from ...adapters.events import is_response, kind_of
+from ...adapters.found import Nowhere, copy_of, opened
+from ...adapters.nodes import DUE, EFFECTS, Node, RunningNodes
+from ...free.events import Event, What
+from ...free.system import Happened, Judged
+from ...lockstep.adapter import ModelStep
+from .held import check_cleaning, check_contents
+from .pace import Pace
+from .records import HEADER, LogReader, Row, cells_of_record, most_longs
+
+FOLLOWER, LEADER, OFFLINE = "follower", "leader", "offline"
+"""Roles are told apart by their names: those of a copy of ``impl`` are other objects."""
+STRATEGIES: Final = ("unset", "offset", "timestamp", "header")
+_LAG_MS: Final = 100
+_RETRY_MS: Final = 300
+_COPIES: Final = 24
+"""So many copies are taken of a disk, while its log is cleaned."""
+_AT_ONCE: Final = 24
+"""So many messages arrive at once in one event."""
+
+
+class RunningBrokers(RunningNodes):
+    """Brokers ``0`` to ``replicas - 1``. The controller never fails; ways to brokers may."""
+
+    protocol = "compaction"
+    implemented = "kip-280-brokers"
+    times = (1, 60, 200, _RETRY_MS + 1)
+
+    # -- the start --------------------------------------------------------------------------------------------------
+
+    def _set_up(self, constants: Mapping[str, int]) -> range:
+        self.chance = chance = random.Random(self.seed)  # noqa: S311 - repeatable on purpose
+        self.pace = Pace(chance)
+        self.strategy = chance.choice(STRATEGIES)
+        """The topic's, now."""
+        self.default = chance.choice(STRATEGIES)
+        """The brokers'."""
+        self.ratio = chance.choice(("0", "0", "0.5"))
+        self.retention = chance.choice((60, 300, 1 << 20))
+        self._segment_ms = chance.choice((1, 1, 200, 1 << 40))
+        self._memory = chance.choice((64, 128, 1 << 12, 1 << 12))
+        self._segment_bytes = chance.choice((260, 500, 1 << 20))
+        self._fetch_bytes = chance.choice((1, 200, 1 << 20))
+        self._flushes = chance.random() < 0.2
+        self.controller = self._parts.controller(self.network, self.clock, SimulatedFiles(self.seed), retry=_RETRY_MS)
+        self.network.attach(self.controller)
+        self._incarnations = dict.fromkeys(range(constants["replicas"]), 0)
+        self._reader = LogReader()
+        self._rows: dict[int, dict[int, Row]] = {}
+        """By node and offset: what was in its log when it was last seen up."""
+        self._contents: dict[tuple[int, int], Row] = {}
+        """By leader epoch and offset: what was ever in some log."""
+        self._cells: dict[int, dict[str, Value]] = {}
+        self._cleaned_at = dict.fromkeys(range(constants["replicas"]), 0)
+        self._hw = 0
+        self._committed: dict[int, int] = {}
+        self._cleaning: int | None = None
+        self._copies: list[SimulatedFiles] = []
+        self._left: dict[int, Row] = {}
+        """What the last cleaning has left."""
+        return range(constants["replicas"])
+
+    def compaction(self) -> CompactionConfig:
+        """The topic's configuration, as a broker makes it of its own and the topic's."""
+        topic = {
+            "cleanup.policy": "compact",
+            "compaction.strategy": "" if self.strategy == "unset" else self.strategy,
+            "compaction.strategy.header": HEADER,
+            "min.cleanable.dirty.ratio": self.ratio,
+            "segment.ms": str(self._segment_ms),
+            "delete.retention.ms": str(self.retention),
+        }
+        broker = {"log.cleaner.compaction.strategy": "" if self.default == "unset" else self.default}
+        return self._parts.topic_config(topic, broker)[1]
+
+    @property
+    def in_force(self) -> str:
+        """The strategy by which everybody goes."""
+        return next(each for each in (self.strategy, self.default, "offset") if each != "unset")
+
+    def _begin(self, node: int, first_correlation: int) -> Node:
+        self._incarnations[node] += 1
+        return self._made(node, self.store.files(node), self.wire(), first_correlation)
+
+    def _made(self, node: int, files: Files, wire: Any, first_correlation: int = 0) -> Broker:
+        config = self._parts.broker_config(
+            log=self._parts.log_config(segment_bytes=self._segment_bytes, index_interval_bytes=1),
+            replica_lag_time_max_ms=_LAG_MS,
+            isr_interval_ms=_LAG_MS // 2,
+            replica_fetch_max_bytes=self._fetch_bytes,
+            replica_fetch_wait_ms=20,
+            replica_fetch_backoff_ms=20,
+            request_timeout_ms=2 * _LAG_MS,
+            high_watermark_interval_ms=50,
+            recovery_point_interval_ms=500,
+            flush_each_append=self._flushes,
+            compacted={PARTITION.topic: self.compaction()},
+            cleaner=self._parts.cleaner_config(dedupe_buffer_bytes=self._memory, backoff_ms=20),
+        )
+        return self._parts.broker(node, files, wire, self.clock.at(node), config, first_correlation=first_correlation)
+
+    def _settle(self) -> None:
+        for node in self.replicas:
+            self.controller.broker_started(node, self._incarnations[node])
+        self.controller.create_partition(PARTITION, list(self.replicas), elect=False)
+        for node in self.replicas:
+            self._look(node)
+
+    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+        """New disks, new nodes; what they are configured with is as they have it."""
+        if constants["header_values"] > most_longs():
+            most = most_longs()
+            raise BadInput(f"a run has {most} values of the header at most", "--header-values", f"give 1 to {most}")
+        begun = super().reset(constants, seed)
+        return Happened(begun.sent, given=frozenset(self.observe()))
+
+    # -- looking ----------------------------------------------------------------------------------------------------
+
+    def broker(self, node: int) -> Broker:
+        """A broker that is up."""
+        return cast(Broker, self.nodes[node])
+
+    def state(self, node: int) -> PartitionState | None:
+        """What a replica goes by; None before its broker was told of the partition."""
+        partition = self.broker(node).partitions.get(PARTITION)
+        return None if partition is None else partition.state()
+
+    def _is_lost(self, node: int) -> bool:
+        state = self.state(node)
+        return state is not None and state.role.value == OFFLINE
+
+    def _look(self, node: int) -> None:
+        """Take the cells of a broker that is up anew. Raises WrongState for a record that is not what it was."""
+        files, state = self.store.files(node), self.state(node)
+        end = 0 if state is None else state.end
+        rows = {row.offset: row for row in self._reader.read(files) if row.offset < end}
+        check_contents(rows.values(), self._contents)
+        for row in rows.values():
+            self._contents.setdefault((row.epoch, row.offset), row)
+        old, was = self._rows.get(node, {}), self._cells.get(node, {})
+        self._rows[node] = rows
+        role = "none" if state is None else state.role.value
+        knows = role in (FOLLOWER, LEADER)
+        least = min(end, int(str(was.get(f"leo[{node}]", 0))))
+        partition = self.broker(node).partitions.get(PARTITION)
+        checkpoint = read_offsets(files, CLEANED_OFFSETS, "").get(PARTITION, 0)
+        cells: dict[str, Value] = {
+            f"leads[{node}]": int(role == LEADER),
+            f"joined[{node}]": state.leader_epoch if state is not None and knows else -1,
+            f"own_hw[{node}]": 0 if state is None else state.high_watermark,
+            f"leo[{node}]": end,
+            f"active[{node}]": 0 if partition is None else partition.log.segment_bases[-1],
+            f"checkpoint[{node}]": min(checkpoint, self.constants["log_size"]),
+            f"reached[{node}]": min(checkpoint, self.constants["log_size"]),
+            f"cleaned_at[{node}]": self._cleaned_at[node],
+            f"broker_strategy[{node}]": self.default,
+        }
+        for offset in range(self.constants["log_size"]):
+            here, before = rows.get(offset), old.get(offset)
+            horizon = _horizon(here)
+            cells[f"record_epoch[{node}][{offset}]"] = -1 if here is None else here.epoch
+            cells[f"horizon[{node}][{offset}]"] = horizon
+            known = before is not None and here is not None and before.epoch == here.epoch
+            cells[f"goes[{node}][{offset}]"] = int(offset < least and before is not None and not known)
+            cells[f"marks[{node}][{offset}]"] = int(offset < least and known and _horizon(before) != horizon)
+        self._cells[node] = cells
+        if state is not None and role == LEADER and state.high_watermark > self._hw:
+            for offset in range(self._hw, state.high_watermark):
+                self._committed[offset] = rows[offset].epoch if offset in rows else -1
+            self._hw = state.high_watermark
+
+    def observe(self) -> Mapping[str, Value]:
+        """Everything but who was in time: of who is down what it was last."""
+        quorum = self.controller.partition(PARTITION)
+        cells: dict[str, Value] = {
+            "leader": shown_leader(quorum.leader),
+            "leader_epoch": quorum.leader_epoch,
+            "hw": self._hw,
+            "topic_strategy": self.strategy,
+            "retention": self.retention,
+            "eager": int(float(self.ratio) == 0),
+        }
+        for offset in range(self.constants["log_size"]):
+            cells[f"committed[{offset}]"] = self._committed.get(offset, -1)
+            for epoch in range(self.constants["max_leader_epoch"] + 1):
+                row = self._contents.get((epoch, offset))
+                written = _NOTHING if row is None else cells_of_record(row, self.constants)
+                cells |= {f"{name}[{epoch}][{offset}]": value for name, value in written.items()}
+        for node in self.replicas:
+            cells |= self._cells[node]
+        return cells
+
+    def _given(
+        self, before: Mapping[str, Value], cells: Mapping[str, Value], *, grew: frozenset[int]
+    ) -> frozenset[str]:
+        """The cells that hold what is seen of them, whatever they held: but what a step is to bring about.
+
+        ``grew``: the nodes to whose logs something was appended that no step says.
+        """
+        found = {name for name, value in cells.items() if before.get(name) != value}
+        for name in list(found):
+            kind, _, rest = name.partition("[")
+            if kind in _OF_STEPS:
+                found.discard(name)
+                continue
+            if not rest or kind not in _JUDGED:
+                continue
+            node = int(rest.partition("]")[0])
+            if kind in _OF_PROCESS:
+                # Of a new process they are what its restart makes them, after what the one before has done.
+                if node in grew:
+                    found.discard(name)
+                continue
+            old, new = int(str(before[f"leo[{node}]"])), int(str(cells[f"leo[{node}]"]))
+            if kind in ("record_epoch", "horizon"):
+                offset = int(rest.rpartition("[")[2].rstrip("]"))
+                # What was cut off, and what a crash has left of an append.
+                taken = offset >= new or (offset >= old and node in grew)
+            elif kind == "leo":
+                taken = new < old or node in grew
+            else:
+                taken = int(str(cells[name])) < int(str(before[name]))  # the checkpoint was lowered
+            if not taken:
+                found.discard(name)
+        return frozenset(found)
+
+    # -- what may happen --------------------------------------------------------------------------------------------
+
+    def _timers(self, node: int) -> Iterable[Key]:
+        return self.broker(node).timers()
+
+    def _epochs_left(self) -> int:
+        return self.constants["max_leader_epoch"] - self.controller.partition(PARTITION).leader_epoch
+
+    def _operations(self) -> Iterator[Event]:
+        """What operators, or whoever watches brokers, ask the controller for."""
+        quorum, left = self.controller.partition(PARTITION), self._epochs_left()
+        for node in self.replicas:
+            unknown = self.controller.brokers[node].incarnation < self._incarnations[node]
+            timely = quorum.leader == NO_LEADER or self.pace.is_time("election")
+            able = node in quorum.isr and node != quorum.leader and node not in quorum.offline
+            if left > 0 and able and timely:
+                yield call("elect", replica=node)
+            # One that was restarted unnoticed fails first, and then leads or is left without an epoch of its own.
+            if unknown and node not in self.down and left > 1:
+                yield call("register", replica=node)
+            if left > 1 and node in quorum.isr and node != quorum.leader and self.pace.is_time("election"):
+                yield call("shrink", replica=node)
+        deadline = self.controller.deadline()
+        if deadline is not None and deadline <= self.clock.now():
+            yield call("resend")
+
+    def _operate(self, event: Event) -> None:
+        match event.name:
+            case "elect":
+                self.controller.elect_leader(PARTITION, int(event.arg("replica")))
+            case "shrink":
+                self.controller.shrink_isr(PARTITION, int(event.arg("replica")))
+            case "register":
+                node = int(event.arg("replica"))
+                self.controller.broker_started(node, self._incarnations[node])
+            case "resend":
+                self.controller.wake()
+
+    # -- what happens -----------------------------------------------------------------------------------------------
+
+    def _hook(self, node: int) -> Callable[[str, str], None]:
+        files, takes_effect = self.store.files(node), super()._hook(node)
+
+        def hook(operation: str, path: str) -> None:
+            cleans = operation in EFFECTS and self._cleaning == node and len(self._copies) < _COPIES
+            if cleans and isinstance(files, SimulatedFiles):
+                self._copies.append(copy_of(files, self.seed + len(self._copies)))
+            takes_effect(operation, path)
+
+        return hook
+
+    def happen(self, event: Event) -> Happened:
+        """One event. Raises what a node does, and WrongState."""
+        node = event.node
+        if event.what is What.TIMER and node is not None:
+            self._cleaned_at[node] = self.clock.now()
+            cleans = event.name == CLEANER or (event.name == DUE and self._is_cleaning_due(node))
+            self._cleaning = node if cleans and node not in self.bad else None
+        self._copies.clear()
+        rows = dict(self._rows.get(node, {})) if node is not None else {}
+        state = self.state(node) if self._cleaning is not None and node is not None else None
+        synced = 0 if state is None else state.synced
+        before = dict(self.observe())
+        try:
+            happened = super().happen(event)
+        finally:
+            self._cleaning = None
+        cells = self.observe()
+        if self._copies and node is not None and node not in self.down:
+            self._look_amid(node, rows, synced)
+        given = self._given(before, cells, grew=happened.started)
+        return Happened(
+            happened.sent,
+            happened.judged,
+            happened.steps,
+            happened.crashed,
+            happened.started,
+            happened.told,
+            given,
+        )
+
+    def _is_cleaning_due(self, node: int) -> bool:
+        at = self.broker(node)._runtime.timers.get((CLEANER,))
+        return at is not None and at <= self.clock.now()
+
+    def _look_amid(self, node: int, before: Mapping[int, Row], synced: int) -> None:
+        """What a loss of power in the midst of a cleaning would have left. Raises NotFound and WrongState."""
+        for copy in self._copies:
+            broker = opened(lambda there: self._made(node, there, Nowhere()), copy)
+            partition = broker.partitions.get(PARTITION)
+            found = None if partition is None else partition.state()
+            end = 0 if found is None else found.end
+            rows = {row.offset: row for row in self._reader.read(copy) if row.offset < end}
+            checkpoint = read_offsets(copy, CLEANED_OFFSETS, "").get(PARTITION, 0)
+            check_cleaning(before, self._left, rows, end, synced, checkpoint, self.in_force, self.constants)
+
+    def _kept(self, node: int) -> dict[int, Row]:
+        """What is in a broker's log just now."""
+        state = self.state(node)
+        end = 0 if state is None else state.end
+        return {row.offset: row for row in self._reader.read(self.store.files(node)) if row.offset < end}
+
+    def _touched(self, event: Event) -> set[int]:
+        return {event.node} if event.node is not None else set()
+
+    def _took(self, event: Event) -> Sequence[ModelStep]:
+        self.pace.after(event)
+        if self._cleaning is not None and self._cleaning not in self.down:
+            self._left = self._kept(self._cleaning)
+        self._cleaning = None
+        touched = self._touched(event)
+        # What a process begins with is seen before anything reaches it.
+        steps = [*self._wrote(self.arrived), *(() if event.what is What.START else self._let_arrive(touched))]
+        for node in sorted(touched):
+            if node not in self.down and node in self.nodes:
+                self._look(node)
+        for flight in self.network.in_flight():
+            if not self._may_arrive(flight.envelope):
+                self.network.drop(flight)
+        return steps
+
+    def _wrote(self, arrived: Envelope | None) -> Sequence[ModelStep]:  # noqa: ARG002 - for clients
+        """The steps that a produce which has arrived may be."""
+        return ()
+
+    def _let_arrive(self, touched: set[int]) -> list[ModelStep]:
+        """Let what arrives at once arrive; what it is in the model."""
+        steps: list[ModelStep] = []
+        for _ in range(_AT_ONCE if self.pace.at_once else 0):
+            flight = next((each for each in self.network.in_flight() if self._is_prompt(each.envelope)), None)
+            if flight is None:
+                break
+            envelope = flight.envelope
+            if not is_response(envelope):
+                self._requested[envelope.source, envelope.correlation] = flight.number, envelope
+            self.network.deliver(flight)
+            if envelope.destination >= 0:
+                touched.add(envelope.destination)
+            if not is_response(envelope):
+                steps += self._wrote(envelope)
+                answer = self._answer(envelope, flight.number)
+                self.decided += () if answer is None else self._judged(envelope, answer)
+        return steps
+
+    def _is_prompt(self, envelope: Envelope) -> bool:
+        """Whether a message arrives at once: not what brings records, nor at a node whose disk may fail it."""
+        ends = {envelope.source, envelope.destination}
+        if not ends.isdisjoint(self.down | self.bad.keys() | self.cut) or not self._may_arrive(envelope):
+            return False
+        body = envelope.body
+        if isinstance(body, FetchResponse):
+            return envelope.destination >= 0 and not body.records and self.pace.is_prompt("Fetch")
+        return self.pace.is_prompt(kind_of(envelope).removesuffix("Response"))
+
+    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:  # noqa: ARG002 - for clients
+        return ()
+
+    def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:
+        body: Any = envelope.body
+        if asked is None or not isinstance(body, FetchResponse) or body.error is not ErrorCode.NONE:
+            return ()
+        if not body.records:
+            return ()
+        source, destination = envelope.source, envelope.destination
+        if getattr(asked.body, "replica_id", CONSUMER) == CONSUMER:
+            return (("consumer_fetch", {"leader": source}), ("consumer_skip", {"leader": source}))
+        pair = {"leader": source, "follower": destination}
+        return (("follower_fetch", pair), ("follower_skip", pair))
+
+    def _may_arrive(self, envelope: Envelope) -> bool:
+        """Not what would go beyond the model's leader epochs. That is lost."""
+        body = envelope.body
+        if isinstance(body, LeaderAndIsrResponse) and body.error is ErrorCode.KAFKA_STORAGE_ERROR:
+            return self._epochs_left() > 1
+        return True
+
+    def _room_for(self, name: str) -> int:
+        return 1 if name.startswith("UpdateMetadata") else super()._room_for(name)
+
+
+CLEANER: Final = "log-cleaner"
+"""The timer of a broker's cleaner."""
+_OF_STEPS: Final = frozenset({"topic_strategy", "position", "table"})
+_OF_PROCESS: Final = frozenset({"leads", "joined", "own_hw"})
+_JUDGED: Final = frozenset({"record_epoch", "horizon", "leo", "checkpoint", *_OF_PROCESS})
+_NOTHING: Final = {
+    "record_key": -1,
+    "record_tombstone": 0,
+    "record_timestamp": 0,
+    "record_header": -1,
+    "record_earlier_header": -1,
+}
+
+
+def _horizon(row: Row | None) -> int:
+    """When a tombstone may go, in ms since the run began; -1 for what is none, or has no such time yet."""
+    return -1 if row is None or row.value is not None or row.horizon is None else row.horizon - WALL_START
+
+
+def call(name: str, **args: int) -> Event:
+    """What somebody asks for."""
+    return Event(What.CALL, name, args=tuple(sorted(args.items())))
