@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from keyword import iskeyword
 from typing import Any
 
 from .domains import Constants, Index, Size, Values, Variable
 from .enumeration import Enumeration
 from .errors import BadText
+from .members import Member
 from .places import declared_here, near, place_of
 
 _OF_THE_STATE = ("update",)
@@ -31,9 +33,11 @@ def new_variant(name: object, taken: Iterable[str]) -> None:
         raise BadText(f"there are two variants named {name!r}", declared_here(), "rename one")
 
 
-def variable_name(protocol: str, name: object, taken: Iterable[str]) -> None:
-    """Refuse the name of a variable that the state cannot have."""
+def variable_name(protocol: str, name: object, taken: Iterable[str], constants: Iterable[str]) -> None:
+    """Refuse the name of a variable that the state cannot have, or that z3's text could not tell from a constant's."""
     new_name("variable", name, taken)
+    if str(name) in constants:
+        raise BadText(f"{protocol} has a constant {name} already", declared_here(), "choose another name")
     if str(name).startswith("_") or name in _OF_THE_STATE:
         raise BadText(f"a variable of {protocol} cannot be named {name!r}", declared_here(), "choose another name")
 
@@ -50,6 +54,18 @@ def indices(known: dict[str, Index], used: Iterable[Index], where: str = "") -> 
             raise BadText(
                 f"there are two indices named {index.name!r}", where or declared_here(), "declare it once, and use that"
             )
+
+
+def first_value(initially: int | Size) -> Size:
+    """What a variable holds at first, as a function of the constants: of an enumeration the number, as of any value."""
+
+    def number(value: int) -> int:
+        return int(value) if isinstance(value, Member) else value
+
+    if not callable(initially):
+        start = number(initially)
+        return lambda _: start
+    return wraps(initially)(lambda constants: number(initially(constants)))
 
 
 def not_a_text(given: object, decorator: str) -> None:

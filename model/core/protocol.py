@@ -247,7 +247,7 @@ class Protocol:
 
         ``dead`` is -1 where not given, and the empty set for a variable of replica sets.
         """
-        declare.variable_name(self.name, name, self.variables)
+        declare.variable_name(self.name, name, self.variables, self.constants)
         declare.domain(values, name)
         declare.indices(self.indices, per)
         if isinstance(values, Enumeration):
@@ -256,9 +256,8 @@ class Protocol:
             declare.takes(live, len(per), f"live of {name}")
         if dead is None:
             dead = 0 if values.sort is Sort.SET else -1
-        start: Size = initially if callable(initially) else lambda _, value=initially: value  # type: ignore[misc]
         where = declared_here()
-        variable = Variable(name, per, values, start, doc, live, dead, unset, present, where)
+        variable = Variable(name, per, values, declare.first_value(initially), doc, live, dead, unset, present, where)
         declare.known_sizes(where, name, self._defaults, declare.sizes_of(variable))
         self.variables[name] = variable
 

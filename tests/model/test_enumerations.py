@@ -7,12 +7,18 @@ from collections.abc import Callable
 from types import ModuleType
 
 import pytest
+from fencepost.model.core.algebra import Algebra, Value, View
+from fencepost.model.core.domains import REPLICA
 from fencepost.model.core.enumeration import enumeration
 from fencepost.model.core.errors import BadText
 from fencepost.model.core.ground import ground
 from fencepost.model.core.members import plain_params
 from fencepost.model.explore import explore
-from fencepost.model.explore.result import Query
+from fencepost.model.explore.result import Query, Verdict
+from fencepost.model.prove.attached import attach
+from fencepost.model.prove.crosscheck import crosscheck, exhaustive
+from fencepost.model.prove.proof import Proof
+from fencepost.model.prove.run import prove
 
 Refused = Callable[..., str]
 Toy = Callable[..., ModuleType]
@@ -120,6 +126,49 @@ def test_a_member_is_an_int_that_is_written_by_its_name() -> None:
     assert plain_params((("a", busy), ("b", 1))) == {"a": "busy", "b": 1}
     with pytest.raises(BadText, match="phase has no value 'bsuy'; did you mean busy"):
         _ = phase.bsuy
+
+
+BEGINS = """
+toy.variable("stage", "", Phase, per=(REPLICA,), initially={initially})
+
+
+@toy.action(replica=REPLICA)
+def rest(k, s, replica):
+    yield "busy", s.stage[replica] == Phase.busy
+    yield s.update(stage={{replica: Phase.idle}})
+
+
+@toy.always
+def known(k, s):
+    return k.forall(REPLICA, lambda r: k.any(s.stage[r] == Phase.idle, s.stage[r] == Phase.busy))
+"""
+
+
+@pytest.mark.parametrize("initially", ["Phase.busy", "lambda c: Phase.busy", "1"])
+def test_a_variable_begins_as_a_value_that_is_named(initially: str, toy: Toy) -> None:
+    """Every reader takes it for the number: the finite relation and the proof write it into z3's text."""
+    module = toy(BEGINS.format(initially=initially))
+    protocol, phase = module.toy, module.Phase
+    system = ground(protocol.traced(), {"replicas": 1, "slots": 1})
+    assert system.initial[system.layout.by_name["stage[0]"]] == 1
+    sample = exhaustive(system)
+    check = crosscheck(system, sample, 1)
+    assert (check.verdict, check.first_failure) == (Verdict.HOLDS, None)
+    assert check.accepted == len(sample.transitions) > 0
+    proof = Proof(protocol, protocol.default_variant, sizes=({},))
+
+    @proof.lemma(replica=REPLICA)
+    def somebody_rests(_k: Algebra, s: View, replica: Value) -> Value:
+        """It is not so at first."""
+        return s.stage[replica] == phase.idle
+
+    @proof.lemma(replica=REPLICA)
+    def nobody_rests(_k: Algebra, s: View, replica: Value) -> Value:
+        """It is so at first."""
+        return s.stage[replica] == phase.busy
+
+    run = prove(attach(proof, protocol.traced()), actions=["initial"], witnesses=False)
+    assert [result.obligation.conjunct for result in run.failed] == ["somebody_rests"]
 
 
 NUMBERS = '''

@@ -99,6 +99,10 @@ def again(k, s):
             "'slot' is no index; give REPLICA, an Index, or an enumeration",
         ),
         (
+            'toy.variable("slots", "", integers(0, lambda c: 1))  # here',
+            "toy has a constant slots already; choose another name",
+        ),
+        (
             'toy.variable("more", "", REPLICA)  # here',
             (
                 "the values of more are the index replica; give integers(low, high), OPTIONAL_REPLICA, "
