@@ -190,9 +190,13 @@ class Proof:
                 raise ProtocolError(f"the proof of {other.variant} has no ghost, lemma or update {name!r} to take")
 
     def takes_hints(self, other: Proof) -> None:
-        """Take every hint of another proof of the protocol. One that says nothing here does no harm."""
+        """Take every hint of another proof of the protocol, of the actions that are proved here.
+
+        One that says nothing here does no harm.
+        """
         for action, specs in other.hint_texts.items():
-            self.hint_texts.setdefault(action, []).extend(specs)
+            for spec in specs if action in self.protocol.actions else ():
+                self.hints(action, **spec.goal)(spec.text)
 
     def _require_action(self, name: str) -> None:
         if name not in self.protocol.actions:

@@ -77,9 +77,7 @@ def under(strategy: int) -> FixedProof:
         del proof.protocol.actions[action]
     proof.takes(kip_280, *kip_280.ghosts, *kip_280.update_texts)
     proof.takes(kip_280, *(name for name in kip_280.lemmas if name not in proof.lemmas))
-    for action, specs in kip_280.hint_texts.items():
-        for spec in specs:
-            proof.hints(action, **spec.goal)(spec.text)
+    proof.takes_hints(kip_280)
     return proof
 
 
@@ -125,6 +123,19 @@ def test_neither_seed_nor_order_changes_a_verdict(seed: int) -> None:
     run = prove(attach(kip_280, kip_280.protocol.traced()), seed=seed, shuffle=seed, witnesses=False)
     print(f"seed {seed}: {max(result.answer.resources for result in run.results):,} resource units at most")
     assert [result.obligation.name for result in run.failed] == []
+
+
+@asked
+def test_a_proof_at_other_constants_takes_hints_with_their_indices() -> None:
+    """A hint over the other proof's index would be of no conjunct's values here, and say nothing."""
+    taken, bare = under(TIMESTAMP), under(TIMESTAMP)
+    bare.hint_texts = {}
+    for name in WITHOUT_HINT.values():
+        assert proved(taken, name)
+        assert not proved(bare, name)
+    action, _, _ = name.partition(".")
+    indices = {index for spec in taken.hint_texts[action] for index in spec.goal.values()}
+    assert indices == {taken.protocol.indices[index.name] for index in indices}
 
 
 def test_what_it_leaves_out_never_happens() -> None:
