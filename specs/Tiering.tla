@@ -12,7 +12,7 @@
 (* How replicas agree on leaders and records is in Fencing: a leader takes *)
 (* office at once, others hear of it late and cut off what differs.        *)
 (*                                                                         *)
-(* The variants differ in fifteen constants, which the .cfg files set:     *)
+(* The variants differ in sixteen constants, which the .cfg files set:     *)
 (*   WaitsForLeader   an unknown EPUO is the local log start only where    *)
 (*                    that is the log start                                *)
 (*   HeedsLogStart    no follower begins at an EPUO below the log start    *)
@@ -32,6 +32,8 @@
 (*   FencesDeletion   no deposed leader deletes a segment                  *)
 (*   WholeIsr         tiering is switched off only under an ISR that has   *)
 (*                    all that its leader has locally                      *)
+(*   IsrHearsStart    where it is switched off the log begins for all of   *)
+(*                    the ISR where its leader's does                      *)
 (* All TRUE, with "stable" and "contiguous", is the KIP less its holes.    *)
 (*                                                                         *)
 (* The reading rule of Fencing holds here: every conjunct of an action is  *)
@@ -62,7 +64,8 @@ CONSTANTS
     LogStart,
     LooksAnew,
     FencesDeletion,
-    WholeIsr
+    WholeIsr,
+    IsrHearsStart
 
 None == -1
 NotLooked == -2
@@ -74,7 +77,7 @@ ASSUME ConstantsOk ==
     /\ Uploads \in {"stable", "committed", "written"}
     /\ LogStart \in {"its_own", "first", "contiguous"}
     /\ {WaitsForLeader, HeedsLogStart, BuildsToTarget, HeedsFlag, OnlyEmpty, DropsUncompared, EpochsFirst,
-        FromCheckpoint, ByLineage, AfterCommit, LooksAnew, FencesDeletion, WholeIsr} \subseteq BOOLEAN
+        FromCheckpoint, ByLineage, AfterCommit, LooksAnew, FencesDeletion, WholeIsr, IsrHearsStart} \subseteq BOOLEAN
 
 VARIABLES
     partition,      \* the newest leader epoch, who leads each, the ISR, whether there is tiering, what is stable
@@ -162,6 +165,19 @@ ReplicaEffect(replica, state, cells) ==
             [state EXCEPT !.jumpedFrom = IF state.localStart = state.leo THEN @ ELSE -1]]
     /\ checkpoint' = [checkpoint EXCEPT ![replica] = Within(cells, state.logStart, state.leo)]
 OffsetsEffect(replica, state) == ReplicaEffect(replica, state, checkpoint[replica])
+
+\* A log begins no lower than at an offset, and has nothing locally below that.
+BeginsAt(state, offset) ==
+    LET local == Max(state.localStart, offset)
+    IN  [state EXCEPT
+            !.logStart = Max(@, offset),
+            !.localStart = local,
+            !.hw = Max(@, local),
+            !.jumpedFrom = IF local = state.leo THEN @ ELSE -1]
+AllBeginEffect(replicas, offset) ==
+    LET after == [r \in Replicas |-> IF r \in replicas THEN BeginsAt(replicaState[r], offset) ELSE replicaState[r]]
+    IN  /\ replicaState' = after
+        /\ checkpoint' = [r \in Replicas |-> Within(checkpoint[r], after[r].logStart, after[r].leo)]
 
 -----------------------------------------------------------------------------
 (* Replication. *)
@@ -267,7 +283,10 @@ LeaderExpandIsr(leader, follower) ==
     /\ HwReachedEpoch(leader)                                                   \* hw_reached_epoch
     /\ WholeIsr => Tiered \/ LocalStart(follower) <= LogStartOf(leader)         \* has_all_there_is
     /\ partition' = [partition EXCEPT !.isr = @ \union {follower}]
-    /\ UNCHANGED <<replicaState, checkpoint, segments, remoteEpoch>>
+    /\ IF IsrHearsStart /\ ~ Tiered
+       THEN OffsetsEffect(follower, BeginsAt(replicaState[follower], LogStartOf(leader)))
+       ELSE UNCHANGED <<replicaState, checkpoint>>
+    /\ UNCHANGED <<segments, remoteEpoch>>
 
 ReplaceReplica(replica) ==
     /\ replica \notin partition.isr                                             \* outside_isr
@@ -384,8 +403,10 @@ DisableTiering(leader) ==
     /\ Switches = 1                                                             \* switches_made
     /\ Tiered                                                                   \* is_enabled
     /\ WholeIsr => \A member \in partition.isr : LocalStart(member) <= LocalStart(leader)  \* isr_is_whole
+    /\ IsrHearsStart => \A member \in partition.isr : LocalStart(leader) <= Leo(member)     \* isr_reaches_start
     /\ partition' = [partition EXCEPT !.tiered = 0]
-    /\ OffsetsEffect(leader, [replicaState[leader] EXCEPT !.logStart = LocalStart(leader)])
+    /\ IF IsrHearsStart THEN AllBeginEffect(partition.isr \union {leader}, LocalStart(leader))
+       ELSE OffsetsEffect(leader, [replicaState[leader] EXCEPT !.logStart = LocalStart(leader)])
     /\ UNCHANGED <<segments, remoteEpoch>>
 
 EnableTiering(leader) ==

@@ -436,7 +436,8 @@ def test_hole_5_tiering_is_switched_off_under_who_began_at_the_epuo() -> None:
     for variant in ("kip-1023", "disabled-under-isr"):
         run = Run(variant=variant)
         run(*story, ("disable_tiering", A))
-        assert run.offsets(A) == (1, 1, 3) and run.offsets(B) == (0, 3, 3)
+        hears = tiering.variants[variant].rules.isr_hears_start
+        assert run.offsets(A) == (1, 1, 3) and run.offsets(B) == (int(hears), 3, 3)
         assert run.broken() == ["isr_can_serve"]
         run(("elect_leader", B))
         assert run.offsets(B) == (3, 3, 3), "no record is left, though none has expired"
@@ -447,6 +448,71 @@ def test_hole_5_tiering_is_switched_off_under_who_began_at_the_epuo() -> None:
     assert run.refused(("leader_expand_isr", A, B)) == "has_all_there_is"
     run(("copy_anew", A, B), *[("follower_fetch", A, B)] * 2, ("leader_expand_isr", A, B))
     assert run.offsets(B) == (1, 1, 3)
+    assert run.broken() == []
+
+
+def test_hole_6_tiering_is_switched_off_at_the_leader_alone() -> None:
+    """C began at the EPUO; A's log begins there too when tiering is off, but B, elected next, serves from 0 on."""
+    c = 2
+    story: list[Call] = [
+        ("elect_leader", A),
+        ("find_highest_remote_offset", A),
+        ("leader_shrink_isr", A, B),
+        ("leader_shrink_isr", A, c),
+        *written(1),
+        *uploaded(0, 1),
+        ("become_follower", A, B),
+        ("follower_fetch", A, B),
+        ("delete_local", A),
+        ("become_follower", A, c),
+        ("build_to_epuo", A, c, 0),
+        ("leader_expand_isr", A, B),
+    ]
+    later: list[Call] = [("leader_expand_isr", A, c), ("disable_tiering", A)]
+    for switched in (later, list(reversed(later))):
+        for variant in ("kip-1023", "disabled-at-leader"):
+            run = Run("3/1/1/1/0/0/1/0", variant)
+            run(*story, *switched)
+            assert [run.offsets(r) for r in (A, B, c)] == [(1, 1, 1), (0, 0, 1), (0, 1, 1)]
+            assert run.broken() == []
+            run(("elect_leader", B))
+            assert run.broken() == ["isr_can_serve"], "what B has, and serves, C has not and claims"
+        run = Run("3/1/1/1/0/0/1/0")
+        run(*story, *switched)
+        assert [run.offsets(r) for r in (A, B, c)] == [(1, 1, 1)] * 3
+        run(("elect_leader", B))
+        assert run.broken() == []
+
+
+def test_no_log_begins_behind_its_end_where_tiering_is_switched_off() -> None:
+    """After an unclean election a leader's log may begin behind the end of one of the ISR, which has to go first."""
+    c = 2
+    story: list[Call] = [
+        ("elect_leader", A),
+        ("find_highest_remote_offset", A),
+        ("leader_shrink_isr", A, B),
+        ("leader_shrink_isr", A, c),
+        *written(1),
+        *uploaded(0, 1),
+        ("delete_local", A),
+        ("disable_tiering", A),
+        ("enable_tiering", A),
+        ("elect_unclean_leader", B),
+        ("become_follower", B, c),
+        ("leader_expand_isr", B, c),
+        ("leader_write", B),
+        ("become_follower", B, A),
+        ("leader_expand_isr", B, A),
+        ("elect_leader", A),
+    ]
+    run = Run("3/1/2/1/1/0/1/0")
+    run(*story)
+    assert [run.offsets(r) for r in (A, B, c)] == [(1, 1, 1), (0, 0, 1), (0, 0, 0)]
+    assert run.refused(("disable_tiering", A)) == "isr_reaches_start"
+    without = Run("3/1/2/1/1/0/1/0", SAFE, "disable_tiering.isr_reaches_start")
+    without(*story, ("disable_tiering", A))
+    assert "offsets_in_order" in without.broken()
+    run(("leader_shrink_isr", A, c), ("disable_tiering", A))
     assert run.broken() == []
 
 

@@ -16,7 +16,7 @@ NOT_ITS_OWN = {
     *("copy_segment", "increment_log_start", "delete_segment"),
     *("crash_while_building", "copy_anew"),
 }
-HOLES = {f"TH{number}" for number in range(1, 6)}
+HOLES = {f"TH{number}" for number in range(1, 7)}
 
 
 def text_of(name: str) -> str:

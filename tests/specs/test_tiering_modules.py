@@ -25,11 +25,12 @@ VARIABLES = {
 }
 # What guards a variant's text has not, because its rules leave them out.
 LEFT_OUT = {
-    "kip-1023": {"epoch_is_newest", "isr_is_whole", "has_all_there_is"},
+    "kip-1023": {"epoch_is_newest", "isr_is_whole", "has_all_there_is", "isr_reaches_start"},
     "jump-unknown": {"nothing_uploaded"},
     "deposed-segment": {"segment_is_of_lineage"},
     "deposed-deletes": {"epoch_is_newest"},
     "disabled-under-isr": {"isr_is_whole", "has_all_there_is"},
+    "disabled-at-leader": {"isr_reaches_start"},
 }
 
 

@@ -25,8 +25,8 @@ ONE_EPOCH = (2, 2, 0, 1, 0, 0, 1, 1)
 # Distinct states and depth.
 GRAPHS = {
     (SAFE, ONE_RECORD): (4625, 22),
-    (SAFE, ONE_EPOCH): (5119, 24),
-    (SAFE, (2, 1, 1, 1, 1, 1, 1, 1)): (10176, 24),
+    (SAFE, ONE_EPOCH): (5073, 25),
+    (SAFE, (2, 1, 1, 1, 1, 1, 1, 1)): (10288, 25),
     (SAFE, (2, 2, 1, 0, 0, 0, 0, 0)): (30549, 34),
     (SAFE, (2, 2, 1, 1, 0, 0, 0, 0)): (30885, 34),
     ("kip-1023", ONE_RECORD): (4991, 23),
@@ -35,8 +35,8 @@ GRAPHS = {
     ("keeps-highest", ONE_RECORD): (5653, 23),
     ("deposed-segment", ONE_RECORD): (4719, 22),
     ("deletes-uncommitted", ONE_RECORD): (5087, 22),
-    ("epochs-to-local-start", ONE_EPOCH): (5139, 24),
-    ("below-log-start", ONE_EPOCH): (5167, 24),
+    ("epochs-to-local-start", ONE_EPOCH): (5089, 25),
+    ("below-log-start", ONE_EPOCH): (5121, 25),
 }
 QUICK = ((SAFE, ONE_RECORD), (SAFE, ONE_EPOCH))
 # What TLC's search finds first with the variant's own ``.cfg``, and after how many steps.
@@ -51,6 +51,7 @@ BREACHES = {
     "deposed-segment": ("LeaderCanServe", 13),
     "deletes-uncommitted": ("LeaderCanServe", 7),
     "disabled-under-isr": ("IsrCanServe", 15),
+    "disabled-at-leader": ("IsrCanServe", 18),
 }
 SLOW_BREACHES = {
     "kip-1023": ("LeaderCanServe", 16),

@@ -37,6 +37,7 @@ PLAN: Final = Plan(
         "first-on-remote": _TWO_EPOCHS,
         "deposed-deletes": "2/1/1/1/0/0/0/1",
         "disabled-under-isr": "2/2/0/1/0/0/1/0",
+        "disabled-at-leader": "3/1/1/1/0/0/1/0",
     },
 )
 """Of KIP-1023."""

@@ -7,7 +7,7 @@ what is on the leader's disk; a segment ends where the leader has rolled its log
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ...core.algebra import EVERY, Algebra, Step, Value, View
 from ...core.domains import REPLICA
@@ -167,17 +167,37 @@ def delete_segment(k: Algebra, s: View, leader: Value, epoch: Value, start: Valu
 
 @tiering.action(leader=REPLICA)
 def disable_tiering(k: Algebra, s: View, leader: Value) -> Step:
-    """Tiering is switched off for the topic, and the log begins at its leader's local log start (KIP-950)."""
+    """Tiering is switched off for the topic, and the log begins at its leader's local log start (KIP-950).
+
+    All of the ISR hear that, whoever leads next: so nobody goes back to what others of the ISR have not locally.
+    """
+    start = s.local_start[leader]
 
     def has_as_much(member: Value) -> Value:
-        return s.local_start[member] <= s.local_start[leader]
+        return s.local_start[member] <= start
+
+    def begins(cells: Value) -> Callable[[Value], Value]:
+        def at(replica: Value) -> Value:
+            hears = k.any(replica == leader, k.member(replica, s.isr))
+            return k.ite(hears, k.max(cells[replica], start), cells[replica])
+
+        return at
 
     yield "true_leader", leads_newest(k, s, leader)
     yield "switches_made", k.c.switches == 1
     yield "is_enabled", s.tiered == 1
     if k.rules.whole_isr:
         yield "isr_is_whole", k.forall(REPLICA, lambda r: k.implies(k.member(r, s.isr), has_as_much(r)))
-    yield s.update(tiered=0, log_start={leader: s.local_start[leader]})
+    if not k.rules.isr_hears_start:
+        yield s.update(tiered=0, log_start={leader: start})
+        return
+    yield "isr_reaches_start", k.forall(REPLICA, lambda r: k.implies(k.member(r, s.isr), start <= s.leo[r]))
+    yield s.update(
+        tiered=0,
+        log_start={EVERY: begins(s.log_start)},
+        local_start={EVERY: begins(s.local_start)},
+        hw={EVERY: begins(s.hw)},
+    )
 
 
 @tiering.action(leader=REPLICA)

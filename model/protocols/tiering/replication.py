@@ -154,7 +154,18 @@ def leader_expand_isr(k: Algebra, s: View, leader: Value, follower: Value) -> St
     if k.rules.whole_isr:
         whole = s.local_start[follower] <= s.log_start[leader]
         yield "has_all_there_is", k.any(s.tiered == 1, whole)
-    yield s.update(isr=k.with_member(s.isr, follower))
+    if not k.rules.isr_hears_start:
+        yield s.update(isr=k.with_member(s.isr, follower))
+        return
+    # The response that told it of the high watermark has told it of the log start, too.
+    start = k.ite(s.tiered == 1, s.log_start[follower], k.max(s.log_start[follower], s.log_start[leader]))
+    local = k.max(s.local_start[follower], start)
+    yield s.update(
+        isr=k.with_member(s.isr, follower),
+        log_start={follower: start},
+        local_start={follower: local},
+        hw={follower: k.max(s.hw[follower], local)},
+    )
 
 
 @tiering.action(replica=REPLICA)

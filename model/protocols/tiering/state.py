@@ -86,7 +86,8 @@ class Rules:
     ``after_commit``: what is deleted locally is in segments whose metadata is committed. ``looks_anew``: who is
     elected does not go by what it knew of the remote log before. ``fences_deletion``: no segment is deleted by
     who is deposed. ``whole_isr``: tiering is switched off only where all of the ISR have what the leader has locally,
-    and nobody else joins it then.
+    and nobody else joins it then. ``isr_hears_start``: where it is switched off, the log of all of the ISR begins where
+    the leader's does from then on, and so does that of who joins it while it is off.
     """
 
     waits_for_leader: bool = True
@@ -104,10 +105,16 @@ class Rules:
     looks_anew: bool = True
     fences_deletion: bool = True
     whole_isr: bool = True
+    isr_hears_start: bool = True
 
 
 AS_WRITTEN = Rules(
-    drops_uncompared=False, from_checkpoint=False, log_start=LogStart.ITS_OWN, fences_deletion=False, whole_isr=False
+    drops_uncompared=False,
+    from_checkpoint=False,
+    log_start=LogStart.ITS_OWN,
+    fences_deletion=False,
+    whole_isr=False,
+    isr_hears_start=False,
 )
 """The text's own rules, where it has one, and none where it says nothing."""
 
@@ -141,6 +148,9 @@ tiering.variant(
 )
 tiering.variant("deposed-deletes", Rules(fences_deletion=False), "a deposed leader deletes segments: hole 4 alone")
 tiering.variant("disabled-under-isr", Rules(whole_isr=False), "tiering is switched off under an ISR: hole 5 alone")
+tiering.variant(
+    "disabled-at-leader", Rules(isr_hears_start=False), "tiering is switched off at the leader alone: hole 6 alone"
+)
 tiering.variant("kip-1023-safe", Rules(), "the KIP less its holes")
 
 _EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])
