@@ -17,6 +17,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 import z3
 
@@ -36,6 +37,10 @@ WORTH = 20_000
 
 _PIECES = 16
 """Into how many pieces what is in no core is cut at most, each of which is tried to be left out."""
+
+_ORDERS = 4
+"""In how many orders of the hypotheses a core is looked for, until one leads to fewer that are enough. The first is
+their own, the others are shuffled by seeds of their own."""
 
 Cores = Mapping[tuple[str, str], Sequence[str]]
 """For an action and a conjunct, the names of the hypotheses that are enough."""
@@ -105,17 +110,26 @@ def find_cores(
 
 
 def _smallest(obligations: Obligations, whole: Obligation, before: int) -> Found | None:
-    """Hypotheses that are enough for less effort: others are left out, as many at a time as can be.
+    """Hypotheses that are enough for less effort; none where no order of them leads to such.
 
     A core alone may be not enough: a hypothesis that is no part of a refutation may bring a term that another one is
-    instantiated with.
+    instantiated with. Of another order z3 makes another refutation, and that one's core may be.
     """
+    for order in range(_ORDERS):
+        found = _reduced(obligations, whole, before, _core(obligations, whole, order))
+        if found is not None:
+            return found
+    return None
+
+
+def _reduced(obligations: Obligations, whole: Obligation, before: int, core: Collection[str]) -> Found | None:
+    """What is left where others are left out, as many at a time as can be, those outside the core first."""
 
     def effort(core: Collection[str], rlimit: int) -> int | None:
         answer = ask(obligations.obligation(whole.action, whole.conjunct, core).smt, rlimit=rlimit)
         return answer.resources if answer.proved else None
 
-    needed = set(_core(obligations, whole))
+    needed = set(core)
     kept, after = list(whole.hypotheses), before
     # First what is in no core; then what is in one, as a core is not the smallest one.
     for spare in ([name for name in kept if name not in needed], [name for name in kept if name in needed]):
@@ -133,8 +147,8 @@ def _smallest(obligations: Obligations, whole: Obligation, before: int) -> Found
     return None
 
 
-def _core(obligations: Obligations, whole: Obligation) -> Sequence[str]:
-    """The hypotheses in an unsat core; none where z3 gives up."""
+def _core(obligations: Obligations, whole: Obligation, order: int) -> Sequence[str]:
+    """The hypotheses in an unsat core; none where z3 gives up. ``order``: 0 for their own, else the seed of another."""
     context = z3.Context()
     solver = solver_of(context, seed=0, rlimit=RLIMIT)
     solver.set(unsat_core=True)
@@ -142,7 +156,10 @@ def _core(obligations: Obligations, whole: Obligation) -> Sequence[str]:
     first = len(obligations.unbounded.constant_axioms)
     names = whole.hypotheses
     tracked = {}
-    for place, formula in enumerate(z3.parse_smt2_string(whole.smt, ctx=context)):
+    formulas = list(enumerate(z3.parse_smt2_string(whole.smt, ctx=context)))
+    if order:
+        Random(order).shuffle(formulas)  # noqa: S311 - a seeded order, no secret
+    for place, formula in formulas:
         if first <= place < first + len(names):
             label = z3.Bool(f"core!{place}", context)
             tracked[str(label)] = names[place - first]

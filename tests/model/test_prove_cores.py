@@ -12,6 +12,7 @@ from fencepost.model.core.registry import REGISTRY
 from fencepost.model.explore import Verdict
 from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.proof import kip_320
+from fencepost.model.prove import cores as cores_module
 from fencepost.model.prove.attached import AttachedProof, attach
 from fencepost.model.prove.cores import CORE_RLIMIT, find_cores, read_cores, written_cores
 from fencepost.model.prove.obligations import INITIAL, Obligations
@@ -43,6 +44,21 @@ def test_a_core_is_found_and_is_enough(attached: AttachedProof) -> None:
     assert ask(obligations.obligation(*NAME).smt).resources == found.before
     # Each of them in its turn is needed, or at least brings a term: without half of them z3 gives up.
     assert not ask(obligations.obligation(*NAME, found.core[::2]).smt).proved
+
+
+def test_another_order_is_tried_where_the_first_leads_to_no_core_that_is_good_enough(
+    attached: AttachedProof, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    obligations = Obligations(attached)
+    (first,) = find_cores(obligations, [NAME])
+    # Whoever asks for less effort than that gets it of another refutation, which begins with other hypotheses.
+    monkeypatch.setattr(cores_module, "CORE_RLIMIT", first.after)
+    (other,) = find_cores(obligations, [NAME])
+    assert other.after < first.after and set(other.core) != set(first.core)
+    assert ask(obligations.obligation(*NAME, other.core).smt).resources == other.after
+    assert list(find_cores(obligations, [NAME])) == [other], "the orders are the same in each run"
+    monkeypatch.setattr(cores_module, "_ORDERS", 1)
+    assert list(find_cores(obligations, [NAME])) == []
 
 
 def test_what_is_cheap_has_no_core(attached: AttachedProof) -> None:
