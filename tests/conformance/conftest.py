@@ -67,10 +67,10 @@ def fencepost(capsys: pytest.CaptureFixture[str]) -> Fencepost:
 def process() -> Fencepost:
     """Run the command line as a process, its output in pipes."""
 
-    def run(*arguments: object, cwd: Path | None = None) -> Said:
+    def run(*arguments: object, cwd: Path | None = None, seconds: int = 300) -> Said:
         program = "from fencepost.conformance.cli import run; run()"
         command = [sys.executable, "-c", program, *map(str, arguments)]
-        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=seconds)
         return Said(done.returncode, done.stdout, done.stderr)
 
     return run

@@ -18,6 +18,8 @@ from fencepost.model.protocols.controller.proof import kip_631
 from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.proof import kip_320
 from fencepost.model.protocols.snapshots import snapshots
+from fencepost.model.protocols.tiering import tiering
+from fencepost.model.protocols.tiering.proof import kip_1023
 from fencepost.model.protocols.truncation import truncation
 from fencepost.model.prove.cores import read_cores
 from fencepost.model.prove.solve import RLIMIT
@@ -36,10 +38,11 @@ PROVED = {
     "kip-497": (fencing, PROMISES),
     "kip-630-safe": (snapshots, snapshots.invariant_names),
     "kip-630-votes": (snapshots, snapshots.invariant_names),
+    "kip-1023-safe": (kip_1023.protocol, tiering.invariant_names),
     "kip-320-mended": (truncation, ("type_ok", *truncation.traced().invariants)),
 }
 
-FOLLOWS = {"kip-280-safe": kip_280.follows}
+FOLLOWS = {"kip-280-safe": kip_280.follows, "kip-1023-safe": kip_1023.follows}
 """Promises that are no part of the induction: each has one obligation."""
 ALONE = {"fencing": ["kip-320"], "compaction": ["kip-280-safe"]}
 
@@ -49,7 +52,7 @@ ALONE = {"fencing": ["kip-320"], "compaction": ["kip-280-safe"]}
     "chosen", ["fencing", *(pytest.param(each, marks=pytest.mark.night) for each in ("compaction", ""))]
 )
 def test_everything_is_proved_in_a_process_of_its_own(process: Fencepost, chosen: str) -> None:
-    said = process("prove", *([chosen] if chosen else []), "--json")
+    said = process("prove", *([chosen] if chosen else []), "--json", seconds=1200)
     assert said.code == 0
     assert said.err == "", "no progress where standard error is no terminal"
     answer = said.json
