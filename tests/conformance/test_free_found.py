@@ -6,6 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 import pytest
+from fencepost.conformance.adapters.damaged import (
+    Damage,
+    How,
+    check_damaged,
+    check_served,
+    damaged,
+    opened_damaged,
+    readable,
+)
 from fencepost.conformance.adapters.found import (
     NotFound,
     Row,
@@ -15,8 +24,10 @@ from fencepost.conformance.adapters.found import (
     check_stored,
     missing_timers,
     opened,
+    rows_of,
 )
 from fencepost.conformance.adapters.parts import Parts
+from fencepost.conformance.adapters.stores import SegmentReader
 from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted
 from fencepost.conformance.free.runner import FreePlan, play, run_seed
@@ -37,7 +48,12 @@ from fencepost.conformance.protocols.truncation.free import RunningConsumer
 from fencepost.conformance.protocols.truncation.plan import PLAN as TRUNCATION
 from fencepost.impl.files.simulated import SimulatedFiles
 from fencepost.impl.log import Record
+from fencepost.impl.log.checkpoints import RECOVERY_POINTS
+from fencepost.impl.log.config import LogConfig
 from fencepost.impl.log.directory import DataDirectory
+from fencepost.impl.log.errors import CorruptLog
+from fencepost.impl.log.log import Log
+from fencepost.impl.log.records import StoredRecord
 from fencepost.impl.replica.partition import PartitionState, Role
 from fencepost.impl.wire.messages import TopicPartition
 from fencepost.model.core.ground import ground
@@ -99,6 +115,18 @@ FAULTS = {
         "truncation",
         Patch("offsets/coordinator.py", "EPOCH_VERSION if self._config.write_epochs else", ""),
         "would be committed",
+    ),
+    "a segment that was lost is not missed": (
+        "fencing",
+        Patch(
+            "log/recovery.py", "        if max(end, result.log_start) < self.recovery_point:\n", "        if False:\n"
+        ),
+        ".log lost the log would end at",
+    ),
+    "half a file is no word to its reader": (
+        "snapshots",
+        Patch("quorum/state_file.py", "except (ValueError, RecursionError) as problem", "except TypeError as problem"),
+        "which is no word for what is wrong with a file",
     ),
     "a vote within an epoch is not stored": (
         "snapshots",
@@ -285,3 +313,88 @@ def test_a_replica_has_the_timers_of_its_role(role: Role, waiting: int, names: s
     assert missing_timers(state, wanted) == []
     for each in sorted(wanted):
         assert missing_timers(state, wanted - {each}) == [each]
+
+
+LOG = TopicPartition("t", 0)
+
+
+def directory_on(files: SimulatedFiles) -> DataDirectory:
+    config = LogConfig(segment_bytes=160, index_interval_bytes=1)
+    return DataDirectory(files, node_id=0, cluster_id="c", config=config)
+
+
+def with_records(synced: int) -> SimulatedFiles:
+    """A disk with a log of two segments, three batches of a record each."""
+    files = SimulatedFiles(1)
+    directory = directory_on(files)
+    log = directory.log(*LOG)
+    for number in range(3):
+        log.append_as_leader([Record(b"%d" % number, timestamp=0)], 0)
+        if number + 1 == synced:
+            directory.store(RECOVERY_POINTS, {LOG: log.flush()})
+    return files
+
+
+def open_log(files: SimulatedFiles) -> Log:
+    return directory_on(files).log(*LOG)
+
+
+@pytest.mark.parametrize("synced", [0, 2, 3])
+def test_a_log_makes_anew_what_can_be_and_refuses_or_cuts_the_rest(synced: int) -> None:
+    met: dict[tuple[str, How], int] = {}
+    for seed in range(150):
+        files = with_records(synced)
+        damage = damaged(files, LOG, seed, 0)
+        assert damage is not None
+        log, refuses = opened_damaged(open_log, files, damage)
+        kind = damage.path.rpartition(".")[2], damage.how
+        met[kind] = met.get(kind, 0) + 1
+        assert refuses is (log is None)
+        if log is None:
+            continue
+        assert damage.loses is not None or log.end == 3
+        has = {number: (number, 0, b"%d" % number) for number in range(3)}
+        there = [row for row in rows_of(files, str(LOG), _decoded) if has[row[0]] == row]
+        check_damaged(damage, log.end, list(has.values()), readable(there, 0))
+        check_served(damage, log, has, _decoded)
+    assert {("log", How.LOST), ("log", How.GARBLED), ("index", How.LOST), ("index", How.GARBLED)} <= met.keys()
+
+
+def _row(record: StoredRecord) -> Row:
+    return record.offset, record.leader_epoch, record.value or b""
+
+
+_decoded = SegmentReader(LOG, _row, torn=True).decode
+
+
+def test_who_does_not_notice_that_a_file_is_damaged_is_named() -> None:
+    rows = [(0, 0, b"a"), (1, 0, b"b")]
+    lost = Damage("t-0/0.log", How.LOST, 1, refused=True, noticed=True, synced=True)
+    with pytest.raises(NotFound, match="what was at 1 cannot be read"):
+        check_damaged(lost, 1, rows, rows[:1])
+    garbled = Damage("t-0/0.log", How.GARBLED, 1, noticed=True)
+    check_damaged(garbled, 1, rows, rows[:1])
+    with pytest.raises(NotFound, match="would end at 2"):
+        check_damaged(garbled, 2, rows, rows[:1])
+    with pytest.raises(NotFound, match="there would be"):
+        check_damaged(garbled, 1, rows, [(0, 0, b"z")])
+
+    def refuses(_files: SimulatedFiles) -> None:
+        raise CorruptLog("gone", "t-0/0.log", 0, "mend it")
+
+    def falls_over(_files: SimulatedFiles) -> None:
+        raise KeyError("t")
+
+    assert opened_damaged(refuses, SimulatedFiles(), lost) == (None, True)
+    with pytest.raises(NotFound, match="nothing is gone that was synced"):
+        opened_damaged(refuses, SimulatedFiles(), garbled)
+    with pytest.raises(NotFound, match="no word for what is wrong"):
+        opened_damaged(falls_over, SimulatedFiles(), lost)
+
+
+def test_a_read_that_gets_something_else_is_named() -> None:
+    log = open_log(with_records(3))
+    damage = Damage("t-0/0.index", How.GARBLED)
+    check_served(damage, log, {number: (number, 0, b"%d" % number) for number in range(3)}, _decoded)
+    with pytest.raises(NotFound, match="a read at 1 would get"):
+        check_served(damage, log, {0: (0, 0, b"0"), 1: (1, 0, b"z"), 2: (2, 0, b"2")}, _decoded)

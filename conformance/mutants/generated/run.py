@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
@@ -103,27 +104,28 @@ def _judged(
     recorded = pool.submit({**base, "do": "record", "mutant": None, "drives": every, "seconds": seconds}).result()
     raise_told(recorded)
     lines: Lines = recorded["answer"]["lines"]
-    judging = {pool.submit(task("judge", mutant)): mutant for mutant in mutants}
+    # What is known of a mutant is told before the next one is begun.
+    ready = deque((mutant, task("judge", mutant)) for mutant in mutants)
+    running: dict[Future[Mapping[str, Any]], tuple[Mutant, Task]] = {}
     judged: dict[str, Judgement] = {}
     rows: dict[str, Row] = {}
-    asking: dict[Future[Mapping[str, Any]], tuple[Mutant, Task]] = {}
 
     def done(row: Row) -> None:
         rows[row.mutant.name] = row
         if on_row is not None:
             on_row(row, len(rows), len(mutants))
 
-    waiting = set(judging)
-    while waiting:
-        over, _ = wait(waiting, return_when=FIRST_COMPLETED)
-        waiting -= over
+    while ready or running:
+        while ready and len(running) < asked.jobs:
+            mutant, what = ready.popleft()
+            running[pool.submit(what)] = (mutant, what)
+        over, _ = wait(running, return_when=FIRST_COMPLETED)
         for future in over:
-            if future in asking:
-                mutant, again = asking[future]
-                answer = confirmed if again["do"] == "confirm" else _compared
+            mutant, what = running.pop(future)
+            if what["do"] != "judge":
+                answer = confirmed if what["do"] == "confirm" else _compared
                 done(answer(asked, mutant, judged[mutant.name], future.result()))
                 continue
-            mutant = judging[future]
             found = judged[mutant.name] = judgement_of(future.result())
             row = _at_once(asked, mutant, found, lines)
             if row is not None:
@@ -134,9 +136,7 @@ def _judged(
                 drive = next(each for each in asked.drives if each.name == found.drive)
                 again = {**base, "do": "confirm", "mutant": None, "drives": [drive.to_json()]}
                 again |= {"run": found.run.to_json(), "seconds": asked.seconds}
-            further = pool.submit(again)
-            asking[further] = (mutant, again)
-            waiting.add(further)
+            ready.appendleft((mutant, again))
     return tuple(rows[mutant.name] for mutant in mutants), int(recorded["answer"]["steps"])
 
 

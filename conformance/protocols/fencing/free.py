@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, cast
 
 from ....impl.files.simulated import SimulatedFiles
 from ....impl.log.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, read_offsets
-from ....impl.replica.partition import PartitionState
+from ....impl.replica.partition import Partition, PartitionState
 from ....impl.replica.timers import Key
 from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import (
@@ -35,6 +36,7 @@ from ....impl.wire.messages import (
 from ....traces.format import Value
 from ...adapters.carrier import error_name
 from ...adapters.cluster import shown_leader, shown_set
+from ...adapters.damaged import check_on_damaged, is_damaged
 from ...adapters.events import is_response, kind_of, plain
 from ...adapters.found import Nowhere, check_after, check_amid, check_stored, copy_of, missing_timers, opened, rows_of
 from ...adapters.nodes import DUE, Node
@@ -205,7 +207,7 @@ class RunningCluster(ClientNodes):
             return
         decode = self._reader.decode
         for copy in self._amid(node):
-            found = opened(lambda there: self._opened(node, there), copy)
+            found = opened(partial(self._opened, node), copy)
             there = rows_of(copy, str(PARTITION), decode)
             check_amid(before, state, rows, self._records[node], found, there)
         looked = files.changes, state.high_watermark, state.synced
@@ -213,14 +215,20 @@ class RunningCluster(ClientNodes):
             self._looked[node] = looked
             check_stored(files, PARTITION, state.epochs, state.log_start, state.synced)
             copy = copy_of(files, self._copy_seed)
-            found = opened(lambda there: self._opened(node, there), copy)
+            if is_damaged(self._copy_seed):
+                rows, on = self._records[node], partial(self._on, node)
+                check_on_damaged(copy, PARTITION, self._copy_seed, state, rows, on, decode)
+                return
+            found = opened(partial(self._opened, node), copy)
             check_after(state, self._records[node], found, rows_of(copy, str(PARTITION), decode))
 
     def _opened(self, node: int, files: SimulatedFiles) -> PartitionState | None:
         """What a broker has on a copy of its disk."""
-        broker = self._parts.broker(node, files, Nowhere(), self.clock.at(node), self._config)
-        partition = broker.partitions.get(PARTITION)
+        partition = self._on(node, files)
         return None if partition is None else partition.state()
+
+    def _on(self, node: int, files: SimulatedFiles) -> Partition | None:
+        return self._parts.broker(node, files, Nowhere(), self.clock.at(node), self._config).partitions.get(PARTITION)
 
     def _hold(self, node: int, event: Event, before: Sequence[Row], happened: Happened) -> None:
         if node in happened.crashed | happened.started:

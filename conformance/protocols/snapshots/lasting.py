@@ -14,9 +14,11 @@ from ....impl.files.simulated import SimulatedFiles
 from ....impl.quorum.config import QuorumConfig
 from ....impl.quorum.node import QuorumNode
 from ....impl.quorum.snapshots import PART_SUFFIX
+from ....impl.quorum.state_file import QUORUM_STATE
 from ....impl.quorum.timers import ADVANCE_BEGIN, BEGIN_EPOCH, ELECTION, FETCH, FETCH_SNAPSHOT, GENERATE
 from ....impl.replica.timers import Key
 from ....impl.wire.messages import NO_LEADER
+from ...adapters.damaged import check_damaged, damaged, is_damaged, opened_damaged, readable, told_with
 from ...adapters.found import CopiedNodes, NotFound, Nowhere, check_epochs, check_stored, copy_of, opened, rows_of
 from ...adapters.stores import SegmentReader
 from ...free.system import Happened
@@ -154,7 +156,11 @@ class LastingNodes(CopiedNodes):
             epochs = [(each.epoch, each.start_offset) for each in log.epochs.entries]
             check_stored(files, PARTITION, epochs, log.log_start, synced)
             check_epochs(epochs, [row[:2] for row in has.rows], has.begin, has.end)
-            check_after(has, self._found_on(number, copy_of(files, self._copy_seed)))
+            copy = copy_of(files, self._copy_seed)
+            if is_damaged(self._copy_seed):
+                self._look_at_damaged(number, has, copy)
+            else:
+                check_after(has, self._found_on(number, copy))
 
     def _found_on(self, number: int, copy: SimulatedFiles) -> Lasting:
         """What a node has that is opened on a copy of its disk."""
@@ -164,6 +170,22 @@ class LastingNodes(CopiedNodes):
             epochs = [(each.epoch, each.start_offset) for each in log.epochs.entries]
             check_epochs(epochs, [row[:2] for row in found.rows], found.begin, found.end, opened=True)
         return found
+
+    def _look_at_damaged(self, number: int, has: Lasting, copy: SimulatedFiles) -> None:
+        if not has.is_whole:
+            return
+        damage = damaged(copy, PARTITION, self._copy_seed, has.begin, [f"{PARTITION}/{QUORUM_STATE}"])
+        if damage is None:
+            return
+        node, refuses = opened_damaged(lambda files: self._open_on(number, files), copy, damage)
+        if node is None or refuses:
+            return
+        found = lasting_of(node, self._rows(copy))
+        if damage.loses is None:
+            with told_with(damage):
+                check_after(has, found)
+        elif found.begin <= damage.loses:  # else a snapshot that reaches further has taken the log's place
+            check_damaged(damage, found.end, readable(has.rows, found.begin), readable(found.rows, found.begin))
 
     def _open_on(self, number: int, files: SimulatedFiles) -> QuorumNode:
         machine = BothMachines(self._parts.key_value_machine())

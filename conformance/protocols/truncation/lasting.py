@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import cast
 
 from ....impl.files.simulated import SimulatedFiles
 from ....impl.offsets import OFFSETS_TOPIC, GroupCoordinator
 from ....impl.replica.broker import Broker
 from ....impl.replica.config import BrokerConfig
-from ....impl.replica.partition import PartitionState
+from ....impl.replica.partition import Partition, PartitionState
 from ....impl.wire.messages import TopicPartition
 from ...adapters.cluster import PARTITION
+from ...adapters.damaged import check_on_damaged, damaged, is_damaged, opened_damaged
 from ...adapters.found import (
     CopiedNodes,
     NotFound,
@@ -84,12 +86,19 @@ class LastingPartition(CopiedNodes):
                 check_amid(last[1], state, last[2], rows, found, there)
         if self._is_drawn():
             check_stored(files, PARTITION, state.epochs, state.log_start, state.synced)
+            if is_damaged(self._copy_seed):
+                copy, on = copy_of(files, self._copy_seed), partial(self._replica_on, node)
+                check_on_damaged(copy, PARTITION, self._copy_seed, state, rows, on, self._reader.decode)
+                return
             found, there = self._found_on(node, copy_of(files, self._copy_seed))
             check_after(state, rows, found, there)
 
     def _found_on(self, node: int, copy: SimulatedFiles) -> tuple[PartitionState | None, tuple[Row, ...]]:
-        partition = opened(lambda files: self._open_on(node, files), copy).partitions.get(PARTITION)
+        partition = opened(partial(self._replica_on, node), copy)
         return None if partition is None else partition.state(), rows_of(copy, str(PARTITION), self._reader.decode)
+
+    def _replica_on(self, node: int, files: SimulatedFiles) -> Partition | None:
+        return self._open_on(node, files).partitions.get(PARTITION)
 
     def _open_on(self, node: int, files: SimulatedFiles) -> Broker:
         config = self._coordinators if node == self.coordinator else self._config
@@ -102,6 +111,15 @@ class LastingPartition(CopiedNodes):
             log = self._open_on(node, files).directory.log(OFFSETS_TOPIC, 0)
             return self._parts.coordinator(log, self.clock.at(node), known=self.partitions.__contains__)
 
-        found = opened(coordinator_on, copy_of(files, self._copy_seed)).committed
+        copy = copy_of(files, self._copy_seed)
+        if is_damaged(self._copy_seed):
+            damage = damaged(copy, TopicPartition(OFFSETS_TOPIC, 0), self._copy_seed, 0)
+            if damage is None:
+                return
+            coordinator, _ = opened_damaged(coordinator_on, copy, damage)
+            if damage.loses is None and coordinator is not None and coordinator.committed != has:
+                raise NotFound(f"{damage} {coordinator.committed} would be committed, it is {has}")
+            return
+        found = opened(coordinator_on, copy).committed
         if found != has:
             raise NotFound(f"after a loss of power {found} would be committed, it is {has}")
