@@ -11,8 +11,12 @@ from fencepost.impl.files import DiskFiles
 from fencepost.impl.log import Codec, DataDirectory, Log, LogConfig, Record
 from fencepost.traces.kafka.broker import read_broker
 from fencepost.traces.kafka.checks import check_brokers
+from fencepost.traces.kafka.image import MetadataImage, PartitionState, TopicState
+from fencepost.traces.kafka.remote_checks import BELOW, LINEAGE, NO_GAP, WELL_FORMED, check_remote
 
+from .brokers import TP
 from .kafka_jvm import java_class, kafka_gateway, read_buffer
+from .tiering_rack import TieredRack
 
 CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=300)
 
@@ -50,6 +54,33 @@ def test_the_projects_own_reader(tmp_path: Path) -> None:
     ours = [(record.offset, record.leader_epoch) for record in again.records(25)]
     theirs = files.records.between(25, log.end)
     assert ours == list(zip(theirs.offset.tolist(), theirs.leader_epoch.tolist(), strict=True))
+
+
+def test_the_projects_own_checks_of_tiered_brokers(tmp_path: Path) -> None:
+    """Real files of two brokers over two leader epochs; a copy's end that is lost is found in them."""
+    rack = TieredRack(2, disk=lambda node: DiskFiles(tmp_path / str(node)))
+    rack.begin()
+    rack.write(0, 30)
+    rack.elect(1, 2, isr=(0, 1))
+    rack.run()
+    rack.write(1, 30)
+    rack.run(3000)
+    segments, starts = rack.segments(1), [rack.log(node).local_start for node in (0, 1)]
+    for node in (0, 1):
+        rack.stop(node)
+    assert max(starts) > 20 and {entry.epoch for each in segments for entry in each.epochs} == {0, 2}
+    topic = TopicState(TP.topic, segments[0].topic_id, {0: [PartitionState(1, (0, 1), (0, 1), 1, 2, 1)]})
+    image = MetadataImage(topics={TP.topic: topic}, configs={TP.topic: {"remote.storage.enable": "true"}})
+    brokers = [read_broker(tmp_path / str(node)) for node in (0, 1)]
+    assert all(broker.problems == () for broker in brokers)
+    assert sum(not each.started for each in brokers[0].remote[0].events) == len(segments)
+    found = check_remote(brokers, image, {})
+    assert {each.check for each in found} == {WELL_FORMED, LINEAGE, NO_GAP, BELOW}
+    assert {each.verdict for each in found} == {"holds"}
+    for broker in brokers:
+        broker.remote[0].events.remove(next(each for each in broker.remote[0].events if not each.started))
+    again = [each for each in check_remote(brokers, image, {}) if each.verdict == "violated"]
+    assert {each.check for each in again} == {NO_GAP} and "offset 0 is below the local log start" in again[0].message
 
 
 def test_the_projects_own_checks_of_two_replicas(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from .boot import boot_snapshot, emptied
 from .image import ImageBuilder, MetadataImage, State
 from .partition import METADATA_TOPIC, SEGMENT_NAME, SNAPSHOT_NAME, PartitionFiles, SnapshotId, read_partition
 from .problems import Problem, ProblemLog
+from .remote_metadata import REMOTE_TOPIC, RemoteEvents
 from .snapshot_files import ReplayedStates, SnapshotFile, read_snapshot
 from .statefiles import (
     MetaProperties,
@@ -80,6 +81,8 @@ class BrokerFiles:
 
     directories: tuple[DataDirectory, ...] = ()
     """The directories that this was read from: one, or all that were given of the broker's ``log.dirs``."""
+    remote: dict[int, RemoteEvents] = field(default_factory=dict)
+    """By partition of ``__remote_log_metadata``, what this node's replica of it says of remote segments (KIP-405)."""
     clean_epoch: int | None = None
     """The broker epoch in the marker of a clean stop (KIP-966), where there is one."""
 
@@ -132,7 +135,9 @@ def read_broker(
     limits: Limits | None = None,
     on_bytes: Callable[[int], None] | None = None,
 ) -> BrokerFiles:
-    """Read one broker's data directory (one of its ``log.dirs``), whole; or of ``topics`` and the metadata log alone.
+    """Read one broker's data directory (one of its ``log.dirs``), whole; or of ``topics`` alone.
+
+    With them come the metadata log, and that of remote storage.
 
     What cannot be read in one file becomes a ``Problem`` and the rest is still read. ``on_bytes`` is called
     with the size of each segment after it was read.
@@ -143,7 +148,7 @@ def read_broker(
     limits = limits or Limits()
     folders = _partition_folders(root)
     if topics is not None:
-        chosen = {*topics, METADATA_TOPIC}
+        chosen = {*topics, METADATA_TOPIC, REMOTE_TOPIC}
         folders = {key: folder for key, folder in folders.items() if key[0] in chosen}
     problems: list[Problem] = []
     meta = _meta(root, problems)
@@ -159,6 +164,7 @@ def read_broker(
     snapshots: tuple[SnapshotFile, ...] = ()
     replayed: ReplayedStates | None = None
     boots_from: SnapshotFile | None = None
+    remote: dict[int, RemoteEvents] = {}
     for (topic, index), folder in sorted(folders.items()):
         key = topic, index
         builder = None
@@ -176,6 +182,12 @@ def read_broker(
                 replayed.reach(batch.base_offset)
                 builder.replay(batch, log)
 
+        elif topic == REMOTE_TOPIC:
+            told = remote[index] = RemoteEvents()
+
+            def replay(batch: Batch, log: ProblemLog, told: RemoteEvents = told) -> None:
+                told.take(batch, log, limits)
+
         files = read_partition(
             folder,
             topic,
@@ -191,6 +203,8 @@ def read_broker(
         )
         partitions[key] = files
         problems.extend(files.problems)
+        if index in remote and topic == REMOTE_TOPIC:
+            remote[index].complete &= not files.damaged and files.log_start == 0
         if builder and replayed:
             replayed.reach(files.log_end)
             image = builder.image
@@ -218,6 +232,7 @@ def read_broker(
         replayed=states,
         boots_from=boots_from,
         directories=(DataDirectory(root, meta.directory_id if meta else None),),
+        remote=remote,
         clean_epoch=clean_epoch,
     )
 

@@ -22,6 +22,7 @@ from .one_time import Older, check_one_time, doubted, older_copies
 from .partition import METADATA_TOPIC
 from .policies import cleanup_policy
 from .presence import check_members_present
+from .remote_checks import check_remote
 from .replica_checks import (
     check_epoch_cache,
     check_epochs_monotone,
@@ -135,6 +136,7 @@ def check_brokers(
         else:
             nodes = [(broker.label, broker.booted(key), broker.snapshots) for broker in holders]
             checks.extend(compare_snapshots(nodes, nodes[0][1].name))
+    checks += check_remote(ordered, image, older)
     label = controller.label if controller else None
     return FilesReport(tuple(ordered), tuple(checks), tuple(comparisons), label, older)
 

@@ -107,6 +107,7 @@ def _merged(one: BrokerFiles, other: BrokerFiles) -> BrokerFiles:
         snapshots=quorum.snapshots,
         replayed=quorum.replayed,
         boots_from=quorum.boots_from,
+        remote={**one.remote, **other.remote},
         # Kafka leaves a marker in each directory.
         clean_shutdown=one.clean_shutdown and other.clean_shutdown,
         clean_epoch=one.clean_epoch if one.clean_epoch == other.clean_epoch else None,

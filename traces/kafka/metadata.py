@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from .records import read_uvarint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 CONTROL_TYPES = {
     0: "ABORT",
@@ -41,31 +44,39 @@ class MetadataRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
+class Field:
+    """A field of a schema, there from version ``since`` on."""
+
     name: str
     type: str
-    """int8, int16, uint16, int32, int64, bool, uuid, string, []TYPE, or []( a tuple of fields )."""
+    """int8, int16, uint16, int32, uint32, int64, bool, uuid, string, bytes, []TYPE, or []( a tuple of fields ).
+
+    A structure's fields stand among those around it, and ``tagged`` where its tagged fields are, which are skipped.
+    """
     since: int = 0
-    items: tuple[_Field, ...] = ()
+    items: tuple[Field, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Schema:
+class Schema:
+    """A record type: its fields, the tagged ones by their tags, and what those are where they are not there."""
+
     name: str
     max_version: int
-    fields: tuple[_Field, ...]
-    tagged: dict[int, _Field]
+    fields: tuple[Field, ...]
+    tagged: dict[int, Field]
     defaults: dict[str, Any]
 
 
-def _schema(
+def schema(
     name: str,
     max_version: int,
-    fields: list[_Field],
-    tagged: dict[int, tuple[_Field, Any]] | None = None,
-) -> _Schema:
+    fields: list[Field],
+    tagged: dict[int, tuple[Field, Any]] | None = None,
+) -> Schema:
+    """A schema; each tagged field with its default."""
     tagged = tagged or {}
-    return _Schema(
+    return Schema(
         name,
         max_version,
         tuple(fields),
@@ -75,101 +86,101 @@ def _schema(
 
 
 _ENDPOINT = (
-    _Field("Name", "string"),
-    _Field("Host", "string"),
-    _Field("Port", "uint16"),
-    _Field("SecurityProtocol", "int16"),
+    Field("Name", "string"),
+    Field("Host", "string"),
+    Field("Port", "uint16"),
+    Field("SecurityProtocol", "int16"),
 )
 _FEATURE = (
-    _Field("Name", "string"),
-    _Field("MinSupportedVersion", "int16"),
-    _Field("MaxSupportedVersion", "int16"),
+    Field("Name", "string"),
+    Field("MinSupportedVersion", "int16"),
+    Field("MaxSupportedVersion", "int16"),
 )
-_PARTITION = [_Field("PartitionId", "int32"), _Field("TopicId", "uuid")]
-_BROKER_EPOCH = [_Field("Id", "int32"), _Field("Epoch", "int64")]
+_PARTITION = [Field("PartitionId", "int32"), Field("TopicId", "uuid")]
+_BROKER_EPOCH = [Field("Id", "int32"), Field("Epoch", "int64")]
 
-SCHEMAS: dict[int, _Schema] = {
-    0: _schema(
+SCHEMAS: dict[int, Schema] = {
+    0: schema(
         "RegisterBrokerRecord",
         3,
         [
-            _Field("BrokerId", "int32"),
-            _Field("IsMigratingZkBroker", "bool", since=2),
-            _Field("IncarnationId", "uuid"),
-            _Field("BrokerEpoch", "int64"),
-            _Field("EndPoints", "[]", items=_ENDPOINT),
-            _Field("Features", "[]", items=_FEATURE),
-            _Field("Rack", "string"),
-            _Field("Fenced", "bool"),
-            _Field("InControlledShutdown", "bool", since=1),
+            Field("BrokerId", "int32"),
+            Field("IsMigratingZkBroker", "bool", since=2),
+            Field("IncarnationId", "uuid"),
+            Field("BrokerEpoch", "int64"),
+            Field("EndPoints", "[]", items=_ENDPOINT),
+            Field("Features", "[]", items=_FEATURE),
+            Field("Rack", "string"),
+            Field("Fenced", "bool"),
+            Field("InControlledShutdown", "bool", since=1),
         ],
-        {0: (_Field("LogDirs", "[]uuid"), [])},
+        {0: (Field("LogDirs", "[]uuid"), [])},
     ),
-    1: _schema("UnregisterBrokerRecord", 0, [_Field("BrokerId", "int32"), _Field("BrokerEpoch", "int64")]),
-    2: _schema("TopicRecord", 0, [_Field("Name", "string"), _Field("TopicId", "uuid")]),
-    3: _schema(
+    1: schema("UnregisterBrokerRecord", 0, [Field("BrokerId", "int32"), Field("BrokerEpoch", "int64")]),
+    2: schema("TopicRecord", 0, [Field("Name", "string"), Field("TopicId", "uuid")]),
+    3: schema(
         "PartitionRecord",
         2,
         [
             *_PARTITION,
-            _Field("Replicas", "[]int32"),
-            _Field("Isr", "[]int32"),
-            _Field("RemovingReplicas", "[]int32"),
-            _Field("AddingReplicas", "[]int32"),
-            _Field("Leader", "int32"),
-            _Field("LeaderEpoch", "int32"),
-            _Field("PartitionEpoch", "int32"),
-            _Field("Directories", "[]uuid", since=1),
+            Field("Replicas", "[]int32"),
+            Field("Isr", "[]int32"),
+            Field("RemovingReplicas", "[]int32"),
+            Field("AddingReplicas", "[]int32"),
+            Field("Leader", "int32"),
+            Field("LeaderEpoch", "int32"),
+            Field("PartitionEpoch", "int32"),
+            Field("Directories", "[]uuid", since=1),
         ],
         {
-            0: (_Field("LeaderRecoveryState", "int8"), 0),
-            1: (_Field("EligibleLeaderReplicas", "[]int32"), None),
-            2: (_Field("LastKnownElr", "[]int32"), None),
+            0: (Field("LeaderRecoveryState", "int8"), 0),
+            1: (Field("EligibleLeaderReplicas", "[]int32"), None),
+            2: (Field("LastKnownElr", "[]int32"), None),
         },
     ),
-    4: _schema(
+    4: schema(
         "ConfigRecord",
         0,
         [
-            _Field("ResourceType", "int8"),
-            _Field("ResourceName", "string"),
-            _Field("Name", "string"),
-            _Field("Value", "string"),
+            Field("ResourceType", "int8"),
+            Field("ResourceName", "string"),
+            Field("Name", "string"),
+            Field("Value", "string"),
         ],
     ),
-    5: _schema(
+    5: schema(
         "PartitionChangeRecord",
         2,
         _PARTITION,
         {
-            0: (_Field("Isr", "[]int32"), None),
-            1: (_Field("Leader", "int32"), -2),
-            2: (_Field("Replicas", "[]int32"), None),
-            3: (_Field("RemovingReplicas", "[]int32"), None),
-            4: (_Field("AddingReplicas", "[]int32"), None),
-            5: (_Field("LeaderRecoveryState", "int8"), -1),
-            6: (_Field("EligibleLeaderReplicas", "[]int32"), None),
-            7: (_Field("LastKnownElr", "[]int32"), None),
-            8: (_Field("Directories", "[]uuid"), None),
+            0: (Field("Isr", "[]int32"), None),
+            1: (Field("Leader", "int32"), -2),
+            2: (Field("Replicas", "[]int32"), None),
+            3: (Field("RemovingReplicas", "[]int32"), None),
+            4: (Field("AddingReplicas", "[]int32"), None),
+            5: (Field("LeaderRecoveryState", "int8"), -1),
+            6: (Field("EligibleLeaderReplicas", "[]int32"), None),
+            7: (Field("LastKnownElr", "[]int32"), None),
+            8: (Field("Directories", "[]uuid"), None),
         },
     ),
-    7: _schema("FenceBrokerRecord", 0, _BROKER_EPOCH),
-    8: _schema("UnfenceBrokerRecord", 0, _BROKER_EPOCH),
-    9: _schema("RemoveTopicRecord", 0, [_Field("TopicId", "uuid")]),
-    12: _schema("FeatureLevelRecord", 0, [_Field("Name", "string"), _Field("FeatureLevel", "int16")]),
-    17: _schema(
+    7: schema("FenceBrokerRecord", 0, _BROKER_EPOCH),
+    8: schema("UnfenceBrokerRecord", 0, _BROKER_EPOCH),
+    9: schema("RemoveTopicRecord", 0, [Field("TopicId", "uuid")]),
+    12: schema("FeatureLevelRecord", 0, [Field("Name", "string"), Field("FeatureLevel", "int16")]),
+    17: schema(
         "BrokerRegistrationChangeRecord",
         2,
-        [_Field("BrokerId", "int32"), _Field("BrokerEpoch", "int64")],
+        [Field("BrokerId", "int32"), Field("BrokerEpoch", "int64")],
         {
-            0: (_Field("Fenced", "int8"), 0),
-            1: (_Field("InControlledShutdown", "int8"), 0),
-            2: (_Field("LogDirs", "[]uuid"), None),
+            0: (Field("Fenced", "int8"), 0),
+            1: (Field("InControlledShutdown", "int8"), 0),
+            2: (Field("LogDirs", "[]uuid"), None),
         },
     ),
-    23: _schema("BeginTransactionRecord", 0, [], {0: (_Field("Name", "string"), None)}),
-    24: _schema("EndTransactionRecord", 0, []),
-    25: _schema("AbortTransactionRecord", 0, [], {0: (_Field("Reason", "string"), None)}),
+    23: schema("BeginTransactionRecord", 0, [], {0: (Field("Name", "string"), None)}),
+    24: schema("EndTransactionRecord", 0, []),
+    25: schema("AbortTransactionRecord", 0, [], {0: (Field("Reason", "string"), None)}),
 }
 
 _INTS = {
@@ -177,12 +188,13 @@ _INTS = {
     "int16": struct.Struct(">h"),
     "uint16": struct.Struct(">H"),
     "int32": struct.Struct(">i"),
+    "uint32": struct.Struct(">I"),
     "int64": struct.Struct(">q"),
 }
 
 
-def decode_metadata_record(value: bytes) -> MetadataRecord | None:
-    """Decode a record's value; ``None`` for a record type that is not in ``SCHEMAS``.
+def decode_metadata_record(value: bytes, schemas: Mapping[int, Schema] = SCHEMAS) -> MetadataRecord | None:
+    """Decode a record's value; ``None`` for a record type that is not in ``schemas``.
 
     A version newer than the schemas is read by the newest one known: new fields are tagged, so they are skipped.
     Raises ``MetadataError`` for a record that does not fit.
@@ -193,16 +205,16 @@ def decode_metadata_record(value: bytes) -> MetadataRecord | None:
             raise MetadataError(f"frame version {frame}, only 1 is known")
         api_key, pos = read_uvarint(value, pos)
         version, pos = read_uvarint(value, pos)
-        schema = SCHEMAS.get(api_key)
-        if schema is None:
+        found = schemas.get(api_key)
+        if found is None:
             return None
-        fields, pos = _fields(value, pos, schema.fields, version)
-        tagged, pos = _tagged(value, pos, schema)
+        fields, pos = _fields(value, pos, found.fields, version)
+        tagged, pos = _tagged(value, pos, found)
     except (IndexError, ValueError, struct.error) as error:
         raise MetadataError(f"the record is cut off or malformed: {error}") from None
     if pos != len(value):
-        raise MetadataError(f"{len(value) - pos} bytes are left after a {schema.name} of version {version}")
-    return MetadataRecord(schema.name, version, {**schema.defaults, **fields, **tagged})
+        raise MetadataError(f"{len(value) - pos} bytes are left after a {found.name} of version {version}")
+    return MetadataRecord(found.name, version, {**found.defaults, **fields, **tagged})
 
 
 def decode_leader_change(value: bytes) -> int:
@@ -228,15 +240,17 @@ def control_type(key: bytes | None) -> str | None:
     return CONTROL_TYPES.get(int.from_bytes(key[2:4], "big", signed=True))
 
 
-def _fields(data: bytes, pos: int, fields: tuple[_Field, ...], version: int) -> tuple[dict[str, Any], int]:
+def _fields(data: bytes, pos: int, fields: tuple[Field, ...], version: int) -> tuple[dict[str, Any], int]:
     result: dict[str, Any] = {}
     for item in fields:
-        if version >= item.since:
+        if item.type == "tagged":
+            pos = _skip_tagged(data, pos)
+        elif version >= item.since:
             result[item.name], pos = _value(data, pos, item, version)
     return result, pos
 
 
-def _value(data: bytes, pos: int, field: _Field, version: int) -> tuple[Any, int]:
+def _value(data: bytes, pos: int, field: Field, version: int) -> tuple[Any, int]:
     kind = field.type
     if kind in _INTS:
         form = _INTS[kind]
@@ -249,6 +263,8 @@ def _value(data: bytes, pos: int, field: _Field, version: int) -> tuple[Any, int
     if length == 0:
         return None, pos
     length -= 1
+    if kind == "bytes":
+        return _bytes(data, pos, length), pos + length
     if kind == "string":
         return _bytes(data, pos, length).decode("utf-8"), pos + length
     if length > len(data) - pos:
@@ -259,7 +275,7 @@ def _value(data: bytes, pos: int, field: _Field, version: int) -> tuple[Any, int
             item, pos = _fields(data, pos, field.items, version)
             pos = _skip_tagged(data, pos)
         else:
-            item, pos = _value(data, pos, _Field("", kind[2:]), version)
+            item, pos = _value(data, pos, Field("", kind[2:]), version)
         items.append(item)
     return items, pos
 
@@ -270,7 +286,7 @@ def _bytes(data: bytes, pos: int, length: int) -> bytes:
     return data[pos : pos + length]
 
 
-def _tagged(data: bytes, pos: int, schema: _Schema) -> tuple[dict[str, Any], int]:
+def _tagged(data: bytes, pos: int, schema: Schema) -> tuple[dict[str, Any], int]:
     result: dict[str, Any] = {}
     count, pos = read_uvarint(data, pos)
     for _ in range(count):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from fencepost.traces.kafka.batches import Batch, Limits, SegmentScan
@@ -70,6 +71,20 @@ def rewrite(partition: Path, change: Callable[[list[Record]], list[Record]]) -> 
             same = batch.control or after == before
             data += batch.header + batch.payload if same else encoded(batch, after)
         segment.write_bytes(bytes(data))
+
+
+def revalue(partition: Path, change: Callable[[int, bytes], bytes | None]) -> None:
+    """Give each record the value that ``change`` makes of its offset and value; ``None`` takes it out."""
+
+    def changed(records: list[Record]) -> list[Record]:
+        found = []
+        for each in records:
+            value = change(each.offset, each.value or b"")
+            if value is not None:
+                found.append(each if value == each.value else replace(each, value=value))
+        return found
+
+    rewrite(partition, changed)
 
 
 def put_first(partition: Path, offset: int, key: bytes | None, value: bytes | None, epoch: int = 0) -> None:
