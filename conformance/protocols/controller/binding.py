@@ -105,7 +105,7 @@ def _partitions_are_led(k: Algebra, s: View, well: Value) -> Value:
 CONTROLLER: Final = Binding(
     "controller",
     {
-        "activate": _inner("is_standby", "leads_newest", "caught_up"),
+        "activate": _inner("is_standby", "leads_newest", "caught_up", "nothing_pending"),
         "leave_office": _inner("is_active"),
         "stop_controller": _inner("is_up"),
         "start_controller": _inner("is_down"),

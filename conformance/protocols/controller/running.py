@@ -57,6 +57,7 @@ def activate(_k: Algebra, s: View, node: Value) -> Step:
     yield "is_standby", s.role[node] == Role.standby
     yield "leads_newest", s.leads == node
     yield "caught_up", s.node_applied[node] == s.stable
+    yield "nothing_pending", s.end == s.stable
     yield s.update(role={node: Role.active})
 
 
