@@ -15,6 +15,7 @@ from ..words import counted
 from .one_time import doubted
 from .policies import tiered
 from .remote_metadata import REMOTE_TOPIC, RemoteEvent, RemoteSegment, SegmentState, segments_of
+from .statefiles import present
 from .verdicts import CheckResult, Verdict
 
 if TYPE_CHECKING:
@@ -232,12 +233,12 @@ def _no_gap(files: PartitionFiles, subject: str, told: _Told, leader: PartitionF
     are no gap.
     """
     local = files.segments[0].base_offset if files.segments else 0
-    start = leader.log_start_checkpoint if leader.log_start_checkpoint is not None else files.log_start_checkpoint
-    if start is None or start >= local:
-        if start is None and local and not told.segments:
-            message = f"the local log starts at {local}; where the log starts no checkpoint tells"
-            return CheckResult(NO_GAP, "unknown", subject, message)
-        return CheckResult(NO_GAP, "holds", subject, f"all from the log start {start or 0} on is in the local log")
+    start = _log_start(leader)
+    start = _log_start(files) if start is None else start
+    assumed = start is None
+    start = start or 0
+    if start >= local:
+        return CheckResult(NO_GAP, "holds", subject, f"all from the log start {start} on is in the local log")
     spans = _spans(files)
     here: list[tuple[int, int]] = []
     gone: list[tuple[int, int]] = []
@@ -255,7 +256,9 @@ def _no_gap(files: PartitionFiles, subject: str, told: _Told, leader: PartitionF
         return CheckResult(NO_GAP, "holds" if told.complete else "unknown", subject, message, data=data)
     message = f"offset {missing} is below the local log start {local}, and in no finished remote segment of its lineage"
     doubt = ""
-    if not told.complete:
+    if assumed:
+        doubt = "where the log starts no checkpoint tells"
+    elif not told.complete:
         doubt = _incomplete(told)
     elif files.epoch_cache is None or files.damaged:
         doubt = "the replica's own files could not be read in full"
@@ -267,6 +270,13 @@ def _no_gap(files: PartitionFiles, subject: str, told: _Told, leader: PartitionF
     if doubt:
         return CheckResult(NO_GAP, "unknown", subject, f"{message}; {doubt}", where, data=data)
     return CheckResult(NO_GAP, "violated", subject, message, where, data=data)
+
+
+def _log_start(files: PartitionFiles) -> int | None:
+    """The log start in the checkpoint: 0 where that has no entry of it (``LogManager.loadLog``)."""
+    if files.log_start_checkpoint is not None:
+        return files.log_start_checkpoint
+    return 0 if present(files.path.parent / "log-start-offset-checkpoint") else None
 
 
 def _covered(start: int, ranges: Sequence[tuple[int, int]]) -> int:

@@ -245,6 +245,20 @@ def test_deleted_segments_at_the_log_start_are_a_checkpoint_that_lags(tmp_path: 
     assert told.verdict == "violated" and "offset 2 is below the local log start 4" in told.message
 
 
+def test_where_the_log_starts_no_checkpoint_tells(tmp_path: Path) -> None:
+    """Kafka takes 0 where the file has no entry; with no file at all a gap is none for sure."""
+    check_two(tmp_path, WHOLE[:1])
+    nodes = [tmp_path / each for each in ("100", "1", "2")]
+    for node in nodes[1:]:
+        (node / "log-start-offset-checkpoint").write_text(checkpoint([]))
+    (told, _) = results(check_brokers(read_brokers(nodes)), NO_GAP)
+    assert told.verdict == "violated" and "offset 0 is below the local log start 4" in told.message
+    for node in nodes[1:]:
+        (node / "log-start-offset-checkpoint").unlink()
+    (told, _) = results(check_brokers(read_brokers(nodes)), NO_GAP)
+    assert told.verdict == "unknown" and "where the log starts no checkpoint tells" in told.message
+
+
 def test_after_an_unclean_election_another_lineage_is_no_fault_for_sure(tmp_path: Path) -> None:
     other = [started(2, 0, 3, (0, 0)), update(2, FINISHED)]
     assert {each.verdict for each in results(check_two(tmp_path / "clean", [*WHOLE, *other]), LINEAGE)} == {"violated"}
