@@ -328,7 +328,9 @@ class RunningPartition(SeveredNodes):
             elif room > 0:
                 yield Event(What.PROBE, "produce", args=(("records", 1), ("to", node)))
             deletes = self.pace.retention and self.pace.is_time("delete")
-            if state is not None and leads and deletes and state.log_start < state.high_watermark:
+            # Retention is each replica's own affair.
+            begun = leads or (state is not None and state.role.value == "follower")
+            if state is not None and begun and deletes and state.log_start < state.high_watermark:
                 yield call("delete", at=node, offset=state.log_start + 1)
                 yield call("delete", at=node, offset=state.high_watermark)
 
