@@ -14,6 +14,10 @@ from ..free.system import Pending
 
 CRASH_SEEDS: Final = 4
 """So many outcomes of a loss of power are offered."""
+SKEWS: Final = (-86_400_000, -5_000, 0, 5_000, 86_400_000)
+"""By so many milliseconds a time of day is off from the true one."""
+SKEWED: Final = 3
+"""In one of so many runs times of day are set."""
 FULL, FAILS, MENDED = "full", "fails", "mended"
 """What befalls a disk, and the end of it."""
 Way: TypeAlias = tuple[str, int | None, int | None]
@@ -64,6 +68,12 @@ def fires(name: str, node: int, *, due: bool = False) -> Pending:
 def passes(ms: int) -> Pending:
     """So much time passes."""
     return Pending(Event(What.TIME, args=(("ms", ms),)))
+
+
+@lru_cache(_REMEMBERED)
+def clocks(nodes: tuple[int, ...]) -> tuple[Pending, ...]:
+    """The time of day of any of these is set."""
+    return tuple(Pending(Event(What.CLOCK, "", node, args=(("ms", ms),))) for node in nodes for ms in SKEWS)
 
 
 @lru_cache(_REMEMBERED)

@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, cast
 
 from ...impl.files.simulated import SimulatedFiles
 from ...impl.net.clock import SimulatedClock
@@ -30,8 +30,10 @@ from .events import (
     FAILS,
     FULL,
     MENDED,
+    SKEWED,
     Way,
     arrives,
+    clocks,
     failing,
     fires,
     is_response,
@@ -48,10 +50,8 @@ EFFECTS: Final = frozenset({"append", "truncate", "fsync", "fsync_dir", "make_di
 """The operations of a disk that leave something behind."""
 MAX_ALIKE: Final = 4
 """So many messages of one kind are in flight between two nodes at most: the oldest is lost then."""
-
 _SLACK: Final = 64
 """A disk that is full has less than so many bytes left."""
-
 _WORKS_FOR: Final = 6
 """A disk that fails does so after fewer operations than this."""
 DUE: Final = "due"
@@ -108,7 +108,8 @@ class RunningNodes:
     implemented: ClassVar[str]
     """The variant that the nodes are held to."""
     times: ClassVar[tuple[int, ...]] = (1,)
-    """The milliseconds by which the clock is moved at once."""
+    """The milliseconds by which the clock is moved at once. Where nothing seen is a time of day, ``sets_clocks``."""
+    sets_clocks: ClassVar[bool] = False
     unnumbered: ClassVar[int | None] = None
     """The address of a process that events mean by naming no node; it may fail like the others."""
 
@@ -272,6 +273,7 @@ class RunningNodes:
         yield found
         yield timers
         yield [passes(ms) for ms in self.times]
+        yield clocks(tuple(up)) if self.sets_clocks and self.seed % SKEWED == 0 else ()
         yield from self._offers()
         for node in self.replicas:
             yield self._failures(node, node)
@@ -337,6 +339,8 @@ class RunningNodes:
                     self._fire(event)
                 case What.TIME:
                     self.clock.advance(int(event.arg("ms")))
+                case What.CLOCK:
+                    self.clock.set_skew(cast(int, event.node), int(event.arg("ms")))
                 case What.CALL | What.OPERATE | What.PROBE:
                     steps += self._call(event)
                 case What.CRASH:

@@ -31,6 +31,7 @@ class What(Enum):
     CUT = "cut", "the node is cut off from all others: nothing that it sends or should get arrives"
     HEAL = "heal", "the node is reached again"
     DISK = "disk", "the node's disk is full (name full), fails (fails), or works again (mended)"
+    CLOCK = "clock", "the node's time of day is set: from now on it is off by args.ms; how long things take stays"
     SYNC = "sync", "something in the background makes a node's writes durable, or stores a checkpoint"
     PEACE = "peace", "nothing goes wrong any more and nobody asks, until nothing moves; never named by a system"
     CALM = "calm", "args.rounds times all that is in flight arrives, and what is due is done; never named by a system"

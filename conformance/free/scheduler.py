@@ -45,6 +45,9 @@ _CLASSES: Final = {
 _DISRUPTIONS: Final = {What.OPERATE: 1.0, What.PROBE: 0.8, What.CRASH: 0.35, What.CUT: 0.3, What.DISK: 0.12}
 """The same of what changes the course of things. How often any of these comes is drawn apart."""
 
+_CLOCK: Final = 0.15
+"""How often a clock is set, beside those; where no system offers it, nothing is drawn for it."""
+_DISRUPTING: Final = frozenset({*_DISRUPTIONS, What.CLOCK})
 _FAULTS: Final = frozenset({What.CRASH, What.CUT, What.DISK, What.PROBE})
 _ENDS: Final = ((What.START, ""), (What.HEAL, ""), (What.DISK, "mended"))
 """The ends of what goes wrong."""
@@ -138,6 +141,7 @@ class Scheduler:
             what: weight * math.pow(4.0, chance.uniform(-0.7, 0.7)) * (self._faults if what in _FAULTS else 1.0)
             for what, weight in (_CLASSES | _DISRUPTIONS).items()
         }
+        self._classes[What.CLOCK] = _CLOCK * self._faults
         self._disrupt = chance.choice((0.01, 0.03, 0.06, 0.12))
         self._lose = self._faults * chance.choice((0.0, 0.01, 0.05, 0.15))
         self._repeat = self._faults * chance.choice((0.0, 0.01, 0.05, 0.15))
@@ -241,8 +245,8 @@ class Scheduler:
 
     def _class_drawn(self, groups: Mapping[What, Sequence[Pending]]) -> What:
         """Whether the course of things is disrupted, and then a class. Where nothing else leads on it is, rather."""
-        course = {what: self._promise(group) for what, group in groups.items() if what not in _DISRUPTIONS}
-        disruptions = [what for what in groups if self._classes[what] and what in _DISRUPTIONS]
+        course = {what: self._promise(group) for what, group in groups.items() if what not in _DISRUPTING}
+        disruptions = [what for what in groups if self._classes[what] and what in _DISRUPTING]
         often = self._disrupt * (2.0 if self._stormy else 0.3)
         promised = max((promise for what, promise in course.items() if what is not What.TIME), default=0.0)
         if promised < _DULL or self._still >= _STILL:

@@ -86,6 +86,7 @@ class FreeQuorum(LastingNodes):
 
     protocol = "snapshots"
     implemented = "kip-630-quorum"
+    sets_clocks = True
     times = (10, 100, 1_000)
 
     # -- the nodes --------------------------------------------------------------------------------------------------

@@ -83,6 +83,7 @@ class RunningPartition(SeveredNodes):
 
     protocol = "truncation"
     implemented = "kip-320-client"
+    sets_clocks = True
     times = (1, 60, TIMEOUT_MS + 1, _RETRY_MS + 1)
     partitions = (PARTITION, BESIDE, ELSEWHERE)
 
