@@ -18,6 +18,7 @@ STRATEGY = "compaction.strategy"
 STRATEGY_HEADER = "compaction.strategy.header"
 BROKER_STRATEGY = "log.cleaner.compaction.strategy"
 BROKER_STRATEGY_HEADER = "log.cleaner.compaction.strategy.header"
+REMOTE_STORAGE = "remote.storage.enable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,19 @@ def check(known: Mapping[str, Callable[[str], str | None]], values: Mapping[str,
             raise InvalidConfig(f"{name}: {values[name]!r:.60} is no value of it; {mend}")
 
 
+def refuse_tiered(topic: str, *, tiered: bool) -> None:
+    """Raises ``InvalidConfig`` for a topic that is to be compacted, and is tiered.
+
+    In shipped Kafka's words: "Remote log storage only supports topics with cleanup.policy=delete or cleanup.policy
+    being an empty list" (``LogConfig.validateRemoteStorageRequiresDeleteCleanupPolicy``).
+    """
+    if tiered:
+        raise InvalidConfig(
+            f"{topic}: cleanup.policy is compact, and {REMOTE_STORAGE} is true; remote log storage only supports "
+            "topics with cleanup.policy=delete, so set one of the two"
+        )
+
+
 def strategy_of(topic: Mapping[str, str], broker: Mapping[str, str]) -> Strategy:
     """The strategy that holds for a topic: its own, else its broker's, else ``offset``; so too the header's name.
 
@@ -141,15 +155,20 @@ def strategy_of(topic: Mapping[str, str], broker: Mapping[str, str]) -> Strategy
 def topic_config(
     topic: Mapping[str, str], broker: Mapping[str, str] | None = None, base: LogConfig | None = None
 ) -> tuple[LogConfig, CompactionConfig]:
-    """A topic's settings from its configurations and its broker's. Raises ``InvalidConfig``."""
+    """A topic's settings from its configurations and its broker's. Raises ``InvalidConfig``.
+
+    ``remote.storage.enable`` may be among the topic's: it is no setting of compaction, and does not go with one.
+    """
     broker = broker or {}
-    check(TOPIC, topic)
+    check({**TOPIC, REMOTE_STORAGE: _among("true", "false")}, topic)
     check(BROKER, broker)
     policy = ",".join(sorted(word.strip() for word in topic.get("cleanup.policy", "delete").split(",")))
+    if "compact" in policy.split(","):
+        refuse_tiered("topic", tiered=topic.get(REMOTE_STORAGE) == "true")
     numbers = {
         name.replace(".", "_"): float(value) if "ratio" in name else int(value)
         for name, value in topic.items()
-        if name not in ("cleanup.policy", STRATEGY, STRATEGY_HEADER)
+        if name not in ("cleanup.policy", STRATEGY, STRATEGY_HEADER, REMOTE_STORAGE)
     }
     try:
         compaction = replace(CompactionConfig(strategy_of(topic, broker)), **numbers)  # type: ignore[arg-type]

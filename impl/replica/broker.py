@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from ..compaction.cleaner import Cleaned
-from ..compaction.config import CompactionConfig
+from ..compaction.config import CompactionConfig, refuse_tiered
 from ..compaction.manager import Cleanable, LogCleaner
 from ..files.interface import Files
 from ..log.directory import DataDirectory, is_partition
@@ -71,7 +71,7 @@ class Broker:
     a late answer to the former one may be taken for the answer to a request of this one. ``remote_logs`` gives replicas
     the remote part of their logs (``impl/tiering``); without it no topic has one.
     Opening recovers every log in the data directory. Raises ``LogError`` that names file and byte, and ``OSError``; no
-    file is left open then.
+    file is left open then. Raises ``InvalidConfig`` for a topic that is compacted and tiered, before it opens any.
     """
 
     def __init__(
@@ -89,6 +89,8 @@ class Broker:
     ) -> None:
         self.config = config or BrokerConfig()
         self.coordinator = coordinator
+        for topic in self.config.compacted:
+            refuse_tiered(topic, tiered=remote_logs is not None and remote_logs.tiered(topic))
         compacted = {topic: replace(self.config.log, cleanup_policy="compact") for topic in self.config.compacted}
         self.directory = DataDirectory(
             files, node_id=node_id, cluster_id=self.config.cluster_id, config=self.config.log, topics=compacted
@@ -217,8 +219,12 @@ class Broker:
     def configure(self, topic: str, compaction: CompactionConfig | None) -> None:
         """Let a topic be compacted so from now on, or not any more; what is cleaned already stays as it is.
 
-        Raises ``OSError`` where the cleaner's checkpoint cannot be written.
+        Raises ``InvalidConfig`` for a topic that is tiered, and ``OSError`` where the cleaner's checkpoint cannot be
+        written.
         """
+        remote_logs = self._runtime.remote_logs
+        if compaction is not None:
+            refuse_tiered(topic, tiered=remote_logs is not None and remote_logs.tiered(topic))
         if compaction is None:
             self._runtime.compacted.pop(topic, None)
             self.directory.configure(topic, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from ..wire.messages import Envelope, FetchRequest, ListOffsetsRequest, ListOffsetsResponse
@@ -49,5 +48,11 @@ class RemoteLog(Protocol):
         """Whether this replica, as it is now, may begin with the earliest offset that is not uploaded yet."""
 
 
-RemoteLogs = Callable[["Partition"], RemoteLog | None]
-"""Gives the remote part of a replica that is opened; ``None`` where its topic has none."""
+class RemoteLogs(Protocol):
+    """The remote parts of a broker's replicas."""
+
+    def __call__(self, partition: Partition) -> RemoteLog | None:
+        """The remote part of a replica that is opened; ``None`` where its topic has none."""
+
+    def tiered(self, topic: str) -> bool:
+        """Whether the topic has ``remote.storage.enable``."""

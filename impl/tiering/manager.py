@@ -67,6 +67,10 @@ class RemoteLogManager:
         self.partitions[partition.key] = remote
         return remote
 
+    def tiered(self, topic: str) -> bool:
+        """Whether the topic has ``remote.storage.enable``."""
+        return topic in self.topics
+
     def close(self) -> None:
         """The broker is gone."""
         self.jobs.close()

@@ -73,12 +73,31 @@ def test_every_setting_arrives() -> None:
         ({"max.compaction.lag.ms": "9223372036854775808"}, "a number from 1"),
         ({"min.compaction.lag.ms": "9", "max.compaction.lag.ms": "8"}, "set them to values that go together"),
         ({"compaction.strategy.header": "x" * 250}, "at most 249"),
+        ({"remote.storage.enable": "yes"}, "use true or false"),
+        (
+            {"cleanup.policy": "compact", "remote.storage.enable": "true"},
+            "only supports topics with cleanup.policy=delete",
+        ),
+        ({"cleanup.policy": "delete, compact", "remote.storage.enable": "true"}, "so set one of the two"),
     ],
 )
 def test_a_wrong_one_is_refused_in_one_line(topic: dict[str, str], what: str) -> None:
     with pytest.raises(InvalidConfig) as error:
         topic_config(topic)
     assert what in str(error.value) and "\n" not in str(error.value) and "; " in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        {"remote.storage.enable": "true"},
+        {"cleanup.policy": "delete", "remote.storage.enable": "true"},
+        {"cleanup.policy": "compact", "remote.storage.enable": "false"},
+    ],
+)
+def test_tiered_storage_goes_with_what_is_not_compacted(topic: dict[str, str]) -> None:
+    log, _ = topic_config(topic)
+    assert log.compacted == (topic.get("cleanup.policy") == "compact")
 
 
 def test_settings_that_cannot_work_are_refused() -> None:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fencepost.impl.compaction.config import CompactionConfig, InvalidConfig
+from fencepost.impl.files import DiskFiles
 from fencepost.impl.tiering import METADATA, SegmentState, TieredTopic
 from fencepost.impl.tiering.segments import PARTS
 from fencepost.impl.wire.errors import ErrorCode
@@ -17,7 +23,7 @@ from fencepost.impl.wire.messages import (
 )
 
 from .brokers import TP
-from .tiering_rack import TieredRack, value_of, values_of
+from .tiering_rack import CONFIG, TieredRack, value_of, values_of
 
 
 def tiered(records: int = 20, **settings: object) -> TieredRack:
@@ -187,3 +193,23 @@ def test_a_topic_that_is_not_tiered_any_more_begins_with_its_local_records() -> 
     rack.run()
     assert values_of(rack.consume(0, local)) == list(range(local, 20))
     assert rack.list_offsets(0, LAST_TIERED) == rack.list_offsets(0, EARLIEST_PENDING_UPLOAD) == (-1, -1)
+
+
+def test_a_tiered_topic_is_not_compacted_too(tmp_path: Path) -> None:
+    """Neither from the start, where no file is touched, nor when it is set; tiering goes on as it was."""
+    config = replace(CONFIG, compacted={TP.topic: CompactionConfig()})
+    with pytest.raises(
+        InvalidConfig, match=r"orders: cleanup\.policy is compact, and remote\.storage\.enable is true; "
+    ):
+        TieredRack(1, config=config, disk=lambda node: DiskFiles(tmp_path / str(node)))
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))
+    rack = TieredRack(1)
+    rack.begin()
+    with pytest.raises(InvalidConfig, match=r"only supports topics with cleanup\.policy=delete"):
+        rack.brokers[0].configure(TP.topic, CompactionConfig())
+    assert not rack.log(0).config.compacted and rack.brokers[0].cleaner is None
+    rack.brokers[0].configure("others", CompactionConfig())
+    rack.brokers[0].configure(TP.topic, None)
+    rack.write(0, 30)
+    rack.tiered(0, 1)
+    assert rack.log(0).local_start > 0
