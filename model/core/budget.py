@@ -16,8 +16,8 @@ from .domains import Constants, Variable
 from .protocol import TracedAction, TracedProtocol
 from .terms import BINDERS, Term, row
 
-MAX_WORK: Final = 10_000_000
-"""As much work as a command takes on unasked: two or three microseconds each, so half a minute; and some 30 MB."""
+MAX_WORK: Final = 15_000_000
+"""As much work as a command takes on unasked: two microseconds each, so half a minute; and some 40 MB."""
 
 
 @dataclass(frozen=True)
