@@ -23,6 +23,7 @@ from ...impl.quorum.machine import KeyValueMachine
 from ...impl.quorum.node import NotLeader, QuorumNode
 from ...impl.replica.broker import Broker
 from ...impl.replica.config import BrokerConfig
+from ...impl.tiering import RemoteLogManager, RemoteStore, TieredTopic, TieringConfig
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,10 @@ class Parts:
     cleaner_config: type[CleanerConfig]
     topic_config: Callable[..., tuple[LogConfig, CompactionConfig]]
     table: type[Table]
+    remote_log_manager: type[RemoteLogManager]
+    remote_store: type[RemoteStore]
+    tiered_topic: type[TieredTopic]
+    tiering_config: type[TieringConfig]
 
     @classmethod
     def of(cls, root: ModuleType = impl) -> Parts:
@@ -89,4 +94,8 @@ class Parts:
             cleaner_config=named("compaction.config", "CleanerConfig"),
             topic_config=called("compaction.config", "topic_config"),
             table=named("compaction.table", "Table"),
+            remote_log_manager=named("tiering.manager", "RemoteLogManager"),
+            remote_store=named("tiering.store", "RemoteStore"),
+            tiered_topic=named("tiering.config", "TieredTopic"),
+            tiering_config=named("tiering.config", "TieringConfig"),
         )

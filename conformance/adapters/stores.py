@@ -33,6 +33,9 @@ class Store(Protocol):
     def crash(self, node: int, seed: int) -> None:
         """End the node's process; where the store can, the machine with it, and ``seed`` says what survives."""
 
+    def replace(self, node: int) -> None:
+        """Give a node whose process has ended an empty disk."""
+
     def fill(self, node: int) -> None:
         """Leave no room on the disk, until ``mend``."""
 
@@ -62,6 +65,10 @@ class MemoryStore:
     def crash(self, node: int, seed: int) -> None:
         """Power off and on."""
         self._disks[node].crash(seed)
+
+    def replace(self, node: int) -> None:
+        """Another disk."""
+        self._disks.pop(node, None)
 
     def fill(self, node: int) -> None:
         """No byte more."""
@@ -121,6 +128,13 @@ class DiskStore:
     def crash(self, node: int, seed: int) -> None:  # noqa: ARG002 - the operating system loses nothing by chance
         """Kill the process."""
         self._processes.pop(node).kill()
+
+    def replace(self, node: int) -> None:
+        """Remove the folder."""
+        process = self._processes.pop(node, None)
+        if process is not None:
+            process.kill()
+        shutil.rmtree(self._root / str(node), ignore_errors=True)
 
     def fill(self, node: int) -> None:
         """No real disk is filled for a test. Raises ``OSError``."""

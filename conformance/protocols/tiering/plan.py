@@ -39,5 +39,9 @@ PLAN: Final = Plan(
         "disabled-under-isr": "2/2/0/1/0/0/1/0",
         "disabled-at-leader": "3/1/1/1/0/0/1/0",
     },
+    # Brokers, offsets, leader epochs, copies: of ``running.py``.
+    free=("3/10/14/20", "2/8/14/16", "3/6/14/20"),
+    # ``fencepost conform --protocol tiering`` does, in a minute or two.
+    followed=False,
 )
 """Of KIP-1023."""

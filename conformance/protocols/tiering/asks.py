@@ -1,0 +1,221 @@
+"""What clients, operators and the store do next: events, and how likely they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from ....impl.log.batch import encode_batch
+from ....impl.log.records import Record
+from ....impl.tiering.metadata import METADATA
+from ....impl.wire.messages import (
+    BROKER_PRINCIPAL,
+    CONSUMER,
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    FIRST_CLIENT,
+    LAST_TIERED,
+    LATEST,
+    MAX_TIMESTAMP,
+    NO_LEADER,
+    Envelope,
+    FetchRequest,
+    ListOffsetsRequest,
+    ProduceRequest,
+)
+from ...free.events import Argument, Event, What
+from .nodes import FOLLOW, PARTITION, REPLICATE, WORK
+from .store import BREAKS, FAILS, LATE, WORKS
+
+if TYPE_CHECKING:
+    from .free import FreeTiering
+
+TIMESTAMPS: Final = (LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LAST_TIERED, EARLIEST_PENDING_UPLOAD)
+_BEYOND: Final = 1 << 20
+"""A leader epoch that no leader is ever in."""
+_EPOCHS_LEFT: Final = 5
+"""So many leader epochs are kept for the end of a run."""
+
+
+@lru_cache(1 << 12)
+def event(what: What, name: str, node: int | None = None, **args: Argument) -> Event:
+    """One of these."""
+    return Event(what, name, node, args=tuple(sorted(args.items())))
+
+
+def of_store(system: FreeTiering, node: int) -> Iterator[Event]:
+    """What may come of what a broker asks the store for."""
+    waiting = system.jobs[node].waiting
+    for number in range(min(2, len(waiting))):
+        yield event(What.SYNC, WORKS, node, request=number)
+    if waiting:
+        for name in (FAILS, BREAKS, LATE):
+            yield event(What.DISK, name, node, request=0)
+
+
+def offers(system: FreeTiering) -> Iterator[Event]:
+    """What may be asked for now."""
+    yield event(What.SYNC, REPLICATE)
+    yield event(What.SYNC, FOLLOW)
+    for node in system.up():
+        yield from of_store(system, node)
+        here = system.replica(node)
+        if here is None:
+            continue
+        if here.leader is not None:
+            yield event(What.SYNC, WORK, node)
+            yield from _of_leader(system, node, here)
+            if node not in system.cut:
+                yield from _probes(here, node)
+        elif here.remote is not None and here.remote.building():
+            yield event(What.SYNC, WORK, node)
+    yield from _operations(system)
+
+
+def _of_leader(system: FreeTiering, node: int, here: Any) -> Iterator[Event]:
+    log = here.log
+    if system.may_write(here):
+        yield event(What.CALL, "produce", to=node)
+    for at in {log.log_start, log.local_start - 1, here.high_watermark}:
+        if at >= log.log_start:
+            yield event(What.CALL, "consume", to=node, offset=at)
+    for timestamp in TIMESTAMPS:
+        yield event(What.CALL, "list-offsets", to=node, timestamp=timestamp)
+    if log.log_start < here.high_watermark and system.retention_left():
+        yield event(What.OPERATE, "delete-records", to=node, offset=log.log_start + 1)
+        if log.local_start + 1 < here.high_watermark:
+            yield event(What.OPERATE, "delete-records", to=node, offset=log.local_start + 1)
+
+
+def _probes(here: Any, node: int) -> Iterator[Event]:
+    """What must be refused, or change nothing."""
+    log, epoch = here.log, here.leader_epoch
+    if log.log_start > 0:
+        yield event(What.PROBE, "consume", to=node, offset=log.log_start - 1)
+    yield event(What.PROBE, "consume", to=node, offset=log.end + 1)
+    yield event(What.PROBE, "list-offsets", to=node, timestamp=EARLIEST_PENDING_UPLOAD, epoch=_BEYOND)
+    follower = next(each for each in here.request.replicas if each != node) if len(here.request.replicas) > 1 else None
+    if follower is not None:
+        yield event(What.PROBE, "fetch", to=node, replica=follower, offset=log.local_start, epoch=_BEYOND)
+        if epoch > 0:
+            yield event(What.PROBE, "fetch", to=node, replica=follower, offset=log.log_start, epoch=epoch - 1)
+    yield event(What.PROBE, "metadata", to=node)
+
+
+def _operations(system: FreeTiering) -> Iterator[Event]:
+    controller = system.controller
+    for node in system.brokers:
+        if node in system.down or node in system.cut:
+            if controller.brokers[node].online:
+                yield event(What.OPERATE, "expire", broker=node)
+        elif not system.is_registered(node):
+            yield event(What.OPERATE, "register", broker=node)
+        elif not controller.brokers[node].online:
+            yield event(What.OPERATE, "return", broker=node)
+    if system.epochs_left() <= _EPOCHS_LEFT:
+        return
+    state, metadata = controller.partition(PARTITION), controller.partition(METADATA)
+    for node in system.up():
+        if node in state.offline or not system.is_registered(node):
+            continue
+        if node != state.leader:
+            yield event(What.OPERATE, "elect" if node in state.isr else "elect-unclean", broker=node)
+        if node in metadata.isr and node != metadata.leader and node not in metadata.offline:
+            yield event(What.OPERATE, "elect-metadata", broker=node)
+        yield event(What.OPERATE, "flag", broker=node)
+    for node in system.brokers:
+        gone = node in system.down and node not in system.nodes and node not in system.bad
+        if gone and node not in state.isr | metadata.isr:
+            yield event(What.OPERATE, "replace", broker=node)
+
+
+def is_urgent(asked: Event) -> bool:
+    """What whoever watches brokers does as soon as it can."""
+    return asked.what is What.OPERATE and asked.name in ("expire", "register", "return")
+
+
+class Clients:
+    """Of one run."""
+
+    def __init__(self, system: FreeTiering) -> None:
+        self._system = system
+        self._correlation = 0
+        self.sent: dict[int, bytes] = {}
+        """By correlation id, the record that a producer has sent."""
+
+    def ask(self, asked: Event) -> None:
+        """One of ``offers``."""
+        if asked.what is What.OPERATE:
+            self._operate(asked)
+            return
+        to = int(asked.arg("to"))
+        arguments = dict(asked.args)
+        epoch = int(arguments.get("epoch", -1))
+        match asked.name:
+            case "produce":
+                self.produce(to)
+            case "consume":
+                self._send(to, FetchRequest(CONSUMER, PARTITION, int(arguments["offset"]), 1 << 16, -1))
+            case "list-offsets":
+                self._send(to, ListOffsetsRequest(PARTITION, int(arguments["timestamp"]), epoch))
+            case "fetch":
+                replica, offset = int(arguments["replica"]), int(arguments["offset"])
+                self._send(to, FetchRequest(replica, PARTITION, offset, 1 << 16, epoch), principal=BROKER_PRINCIPAL)
+            case "metadata":
+                self._system.write_again()
+
+    def produce(self, to: int) -> None:
+        """One record."""
+        system = self._system
+        value = b"%06d" % (len(self.sent) + 1) + b"." * system.record_bytes
+        data = encode_batch([Record(value, timestamp=system.clock.wall())])
+        self.sent[self._send(to, ProduceRequest(PARTITION, -1, data))] = value
+
+    def write_metadata(self, data: bytes) -> None:
+        """Somebody writes to the metadata log, once more, what was written there."""
+        leader = self._system.controller.partition(METADATA).leader
+        if leader != NO_LEADER:
+            self._send(leader, ProduceRequest(METADATA, -1, data), principal=BROKER_PRINCIPAL)
+
+    def _send(self, to: int, body: Any, principal: str = "User:client") -> int:
+        self._correlation += 1
+        self._system.network.send(Envelope(FIRST_CLIENT, to, self._correlation, body, principal))
+        return self._correlation
+
+    def _operate(self, asked: Event) -> None:
+        system, arguments = self._system, dict(asked.args)
+        controller = system.controller
+        if asked.name == "delete-records":
+            node = int(arguments["to"])
+            here = system.replica(node)
+            assert here is not None
+            offset = min(int(arguments["offset"]), here.high_watermark)
+            system.deleted = max(system.deleted, offset)
+            with here.storage():
+                here.log.delete_before(offset)
+            return
+        node = int(arguments["broker"])
+        match asked.name:
+            case "expire":
+                controller.mark_offline(node)
+            case "register":
+                system.register(node)
+            case "return":
+                controller.mark_online(node)
+            case "elect":
+                controller.elect_leader(PARTITION, node)
+            case "elect-metadata":
+                controller.elect_leader(METADATA, node)
+            case "elect-unclean":
+                controller.unclean = True
+                try:
+                    controller.elect_unclean(PARTITION, node)
+                finally:
+                    controller.unclean = False
+                system.elected_uncleanly(node)
+            case "flag":
+                system.set_flag(node)
+            case "replace":
+                system.replace_disk(node)

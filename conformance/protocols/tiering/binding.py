@@ -1,0 +1,101 @@
+"""The binding of ``tiering``: every step is a broker's own, at an event at which it may come.
+
+What a broker answers is held against its own state where the answer is sent (``held.py``): none of these steps is one
+that somebody asks for and is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ....model.core.algebra import Algebra, Value, View
+from ....model.core.domains import REPLICA
+from ...lockstep.binding import ActionBinding, Binding, unasked
+from .cluster import COPY, GIVEN, NOT_LOOKED, OF_BROKER, OFFSET
+from .running import in_copy, is_same_record, tiered
+
+_AT_FIRST: Final = frozenset(variable for variable in tiered.traced(None).variables)
+"""A run begins with brokers that know each other, and may have uploaded something."""
+
+
+def _newest(k: Algebra, s: View, replica: Value) -> Value:
+    return k.all(s.leads[replica] == 1, s.leader_epoch[replica] == s.newest_epoch, s.elected == replica)
+
+
+def _partition_is_led(k: Algebra, s: View, well: Value) -> Value:
+    """A leader leads, unless the last of the ISR are not well, and whoever is well is in its ISR."""
+
+    def right(leader: Value) -> Value:
+        return k.all(k.member(leader, well), _newest(k, s, leader))
+
+    anybody = k.exists(REPLICA, lambda r: k.all(k.member(r, s.isr), k.member(r, well)))
+    whole = k.forall(REPLICA, lambda r: k.implies(k.member(r, well), k.member(r, s.isr)))
+    return k.implies(anybody, k.all(k.exists(REPLICA, right), whole))
+
+
+def _led(k: Algebra, s: View, well: Value, leader: Value) -> Value:
+    return k.all(k.member(leader, well), _newest(k, s, leader))
+
+
+def _followers_have_all(k: Algebra, s: View, well: Value) -> Value:
+    """A follower that is well has its leader's log, from where it says that it begins, or from a later offset."""
+
+    def same(leader: Value, follower: Value) -> Value:
+        ends = k.all(s.leo[leader] == s.leo[follower], s.hw[follower] == s.hw[leader], s.hw[leader] == s.leo[leader])
+        starts = s.log_start[leader] <= s.log_start[follower]
+        follows = k.all(_led(k, s, well, leader), k.member(follower, well))
+        return k.implies(follows, k.all(ends, starts))
+
+    return k.forall(REPLICA, lambda a: k.forall(REPLICA, lambda b: same(a, b)))
+
+
+def _all_is_uploaded(k: Algebra, s: View, well: Value) -> Value:
+    """A leader that is well has uploaded all its segments but the active one, and nothing of it is left undone.
+
+    It can do so while the metadata log has a leader that is well.
+    """
+    recorded = k.exists(REPLICA, lambda r: k.all(r == s.metadata_leader, k.member(r, well)))
+
+    def right(leader: Value) -> Value:
+        looked = s.highest_remote[leader] != NOT_LOOKED
+        return k.implies(_led(k, s, well, leader), k.all(looked, s.rolled[leader] <= s.highest_remote[leader] + 1))
+
+    def over(copy: Value) -> Value:
+        begun, finished = s.started_at[copy] != -1, k.all(s.finished_at[copy] != -1, s.deleting_at[copy] == -1)
+        return k.implies(begun, k.any(finished, s.deleted_at[copy] != -1))
+
+    somebody = k.exists(REPLICA, lambda r: _led(k, s, well, r))
+    return k.implies(recorded, k.all(k.forall(REPLICA, right), k.implies(somebody, k.forall(COPY, over))))
+
+
+def _leader_serves_all(k: Algebra, s: View, well: Value) -> Value:
+    """A leader that is well has each offset from its log start on locally or in a copy that nobody deletes."""
+
+    def served(leader: Value, offset: Value) -> Value:
+        def has(copy: Value) -> Value:
+            there = k.all(s.finished_at[copy] != -1, s.deleting_at[copy] == -1, s.stored[copy] == 1)
+            return k.all(there, in_copy(k, s, copy, offset), is_same_record(k, s, copy, leader, offset))
+
+        below = k.all(s.log_start[leader] <= offset, offset < s.local_start[leader])
+        return k.implies(below, k.exists(COPY, has))
+
+    def right(leader: Value) -> Value:
+        return k.implies(_led(k, s, well, leader), k.forall(OFFSET, lambda o: served(leader, o)))
+
+    return k.forall(REPLICA, right)
+
+
+TIERING: Final = Binding(
+    "tiering",
+    {
+        action.name: ActionBinding({name: unasked() for name, _ in action.guards}, named=True)
+        for action in tiered.traced(None).actions
+    },
+    parties={"kip-1023-brokers": dict.fromkeys(OF_BROKER, lambda _: None)},
+    given=_AT_FIRST | GIVEN,
+    settles=(_partition_is_led, _followers_have_all, _all_is_uploaded, _leader_serves_all),
+    asks=frozenset({"produce"}),
+    # What is asked again and again moves nothing.
+    restless=frozenset({"told_start", "told_local", "told_epuo"}),
+)
+"""The steps are named by the events at which they may come."""

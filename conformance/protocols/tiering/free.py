@@ -1,0 +1,491 @@
+"""Brokers of ``impl`` with tiered storage that run freely, held against ``running.py``: every message an event.
+
+Everything is real but time, network, disks and the store's: brokers, their remote log managers, the controller, and the
+remote log metadata, which is a log of its own that the brokers replicate. What a broker has asked for is judged where it
+asks; what of it counts is read in the metadata log, past the brokers (``metadata_log.py``). Answers, and the copies in
+the store, are held against the records themselves (``held.py``). ``asks.py`` has what clients and operators do,
+``pace.py`` how likely that is, and ``store.py`` what comes of requests to the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, cast
+
+from ....impl.files.interface import read_file
+from ....impl.replica.partition import Role
+from ....impl.tiering.metadata import METADATA
+from ....impl.tiering.segments import EPOCHS, PARTS
+from ....impl.wire.errors import ErrorCode
+from ....impl.wire.messages import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    FIRST_CLIENT,
+    NO_LEADER,
+    Envelope,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from ....traces.format import Value
+from ...adapters.stores import SegmentReader
+from ...free.events import Event, What
+from ...free.system import Happened, Judged, Pending
+from ...lockstep.adapter import ModelStep
+from .asks import Clients, is_urgent, offers
+from .cluster import GIVEN, NOT_LOOKED
+from .held import Row, Written, WrongAnswer, check_copy, check_fetch, check_list_offsets, check_local
+from .metadata_log import Copy, MetadataView, said_in
+from .nodes import PARTITION, TieredNodes
+from .pace import Pace
+from .steps import steps_before, steps_of_broker, steps_of_copies
+
+_SPARE: Final = 6
+"""So many copies are left for the end of a run."""
+_LAST_EPOCHS: Final = 4
+_TOLD: Final = ("start", "local", "epuo")
+
+
+class FreeTiering(TieredNodes):
+    """Brokers ``0`` to ``replicas - 1``."""
+
+    def _set_up(self, constants: Mapping[str, int]) -> range:
+        self.written = Written()
+        self.metadata = MetadataView()
+        self.clients = Clients(self)
+        self.deleted = 0
+        """Up to where a client has had records deleted."""
+        self._reader: SegmentReader[Row] = SegmentReader(
+            PARTITION, lambda record: (record.offset, record.leader_epoch, record.value or b""), torn=True
+        )
+        self._asked: dict[tuple[int, int], Envelope] = {}
+        """By sender and correlation id, what was asked of the tiered partition."""
+        self._listed: dict[tuple[int, int], int] = {}
+        """By follower and timestamp, the correlation id of what it has asked its leader last."""
+        self._told_last: dict[int, dict[str, int]] = {node: {} for node in range(constants["replicas"])}
+        """What each follower was told last by its leader."""
+        self._kept: dict[int, dict[str, int]] = {}
+        """By broker, what is shown of it while it is down."""
+        self._begins = dict.fromkeys(range(constants["replicas"]), "nowhere")
+        self._deletes: set[tuple[int, int]] = set()
+        self._begun: set[int] = set()
+        self._done: set[int] = set()
+        self._stored: dict[int, bool] = {}
+        self._remembered: dict[int, dict[int, int]] = {}
+        """By broker, the epoch of each offset as its log had it last, also below its log start."""
+        self._decisions: list[ModelStep] = []
+        self._cells: dict[str, Value] = {}
+        self._seen_changes = -1
+        self._last_written: list[bytes] = []
+        self._calm = False
+        self._unclean_epoch = -1
+        """The leader epoch of the last unclean election."""
+        self._pace = Pace(self.seed)
+        return super()._set_up(constants)
+
+    def _prepare(self) -> None:
+        leader = self.controller.partition(PARTITION).leader
+        for _ in range(self.seed // 3 % 6):
+            self.clients.produce(leader)
+            self._arrive_all()
+
+    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+        """New disks, new brokers."""
+        happened = super().reset(constants, seed)
+        return replace(happened, given=frozenset(self.observe()))
+
+    def peace(self, *, on: bool) -> None:
+        """Nothing is kept waiting in peace."""
+        self._calm = on
+
+    # -- what may happen --------------------------------------------------------------------------------------------
+
+    def pending(self) -> Sequence[Pending]:
+        """What may happen, each with how likely it is now; nothing where the run has used up what the model has."""
+        if not self._calm and (self._copies_left() <= _SPARE or self.epochs_left() <= _LAST_EPOCHS):
+            return ()
+        found = [
+            Pending(each.event, each.message, True, each.weight)
+            if is_urgent(each.event) or (each.event.what is What.SYNC and each.event.name == "store")
+            else each
+            for each in super().pending()
+        ]
+        deadline = self.controller.deadline()
+        if deadline is not None and deadline <= self.clock.now():
+            found.append(Pending(Event(What.TIMER, "resend"), due=True))
+        return found if self._calm else self._pace.weighed(found, self)
+
+    def _calls(self) -> Iterator[Event]:
+        return offers(self)
+
+    def _call(self, event: Event) -> Sequence[ModelStep]:
+        self.clients.ask(event)
+        return ()
+
+    def _copies_left(self) -> int:
+        return self.constants["copies"] - self.copies
+
+    def epochs_left(self) -> int:
+        """So many leader epochs are left."""
+        return self.constants["max_leader_epoch"] - self.controller.partition(PARTITION).leader_epoch
+
+    def retention_left(self) -> bool:
+        """Whether records may be deleted."""
+        return self.seed % 3 == 0
+
+    def may_write(self, here: Any) -> bool:
+        """Whether a leader has room for a record."""
+        return bool(here.log.end < self.constants["log_size"])
+
+    def _may_arrive(self, envelope: Envelope) -> bool:
+        body = envelope.body
+        if not isinstance(body, ProduceRequest) or body.partition != PARTITION or envelope.destination in self.down:
+            return True
+        here = self.replica(envelope.destination)
+        return here is None or self.may_write(here)
+
+    # -- what happens -----------------------------------------------------------------------------------------------
+
+    def happen(self, event: Event) -> Happened:
+        """One event. Raises what a broker does, ``WrongRecord`` and ``WrongAnswer``."""
+        self._decisions = []
+        before = self._cells
+        happened = super().happen(event)
+        for flight in self.network.in_flight(destination=FIRST_CLIENT):
+            self.network.deliver(flight)
+        for node in happened.started | happened.crashed:
+            self._begins[node] = "nowhere"
+            self._deletes = {each for each in self._deletes if each[0] != node}
+        now = self.observe()
+        self._check_leader()
+        self._pace.happened(event)
+        given = {name for name, value in now.items() if before.get(name) != value and name.partition("[")[0] in GIVEN}
+        steps = (*happened.steps, *self._decisions, *self._between(before, now, event, happened))
+        return replace(happened, steps=steps, given=frozenset(given))
+
+    def _change_disk(self, node: int, name: str) -> None:
+        if name.startswith("store"):
+            self._serve(node, Event(What.DISK, name, node, args=(("request", 0),)))
+        else:
+            super()._change_disk(node, name)
+
+    def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:  # noqa: ARG002 - see _notice
+        return ()
+
+    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:  # noqa: ARG002 - see held.py
+        return ()
+
+    def _took(self, event: Event) -> Sequence[ModelStep]:  # noqa: ARG002 - see steps.py
+        return ()
+
+    # -- messages ---------------------------------------------------------------------------------------------------
+
+    def _notice(self, what: str, moment: int, envelope: Envelope) -> None:
+        super()._notice(what, moment, envelope)
+        body: Any = envelope.body
+        if what == "sent":
+            self._was_sent(envelope, body)
+        elif what == "delivered" and envelope.destination >= 0:
+            self._arrives(envelope, body)
+
+    def _was_sent(self, envelope: Envelope, body: Any) -> None:
+        source = envelope.source
+        if isinstance(body, ProduceRequest) and body.partition == METADATA and source >= 0:
+            self._wants_written(source, body)
+        elif isinstance(body, FetchRequest | ListOffsetsRequest) and body.partition == PARTITION:
+            self._asked[source, envelope.correlation] = envelope
+            if isinstance(body, ListOffsetsRequest) and source >= 0:
+                self._listed[source, body.timestamp] = envelope.correlation
+                self._asks_where(source, body.timestamp)
+        elif isinstance(body, FetchResponse | ListOffsetsResponse) and source >= 0:
+            request = self._asked.get((envelope.destination, envelope.correlation))
+            if request is None or source in self.down:
+                return
+            here = self.replica(source)
+            if isinstance(body, FetchResponse):
+                late = self.arrived is not request
+                check_fetch(
+                    here,
+                    cast(FetchRequest, request.body),
+                    body,
+                    self.written,
+                    self._remembered.get(source, {}),
+                    late=late,
+                )
+            else:
+                remote = None if here is None else here.remote
+                copier = None if remote is None else remote.copier
+                check_list_offsets(
+                    here, cast(ListOffsetsRequest, request.body), body, None if copier is None else copier.highest
+                )
+
+    def _wants_written(self, node: int, body: ProduceRequest) -> None:
+        """A broker asks to write something to the metadata log."""
+        if body.records not in self._last_written:
+            self._last_written.append(body.records)
+        self._keep(node)
+        for said in said_in(body):
+            copy = {"copy": said.copy}
+            here = {"leader": node, **copy}
+            match said.state.name:
+                case "COPY_SEGMENT_STARTED":
+                    if said.copy not in self._begun:
+                        self.metadata.begun(said)
+                        self._begun.add(said.copy)
+                        self._remember_below(node, self.metadata.copies[said.copy])
+                        self._decisions.append(("start_copy", here))
+                case "COPY_SEGMENT_FINISHED":
+                    self._done.add(said.copy)
+                    self._decisions.append(("finish_copy", here))
+                case "DELETE_SEGMENT_STARTED":
+                    self._deletes.add((node, said.copy))
+                    self._decisions.append(("give_up_copy" if said.unfinished else "start_deletion", here))
+                case _:
+                    left = self._objects(said.copy)
+                    if left:
+                        raise WrongAnswer(
+                            f"broker {node} says that copy {said.copy} is gone, and {sorted(left)} is there"
+                        )
+
+    def _keep(self, node: int) -> None:
+        """What a broker goes by while it decides something; it may lose power right after."""
+        here, log_replica = self.replica(node), self.replica(node, METADATA)
+        told = self._told_last[node]
+        kept = {"flag": int(self._flags[node]), **{f"told_{name}": told.get(name, -1) for name in _TOLD}}
+        kept["has_read"] = 0 if log_replica is None else log_replica.high_watermark
+        kept |= {"hw": 0, "rolled": 0, "first_epoch": -1}
+        if here is not None:
+            kept["hw"] = here.high_watermark
+            kept["rolled"] = max((each.end for each in here.log.sealed if each.end <= here.high_watermark), default=0)
+            entries = here.log.epochs.entries
+            kept["first_epoch"] = entries[0].epoch if entries else -1
+        self._kept[node] = kept
+
+    def _remember_below(self, node: int, copy: Copy) -> None:
+        """What is uploaded along with a segment says of what comes before it what the log says."""
+        known = self._remembered.get(node, {})
+        copy.epochs |= {offset: epoch for offset, epoch in known.items() if offset < copy.start and epoch >= 0}
+
+    def _asks_where(self, node: int, timestamp: int) -> None:
+        """A follower asks for where to begin."""
+        if timestamp == EARLIEST_PENDING_UPLOAD:
+            self._begins[node] = "at_epuo"
+            self._decisions.append(("ask_epuo", {"follower": node}))
+        elif timestamp == EARLIEST_LOCAL and not (
+            self._begins[node] == "at_epuo" and self._told_last[node].get("epuo") == -1
+        ):
+            self._begins[node] = "at_local_start"
+            self._decisions.append(("ask_local_start", {"follower": node}))
+
+    def _arrives(self, envelope: Envelope, body: Any) -> None:
+        """What a follower is told by its leader."""
+        node = envelope.destination
+        request = self._asked.get((node, envelope.correlation))
+        if request is None or node in self.down:
+            return
+        here = self.replica(node)
+        if here is None or here.follower is None:
+            return
+        told = self._told_last[node]
+        if isinstance(body, FetchResponse) and body.log_start_offset >= 0 and body.leader_epoch == here.leader_epoch:
+            told["start"] = body.log_start_offset
+        elif isinstance(body, ListOffsetsResponse) and body.error is ErrorCode.NONE:
+            asked: Any = request.body
+            if self._listed.get((node, asked.timestamp)) != envelope.correlation:
+                return
+            name = {EARLIEST: "start", EARLIEST_LOCAL: "local", EARLIEST_PENDING_UPLOAD: "epuo"}.get(asked.timestamp)
+            if name is not None:
+                told[name] = body.offset
+
+    def _told(self, envelope: Envelope) -> None:
+        body = envelope.body
+        value = self.clients.sent.get(envelope.correlation)
+        here = None if envelope.source in self.down else self.replica(envelope.source)
+        if here is None or here.leader_epoch < self._unclean_epoch:
+            return  # whoever was deposed by an unclean election may tell of what is lost
+        if isinstance(body, ProduceResponse) and body.error is ErrorCode.NONE and value is not None:
+            known = self.written.acknowledged.setdefault(body.base_offset, value)
+            if known != value:
+                raise WrongAnswer(f"two records are acknowledged at offset {body.base_offset}")
+
+    def write_again(self) -> None:
+        """What was written to the metadata log, once more, and late."""
+        if self._last_written:
+            self.clients.write_metadata(
+                self._last_written[self._crash_seed(Event(What.PROBE)) % len(self._last_written)]
+            )
+
+    def elected_uncleanly(self, node: int) -> None:
+        """What the new leader lacks is lost, as it may be."""
+        self._unclean_epoch = self.controller.partition(PARTITION).leader_epoch
+        here = self.replica(node)
+        end = 0 if here is None else here.log.end
+        lineage = self._remembered.get(node, {})
+        kept = {
+            offset: value
+            for offset, value in self.written.acknowledged.items()
+            if offset < end and self.written.at(offset, lineage.get(offset, -1)) == value
+        }
+        self.written.acknowledged = kept
+
+    # -- looking ----------------------------------------------------------------------------------------------------
+
+    def _check_leader(self) -> None:
+        """Whoever leads has what was acknowledged. Raises ``WrongAnswer``."""
+        state = self.controller.partition(PARTITION)
+        node = state.leader
+        if node == NO_LEADER or node in self.down:
+            return
+        here = self.replica(node)
+        if here is None or here.leader is None or here.leader_epoch != state.leader_epoch:
+            return
+        log = here.log
+        lost = self.written.lost(log.log_start, log.end, self._remembered[node])
+        if lost is not None:
+            raise WrongAnswer(f"broker {node} leads from offset {log.log_start} to {log.end}, and {lost}")
+        if not self.retention and log.log_start > self.deleted:
+            raise WrongAnswer(f"the log of broker {node} begins at {log.log_start}, and nobody had that deleted")
+
+    def _look_at_metadata(self) -> None:
+        best: Any = None
+        for node in self.up():
+            here = self.replica(node, METADATA)
+            if here is not None and (best is None or best.high_watermark < here.high_watermark):
+                best = here
+        if best is not None:
+            self.metadata.catch_up(best)
+
+    def _has_finished(self) -> bool:
+        self._look_at_metadata()
+        return any(
+            copy.finished_at >= 0 and self._cells.get(f"finished_at[{number}]") == -1
+            for number, copy in self.metadata.copies.items()
+        )
+
+    def _objects(self, number: int) -> dict[str, bytes]:
+        """What there is of a copy in the store."""
+        files = self.store.files(1_000)
+        copy = self.metadata.copies[number]
+        folder = "bucket"
+        found: dict[str, bytes] = {}
+        for part in PARTS:
+            path = f"{folder}/{self._object_name(number, copy, part)}"
+            if files.exists(path):
+                found[part] = read_file(files, path)
+        return found
+
+    def _object_name(self, number: int, copy: Copy, part: str) -> str:
+        topic_id = "00000000-0000-0000-0000-000000000000"
+        segment = f"00000000-0000-0000-0000-{number + 1:012x}"
+        return f"{PARTITION.topic}-{PARTITION.partition}-{topic_id}/{copy.start:020d}-{segment}.{part}"
+
+    def _look_at_store(self) -> None:
+        if self._seen_changes == self._bucket.changed:
+            return
+        self._seen_changes = self._bucket.changed
+        for number, copy in self.metadata.copies.items():
+            objects = self._objects(number)
+            said = check_copy(number, copy.start, copy.end, copy.epochs, objects, self.written) if objects else None
+            self._stored[number] = said is not None
+            for offset, epoch in (said or {}).items():
+                if copy.epochs.setdefault(offset, epoch) != epoch and EPOCHS in objects:
+                    raise WrongAnswer(f"the checkpoint of copy {number} says epoch {epoch} of offset {offset}")
+
+    def observe(self) -> Mapping[str, Value]:
+        """Everything but what is in the memory of who is down."""
+        cells: dict[str, Value] = {}
+        state = self.controller.partition(PARTITION)
+        cells["newest_epoch"] = state.leader_epoch
+        cells["elected"] = None if state.leader == NO_LEADER else state.leader
+        cells["isr"] = tuple(sorted(state.isr))
+        recorder = self.controller.partition(METADATA).leader
+        cells["metadata_leader"] = None if recorder == NO_LEADER else recorder
+        cells["retention"] = int(self.retention)
+        for node in self.up():
+            self._look_at(node, cells)
+            self._keep(node)
+        for node in self.brokers:
+            cells |= {f"{name}[{node}]": value for name, value in self._kept[node].items()}
+        self._look_at_metadata()
+        self._look_at_store()
+        making = {
+            segment.int - 1
+            for node in self.up()
+            if (remote := self.remote(node)) is not None
+            for segment in remote.copying
+        }
+        for number in range(self.constants["copies"]):
+            self._look_at_copy(number, making, cells)
+        self._cells = cells
+        return cells
+
+    def _look_at(self, node: int, cells: dict[str, Value]) -> None:
+        at = f"[{node}]"
+        here = self.replica(node)
+        lineage: dict[int, int] = {}
+        if here is None:
+            names = ("leads", "settled", "log_start", "local_start", "leo")
+            cells |= dict.fromkeys((f"{name}{at}" for name in names), 0)
+            cells[f"leader_epoch{at}"] = -1
+            cells[f"highest_remote{at}"] = NOT_LOOKED
+        else:
+            log = here.log
+            entries = log.epochs.entries
+            lineage = {offset: log.epoch_for(offset) for offset in range(log.log_start, log.end)}
+            rows = [row for row in self._reader.read(self.store.files(node)) if row[0] < log.end]
+            self.written.add(rows, f"the log of broker {node}")
+            check_local(node, rows, lineage, log.local_start, log.end, [each.start_offset for each in entries])
+            copier = None if here.remote is None else here.remote.copier
+            leads = here.leader is not None
+            cells[f"leads{at}"] = int(leads)
+            cells[f"settled{at}"] = int(here.role.value == Role.FOLLOWER.value)
+            cells[f"leader_epoch{at}"] = here.leader_epoch
+            cells[f"log_start{at}"], cells[f"local_start{at}"] = log.log_start, log.local_start
+            cells[f"leo{at}"] = log.end
+            looked = copier is not None and copier.highest is not None
+            cells[f"highest_remote{at}"] = copier.highest if looked else NOT_LOOKED  # type: ignore[union-attr]
+            self._remembered[node] = {
+                **{o: e for o, e in self._remembered.get(node, {}).items() if o < log.log_start},
+                **lineage,
+            }
+        if here is None or here.remote is None or not here.remote.building():
+            self._begins[node] = "nowhere"
+        cells[f"begins{at}"] = self._begins[node]
+        for offset in range(self.constants["log_size"]):
+            cells[f"record_epoch{at}[{offset}]"] = lineage.get(offset, -1)
+        for number in range(self.constants["copies"]):
+            cells[f"deletes{at}[{number}]"] = int((node, number) in self._deletes)
+
+    def _look_at_copy(self, number: int, making: set[int], cells: dict[str, Value]) -> None:
+        at = f"[{number}]"
+        copy = self.metadata.copies.get(number)
+        cells[f"copying{at}"] = int(number in making)
+        cells[f"is_begun{at}"] = int(number in self._begun)
+        cells[f"is_done{at}"] = int(number in self._done)
+        cells[f"stored{at}"] = int(self._stored.get(number, False))
+        cells[f"copier{at}"] = None if copy is None else copy.copier
+        cells[f"copy_start{at}"] = -1 if copy is None else copy.start
+        cells[f"copy_end{at}"] = -1 if copy is None else copy.end
+        for name in ("started_at", "finished_at", "deleting_at", "deleted_at"):
+            cells[f"{name}{at}"] = -1 if copy is None else getattr(copy, name)
+        epochs = {} if copy is None else copy.epochs
+        for offset in range(self.constants["log_size"]):
+            cells[f"copy_epoch{at}[{offset}]"] = epochs.get(offset, -1)
+
+    def _between(
+        self, before: Mapping[str, Value], now: Mapping[str, Value], event: Event, happened: Happened
+    ) -> Iterator[ModelStep]:
+        """The steps that may lead from what was seen to what is."""
+        for node in self.up():
+            yield from steps_of_broker(
+                node, before, now, self.constants["log_size"], event, started=node in happened.started
+            )
+        if self._decisions:
+            # Who has lost power right after is seen no more.
+            yield from (step for node in sorted(happened.crashed) for step in steps_before(node))
+        yield from steps_of_copies(before, now, self.constants["copies"])

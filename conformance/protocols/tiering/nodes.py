@@ -1,0 +1,352 @@
+"""Brokers with tiered storage as processes on a simulated network, their controller, and one object store.
+
+There are two partitions: ``PARTITION``, which is tiered, and the metadata log. Who leads the second, and how it is
+replicated, is ``fencing``: its messages arrive one by one, or all of them in one event (``REPLICATE``). Each append is
+synced at once, so that no crash takes back what a broker had said to have.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final, cast
+from uuid import UUID
+
+from ....impl.files.simulated import SimulatedFiles
+from ....impl.replica.broker import Broker
+from ....impl.replica.timers import Key
+from ....impl.tiering.metadata import METADATA
+from ....impl.wire.messages import (
+    CONTROLLER,
+    FIRST_CLIENT,
+    Envelope,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicPartition,
+)
+from ...adapters.nodes import DUE, Mailbox, Node, RunningNodes
+from ...free.events import Event
+from .store import BREAKS, WORKS, Bucket, EventJobs
+
+PARTITION: Final = TopicPartition("t", 0)
+REPLICATE: Final = "replicate"
+"""The metadata log is replicated, and what is asked to be written to it is."""
+FOLLOW: Final = "follow"
+"""Everybody fetches the records of the tiered partition."""
+WORK: Final = "work"
+"""A broker's remote log manager goes on, as far as it comes."""
+_BUCKET: Final = 1_000
+"""The number of the store's disk."""
+_TIMES: Final = 4
+_SEGMENT: Final = 480
+_STEPS: Final = 24
+"""So many requests to the store are served in one ``WORK``."""
+_BUDGET: Final = 400
+REMOTE: Final = "remote"
+OF_FETCH: Final = (
+    FetchRequest,
+    FetchResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+)
+OF_BUILD: Final = (
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+)
+OF_METADATA: Final = (*OF_FETCH, ProduceRequest, ProduceResponse)
+TIMEOUT_MS: Final = 400
+INTERVAL_MS: Final = 100
+POLL_MS: Final = 40
+
+
+class TieredNodes(RunningNodes):
+    """The processes, without what is asked of them."""
+
+    protocol = "tiering"
+    implemented = "kip-1023-brokers"
+    times = (10, 60, 300)
+
+    def _set_up(self, constants: Mapping[str, int]) -> range:
+        parts = self._parts
+        chance = random.Random(self.seed)  # noqa: S311 - repeatable on purpose
+        self.brokers = range(constants["replicas"])
+        self._config = parts.broker_config(
+            # The metadata log's records have to fit, too.
+            log=parts.log_config(segment_bytes=_SEGMENT, index_interval_bytes=100),
+            replica_lag_time_max_ms=chance.choice((1_000, 10_000)),
+            isr_interval_ms=60,
+            replica_fetch_wait_ms=30,
+            replica_fetch_backoff_ms=20,
+            replica_fetch_max_bytes=chance.choice((1, 1 << 20)),
+            request_timeout_ms=TIMEOUT_MS,
+            high_watermark_interval_ms=chance.choice((50, 5_000)),
+            recovery_point_interval_ms=5_000,
+            flush_each_append=True,
+        )
+        self.retention = chance.random() < 0.3
+        total = chance.choice((900, 1_500)) if self.retention else -1
+        self.record_bytes = chance.choice((300, 150, 150, 80))
+        """One, two or three records are a segment."""
+        self.topic = parts.tiered_topic(
+            retention_ms=-1,
+            retention_bytes=total,
+            local_retention_ms=-1,
+            local_retention_bytes=chance.choice((0, 0, 0, 600)),
+        )
+        self._flag_at_first = chance.random() < 0.7
+        self._flags: dict[int, bool] = dict.fromkeys(self.brokers, self._flag_at_first)
+        self._incarnations = dict.fromkeys(self.brokers, 0)
+        self._registered = dict.fromkeys(self.brokers, 0)
+        self.copies = 0
+        """So many copies were begun."""
+        self.managers: dict[int, Any] = {}
+        self.jobs: dict[int, EventJobs] = {}
+        self._of: dict[tuple[int, int], TopicPartition] = {}
+        """By sender and correlation id, of which partition a request is."""
+        self._bucket = Bucket(self.store.files(_BUCKET), self._power)
+        self.network.observer = self._notice
+        self.network.attach(Mailbox(FIRST_CLIENT, self._told))
+        self.controller = parts.controller(
+            self.network, self.clock.at(CONTROLLER), SimulatedFiles(self.seed), retry=300
+        )
+        self.network.attach(self.controller)
+        return self.brokers
+
+    def _begin(self, node: int, first_correlation: int) -> Node:
+        parts, clock = self._parts, self.clock.at(node)
+        self._incarnations[node] += 1
+        jobs = self.jobs[node] = EventJobs(clock)
+        config = parts.tiering_config(
+            follower_fetch_last_tiered_offset_enable=self._flags[node],
+            task_interval_ms=INTERVAL_MS,
+            task_retry_backoff_ms=20,
+            task_retry_backoff_max_ms=80,
+            metadata_poll_ms=POLL_MS,
+            metadata_timeout_ms=2 * POLL_MS,
+            read_retry_ms=20,
+        )
+        manager = self.managers[node] = parts.remote_log_manager(
+            parts.remote_store.in_files(cast(Any, self._bucket), "bucket"),
+            jobs,
+            clock,
+            {PARTITION.topic: self.topic},
+            config,
+            new_id=self._new_id,
+        )
+        return parts.broker(
+            node,
+            self.store.files(node),
+            self.wire(),
+            clock,
+            self._config,
+            first_correlation=first_correlation,
+            remote_logs=manager,
+        )
+
+    def _new_id(self) -> UUID:
+        self.copies += 1
+        return UUID(int=self.copies)
+
+    def _settle(self) -> None:
+        for node in self.brokers:
+            self.register(node)
+        for partition in (METADATA, PARTITION):
+            self.controller.create_partition(partition, list(self.brokers))
+        self._arrive_all()
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Some runs have records when they begin."""
+
+    # -- who is there -----------------------------------------------------------------------------------------------
+
+    def broker(self, node: int) -> Broker:
+        """One that is up."""
+        return cast(Broker, self.nodes[node])
+
+    def replica(self, node: int, partition: TopicPartition = PARTITION) -> Any:
+        """A replica of one that is up, a ``Partition`` of its ``impl``; None where it has none."""
+        return self.broker(node).partitions.get(partition)
+
+    def remote(self, node: int) -> Any:
+        """The remote part of a replica of one that is up."""
+        here = self.replica(node)
+        return None if here is None else here.remote
+
+    def up(self) -> list[int]:
+        """Whoever runs."""
+        return [node for node in self.brokers if node not in self.down]
+
+    def leaders(self) -> list[int]:
+        """Whoever presumes that it leads the tiered partition."""
+        there = ((node, self.replica(node)) for node in self.up())
+        return [node for node, here in there if here is not None and here.leader is not None]
+
+    def register(self, node: int) -> None:
+        """The controller hears of a broker's process."""
+        self.controller.broker_started(node, self._incarnations[node])
+        self._registered[node] = self._incarnations[node]
+
+    def is_registered(self, node: int) -> bool:
+        """Whether the controller has heard of the process that runs."""
+        return self._registered[node] == self._incarnations[node]
+
+    def set_flag(self, node: int) -> None:
+        """``follower.fetch.last.tiered.offset.enable`` is switched, which is dynamic."""
+        self._flags[node] = not self._flags[node]
+        if node not in self.down:
+            manager = self.managers[node]
+            manager.config = replace(manager.config, follower_fetch_last_tiered_offset_enable=self._flags[node])
+
+    def replace_disk(self, node: int) -> None:
+        """A broker that is down gets an empty disk."""
+        self.store.replace(node)
+
+    def _is_lost(self, node: int) -> bool:
+        return any(each.failure is not None for each in self.broker(node).partitions.values())
+
+    def _stop(self, node: int, seed: int) -> None:
+        super()._stop(node, seed)
+        self.managers.pop(node, None)
+        self.jobs.pop(node, None)
+
+    # -- messages ---------------------------------------------------------------------------------------------------
+
+    def _notice(self, what: str, _moment: int, envelope: Envelope) -> None:
+        """Told of every message that is sent, and of what becomes of it."""
+        body: Any = envelope.body
+        partition = getattr(body, "partition", None)
+        if what == "sent" and partition is not None:
+            self._of[envelope.source, envelope.correlation] = partition
+
+    def _told(self, envelope: Envelope) -> None:
+        """A client is answered."""
+
+    def partition_of(self, envelope: Envelope) -> TopicPartition | None:
+        """Which partition a message is about."""
+        partition: TopicPartition | None = getattr(envelope.body, "partition", None)
+        return partition or self._of.get((envelope.destination, envelope.correlation))
+
+    # -- timers -----------------------------------------------------------------------------------------------------
+
+    def _timers(self, node: int) -> Iterable[Key]:
+        for key in self.broker(node).timers():
+            if len(key) == 2 and key[1] == PARTITION and key[0] in ("fetch", "isr", REMOTE):
+                yield key
+
+    def _fire(self, event: Event) -> None:
+        match event.name:
+            case "replicate":
+                self._converse(METADATA, OF_METADATA)
+            case "follow":
+                self._converse(PARTITION, OF_FETCH)
+            case "work":
+                assert event.node is not None
+                self._work(event.node)
+            case "resend":
+                self.controller.wake()
+            case _ if event.name.startswith(WORKS):
+                assert event.node is not None
+                self._serve(event.node, event)
+            case _ if event.name == DUE and event.node is not None:
+                self.nodes[event.node].wake()
+            case _:
+                super()._fire(event)
+
+    def _serve(self, node: int, event: Event) -> None:
+        """The store serves a broker's oldest request, or what comes of it otherwise."""
+        jobs = self.jobs[node].waiting
+        number = int(event.arg("request"))
+        if number >= len(jobs):
+            return
+        bucket = self._bucket
+        bucket.mood = event.name
+        bucket.left = self._crash_seed(event) % 5 if event.name == BREAKS else 0
+        try:
+            jobs.pop(number).run()
+        finally:
+            bucket.mood = WORKS
+        self._go_on(node)
+
+    def _go_on(self, node: int) -> None:
+        if self.replica(node) is not None:
+            self.broker(node).fire((REMOTE, PARTITION))
+
+    def _work(self, node: int) -> None:
+        begun = self.copies
+        jobs = self.jobs[node].waiting
+        if not jobs:
+            self.clock.advance(INTERVAL_MS)  # whatever it waits for, its time has come
+            self._go_on(node)
+        for _ in range(_STEPS):
+            if jobs:
+                jobs.pop(0).run()
+                self._go_on(node)
+            elif self._asks_leader(node):
+                continue
+            elif not any(True for _ in self._about(METADATA, (ProduceRequest,))):
+                break
+            self._converse(METADATA, OF_METADATA)
+            self.clock.advance(POLL_MS)
+            finished = self._has_finished()
+            self._go_on(node)
+            if finished or self.copies - begun > 1:
+                break
+
+    def _asks_leader(self, node: int) -> bool:
+        """Let what a follower has asked, or is answered, arrive; gives whether there was any of it."""
+        found = [
+            each
+            for each in self._about(PARTITION, OF_BUILD)
+            if node in (each.envelope.source, each.envelope.destination)
+        ]
+        for flight in found:
+            self.network.deliver(flight)
+        return bool(found)
+
+    def _has_finished(self) -> bool:
+        """Whether the metadata log says of another copy that it is finished."""
+        raise NotImplementedError
+
+    def _converse(self, partition: TopicPartition, bodies: tuple[type, ...]) -> None:
+        """Everybody who can be reached fetches, a few times over, and of all that is in flight this alone arrives."""
+        for _ in range(_TIMES):
+            for node in self.up():
+                here = self.replica(node, partition)
+                if node not in self.cut and here is not None and here.follower is not None:
+                    building = partition == PARTITION and here.remote is not None and here.remote.building()
+                    if not building:
+                        self.broker(node).fire(("fetch", partition))
+            for _ in range(2):
+                for flight in self._about(partition, bodies):
+                    if self._may_arrive(flight.envelope):
+                        self.network.deliver(flight)
+
+    def _about(self, partition: TopicPartition, bodies: tuple[type, ...]) -> Iterator[Any]:
+        for flight in self.network.in_flight():
+            envelope = flight.envelope
+            if isinstance(envelope.body, bodies) and self.partition_of(envelope) == partition:
+                yield flight
+
+    # -- before a run -----------------------------------------------------------------------------------------------
+
+    def _arrive_all(self) -> None:
+        """Let everything arrive, before a run begins."""
+        for _ in range(_BUDGET):
+            flights = [each for each in self.network.in_flight() if not isinstance(each.envelope.body, OF_FETCH)]
+            if not flights:
+                break
+            for flight in flights:
+                self.network.deliver(flight)
+        for _ in range(3):
+            self._converse(METADATA, OF_METADATA)
+            self._converse(PARTITION, OF_FETCH)

@@ -1,0 +1,59 @@
+"""How likely events of freely running brokers with tiered storage are, so that runs come to where something is decided.
+
+Records are written until segments are full, uploaded and gone from disks; then somebody is emptied, or is elected, or
+fails, while something of that is under way. In some runs nothing is the likelier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from ...free.events import Event, What
+from ...free.system import Pending
+from .nodes import FOLLOW, REPLICATE, WORK
+
+if TYPE_CHECKING:
+    from .free import FreeTiering
+
+_HURRIED: Final = 6
+"""In one of so many runs nothing is likelier."""
+_WEIGHTS: Final = {
+    "produce": 6.0,
+    "consume": 0.6,
+    "list-offsets": 0.5,
+    "replace": 12.0,
+    "elect-unclean": 1.5,
+    "elect-metadata": 0.4,
+    "flag": 0.5,
+    "delete-records": 1.0,
+    WORK: 4.0,
+    FOLLOW: 2.0,
+    REPLICATE: 1.5,
+}
+
+
+class Pace:
+    """Of one run, by its seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._waits = seed // 11 % _HURRIED != 0
+        self.events = 0
+
+    def happened(self, _event: Event) -> None:
+        """Take note of an event."""
+        self.events += 1
+
+    def weighed(self, pending: Sequence[Pending], _system: FreeTiering) -> Sequence[Pending]:
+        """What is pending, with how likely it is."""
+        if not self._waits:
+            return pending
+        return [
+            Pending(each.event, each.message, each.due, by) if (by := self._weight(each.event)) != 1.0 else each
+            for each in pending
+        ]
+
+    def _weight(self, event: Event) -> float:
+        if event.what is What.START:
+            return 3.0
+        return _WEIGHTS.get(event.name, 1.0)
