@@ -292,6 +292,8 @@ class SimulatedFiles:
     def _folder(self, path: str) -> _FolderNode:
         node: _Node | None = self._root
         for name in path.split("/") if path else ():
+            if node is None:
+                break  # a folder that is not there is ENOENT, as by POSIX, however far up it is
             if not isinstance(node, _FolderNode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
             node = node.live.get(name)

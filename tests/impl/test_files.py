@@ -54,6 +54,8 @@ def test_what_is_missing_is_said_so(files: Files) -> None:
         lambda: files.open("no/x", create=True),
         lambda: files.list("no"),
         lambda: files.remove("x"),
+        lambda: files.remove("no/such/x"),
+        lambda: files.open("no/such/x"),
         lambda: files.rename("x", "y"),
         lambda: files.fsync_dir("no"),
     ):
