@@ -9,5 +9,6 @@ HARNESS = Harness(
     binding=".binding:TIERING",
     free=".free:FreeTiering",
     text=".running:tiered",
+    defects=".defects:DEFECTS",
     plan=".plan:PLAN",
 )

@@ -1,9 +1,9 @@
 """Brokers of ``impl`` with tiered storage that run freely, held against ``running.py``: every message an event.
 
 Everything is real but time, network, disks and the store's: brokers, their remote log managers, the controller, and the
-remote log metadata, which is a log of its own that the brokers replicate. What a broker has asked for is judged where it
-asks; what of it counts is read in the metadata log, past the brokers (``metadata_log.py``). Answers, and the copies in
-the store, are held against the records themselves (``held.py``). ``asks.py`` has what clients and operators do,
+remote log metadata, which is a log of its own that the brokers replicate. What a broker has asked for is judged where
+it asks; what of it counts is read in the metadata log, past the brokers (``metadata_log.py``). Answers, and the copies
+in the store, are held against the records themselves (``held.py``). ``asks.py`` has what clients and operators do,
 ``pace.py`` how likely that is, and ``store.py`` what comes of requests to the store.
 """
 
@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any, Final, cast
 
 from ....impl.files.interface import read_file
-from ....impl.replica.partition import Role
 from ....impl.tiering.metadata import METADATA
 from ....impl.tiering.segments import EPOCHS, PARTS
 from ....impl.wire.errors import ErrorCode
@@ -33,16 +32,16 @@ from ....impl.wire.messages import (
     ProduceResponse,
 )
 from ....traces.format import Value
-from ...adapters.stores import SegmentReader
 from ...free.events import Event, What
 from ...free.system import Happened, Judged, Pending
 from ...lockstep.adapter import ModelStep
 from .asks import Clients, is_urgent, offers
-from .cluster import GIVEN, NOT_LOOKED
-from .held import Row, Written, WrongAnswer, check_copy, check_fetch, check_list_offsets, check_local
+from .cluster import GIVEN
+from .held import Written, WrongAnswer, check_copy, check_fetch, check_list_offsets
 from .metadata_log import Copy, MetadataView, said_in
 from .nodes import PARTITION, TieredNodes
 from .pace import Pace
+from .seen import Looks, rolled
 from .steps import steps_before, steps_of_broker, steps_of_copies
 
 _SPARE: Final = 6
@@ -60,15 +59,15 @@ class FreeTiering(TieredNodes):
         self.clients = Clients(self)
         self.deleted = 0
         """Up to where a client has had records deleted."""
-        self._reader: SegmentReader[Row] = SegmentReader(
-            PARTITION, lambda record: (record.offset, record.leader_epoch, record.value or b""), torn=True
-        )
+        self._looks = Looks(constants, self.written)
         self._asked: dict[tuple[int, int], Envelope] = {}
         """By sender and correlation id, what was asked of the tiered partition."""
         self._listed: dict[tuple[int, int], int] = {}
         """By follower and timestamp, the correlation id of what it has asked its leader last."""
         self._told_last: dict[int, dict[str, int]] = {node: {} for node in range(constants["replicas"])}
         """What each follower was told last by its leader."""
+        self._has_read: dict[int, int] = {}
+        """Up to where each process may have read the metadata log."""
         self._kept: dict[int, dict[str, int]] = {}
         """By broker, what is shown of it while it is down."""
         self._begins = dict.fromkeys(range(constants["replicas"]), "nowhere")
@@ -76,8 +75,6 @@ class FreeTiering(TieredNodes):
         self._begun: set[int] = set()
         self._done: set[int] = set()
         self._stored: dict[int, bool] = {}
-        self._remembered: dict[int, dict[int, int]] = {}
-        """By broker, the epoch of each offset as its log had it last, also below its log start."""
         self._decisions: list[ModelStep] = []
         self._cells: dict[str, Value] = {}
         self._seen_changes = -1
@@ -160,6 +157,7 @@ class FreeTiering(TieredNodes):
             self.network.deliver(flight)
         for node in happened.started | happened.crashed:
             self._begins[node] = "nowhere"
+            self._has_read.pop(node, None)
             self._deletes = {each for each in self._deletes if each[0] != node}
         now = self.observe()
         self._check_leader()
@@ -214,7 +212,7 @@ class FreeTiering(TieredNodes):
                     cast(FetchRequest, request.body),
                     body,
                     self.written,
-                    self._remembered.get(source, {}),
+                    self._looks.remembered.get(source, {}),
                     late=late,
                 )
             else:
@@ -257,18 +255,20 @@ class FreeTiering(TieredNodes):
         here, log_replica = self.replica(node), self.replica(node, METADATA)
         told = self._told_last[node]
         kept = {"flag": int(self._flags[node]), **{f"told_{name}": told.get(name, -1) for name in _TOLD}}
-        kept["has_read"] = 0 if log_replica is None else log_replica.high_watermark
+        # A new leader's high watermark is behind at first; what was read stays so.
+        known = 0 if log_replica is None else log_replica.high_watermark
+        kept["has_read"] = self._has_read[node] = max(self._has_read.get(node, 0), known)
         kept |= {"hw": 0, "rolled": 0, "first_epoch": -1}
         if here is not None:
             kept["hw"] = here.high_watermark
-            kept["rolled"] = max((each.end for each in here.log.sealed if each.end <= here.high_watermark), default=0)
+            kept["rolled"] = rolled(here)
             entries = here.log.epochs.entries
             kept["first_epoch"] = entries[0].epoch if entries else -1
         self._kept[node] = kept
 
     def _remember_below(self, node: int, copy: Copy) -> None:
         """What is uploaded along with a segment says of what comes before it what the log says."""
-        known = self._remembered.get(node, {})
+        known = self._looks.remembered.get(node, {})
         copy.epochs |= {offset: epoch for offset, epoch in known.items() if offset < copy.start and epoch >= 0}
 
     def _asks_where(self, node: int, timestamp: int) -> None:
@@ -313,6 +313,11 @@ class FreeTiering(TieredNodes):
             if known != value:
                 raise WrongAnswer(f"two records are acknowledged at offset {body.base_offset}")
 
+    def replace_disk(self, node: int) -> None:
+        """A broker that is down gets an empty disk."""
+        super().replace_disk(node)
+        self._looks.forget(node)
+
     def write_again(self) -> None:
         """What was written to the metadata log, once more, and late."""
         if self._last_written:
@@ -325,7 +330,7 @@ class FreeTiering(TieredNodes):
         self._unclean_epoch = self.controller.partition(PARTITION).leader_epoch
         here = self.replica(node)
         end = 0 if here is None else here.log.end
-        lineage = self._remembered.get(node, {})
+        lineage = self._looks.remembered.get(node, {})
         kept = {
             offset: value
             for offset, value in self.written.acknowledged.items()
@@ -345,7 +350,7 @@ class FreeTiering(TieredNodes):
         if here is None or here.leader is None or here.leader_epoch != state.leader_epoch:
             return
         log = here.log
-        lost = self.written.lost(log.log_start, log.end, self._remembered[node])
+        lost = self.written.lost(log.log_start, log.end, self._looks.remembered[node])
         if lost is not None:
             raise WrongAnswer(f"broker {node} leads from offset {log.log_start} to {log.end}, and {lost}")
         if not self.retention and log.log_start > self.deleted:
@@ -407,75 +412,27 @@ class FreeTiering(TieredNodes):
         cells["metadata_leader"] = None if recorder == NO_LEADER else recorder
         cells["retention"] = int(self.retention)
         for node in self.up():
-            self._look_at(node, cells)
+            here, at = self.replica(node), f"[{node}]"
+            cells |= self._looks.broker(node, here, self.store.files(node))
+            if here is None or here.remote is None or not here.remote.building():
+                self._begins[node] = "nowhere"
+            cells[f"begins{at}"] = self._begins[node]
+            for number in range(self.constants["copies"]):
+                cells[f"deletes{at}[{number}]"] = int((node, number) in self._deletes)
             self._keep(node)
         for node in self.brokers:
             cells |= {f"{name}[{node}]": value for name, value in self._kept[node].items()}
         self._look_at_metadata()
         self._look_at_store()
-        making = {
+        making = [
             segment.int - 1
             for node in self.up()
             if (remote := self.remote(node)) is not None
             for segment in remote.copying
-        }
-        for number in range(self.constants["copies"]):
-            self._look_at_copy(number, making, cells)
+        ]
+        cells |= self._looks.copies(self.metadata, making, self._begun, self._done, self._stored)
         self._cells = cells
         return cells
-
-    def _look_at(self, node: int, cells: dict[str, Value]) -> None:
-        at = f"[{node}]"
-        here = self.replica(node)
-        lineage: dict[int, int] = {}
-        if here is None:
-            names = ("leads", "settled", "log_start", "local_start", "leo")
-            cells |= dict.fromkeys((f"{name}{at}" for name in names), 0)
-            cells[f"leader_epoch{at}"] = -1
-            cells[f"highest_remote{at}"] = NOT_LOOKED
-        else:
-            log = here.log
-            entries = log.epochs.entries
-            lineage = {offset: log.epoch_for(offset) for offset in range(log.log_start, log.end)}
-            rows = [row for row in self._reader.read(self.store.files(node)) if row[0] < log.end]
-            self.written.add(rows, f"the log of broker {node}")
-            check_local(node, rows, lineage, log.local_start, log.end, [each.start_offset for each in entries])
-            copier = None if here.remote is None else here.remote.copier
-            leads = here.leader is not None
-            cells[f"leads{at}"] = int(leads)
-            cells[f"settled{at}"] = int(here.role.value == Role.FOLLOWER.value)
-            cells[f"leader_epoch{at}"] = here.leader_epoch
-            cells[f"log_start{at}"], cells[f"local_start{at}"] = log.log_start, log.local_start
-            cells[f"leo{at}"] = log.end
-            looked = copier is not None and copier.highest is not None
-            cells[f"highest_remote{at}"] = copier.highest if looked else NOT_LOOKED  # type: ignore[union-attr]
-            self._remembered[node] = {
-                **{o: e for o, e in self._remembered.get(node, {}).items() if o < log.log_start},
-                **lineage,
-            }
-        if here is None or here.remote is None or not here.remote.building():
-            self._begins[node] = "nowhere"
-        cells[f"begins{at}"] = self._begins[node]
-        for offset in range(self.constants["log_size"]):
-            cells[f"record_epoch{at}[{offset}]"] = lineage.get(offset, -1)
-        for number in range(self.constants["copies"]):
-            cells[f"deletes{at}[{number}]"] = int((node, number) in self._deletes)
-
-    def _look_at_copy(self, number: int, making: set[int], cells: dict[str, Value]) -> None:
-        at = f"[{number}]"
-        copy = self.metadata.copies.get(number)
-        cells[f"copying{at}"] = int(number in making)
-        cells[f"is_begun{at}"] = int(number in self._begun)
-        cells[f"is_done{at}"] = int(number in self._done)
-        cells[f"stored{at}"] = int(self._stored.get(number, False))
-        cells[f"copier{at}"] = None if copy is None else copy.copier
-        cells[f"copy_start{at}"] = -1 if copy is None else copy.start
-        cells[f"copy_end{at}"] = -1 if copy is None else copy.end
-        for name in ("started_at", "finished_at", "deleting_at", "deleted_at"):
-            cells[f"{name}{at}"] = -1 if copy is None else getattr(copy, name)
-        epochs = {} if copy is None else copy.epochs
-        for offset in range(self.constants["log_size"]):
-            cells[f"copy_epoch{at}[{offset}]"] = epochs.get(offset, -1)
 
     def _between(
         self, before: Mapping[str, Value], now: Mapping[str, Value], event: Event, happened: Happened

@@ -37,6 +37,11 @@ class Copy:
     deleting_at: int = NEVER
     deleted_at: int = NEVER
 
+    @property
+    def told(self) -> tuple[int, int, int, int]:
+        """Where the log says what."""
+        return self.started_at, self.finished_at, self.deleting_at, self.deleted_at
+
 
 @dataclass(frozen=True)
 class Said:

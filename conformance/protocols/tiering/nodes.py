@@ -8,7 +8,7 @@ synced at once, so that no crash takes back what a broker had said to have.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, cast
 from uuid import UUID
@@ -32,7 +32,8 @@ from ....impl.wire.messages import (
     TopicPartition,
 )
 from ...adapters.nodes import DUE, Mailbox, Node, RunningNodes
-from ...free.events import Event
+from ...free.events import Event, What
+from ...free.system import Happened
 from .store import BREAKS, WORKS, Bucket, EventJobs
 
 PARTITION: Final = TopicPartition("t", 0)
@@ -66,6 +67,19 @@ OF_METADATA: Final = (*OF_FETCH, ProduceRequest, ProduceResponse)
 TIMEOUT_MS: Final = 400
 INTERVAL_MS: Final = 100
 POLL_MS: Final = 40
+
+
+class _Wire:
+    """A broker's transport. In events in which others act, too, power is lost by the one broker at whom they happen."""
+
+    def __init__(self, nodes: TieredNodes, node: int) -> None:
+        self._nodes = nodes
+        self._node = node
+
+    def send(self, envelope: Envelope) -> None:
+        """Take a message on its way."""
+        self._nodes.effect(self._node)
+        self._nodes.network.send(envelope)
 
 
 class TieredNodes(RunningNodes):
@@ -110,6 +124,8 @@ class TieredNodes(RunningNodes):
         """So many copies were begun."""
         self.managers: dict[int, Any] = {}
         self.jobs: dict[int, EventJobs] = {}
+        self._victim: int | None = None
+        """Who may lose power in the midst of this event; None: whoever does anything."""
         self._of: dict[tuple[int, int], TopicPartition] = {}
         """By sender and correlation id, of which partition a request is."""
         self._bucket = Bucket(self.store.files(_BUCKET), self._power)
@@ -145,7 +161,7 @@ class TieredNodes(RunningNodes):
         return parts.broker(
             node,
             self.store.files(node),
-            self.wire(),
+            _Wire(self, node),
             clock,
             self._config,
             first_correlation=first_correlation,
@@ -166,6 +182,31 @@ class TieredNodes(RunningNodes):
 
     def _prepare(self) -> None:
         """Some runs have records when they begin."""
+
+    def happen(self, event: Event) -> Happened:
+        """One event. Raises what a broker does."""
+        self._victim = event.node if event.what is What.SYNC else None
+        return super().happen(event)
+
+    def effect(self, node: int) -> None:
+        """A broker is about to leave something behind. Raises ``PowerLost``."""
+        if self._victim in (None, node):
+            self._power.effect()
+
+    def _hook(self, node: int) -> Callable[[str, str], None]:
+        hook = super()._hook(node)
+
+        def own(operation: str, path: str) -> None:
+            left = self._power.left
+            if self._victim not in (None, node):
+                self._power.left = None
+            try:
+                hook(operation, path)
+            finally:
+                if self._victim not in (None, node):
+                    self._power.left = left
+
+        return own
 
     # -- who is there -----------------------------------------------------------------------------------------------
 

@@ -2,13 +2,13 @@
 
 ``model/protocols/tiering`` is what is explored and proved. There a follower learns, reads and begins in one step, and
 all leaders know the remote log as it is. Brokers ask their leader first for one offset and then for another, and go by
-the metadata log as far as they have read it. So here is what each has been told (``told_epuo``, ...), up to where it has
-read (``has_read``), and of each copy where the metadata log says what. A copy is told by its id: a leader whose upload
-has failed begins another of the same segment.
+the metadata log as far as they have read it. So here is what each has been told (``told_epuo``, ...), up to where it
+has read (``has_read``), and of each copy where the metadata log says what. A copy is told by its id: a leader whose
+upload has failed begins another of the same segment.
 
 **What is given** comes from the system as it is (``Binding.given``): who is elected, the ISR, high watermarks, of which
-``fencing`` has the rules; what was told; and what is committed in the metadata log, which is a partition like any other.
-Records come one at a time, and are held to those that were written (``held.py``).
+``fencing`` has the rules; what was told; and what is committed in the metadata log, which is a partition like any
+other. Records are held to those that were written (``held.py``).
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def follow_log_start(k: Algebra, s: View, replica: Value, start: Value) -> Step:
 
 
 def _is_found(k: Algebra, s: View, leader: Value, offset: Value) -> Value:
-    """A record of the leader's lineage was copied, as far as it has read. Below its log start its first epoch goes on."""
+    """A record of the leader's lineage was copied, as far as it has read. Below its log start it goes on."""
 
     def found(copy: Value) -> Value:
         first = k.all(offset < s.log_start[leader], s.copy_epoch[copy, offset] == s.first_epoch[leader])

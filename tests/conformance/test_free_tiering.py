@@ -1,0 +1,161 @@
+"""Brokers with tiered storage run freely against ``kip-1023-brokers``: what is sound passes, what is planted is found.
+
+Constants: brokers/offsets/leader epochs/copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+import pytest
+from fencepost.conformance.adapters.parts import Parts
+from fencepost.conformance.free.events import Event, What
+from fencepost.conformance.free.met import Met
+from fencepost.conformance.free.parted import Parted
+from fencepost.conformance.free.runner import Free, FreePlan, play, run_freely, run_seed
+from fencepost.conformance.free.scheduler import Memory
+from fencepost.conformance.free.ways import Ways
+from fencepost.conformance.harness import all_defects, binding_of, held_to
+from fencepost.conformance.mutants.patched import Patch, patched
+from fencepost.conformance.plan import constants_of
+from fencepost.conformance.protocols.tiering.free import FreeTiering
+from fencepost.conformance.protocols.tiering.held import Written, WrongRecord, check_copy, check_local
+from fencepost.conformance.protocols.tiering.metadata_log import Copy, MetadataView, Said
+from fencepost.conformance.protocols.tiering.plan import PLAN
+from fencepost.conformance.protocols.tiering.running import tiered
+from fencepost.impl.log.batch import encode_batch
+from fencepost.impl.log.records import Record
+from fencepost.impl.tiering.segments import EPOCHS, INDEX, LOG, PRODUCERS, SegmentState
+from fencepost.model.core.ground import ground
+from fencepost.model.explore import Verdict
+from fencepost.traces.format import Value
+
+USUAL = PLAN.free[0]
+DEFECTS = {each.name: each for each in all_defects() if each.protocol == "tiering"}
+
+
+@cache
+def ways(at: str) -> Ways:
+    return Ways(ground(tiered.traced(None), constants_of(tiered, at)), binding_of("tiering", "--protocol"))
+
+
+def freely(plan: FreePlan) -> Free:
+    """The brokers of ``impl``, at the constants of the plan by turns."""
+    system = FreeTiering()
+    try:
+        return run_freely(system, [ways(at) for at in PLAN.free], plan)
+    finally:
+        system.close()
+
+
+def first_parted(*patches: Patch, plan: FreePlan | None = None) -> Parted | None:
+    """The first disagreement as it is found, which is not made small."""
+    plan = FreePlan(runs=60, seed=7) if plan is None else plan
+    memory, met = Memory(), Met()
+    with patched(*patches) as root:
+        system = FreeTiering(Parts.of(root))
+        runs = (
+            play(system, ways(PLAN.free[number % len(PLAN.free)]), run_seed(plan.seed, number), plan, memory, met)
+            for number in range(plan.runs)
+        )
+        found = next((ran.parted for ran in runs if ran.parted is not None), None)
+        system.close()
+    return found
+
+
+def test_the_brokers_are_followed_whatever_happens() -> None:
+    """Nearly every step is met, and one state explains what is seen."""
+    found = freely(FreePlan(runs=16, events=200, seed=1023))
+    assert (found.verdict, found.reason, found.failure) == (Verdict.HOLDS, None, None)
+    steps = {"start_copy", "copy_segment", "finish_copy", "delete_local", "append", "become_follower", "settle"}
+    assert steps <= set(found.met.steps)
+    assert {"told_epuo[0]", "stored[1]", "highest_remote[1]", "copy_epoch[0][1]"} <= found.met.cells
+
+
+@pytest.mark.night(seconds=400)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_night_of_it(seed: int) -> None:
+    found = freely(FreePlan(runs=250, events=250, seed=seed))
+    assert (found.verdict, found.reason) == (Verdict.HOLDS, None)
+    assert found.met.events > 50_000
+    assert {action.name for action in tiered.traced(None).actions} - set(found.met.steps) <= {"start_at_local_start"}
+
+
+def test_running_systems_are_held_to_a_text_of_their_own() -> None:
+    assert held_to("tiering") is tiered
+    assert tiered.name == "tiering"
+
+
+def test_the_same_seed_and_the_same_events_lead_to_the_same() -> None:
+    def played() -> list[object]:
+        system = FreeTiering()
+        seen: list[object] = [system.reset(constants_of(tiered, USUAL), 5), dict(system.observe())]
+        leader = system.leaders()[0]
+        produce = Event(What.CALL, "produce", args=(("to", leader),))
+        events = (*(produce,) * 4, Event(What.SYNC, "follow"), Event(What.SYNC, "work", leader))
+        for event in (*events, Event(What.TIME, args=(("ms", 300),)), *(Event(What.TIMER, "due", n) for n in range(3))):
+            seen += (system.happen(event), dict(system.observe()))
+        seen.append(list(system.pending()))
+        system.close()
+        return seen
+
+    first = played()
+    assert first == played()
+    looks: list[Mapping[str, Value]] = [each for each in first if isinstance(each, dict)]
+    assert looks[0]["leads[0]"] == 1
+
+
+def test_the_first_that_the_metadata_log_says_of_a_copy_counts() -> None:
+    view = MetadataView()
+    view.begun(Said(0, SegmentState.COPY_SEGMENT_STARTED, 1, False, Copy(1, 0, 2, {0: 0, 1: 0})))
+    started, finished = SegmentState.COPY_SEGMENT_STARTED, SegmentState.COPY_SEGMENT_FINISHED
+    deleting, deleted = SegmentState.DELETE_SEGMENT_STARTED, SegmentState.DELETE_SEGMENT_FINISHED
+    for at, (state, unfinished) in enumerate(
+        ((finished, False), (started, False), (finished, False), (deleting, True), (started, False), (deleted, False))
+    ):
+        view._apply(at, Said(0, state, 1, unfinished))
+    assert (view.copies[0].started_at, view.copies[0].finished_at) == (1, 2)
+    assert view.state_of(0) is finished
+    view._apply(6, Said(0, deleting, 2, False))
+    view._apply(7, Said(0, deleted, 2, False))
+    assert view.state_of(0) is None
+
+
+def test_a_record_that_nobody_wrote_is_told() -> None:
+    written = Written()
+    written.add([(0, 0, b"a"), (1, 0, b"b")], "the log of broker 0")
+    with pytest.raises(WrongRecord, match="offset 1 of leader epoch 0"):
+        written.add([(1, 0, b"c")], "the log of broker 1")
+    written.acknowledged[1] = b"b"
+    assert written.lost(0, 2, {0: 0, 1: 0}) is None
+    assert written.lost(0, 2, {0: 0, 1: 1}) is not None
+    assert written.lost(0, 1, {0: 0}) is not None
+    rows = [(0, 0, b"a"), (1, 0, b"b")]
+    check_local(0, rows, {0: 0, 1: 0}, 0, 2, [0])
+    with pytest.raises(WrongRecord, match="says epoch 1 of offset 1"):
+        check_local(0, rows, {0: 0, 1: 1}, 0, 2, [0])
+    with pytest.raises(WrongRecord, match="locally"):
+        check_local(0, rows, {0: 0, 1: 0}, 0, 3, [0])
+
+
+def test_a_copy_is_whole_or_not_there_and_never_another() -> None:
+    data = encode_batch([Record(b"a", timestamp=0), Record(b"b", timestamp=0)], base_offset=0, leader_epoch=0)
+    written = Written()
+    written.add([(0, 0, b"a"), (1, 0, b"b")], "the log")
+    epochs = {0: 0, 1: 0}
+    objects = {LOG: data, INDEX: b"", EPOCHS: b"0\n1\n0 0\n", PRODUCERS: b""}
+    assert check_copy(0, 0, 2, epochs, objects, written) == epochs
+    assert check_copy(0, 0, 2, epochs, {**objects, LOG: data[:-1]}, written) is None
+    assert check_copy(0, 0, 2, epochs, {LOG: data}, written) is None
+    with pytest.raises(WrongRecord, match="says epoch 3 of offset 0"):
+        check_copy(0, 0, 2, epochs, {**objects, EPOCHS: b"0\n1\n3 0\n"}, written)
+    other = Written()
+    other.add([(0, 0, b"a"), (1, 0, b"c")], "the log")
+    with pytest.raises(WrongRecord, match="another record at offset 1"):
+        check_copy(0, 0, 2, epochs, objects, other)
+
+
+def test_there_are_enough_defects_and_each_is_told_from_the_others() -> None:
+    assert len(DEFECTS) >= 12
+    assert len({each.patches for each in DEFECTS.values()}) == len(DEFECTS)
