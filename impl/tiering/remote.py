@@ -98,11 +98,15 @@ class RemotePartition:
         return True if here.get(segment) is not None or here.was_deleted(segment) else None
 
     def is_finished(self, segment: UUID) -> bool | None:
-        """Whether its copy is finished, or nobody will ever say so; ``None`` for not yet."""
+        """Whether its copy is finished; ``None`` for not yet.
+
+        It never will be where somebody has begun to delete it before, such as a deposed leader that has not heard of
+        this one: it is copied anew then.
+        """
         known = self.segments().get(segment)
         if known is None:
             return False if self.segments().was_deleted(segment) else None
-        return None if known.state is SegmentState.COPY_SEGMENT_STARTED else True
+        return None if known.state is SegmentState.COPY_SEGMENT_STARTED else bool(known.objects)
 
     def is_deleting(self, segment: UUID, unfinished: bool) -> bool | None:
         """Whether the metadata log says that it is being deleted; ``None`` for not yet.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from fencepost.impl.compaction.config import CompactionConfig, InvalidConfig
@@ -168,6 +169,23 @@ def test_each_step_of_a_copy_is_seen_in_the_metadata_log_before_the_next() -> No
     rack.until(look)
     assert seen[:3] == [(0, 0), (1, 0), (1, len(PARTS))] and seen[3] == (0, len(PARTS))
     assert rack.list_offsets(0, LAST_TIERED)[0] == rack.segments()[0].end_offset
+
+
+def test_a_copy_that_somebody_deletes_first_is_not_finished_and_begins_anew() -> None:
+    """A deposed leader that has not heard of the new one takes its copy for one that came to no end."""
+    rack = tiered(4)
+    remote, segments = rack.remote(0), rack.remote(0).segments()
+    (first, *_) = rack.segments()
+    deleting = SegmentState.DELETE_SEGMENT_STARTED
+    assert remote.is_finished(first.id) is True
+    assert segments.updated(first.id, deleting)
+    assert remote.is_finished(first.id) is True, "it was finished before"
+    again = replace(first, id=UUID(int=7), state=SegmentState.COPY_SEGMENT_STARTED, objects=())
+    assert segments.started(again)
+    assert remote.is_finished(again.id) is None
+    assert segments.updated(again.id, deleting, unfinished=True)
+    assert not segments.updated(again.id, SegmentState.COPY_SEGMENT_FINISHED, first.objects)
+    assert remote.is_finished(again.id) is False
 
 
 def test_the_metrics_count_what_was_done() -> None:
