@@ -178,6 +178,14 @@ DEFECTS: Final[tuple[Defect, ...]] = (
         "    ),\n",
     ),
     _of(
+        "deleted-copy-taken-for-finished",
+        "a leader takes its copy, which a deposed one has begun to delete, for finished",
+        "tiering/remote",
+        "is SegmentState.COPY_SEGMENT_STARTED else bool(known.objects)",
+        "is SegmentState.COPY_SEGMENT_STARTED else True",
+        "KAFKA-16511",
+    ),
+    _of(
         "deleted-segment-returns",
         "a record of the metadata log that comes once more brings a deleted segment back",
         "tiering/segments",
