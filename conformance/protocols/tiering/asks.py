@@ -127,7 +127,7 @@ def _operations(system: FreeTiering) -> Iterator[Event]:
         yield event(What.OPERATE, "flag", broker=node)
     for node in system.brokers:
         gone = node in system.down and node not in system.nodes and node not in system.bad
-        if gone and node not in state.isr | metadata.isr:
+        if gone and node not in state.isr | metadata.isr and not system.is_counted(node):
             yield event(What.OPERATE, "replace", broker=node)
 
 

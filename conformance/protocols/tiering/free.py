@@ -86,10 +86,25 @@ class FreeTiering(TieredNodes):
         return super()._set_up(constants)
 
     def _prepare(self) -> None:
+        """Some runs have records when they begin, some have uploaded them, and some have an empty follower."""
         leader = self.controller.partition(PARTITION).leader
-        for _ in range(self.seed // 3 % 6):
+        records = min((0, 3, 6, 7)[self.seed // 3 % 4], self.constants["log_size"] - 1)
+        for _ in range(records):
             self.clients.produce(leader)
             self._arrive_all()
+        for _ in range((0, 2, 4)[self.seed // 5 % 3] if records else 0):
+            self._work(leader)
+        if self.seed // 7 % 3 == 0 and len(self.brokers) > 1:
+            self._empty(next(node for node in self.brokers if node != leader))
+
+    def _empty(self, node: int) -> None:
+        """A broker fails, gets an empty disk, and is there again; nobody else has heard of it."""
+        self._end(node, Event(What.CRASH, node=node))
+        self.controller.mark_offline(node)
+        self._arrive_all()
+        self.replace_disk(node)
+        self._start(node)
+        self.register(node)
 
     def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
         """New disks, new brokers."""

@@ -248,9 +248,24 @@ class TieredNodes(RunningNodes):
             manager = self.managers[node]
             manager.config = replace(manager.config, follower_fetch_last_tiered_offset_enable=self._flags[node])
 
+    def is_counted(self, node: int) -> bool:
+        """Whether a leader goes by what a broker has fetched in its leader epoch: it would take an empty one for it.
+
+        (Kafka has known of that since KIP-903, which is ``controller``; here whoever is emptied begins a leader epoch.)
+        """
+        for partition in (METADATA, PARTITION):
+            for other in self.up():
+                here = self.replica(other, partition)
+                known = None if here is None or here.leader is None else here.leader.progress.get(node)
+                if known is not None and known.end >= 0:
+                    return True
+        return False
+
     def replace_disk(self, node: int) -> None:
-        """A broker that is down gets an empty disk."""
+        """A broker that is down gets an empty disk; what its process had sent is lost with its connections."""
         self.store.replace(node)
+        for flight in self.network.in_flight(source=node):
+            self.network.drop(flight)
 
     def _is_lost(self, node: int) -> bool:
         return any(each.failure is not None for each in self.broker(node).partitions.values())

@@ -1,4 +1,4 @@
-"""What can be seen of brokers' logs and of copies, in the cells of ``running.py``. What has not changed is not read again.
+"""What can be seen of brokers' logs and of copies, in the cells of ``running.py``. What is as it was is not read again.
 
 Each log is held against what was written, and its checkpoint against its records, whenever either has changed.
 """
