@@ -92,8 +92,10 @@ class FreeTiering(TieredNodes):
         for _ in range(records):
             self.clients.produce(leader)
             self._arrive_all()
-        for _ in range((0, 2, 4)[self.seed // 5 % 3] if records else 0):
+        self.observe()  # what is written, before it is gone from a disk
+        for _ in range((0, 4, 8)[self.seed // 5 % 3] if records else 0):
             self._work(leader)
+            self.observe()
         if self.seed // 7 % 3 == 0 and len(self.brokers) > 1:
             self._empty(next(node for node in self.brokers if node != leader))
 
@@ -379,6 +381,10 @@ class FreeTiering(TieredNodes):
                 best = here
         if best is not None:
             self.metadata.catch_up(best)
+
+    def _is_store_another(self) -> bool:
+        self._look_at_store()
+        return any(self._cells.get(f"stored[{number}]", 0) != int(there) for number, there in self._stored.items())
 
     def _has_finished(self) -> bool:
         self._look_at_metadata()

@@ -347,6 +347,8 @@ class TieredNodes(RunningNodes):
             if jobs:
                 jobs.pop(0).run()
                 self._go_on(node)
+                if self._is_store_another():
+                    break
             elif self._asks_leader(node):
                 continue
             elif not any(True for _ in self._about(METADATA, (ProduceRequest,))):
@@ -368,6 +370,10 @@ class TieredNodes(RunningNodes):
         for flight in found:
             self.network.deliver(flight)
         return bool(found)
+
+    def _is_store_another(self) -> bool:
+        """Whether a copy is in the store that was not when the event began, or the other way round."""
+        raise NotImplementedError
 
     def _has_finished(self) -> bool:
         """Whether the metadata log says of another copy that it is finished."""
