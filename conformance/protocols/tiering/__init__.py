@@ -9,6 +9,5 @@ HARNESS = Harness(
     binding=".binding:TIERING",
     free=".free:FreeTiering",
     text=".running:tiered",
-    defects=".defects:DEFECTS",
     plan=".plan:PLAN",
 )
