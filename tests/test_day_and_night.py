@@ -267,6 +267,7 @@ TESTS_OF = {
     "free": "conformance/test_mutants_defects.py",
     "model": "model/test_tiering.py",
     "proofs": "model/test_prove_snapshots.py",
+    "compiled": "model/test_compiled.py",
     "cvc5": "model/test_prove_cvc5.py",
     "tlc": "specs/test_snapshots_tlc.py",
     "night": "conformance/test_cli_check.py",

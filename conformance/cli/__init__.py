@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cyclopts import App, CycloptsError
 
+from ...model.core.caches import cache_folder
 from ...model.core.errors import BadInput, FencepostError
 from .output import note
 from .settings import Settings
@@ -134,9 +135,7 @@ def _keep_out_of_the_way() -> None:
     """Have Hypothesis keep what it remembers of the sources in the cache, not in the folder that somebody works in."""
     if os.environ.get("HYPOTHESIS_STORAGE_DIRECTORY"):
         return
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    home = Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache"
-    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(home / "fencepost" / "hypothesis")
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(cache_folder("hypothesis"))
 
 
 def run() -> None:

@@ -41,7 +41,8 @@ def explore(
     protocol: str,
     *,
     variant: str | None = None,
-    engine: Literal["batch", "reference", "symbolic"] = "batch",
+    engine: Literal["batch", "compiled", "reference", "symbolic"] | None = None,
+    threads: Positive | None = None,
     invariant: Annotated[Sequence[str], Parameter(negative=())] = (),
     symmetry: Annotated[bool, Parameter(negative=())] = False,
     liveness: Annotated[bool, Parameter(negative=())] = False,
@@ -72,8 +73,13 @@ def explore(
     variant
         A named version of it; the safe one by default (fencepost protocols PROTOCOL lists them).
     engine
-        batch (NumPy, whole frontiers), reference (plain Python, one state at a time) or symbolic (Z3, whole runs at
-        once: finds a shortest counterexample without visiting states, and never that all is well).
+        batch (NumPy, whole frontiers), compiled (C, by the compiler of this machine), reference (plain Python, one
+        state at a time) or symbolic (Z3, whole runs at once: finds a shortest counterexample without visiting states,
+        and never that all is well). By default batch, which goes on compiled where there are many states and there is a
+        C compiler.
+    threads
+        Use at most so many threads, of the compiled engine; by default as many as there are cores, up to four. The
+        answer is the same for any number.
     invariant
         Check only this invariant (repeatable; default all). type_ok is always checked.
     symmetry
@@ -122,7 +128,10 @@ def explore(
         idle = {"invariant": invariant, "symmetry": symmetry, "liveness": liveness, "html": html, "graph": graph}
         refuse_idle("steps are compared, by the reference", "leave it out", junitxml=junitxml, **idle)
         refuse_idle(
-            "steps are compared, by the reference", "leave it out", engine=engine if engine != "batch" else None
+            "steps are compared, by the reference",
+            "leave it out",
+            engine=engine if engine != "batch" else None,
+            threads=threads,
         )
     if engine == "symbolic" and liveness:
         raise BadInput("a run without end is no run of so many steps", "--liveness", "leave it out, or take batch")
@@ -130,7 +139,9 @@ def explore(
         mend = "leave it out, or take batch"
         refuse_idle("the symbolic engine visits no states", mend, max_states=max_states, symmetry=symmetry, graph=graph)
     else:
-        refuse_idle(f"the {engine} engine does not ask z3", "add --engine symbolic", max_effort=max_effort)
+        refuse_idle(f"the {engine or 'batch'} engine does not ask z3", "add --engine symbolic", max_effort=max_effort)
+    if engine in ("batch", "reference", "symbolic"):
+        refuse_idle(f"the {engine} engine has one of its own", "leave it out, or take compiled", threads=threads)
     spec = protocol_named(protocol)
     _refuse_vacuous_liveness(spec, liveness, fairness)
     # An option of a constant comes as it was typed: --log-size.
@@ -144,14 +155,14 @@ def explore(
     )
     reason = beyond_budget(traced, values, max_terms, limits)
     if reason is not None:
-        return _given_up(Untouched(traced, spec.check_constants(values), engine, reason), junitxml, json)
+        return _given_up(Untouched(traced, spec.check_constants(values), engine or "batch", reason), junitxml, json)
     system = ground(traced, values)
     if refines is not None:
         registration = REGISTRY.named(protocol, "PROTOCOL")
         return answer_refinement(registration, system, refines, tuple(but), limits, trace_out, json)
     query = Query.of(system, tuple(invariant), symmetry, limits)
     with exploring(f"{system.name} {system.traced.variant.name}") as told:
-        found = search(query, engine, told)
+        found = search(query, engine or "auto", told, threads)
     live: list[Liveness] = []
     if liveness and found.verdict is Verdict.HOLDS:
         with exploring("liveness") as told:

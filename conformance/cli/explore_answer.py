@@ -170,6 +170,8 @@ def print_answer(found: Exploration, live: Sequence[Liveness], story: Story | No
         f"{found.distinct:,} distinct {what}, depth {found.depth}, {found.engine} engine, {found.seconds:.2f} s "
         f"({found.states_per_second:,.0f} a second), {found.memory / (1 << 20):,.0f} MiB"
     )
+    if found.engine_note:
+        out.print(found.engine_note, markup=False)
     rows = table("action", "enabled", "led to a new state", right=(1, 2))
     for name, seen in found.coverage.items():
         rows.add_row(name, f"{seen.transitions:,}", f"{seen.discoveries:,}")

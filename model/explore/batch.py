@@ -12,11 +12,10 @@ from ..core.ground import State
 from ..core.terms import TRUE
 from ..interpret.batch import Batch, Block, Candidates
 from ..interpret.packing import Words
-from ..interpret.reference import Reference
 from ..interpret.symmetry import Symmetry
 from ..interpret.table import INSERTED, Numbers, StateTable, grown
 from .memory import keep_pages
-from .path import rebuild
+from .path import rebuild, report_escape, taken
 from .result import Coverage, Exploration, OnProgress, Query, Step, Verdict, Watch, conclude
 
 BLOCK = 1 << 16
@@ -62,6 +61,7 @@ class Search:
         # A member is a key, a parent and two slots at least.
         self._most = min(query.limits.max_states + (WAITING + 1) * BLOCK, query.limits.max_memory // (8 * words + 12))
         self.table = StateTable(words, self._most)
+        self.begins = 0
         self._parents = np.empty(1 << 10, dtype=np.int32)
         self.answer = Exploration(query, "batch", Verdict.HOLDS, 0, 0, 0.0)
         self.answer.witnesses = dict.fromkeys(self.system.witnesses, 0)
@@ -72,26 +72,37 @@ class Search:
         """For each state the number of one that leads to it, -1 for the initial one. A view, as ``table.keys`` is."""
         return self._parents[: self.table.count]
 
-    def run(self) -> Exploration:
-        """Search until nothing is new, a promise breaks or a budget runs out."""
-        self._add(self.batch.packing.key(self.system.initial)[:, None], np.array([-1], dtype=np.int32))
+    def run(self, until: int | None = None) -> Exploration:
+        """Search until nothing is new, a promise breaks or a budget runs out.
+
+        ``until``: where a level ends with so many states or more, and there is another, the search stands still there
+        (``waits``); to run it again goes on.
+        """
+        if not self.table.count:
+            self._add(self.batch.packing.key(self.system.initial)[:, None], np.array([-1], dtype=np.int32))
         try:
-            self._levels()
+            self._levels(until)
         except Spent as spent:
             self.answer.verdict, self.answer.reason = Verdict.UNKNOWN, str(spent)
         answer = self.answer
         answer.coverage = self.coverage
         answer.seconds = self.watch.seconds
         answer.memory = self.watch.peak
-        return conclude(answer) if answer.verdict is Verdict.HOLDS else answer
+        return conclude(answer) if answer.verdict is Verdict.HOLDS and not self.waits else answer
 
-    def _levels(self) -> None:
-        start, end = 0, 1
-        while start < end and self._level(start, end):
-            start, end = end, self.table.count
+    @property
+    def waits(self) -> bool:
+        """Whether a level is still to be expanded: the states from ``begins`` on."""
+        return self.begins < self.table.count
+
+    def _levels(self, until: int | None) -> None:
+        while self.waits and self._level(self.begins, end := self.table.count):
+            self.begins = end
             reason = self.watch.too_deep(self.answer.depth)
-            if start < end and reason:
+            if self.waits and reason:
                 raise Spent(reason)
+            if until is not None and self.table.count >= until:
+                return
 
     def _room(self, wanted: int) -> int:
         """How many states to expand next: ``wanted``, or as many as there is memory for. Raises Spent for too few."""
@@ -146,7 +157,7 @@ class Search:
             answer.path = self.path(broken[0])
             return False
         if escape:
-            self._report_escape(*escape)
+            report_escape(answer, self.path(escape[0]), escape[1])
             return False
         for number, count in transitions.items():
             action = self.system.instances[number].action
@@ -210,26 +221,6 @@ class Search:
             transitions[candidates.instance] += candidates.rows.size
             discoveries[candidates.instance] += int(high - low)
 
-    def _report_escape(self, number: int, instance_number: int) -> None:
-        """A successor that no key can hold is one level further down, and breaks ``type_ok``."""
-        answer = self.answer
-        instance = self.system.instances[instance_number]
-        path = self.path(number)
-        before = path[-1].state if path else self.system.initial
-        # With symmetry the path ends in a renamed state: there the instance has other parameters.
-        reference = Reference(self.system)
-        for action, params, after in reference.successors(before):
-            if action == instance.action and "type_ok" in reference.broken(after):
-                path.append(Step(self.system.by_step[action, params], after))
-                break
-        else:
-            raise AssertionError(f"the reference finds no value outside its domain after {instance}")
-        answer.verdict = Verdict.VIOLATED
-        answer.violated = "type_ok"
-        answer.path = path
-        answer.depth += 1
-        answer.reason = "a step leads outside the declared domains; states on that level are not counted"
-
     def path(self, number: int) -> list[Step]:
         """The steps of a shortest run to the state of that number; each has been re-run by the reference."""
         chain = [number]
@@ -238,18 +229,8 @@ class Search:
         return rebuild(self.system, chain[::-1], self._taken)
 
     def _taken(self, before: State, number: int) -> tuple[int, State] | None:
-        """A step from a state to the one of that number, or to a renamed one; of several the first, as instances come.
-
-        Nothing is compiled for a path: a block of one state is soon expanded.
-        """
-        packing = self.batch.packing
-        key = packing.key(before)[:, None]
-        wanted = self.table.keys[:, number]
-        # A successor that no key can hold is on no chain.
-        found = [each for each in self.batch.successors(self.batch.block(key), key) if not each.escaped.size]
-        keys = np.concatenate([each.keys for each in found], axis=1)
-        same = np.flatnonzero(((self.canonical(keys) if self.canonical else keys) == wanted[:, None]).all(axis=0))
-        return (found[same[0]].instance, packing.state(keys[:, same[0]])) if same.size else None
+        """A step from a state to the one of that number, or to a renamed one."""
+        return taken(self.batch, before, self.table.keys[:, number], self.canonical)
 
 
 def explore_batch(query: Query, on_progress: OnProgress | None = None) -> Exploration:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from ..core.ground import State, System
+from ..interpret.batch import Batch
+from ..interpret.packing import Words
 from ..interpret.reference import Reference
-from .result import Step
+from .result import Exploration, Step, Verdict
 
 Link = TypeVar("Link")
 
@@ -37,3 +42,42 @@ def rebuild(system: System, chain: Sequence[Link], taken: Taken[Link]) -> list[S
         path.append(Step(instance, after))
         state = after
     return path
+
+
+def taken(
+    batch: Batch, before: State, wanted: npt.NDArray[np.uint64], canonical: Callable[[Words], Words] | None = None
+) -> tuple[int, State] | None:
+    """A step from a state to the one of this key, shape (words,); of several the first, as instances come.
+
+    With ``canonical``, to one whose orbit it is. Nothing is compiled for a path: a block of one state is soon expanded.
+    """
+    packing = batch.packing
+    key = packing.key(before)[:, None]
+    # A successor that no key can hold is on no chain.
+    found = [each for each in batch.successors(batch.block(key), key) if not each.escaped.size]
+    keys = np.concatenate([each.keys for each in found], axis=1)
+    same = np.flatnonzero(((canonical(keys) if canonical else keys) == wanted[:, None]).all(axis=0))
+    return (found[same[0]].instance, packing.state(keys[:, same[0]])) if same.size else None
+
+
+def report_escape(answer: Exploration, path: list[Step], number: int) -> None:
+    """A successor that no key can hold is one level further down, and breaks ``type_ok``: by the reference's word.
+
+    ``path`` leads to the state before; ``number`` is that of the instance by which an engine left the domains.
+    """
+    system = answer.query.system
+    instance = system.instances[number]
+    before = path[-1].state if path else system.initial
+    # With symmetry the path ends in a renamed state: there the instance has other parameters.
+    reference = Reference(system)
+    for action, params, after in reference.successors(before):
+        if action == instance.action and "type_ok" in reference.broken(after):
+            path.append(Step(system.by_step[action, params], after))
+            break
+    else:
+        raise AssertionError(f"the reference finds no value outside its domain after {instance}")
+    answer.verdict = Verdict.VIOLATED
+    answer.violated = "type_ok"
+    answer.path = path
+    answer.depth += 1
+    answer.reason = "a step leads outside the declared domains; states on that level are not counted"

@@ -126,6 +126,8 @@ class Exploration:
     coverage: dict[str, Coverage] = field(default_factory=dict)
     witnesses: dict[str, int] = field(default_factory=dict)
     memory: int = 0
+    engine_note: str | None = None
+    """What else there is to say of the engine, in words: by which compiler it was compiled, and from when on it ran."""
 
     @property
     def transitions(self) -> dict[str, int]:
@@ -163,6 +165,7 @@ class Exploration:
                 name: {"transitions": c.transitions, "discoveries": c.discoveries} for name, c in self.coverage.items()
             },
             "memory_bytes": self.memory,
+            **({"engine_note": self.engine_note} if self.engine_note else {}),
         }
 
 

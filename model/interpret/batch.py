@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ..core.ground import Instance, System
 from ..core.terms import Sort, Term, literal
+from .bounds import Bounds
 from .packing import Columns, Field, Packing, Words
 from .trie import Trie, by_guards
 
@@ -181,6 +182,7 @@ class Batch:
         self.system = system
         self.packing = Packing(system.layout)
         self._tables: dict[int, npt.NDArray[np.uint64]] = {}
+        self._bounds = Bounds(self.packing, system.constants.get("replicas", 0))
         self._edits = [self._edit(instance) for instance in system.instances]
         self._trie = by_guards(system)
 
@@ -208,28 +210,6 @@ class Batch:
             bits = [(value - field.low) << field.shift for value in values]
             self._tables[number] = np.array(bits, dtype=np.uint64)
         return self._tables[number]
-
-    def _bounds(self, term: Term) -> tuple[int, int]:
-        """Bounds of a term's value over all states, from the domains of the cells that it reads."""
-        op, args = term.op, term.args
-        if op == "const":
-            return literal(term), literal(term)
-        if op == "cell":
-            field = self.packing.fields[literal_cell(term)]
-            return field.low, field.high
-        if op in ("with", "without"):
-            return 0, (1 << self.system.constants["replicas"]) - 1
-        (low, high), (other_low, other_high) = self._bounds(args[-2]), self._bounds(args[-1])
-        if op == "add":
-            return low + other_low, high + other_high
-        if op == "sub":
-            return low - other_high, high - other_low
-        if op == "min":
-            return min(low, other_low), min(high, other_high)
-        if op == "max":
-            return max(low, other_low), max(high, other_high)
-        assert op == "ite", f"{op} has no bounds"
-        return min(low, other_low), max(high, other_high)
 
     def block(self, keys: Words) -> Block:
         """The states of these keys, ready for evaluation."""

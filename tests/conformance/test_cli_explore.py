@@ -199,7 +199,7 @@ BAD = [
     ),
     (
         ("fencing", "--engine", "quantum"),
-        'Invalid value "quantum" for --engine. Choose from: "batch", "reference", "symbolic".',
+        'Invalid value "quantum" for --engine. Choose from: "batch", "compiled", "reference", "symbolic".',
     ),
     (
         ("fencing", "--invariant", "tidy"),

@@ -22,6 +22,7 @@ TESTS = "python3 -m venv .venv && .venv/bin/pip install tox && .venv/bin/tox"
 
 NEEDED = [
     "py.typed",
+    "model/interpret/search.c",
     "specs/Fencing.tla",
     "specs/Kip320.tla",
     "specs/Kip320-2222.cfg",

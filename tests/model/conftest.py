@@ -12,9 +12,14 @@ from types import ModuleType
 import pytest
 from fencepost.model.core.errors import BadInput, BadText, ProtocolError
 from fencepost.model.core.ground import System, ground
+from fencepost.model.interpret.compiler import find_compiler
 from fencepost.model.protocols.fencing import fencing
 
 Fencing = Callable[..., System]
+
+needs_compiler = pytest.mark.skipif(
+    find_compiler() is None, reason="absent: a C compiler (CC, cc, gcc, clang, ziglang)"
+)
 
 CONSTANTS = ("replicas", "log_size", "max_records", "max_leader_epoch")
 

@@ -22,14 +22,14 @@ from fencepost.model.explore.result import Progress
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.fencing import fencing
 
-from .conftest import small_enough
+from .conftest import needs_compiler, small_enough
 
 At = Callable[..., System]
 
 EXHAUSTIVE = ("batch", "reference")
 """The engines that see every state; the bounded search is held against them in test_explore_symbolic.py."""
 
-engines = pytest.mark.parametrize("engine", EXHAUSTIVE)
+engines = pytest.mark.parametrize("engine", [*EXHAUSTIVE, pytest.param("compiled", marks=needs_compiler)])
 
 
 def essence(answer: Exploration) -> tuple[object, ...]:
@@ -144,7 +144,7 @@ def test_a_value_outside_its_domain_breaks_type_ok(at: At, engine: str) -> None:
     assert Reference(answer.query.system).broken(answer.path[-1].state) == ["type_ok"]
 
 
-@engines
+@pytest.mark.parametrize("engine", EXHAUSTIVE)
 def test_an_escape_is_found_with_symmetry_too(at: At, engine: str) -> None:
     answer = explore(Query.of(at("3/1/2/1", "kip-320", "leader_write.log_not_full"), symmetry=True), engine)
     assert (answer.violated, len(answer.path or [])) == ("type_ok", 4)
@@ -189,7 +189,9 @@ def test_only_the_invariants_asked_for_are_checked_and_type_ok_always(at: At) ->
 def test_an_unknown_engine_is_bad_input(at: At) -> None:
     with pytest.raises(BadInput) as refused:
         explore(Query.of(at("2/1/1/1")), "spark")
-    assert str(refused.value) == "--engine: there is no engine 'spark'; choose one of batch, reference, symbolic"
+    assert (
+        str(refused.value) == "--engine: there is no engine 'spark'; choose one of batch, compiled, reference, symbolic"
+    )
 
 
 @engines
@@ -203,6 +205,8 @@ def test_progress_is_told_and_never_goes_back(at: At, engine: str) -> None:
 @engines
 def test_the_json_object_of_a_run_that_holds(at: At, engine: str) -> None:
     printed = json.loads(json.dumps(explore(Query.of(at("2/2/2/2")), engine).to_json()))
+    assert ("engine_note" in printed) == (engine == "compiled")
+    printed.pop("engine_note", None)
     assert printed | {"memory_bytes": 0, "seconds": 0, "states_per_second": 0, "coverage": {}, "witnesses": {}} == {
         "protocol": "fencing",
         "variant": "kip-320",

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...model.core.caches import cache_folder
 from ...model.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -93,9 +94,7 @@ class KafkaJars:
 
 def default_cache() -> Path:
     """``$XDG_CACHE_HOME/fencepost/kafka``, or ``~/.cache/fencepost/kafka`` (XDG Base Directory Specification)."""
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(named) if named.startswith("/") else Path.home() / ".cache"
-    return base / "fencepost" / "kafka"
+    return cache_folder("kafka")
 
 
 def newest_release(timeout: float = 120.0) -> str:

@@ -1,0 +1,203 @@
+"""The C compiler that is there, and what it has compiled: kept on disk by the hash of all that it depends on.
+
+A compiled text is loaded by ctypes. Its file ends in a digest of the file and of its own key, so that one that was cut,
+changed or put there under another's name is noticed, and compiled again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from ..core.caches import cache_folder
+from ..core.errors import BadInput
+
+FLAGS: Final = ("-O1", "-std=gnu11", "-fPIC", "-shared", "-pthread", "-w")
+"""One function of some thousand short lines: what ``-O2`` adds takes three times as long, and gains a tenth."""
+
+MOST_KEPT: Final = 500
+"""Files that are kept; each has some hundred KiB."""
+
+_NAMES: Final = ("cc", "gcc", "clang")
+_DIGEST: Final = 32
+_SECONDS: Final = 600
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler: the command, and the first line of what it says of its version."""
+
+    command: tuple[str, ...]
+    version: str
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What it is told; on x86-64 to use all that this processor can do."""
+        return (*FLAGS, "-march=native") if platform.machine() == "x86_64" else FLAGS
+
+
+@cache
+def find_compiler() -> Compiler | None:
+    """The one that ``CC`` names, or ``cc``, ``gcc`` or ``clang``, or the one that ``ziglang`` brings; None without.
+
+    Raises BadInput where ``CC`` names none.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    named = shlex.split(os.environ.get("CC", ""))
+    if named:
+        version = _version(named)
+        if version is None:
+            raise BadInput(f"{shlex.join(named)} is no C compiler that runs", "CC", "name another one, or unset it")
+        return Compiler(tuple(named), version)
+    found = [[path] for name in _NAMES if (path := shutil.which(name))]
+    if find_spec("ziglang") is not None:
+        found.append([sys.executable, "-m", "ziglang", "cc"])
+    for command in found:
+        version = _version(command)
+        if version is not None:
+            return Compiler(tuple(command), version)
+    return None
+
+
+def _version(command: Sequence[str]) -> str | None:
+    try:
+        said = subprocess.run(  # noqa: S603 - the compiler of this machine, or the one that its user names
+            [*command, "--version"], capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    return said.stdout.partition("\n")[0].strip() or None
+
+
+@cache
+def _processor() -> str:
+    """What this processor can do, as Linux says: compiled code of another one might not run here."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith(("flags", "Features")):
+                return line
+    return platform.processor()
+
+
+def _key(compiler: Compiler, text: str) -> bytes:
+    parts = (text, *compiler.command, compiler.version, *compiler.flags, platform.machine(), _processor())
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=_DIGEST).digest()
+
+
+def _digest(content: bytes, key: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_DIGEST, key=key).digest()
+
+
+_loaded: dict[bytes, ctypes.CDLL] = {}
+
+
+def kept(compiler: Compiler, text: str) -> bool:
+    """Whether the text has been compiled before."""
+    key = _key(compiler, text)
+    return key in _loaded or _sound(_place(key), key)
+
+
+def _place(key: bytes) -> Path:
+    return cache_folder("compiled") / f"{key.hex()}.so"
+
+
+def compiled(compiler: Compiler, text: str) -> ctypes.CDLL:
+    """A text, compiled and loaded. Raises BadInput where the compiler refuses it, or where nothing can be loaded."""
+    key = _key(compiler, text)
+    found = _loaded.get(key)
+    if found is None:
+        found = _loaded[key] = _load(compiler, text, key)
+    return found
+
+
+def _load(compiler: Compiler, text: str, key: bytes) -> ctypes.CDLL:
+    place = _place(key)
+    if _sound(place, key):
+        return _opened(place)
+    keeps = _keeps(place.parent)
+    with tempfile.TemporaryDirectory(prefix=".part-", dir=place.parent if keeps else None) as folder:
+        made = _compile(compiler, text, key, Path(folder))
+        if not keeps:
+            return _opened(made)
+        opened = _opened(made.replace(place))
+    _forget(place.parent)
+    return opened
+
+
+def _forget(folder: Path) -> None:
+    """Keep the newest files alone: a text that is being written has another hash each time."""
+    with suppress(OSError):
+        files = sorted(folder.glob("*.so"), key=lambda file: file.stat().st_mtime, reverse=True)
+        for file in files[MOST_KEPT:]:
+            file.unlink(missing_ok=True)
+
+
+def _keeps(folder: Path) -> bool:
+    """Whether there is a folder for it to which nobody else may write; without one this process alone has it."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return _ours(folder.stat()) and os.access(folder, os.W_OK)
+    except OSError:
+        return False
+
+
+def _compile(compiler: Compiler, text: str, key: bytes, folder: Path) -> Path:
+    source, made = folder / "search.c", folder / "search.so"
+    source.write_text(text, encoding="ascii")
+    command = [*compiler.command, *compiler.flags, str(source), "-o", str(made)]
+    try:
+        done = subprocess.run(  # noqa: S603 - the same, and our own text
+            command, capture_output=True, text=True, errors="replace", timeout=_SECONDS
+        )
+        said = done.stderr.strip().partition("\n")[0] if done.returncode else ""
+        if done.returncode or not made.is_file():
+            raise BadInput(f"{compiler.version} did not compile a search: {said}", "--engine", "take batch")
+    except (OSError, subprocess.SubprocessError) as error:
+        raise BadInput(f"{compiler.version} did not run: {error}", "--engine", "take batch") from error
+    with made.open("r+b") as file:
+        content = file.read()
+        file.write(_digest(content, key))
+        file.flush()
+        os.fsync(file.fileno())
+    return made
+
+
+def _opened(path: Path) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise BadInput(f"what was compiled cannot be loaded: {error}", "--engine", "take batch") from error
+
+
+def _ours(status: os.stat_result) -> bool:
+    """Whether a file or folder is this user's, and nobody else may write to it."""
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _sound(path: Path, key: bytes) -> bool:
+    """Whether a kept file is there, this user's own, and what was written under this key."""
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or not _ours(status) or not _ours(path.parent.stat()):
+                return False
+            content = file.read()
+    except OSError:
+        return False
+    return len(content) > _DIGEST and _digest(content[:-_DIGEST], key) == content[-_DIGEST:]
