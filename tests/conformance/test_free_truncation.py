@@ -84,6 +84,16 @@ FAULTS = {
         ),
         None,
     ),
+    "of two commits the one with the later time of day counts": (
+        Patch(
+            "offsets/coordinator.py",
+            "            self._offsets[key] = committed\n",
+            "            before = self._offsets.get(key, committed)\n"
+            "            later = before.commit_timestamp > committed.commit_timestamp\n"
+            "            self._offsets[key] = before if later else committed\n",
+        ),
+        Sort.CELLS,
+    ),
     "a commit is acknowledged before it is durable": (
         Patch("offsets/coordinator.py", "            self._log.flush()\n", ""),
         Sort.CELLS,
