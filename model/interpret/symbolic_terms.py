@@ -135,6 +135,7 @@ class Reading:
         self._known: Mapping[Term, Value] = {}
         self._more: frozenset[Term] = frozenset()
         self._rows: dict[tuple[Term, Term], Function] = {}
+        self._cell = False
 
     def __call__(self, term: Term) -> Value:
         if term not in self._memo:
@@ -193,6 +194,19 @@ class Reading:
             self._rows[target, value] = read(row, value)
         return self._rows[target, value]
 
+    def defined_along(self, cell: Sequence[tuple[Term, Index]], value: Term) -> Function | None:
+        """A value as a function of a cell's indices, where it is found by definitions that depend on these.
+
+        None where none does, or the indices are finite: then the value may be read at each cell (``within``).
+        """
+        bounds = {bound for bound, _ in cell}
+        defined = (part for part in terms.parts(value) if part.op in _DEFINED)
+        if all(self.universe.values(index) is not None for _, index in cell):
+            return None
+        if not any(terms.free(part) & bounds for part in defined):
+            return None
+        return self._defined_row([(place, *each) for place, each in enumerate(cell)], value, cell=True)
+
     def _plain_row(self, row: _Row, value: Term) -> Function:
         found: dict[tuple[Hashable, ...], tuple[list[Bound], Value]] = {}
 
@@ -208,7 +222,7 @@ class Reading:
 
         return at
 
-    def _defined_row(self, row: _Row, value: Term) -> Function:
+    def _defined_row(self, row: _Row, value: Term, *, cell: bool = False) -> Function:
         for part in terms.parts(value):
             # What does not depend on the row's indices has one value in all of it: the step's own.
             if part.op in _DEFINED and terms.free(part) <= set(self.binding):
@@ -217,6 +231,11 @@ class Reading:
         bounds = {bound: Bound(x, index) for x, (_, bound, index) in zip(xs, row, strict=True)}
         inner = self.within(bounds)
         inner._scope, inner.definitions = (*self._scope, *bounds.values()), self.definitions
+        inner._cell = cell
+        for part in sorted(terms.parts(value), key=lambda p: len(list(terms.parts(p)))) if cell else ():
+            # So it is with the cell's own, in whatever else is found for it.
+            if part.op in _DEFINED and terms.free(part) <= set(inner.binding):
+                inner(part)
         anywhere = inner(value)
 
         def at(indices: tuple[Scalar, ...]) -> Value:
@@ -230,6 +249,10 @@ class Reading:
         scope = (*self._scope, Bound(value, index)) if quantified else self._scope
         inner = Reading(self.universe, self.indices, self.state, binding, scope=scope, named=self._named)
         inner.definitions = self.definitions
+        if self._cell:
+            # What was found for the cell is not found anew for each value that is bound within.
+            inner._cell = True
+            inner._known = {**self._known, **{t: v for t, v in self._memo.items() if t.op in ("first", "last")}}
         return inner
 
     def _quantified(self, t: Term) -> Truth:
@@ -292,12 +315,19 @@ class Reading:
         inside = self.universe.inside
         found = self.universe.skolem(index, tuple(b.value for b in self._scope))
         x = self.universe.fresh(index)
-        holds = self._at(bound, x, index, quantified=True)(body)
-        at_found = both(inside(index, found), self._at(bound, found, index)(body))
+        xs, reading, conditions = [x], self._at(bound, x, index, quantified=True), [inside(index, x)]
+        while self._cell and body.op == "exists":
+            # Taken in front, so that z3 can put what equals x in its place.
+            (other, body), within = body.args, self.indices[str(body.value)]
+            xs.append(self.universe.fresh(within))
+            reading = reading._at(other, xs[-1], within, quantified=True)
+            conditions.append(inside(within, xs[-1]))
+        conditions.append(reading(body))
+        at_found = both(inside(index, found), self._at(bound, found, index)(t.args[1]))
         nearer = found <= x if t.op == "first" else x <= found
         self._define(
             either(at_found, equal(found, chosen)),
-            z3.ForAll([x], as_formula(implied(both(inside(index, x), holds), both(at_found, nearer)))),
+            z3.ForAll(xs, as_formula(implied(both(*conditions), both(at_found, nearer)))),
         )
         return found
 

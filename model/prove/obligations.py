@@ -236,10 +236,15 @@ def with_ghosts(attached: AttachedProof, step: Step, action: str) -> Step:
     functions = dict(step.after.functions)
     for update in attached.updates.get(action, ()):
         functions[update.name] = _updated(step, update, step.after.variables[update.name].per)
-    return replace(step, after=replace(step.after, functions=functions))
+    # What an update finds by a definition for each cell has that beside the step's own.
+    return replace(step, after=replace(step.after, functions=functions), definitions=tuple(step.reading.definitions))
 
 
 def _updated(step: Step, update: GhostUpdate, per: Sequence[Index]) -> Function:
+    defined = step.reading.defined_along(tuple(zip(update.bound, per, strict=True)), update.value)
+    if defined is not None:
+        return defined
+
     def after(indices: tuple[Scalar, ...]) -> Value:
         cell: Mapping[Term, Bound] = {
             term: Bound(at, index) for term, at, index in zip(update.bound, indices, per, strict=True)

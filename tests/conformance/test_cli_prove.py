@@ -42,7 +42,7 @@ PROVED = {
     "kip-320-mended": (truncation, ("type_ok", *truncation.traced().invariants)),
 }
 
-FOLLOWS = {"kip-280-safe": kip_280.follows, "kip-1023-safe": kip_1023.follows}
+FOLLOWS = {"kip-280-safe": kip_280.follows, "kip-631-safe": kip_631.follows, "kip-1023-safe": kip_1023.follows}
 """Promises that are no part of the induction: each has one obligation."""
 ALONE = {"fencing": ["kip-320"], "compaction": ["kip-280-safe"]}
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 
 import pytest
-from fencepost.model.core.ground import ground
 from fencepost.model.core.registry import REGISTRY
-from fencepost.model.explore import Query, Verdict, explore
+from fencepost.model.explore import Verdict
 from fencepost.model.protocols.compaction import compaction
 from fencepost.model.protocols.compaction.proof import kip_280
 from fencepost.model.prove.attached import attach
@@ -19,9 +18,6 @@ from fencepost.model.prove.solve import ask
 
 asked = pytest.mark.asked("proofs", "compaction")
 UNSET, OFFSET, TIMESTAMP, HEADER = range(4)
-NEVER = {"set_topic_strategy", "set_broker_strategy"}
-"""What the proof leaves out: a strategy is set."""
-
 NEEDED_FOR = {
     "brokers_clean_alike": "elect_leader.best_is_beaten_by_none",
     "leader_is_in_its_epoch": "elect_leader.no_epoch_from_the_future",
@@ -37,19 +33,24 @@ NEEDED_FOR = {
     "clean_part_is_in_log": "follower_fetch.survivor_is_alone",
     "best_is_committed": "remove_record.best_is_kept",
     "best_is_beaten_by_none": "remove_record.best_is_kept",
+    "best_is_not_beaten_since": "follows.winner_is_kept",
+    "table_has_nothing_better": "consumer_fetch.table_has_the_best",
     "best_is_kept": "follows.winner_is_kept",
     "all_have_passed": "follower_fetch.dropped_beats_nothing_here",
     "dropped_version_is_known": "leader_write.dropped_beats_nothing_here",
     "dropped_beats_nothing_here": "follows.deleted_stays_deleted",
     "dropped_beats_nothing_to_come": "follower_fetch.dropped_beats_nothing_here",
     "reads_the_committed": "leader_inc_high_watermark.table_has_the_best",
-    "table_is_of_the_committed": "consumer_fetch.table_has_the_best",
+    "table_is_of_the_committed": "leader_inc_high_watermark.table_has_nothing_better",
     "table_has_the_best": "follows.consumer_agrees",
     "best_is_still_to_be_read": "follows.consumer_agrees",
 }
 """For each lemma an obligation that is not proved without it."""
 
-WITHOUT_HINT = {"_skipped": "follower_fetch.uncommitted_is_whole", "_best_skipped": "follower_fetch.best_is_kept"}
+WITHOUT_HINT = {
+    "_skipped": "follower_fetch.uncommitted_is_whole",
+    "_best_skipped": "follower_fetch.best_is_kept",
+}
 """For each hint an obligation that z3 leaves open without it."""
 
 TWINS = {
@@ -73,8 +74,6 @@ def under(strategy: int) -> FixedProof:
     """The same proof where the brokers have another strategy."""
     constants = {**kip_280.constants, "default_strategy": strategy}
     proof = FixedProof(compaction, kip_280.variant, constants, sizes=kip_280.sizes, follows=tuple(kip_280.follows))
-    for action in NEVER:
-        del proof.protocol.actions[action]
     proof.takes(kip_280, *kip_280.ghosts, *kip_280.update_texts)
     proof.takes(kip_280, *(name for name in kip_280.lemmas if name not in proof.lemmas))
     proof.takes_hints(kip_280)
@@ -92,7 +91,7 @@ def test_it_is_registered() -> None:
     assert REGISTRY["compaction"].find_proof() is kip_280
     conjuncts = attach(kip_280, kip_280.protocol.traced()).conjuncts
     assert {name for name, conjunct in conjuncts.items() if conjunct.promise} == set(compaction.invariant_names)
-    assert kip_280.told == "at max_changes 0, default_strategy 3"
+    assert kip_280.told == "at default_strategy 3"
     assert all(lemma.doc.endswith(".") for lemma in kip_280.lemmas.values())
 
 
@@ -136,15 +135,6 @@ def test_a_proof_at_other_constants_takes_hints_with_their_indices() -> None:
     action, _, _ = name.partition(".")
     indices = {index for spec in taken.hint_texts[action] for index in spec.goal.values()}
     assert indices == {taken.protocol.indices[index.name] for index in indices}
-
-
-def test_what_it_leaves_out_never_happens() -> None:
-    """That a strategy is set, which no state allows at the constant that is fixed."""
-    left_out = set(compaction.actions) - set(kip_280.protocol.actions)
-    assert left_out == NEVER and kip_280.constants["max_changes"] == 0
-    small = dict.fromkeys(compaction.constants, 1) | {"max_changes": 0, "header_values": 0, "repeated_headers": 0}
-    answer = explore(Query.of(ground(compaction.traced(), small)))
-    assert {name: answer.transitions[name] for name in NEVER} == dict.fromkeys(NEVER, 0)
 
 
 @asked

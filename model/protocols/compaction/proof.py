@@ -1,4 +1,4 @@
-"""Why ``kip-280-safe`` keeps its promises while its strategy is what it was at first, for any number of everything.
+"""Why ``kip-280-safe`` keeps its promises, for any number of everything, however often a strategy is set.
 
 The argument in short. The *line* is the log as it goes on: what the leader holds or held at each offset. Whoever
 follows has of each offset the line's record or none, and so has whoever does not follow yet, below the *cut*, where the
@@ -8,9 +8,11 @@ committed record beats: never the best. So whoever has come past the best has it
 over. By then all had come past it, nothing was left that it beats, and what comes later is not beaten: so nothing of
 the key comes back.
 
-**What is fixed.** No strategy is set (``max_changes`` 0): what counts when one is set is what all logs still have then,
-of which the best would have to be found anew among any number of records. That is explored, and not proved. The
-brokers' strategy is ``header`` here; the tests prove the same of each of the four.
+**When a strategy is set** all logs are alike, and what they have is all that counts from before: of that the best is
+found anew, the last one among those of the largest version. That there is a largest is no induction over records: it
+is the last one of an index that has an end. What counts is then what somebody has, or was committed since.
+
+**What is fixed.** The brokers' strategy at first is ``header`` here; the tests prove the same of each of the four.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ from ...core.domains import REPLICA, Constants, integers
 from ...prove.fixed import FixedProof
 from ...prove.proof import Ghosts
 from ..logs import EPOCH, OFFSET
-from .state import KEY, compaction, follows, holds, key_at
-from .strategy import order, strategy_of, version
+from .state import HEADER, KEY, TIMESTAMP, Strategy, compaction, follows, holds, holds_committed, key_at
+from .strategy import is_long, order, strategy_of, version
 
-_FIXED: Final = {"max_changes": 0, "default_strategy": 3}
+_FIXED: Final = {"default_strategy": 3}
 
 
 def _at(*values: int) -> Constants:
@@ -36,13 +38,9 @@ kip_280 = FixedProof(
     compaction,
     "kip-280-safe",
     _FIXED,
-    sizes=(_at(1, 2, 1, 1, 1, 0, 0, 1), _at(2, 2, 1, 1, 1, 0, 1, 1)),
+    sizes=(_at(1, 2, 1, 1, 1, 0, 0, 0, 1), _at(2, 2, 1, 1, 1, 0, 1, 1, 1)),
     follows=("winner_is_kept", "deleted_stays_deleted", "consumer_agrees", "offsets_agree"),
 )
-
-# Where no strategy is set the two steps are none, and no state meets their guards: nothing is to be proved of them.
-for _never in ("set_topic_strategy", "set_broker_strategy"):
-    del kip_280.protocol.actions[_never]
 
 _EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])
 _ENDS = integers(0, lambda c: c["log_size"])
@@ -115,13 +113,43 @@ def _committed(k: Algebra, s: View) -> Ghosts:
     return {"best": lambda key: k.ite(better(key), s.hw, s.best[key])}
 
 
+@kip_280.updates("set_topic_strategy")
+def _found_anew(k: Algebra, s: View, strategy: Value) -> Ghosts:
+    """What all logs have is all that counts: the best is the last one of the largest version among it."""
+    now = k.ite(strategy == Strategy.unset, s.broker_strategy[s.leader], strategy)
+
+    def has(key: Value, offset: Value) -> Value:
+        return k.all(holds(k, s, s.leader, offset), key_at(s, s.leader, offset) == key)
+
+    def best(key: Value) -> Value:
+        def there(number: Value, of: Value, asked: Value) -> Value:
+            def at(epoch: Value, offset: Value) -> Value:
+                same = k.all(has(key, offset), s.record_epoch[s.leader, offset] == epoch)
+                return k.all(same, asked, number == of[epoch, offset])
+
+            return k.exists(EPOCH, lambda e: k.exists(OFFSET, lambda o: at(e, o)))
+
+        # That there is a largest version is what its definition says; so there is a record that has it.
+        time = k.last(TIMESTAMP, lambda t: there(t, s.record_timestamp, 0 <= t), -1)
+        header = k.last(HEADER, lambda h: there(h, s.record_header, is_long(k, h)), -1)
+        largest = k.ite(now == Strategy.timestamp, time, k.ite(now == Strategy.header, header, 0))
+
+        def has_it(offset: Value) -> Value:
+            own = version(k, s, now, s.record_epoch[s.leader, offset], offset)
+            return k.all(has(key, offset), own == largest)
+
+        return k.last(OFFSET, has_it, -1)
+
+    return {"best": best}
+
+
 # Leaders, followers, and the line.
 
 
 @kip_280.lemma(one=REPLICA, other=REPLICA)
-def brokers_clean_alike(_k: Algebra, s: View, one: Value, other: Value) -> Value:
-    """All brokers have one strategy: whoever cleans, it is by the leader's order."""
-    return s.broker_strategy[one] == s.broker_strategy[other]
+def brokers_clean_alike(k: Algebra, s: View, one: Value, other: Value) -> Value:
+    """All brokers have one strategy, or the topic has: whoever cleans, it is by the leader's order."""
+    return k.any(s.topic_strategy != Strategy.unset, s.broker_strategy[one] == s.broker_strategy[other])
 
 
 @kip_280.lemma()
@@ -213,11 +241,21 @@ def best_is_committed(k: Algebra, s: View, key: Value) -> Value:
     return k.any(best == -1, k.all(0 <= best, best < s.hw, of_key))
 
 
-@kip_280.lemma(offset=OFFSET)
-def best_is_beaten_by_none(k: Algebra, s: View, offset: Value) -> Value:
-    """Whatever was committed is the best of its key, or beaten by it."""
+def _is_best_or_beaten(k: Algebra, s: View, offset: Value) -> Value:
     best = s.best[s.record_key[s.committed[offset], offset]]
-    return k.implies(offset < s.hw, k.all(best != -1, k.any(best == offset, ranks_above(k, s, best, offset))))
+    return k.all(best != -1, k.any(best == offset, ranks_above(k, s, best, offset)))
+
+
+@kip_280.lemma(replica=REPLICA, offset=OFFSET)
+def best_is_beaten_by_none(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
+    """Whatever somebody has of what was committed is the best of its key, or beaten by it."""
+    return k.implies(holds_committed(k, s, replica, offset), _is_best_or_beaten(k, s, offset))
+
+
+@kip_280.lemma(offset=OFFSET)
+def best_is_not_beaten_since(k: Algebra, s: View, offset: Value) -> Value:
+    """So is whatever was committed since the strategy was set, and gone."""
+    return k.implies(k.all(offset < s.hw, s.since <= offset), _is_best_or_beaten(k, s, offset))
 
 
 def below(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
@@ -293,6 +331,13 @@ def table_is_of_the_committed(k: Algebra, s: View, key: Value) -> Value:
     kept = s.table[key]
     of_key = s.record_key[s.committed[kept], kept] == key
     return k.any(kept == -1, k.all(0 <= kept, kept < s.position, of_key))
+
+
+@kip_280.lemma(key=KEY)
+def table_has_nothing_better(k: Algebra, s: View, key: Value) -> Value:
+    """Nor is that better than the best, also where nobody has it any more."""
+    kept, best = s.table[key], s.best[key]
+    return k.any(kept == -1, k.all(best != -1, k.any(best == kept, ranks_above(k, s, best, kept))))
 
 
 @kip_280.lemma(key=KEY)
