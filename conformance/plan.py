@@ -5,11 +5,13 @@ Constants are written as everywhere: ``3/2/2/2``, in the order in which the prot
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..model.core.errors import ProtocolError
 from ..model.core.protocol import Protocol
+from ..model.explore.result import Verdict
+from ..traces.report.beside import Beside
 from .mutants.beyond import Beyond
 
 Written = str
@@ -36,6 +38,24 @@ def written(constants: Mapping[str, int]) -> Written:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """What two runs held side by side come to: ``holds`` where they show what they are to show. ``states`` visited."""
+
+    verdict: Verdict
+    detail: str
+    states: int
+    page: Beside | None = None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A page of the report with two runs, and how they are found."""
+
+    name: str
+    run: Callable[[], Comparison]
+
+
+@dataclass(frozen=True)
 class Plan:
     """Nothing in it is needed: of a protocol with an empty plan, the default variant is held at default constants.
 
@@ -54,7 +74,8 @@ class Plan:
 
     ``free``: constants that free runs go through by turns; none: the default ones. Small ones reach depth, large ones
     breadth. They are of the text that systems are held to (``Harness.text``). ``followed``: a check lets what ``impl/``
-    has of it run freely, too.
+    has of it run freely, too. ``compared``: pairs of runs that the report shows side by side, each a ``Compared`` as
+    ``module:name``, from the plan's own package on.
     """
 
     at: Written = ""
@@ -73,3 +94,4 @@ class Plan:
     beyond: Mapping[str, Beyond] = field(default_factory=dict)
     free: tuple[Written, ...] = ()
     followed: bool = True
+    compared: tuple[str, ...] = ()

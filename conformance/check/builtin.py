@@ -6,7 +6,7 @@ from functools import partial
 
 from ...model.core.ground import System, ground
 from ...model.core.protocol import Protocol
-from ...model.core.registration import Registration
+from ...model.core.registration import Registration, looked_up
 from ...model.core.registry import REGISTRY
 from ...model.explore import Exploration, Query, Verdict, explore
 from ...model.explore.liveness import Liveness, check_liveness
@@ -20,8 +20,8 @@ from ...traces.record import record
 from ...traces.replay import replay
 from ...traces.stepper import stepper_for
 from ...traces.words import counted
-from ..harness import plan_of
-from ..plan import Plan, constants_of, written
+from ..harness import Harness, plan_of
+from ..plan import Compared, Plan, constants_of, written
 from .running import running_tasks
 from .stories import counterexample, lasso_story
 from .task import Outcome, Task
@@ -47,7 +47,23 @@ def plan_tasks(registration: Registration) -> list[Task]:
         *_replay(protocol, plan),
         *_proofs(registration, plan),
         *running_tasks(registration),
+        *_compared(registration, plan),
     ]
+
+
+def _compared(registration: Registration, plan: Plan) -> list[Task]:
+    """Runs that are shown side by side."""
+    harness = registration.find_harness()
+    if not isinstance(harness, Harness):
+        return []
+    found: list[Compared] = [looked_up(each, harness.package) for each in plan.compared]
+    group = f"{registration.protocol.name}: runs side by side"
+    return [Task(each.name, group, partial(_beside, each)) for each in found]
+
+
+def _beside(compared: Compared, _told: OnProgress) -> Outcome:
+    told = compared.run()
+    return Outcome(told.verdict, told.detail, told.states, "states", beside=told.page)
 
 
 def _system(protocol: Protocol, variant: str, constants: dict[str, int], *drop: str) -> System:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ...model.explore.result import OnProgress, Verdict
+from ...traces.report.beside import Beside
 from ...traces.report.obligation import Obligation
 from ...traces.story import Story
 from ...traces.story import Verdict as Word
@@ -21,6 +22,7 @@ class Outcome:
     count: int
     unit: str
     story: Story | None = None
+    beside: Beside | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ def carry_out(tasks: Iterable[Task], on_task: Callable[[Task], OnProgress]) -> l
                 unit=outcome.unit,
                 seconds=time.perf_counter() - start,
                 story=outcome.story,
+                beside=outcome.beside,
             )
         )
     return done

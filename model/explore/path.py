@@ -23,13 +23,13 @@ With symmetry the links are orbits, and the step leads to some state of the next
 """
 
 
-def rebuild(system: System, chain: Sequence[Link], taken: Taken[Link]) -> list[Step]:
-    """The steps along a chain from the initial state.
+def rebuild(system: System, chain: Sequence[Link], taken: Taken[Link], start: State | None = None) -> list[Step]:
+    """The steps along a chain from the initial state, or from ``start``.
 
     Every step is re-run by the reference interpreter before anyone sees it.
     """
     reference = Reference(system)
-    state = system.initial
+    state = system.initial if start is None else start
     path: list[Step] = []
     for wanted in chain[1:]:
         found = taken(state, wanted)

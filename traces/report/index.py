@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from ..story import to_json
 from ..words import printable
+from .beside import render_beside
 from .folder import REPORT, new_folder
 from .junit import junit_of
 from .obligation import Note, Obligation, grouped, overall, summary
@@ -58,7 +59,7 @@ def report_json(results: Sequence[Obligation], notes: Sequence[Note] = ()) -> di
                 "count": each.count,
                 "unit": each.unit,
                 "seconds": round(each.seconds, 3),
-                "story": f"stories/{name}.html" if each.story is not None else None,
+                "story": f"stories/{name}.html" if each.story is not None or each.beside is not None else None,
             }
             for each, name in zip(results, _names(results), strict=True)
         ],
@@ -73,6 +74,13 @@ def _fill(building: Path, results: Sequence[Obligation], notes: Sequence[Note]) 
             page = building / "stories" / f"{name}.html"
             page.write_text(render_page(each.story), encoding="utf-8")
             page.with_suffix(".json").write_text(to_json(each.story) + "\n", encoding="utf-8")
+        elif each.beside is not None:
+            runs = [f"{name}-{number}" for number in range(1, 1 + len(each.beside.sides))]
+            for run, side in zip(runs, each.beside.sides, strict=True):
+                (building / "stories" / f"{run}.html").write_text(render_page(side.story), encoding="utf-8")
+                (building / "stories" / f"{run}.json").write_text(to_json(side.story) + "\n", encoding="utf-8")
+            both = render_beside(each.beside, [f"{run}.html" for run in runs])
+            (building / "stories" / f"{name}.html").write_text(both, encoding="utf-8")
     report = json.dumps(report_json(results, notes), indent=2, allow_nan=False)
     (building / REPORT).write_text(report + "\n", encoding="utf-8")
     (building / "index.html").write_text(_index(results, notes), encoding="utf-8")
@@ -104,8 +112,8 @@ def _index(results: Sequence[Obligation], notes: Sequence[Note]) -> str:
                     "count": f"{each.count:,}",
                     "unit": printable(each.unit),
                     "seconds": f"{each.seconds:.2f}",
-                    "page": f"stories/{names[id(each)]}.html" if each.story is not None else None,
-                    "steps": each.story.moments[-1].step if each.story is not None else 0,
+                    "page": f"stories/{names[id(each)]}.html" if each.story or each.beside else None,
+                    "link": "side by side" if each.story is None else f"{each.story.moments[-1].step} steps",
                 }
                 for each in members
             ],

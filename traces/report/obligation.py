@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..story import VERDICTS, Story, Verdict
 from ..words import counted
+from .beside import Beside
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,8 @@ class Obligation:
 
     ``expected`` is ``violated`` for a must-fail twin, which is there to show that the check can fail. ``count``
     is in ``unit`` (states, events, files); ``seconds`` is wall time. ``story`` is the counterexample, if any;
-    ``text`` tells of one that is no run from the initial state.
+    ``text`` tells of one that is no run from the initial state. ``beside`` are two runs that show the property, for a
+    page of their own.
     Raises ValueError for a verdict that is none of the three, and for a count or time that is negative or not finite.
     """
 
@@ -30,6 +32,7 @@ class Obligation:
     seconds: float
     story: Story | None = None
     text: str = ""
+    beside: Beside | None = None
 
     def __post_init__(self) -> None:
         for verdict in (self.verdict, self.expected):

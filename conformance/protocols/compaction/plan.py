@@ -56,5 +56,6 @@ PLAN: Final = Plan(
     free=("1/8/2/3/3/3", "2/6/2/2/2/5", "2/8/2/3/3/5", "3/6/2/2/2/6"),
     # ``fencepost conform --protocol compaction`` does, in a minute or two.
     followed=False,
+    compared=(".tombstones:COMPARED",),
 )
 """Of KIP-280."""
