@@ -134,7 +134,7 @@ def test_what_was_executed_before_is_told_to_whoever_watches_next(log: ModuleTyp
     assert first.done == 6, "what was executed while nobody watched is told when somebody does"
 
 
-@pytest.mark.parametrize("protocol", ["fencing", "snapshots", "truncation"])
+@pytest.mark.parametrize("protocol", ["controller", "fencing", "snapshots", "truncation"])
 def test_a_protocol_knows_its_source(protocol: str) -> None:
     found = source_of("memory", ModelSystem(protocol), None)
     harness = find_harness(protocol)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from fencepost import impl
-from fencepost.conformance.harness import find_harness
+from fencepost.conformance.harness import find_harness, held_to
 from fencepost.conformance.mutants.generated import recording, worker
 from fencepost.conformance.mutants.generated.answer import summary
 from fencepost.conformance.mutants.generated.drawing import Mutant
@@ -24,6 +24,7 @@ from fencepost.conformance.mutants.generated.run import Asked, confirmed, drives
 from fencepost.conformance.mutants.generated.source import Source, our_source, source_of
 from fencepost.conformance.mutants.generated.text import Edit, Text
 from fencepost.conformance.plan import constants_of
+from fencepost.conformance.protocols.controller.plan import PLAN as CONTROLLER_PLAN
 from fencepost.conformance.protocols.fencing.plan import PLAN as FENCING_PLAN
 from fencepost.conformance.protocols.snapshots.plan import PLAN as SNAPSHOTS_PLAN
 from fencepost.conformance.protocols.truncation.plan import PLAN as TRUNCATION_PLAN
@@ -36,7 +37,12 @@ from .conftest import Fencepost
 
 IMPL = Path(impl.__path__[0])
 FENCING = (("replicas", 2), ("log_size", 2), ("max_records", 2), ("max_leader_epoch", 2))
-PLANS = {"fencing": FENCING_PLAN, "snapshots": SNAPSHOTS_PLAN, "truncation": TRUNCATION_PLAN}
+PLANS = {
+    "controller": CONTROLLER_PLAN,
+    "fencing": FENCING_PLAN,
+    "snapshots": SNAPSHOTS_PLAN,
+    "truncation": TRUNCATION_PLAN,
+}
 LOCKSTEP = Drive("lockstep", "fencing", None, (FENCING,))
 
 
@@ -56,7 +62,7 @@ def fates(rows: Iterable[Row]) -> list[tuple[Fate, Killer | None]]:
 # Of impl/.
 
 
-@pytest.mark.parametrize("protocol", ["fencing", "truncation", "snapshots"])
+@pytest.mark.parametrize("protocol", ["fencing", "truncation", "snapshots", "controller"])
 def test_a_recorded_run_of_a_free_system_comes_out_the_same(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Peace is part of it: what may happen next depends on that."""
     monkeypatch.setitem(recording.RECORDED, "free", 3)
@@ -65,11 +71,13 @@ def test_a_recorded_run_of_a_free_system_comes_out_the_same(protocol: str, monke
     text = Text(file, source.text(file))
     same = Mutant(file, "nothing", "none", (1,), "", text.source + "\n")
     planned = PLANS[protocol].free[0]
-    spec = REGISTRY[protocol].protocol
+    spec = held_to(protocol)
     drives = [Drive("free", protocol, None, (tuple(constants_of(spec, planned).items()),))]
     recorded = record(source, drives, 3, 60.0, Grounds())
     steps = [step for taken in recorded.runs[drives[0].name] for step in taken.steps]
-    assert (protocol == "truncation") is any(isinstance(step, dict) and "peace" in step for step in steps)
+    assert (protocol in ("controller", "truncation")) is any(
+        isinstance(step, dict) and "peace" in step for step in steps
+    )
     assert compare(source, same, drives, recorded, 60.0) == (None, len(steps))
 
 
