@@ -197,8 +197,10 @@ def modules_of(specs: Path, protocol: str | None) -> frozenset[Path] | None:
 UNDRIVEN = (
     "conformance/cli",
     "conformance/free",
+    "conformance/kafka",
     "conformance/mutants/generated",
     "conformance/protocols/*/free.py",
+    "conformance/protocols/*/kafka.py",
     "conformance/protocols/*/template*.py",
     "traces/kafka",
 )

@@ -42,7 +42,7 @@ def at() -> Fencing:
 
 def small_enough(variant: str, *constants: str) -> tuple[str, ...]:
     """These constants, or smaller ones for a variant of KIP-497 or a running cluster: many times as many states."""
-    if "synced" in fencing.variables_of(variant):
+    if "asked_isr" in fencing.variables_of(variant):
         return ("2/1/1/1",)
     return ("2/1/1/0",) if "proposed" in fencing.variables_of(variant) else constants
 

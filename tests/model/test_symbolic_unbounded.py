@@ -42,7 +42,7 @@ def fresh_solver() -> z3.Solver:
 def test_the_unbounded_relation_takes_the_steps_of_the_reference(variant: str) -> None:
     system = ground(fencing.traced(variant), LARGER)
     concrete = Concrete(system, Unbounded(system.traced))
-    sample = sampled(system, 3000 if "synced" in system.traced.variables else 600, SEED)
+    sample = sampled(system, 3000 if "asked_isr" in system.traced.variables else 600, SEED)
     by_action: dict[str, list[Transition]] = {}
     for transition in sample.transitions:
         by_action.setdefault(transition.action, []).append(transition)
@@ -149,7 +149,7 @@ def unproved(traced: TracedProtocol, claims: Mapping[str, Term]) -> list[tuple[s
 
 
 @pytest.mark.parametrize(
-    "variant", [v for v in fencing.variants if not {"proposed", "synced"} & fencing.variables_of(v).keys()]
+    "variant", [v for v in fencing.variants if not {"proposed", "asked_isr"} & fencing.variables_of(v).keys()]
 )
 def test_leader_in_isr_is_inductive(variant: str) -> None:
     """It does not depend on how a variant truncates or fences, so it holds in all in which the ISR changes in one step.

@@ -14,7 +14,8 @@ import pytest
 from fencepost.model.protocols.fencing import fencing
 
 SPECS = Path(__file__).parents[2] / "specs"
-VARIANTS = tuple(fencing.variants)
+VARIANTS = tuple(name for name, each in fencing.variants.items() if not each.rules.shipped)
+"""Apache Kafka's own (``kip-320-kafka``) are in no TLA+ module: DEVIATIONS.md, D11."""
 # Our names for the cells of a TLA+ variable.
 VARIABLES = {
     "nextRecordId": ("next_record_id",),
@@ -188,7 +189,7 @@ def test_a_cfg_names_what_its_module_defines(cfg: Path) -> None:
 
 def test_every_variant_has_its_cfgs() -> None:
     stems = {path.stem for path in SPECS.glob("*.cfg")}
-    for variant in fencing.variants.values():
+    for variant in map(fencing.variants.__getitem__, VARIANTS):
         small = "3112" if variant.name == "kip-320-stale-acks" else "3111"
         kinds = ("2222", small) if variant.restarts else ("2222", "3222", "live-kip", "live-fetch")
         if "proposed" in fencing.variables_of(variant.name):

@@ -22,10 +22,9 @@ from fencepost.model.explore.graph import build_graph
 from fencepost.model.protocols.fencing import fencing
 from fencepost.traces.jvm import java_binary
 
-from .test_modules import read_module
+from .test_modules import VARIANTS, read_module
 
 SPECS = Path(__file__).parents[2] / "specs"
-VARIANTS = tuple(fencing.variants)
 NAMES = ("replicas", "log_size", "max_records", "max_leader_epoch")
 
 # Distinct states and depth (states on the longest shortest path) by variant and constants.

@@ -37,6 +37,7 @@ _OLDEST = "4.0.0"
 _PRE_RELEASES = ".*-.*"  # Kafka's release candidates are named like 4.0.0-rc1
 # Plugins by version, so that tomorrow's release of one does not decide what is fetched, or how.
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+_COPY_ONE = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 _UPDATE = "org.codehaus.mojo:versions-maven-plugin:2.18.0:update-properties"
 _OFFLINE = re.compile(
     r"UnknownHostException|Unknown host|Connection refused|Connect timed out|Network is unreachable"
@@ -177,6 +178,37 @@ def _require_checksum(jar: Path, expected: str) -> None:
     found = hashlib.sha256(jar.read_bytes()).hexdigest()
     if found != expected:
         raise BadInput(f"its SHA-256 is {found}, not {expected}", jar.name, "see where Maven takes its jars from")
+
+
+def fetch_jar(coordinates: str, cache: Path | None = None, timeout: float = 300.0) -> Path:
+    """One jar by its coordinates (``group:artifact:version``), from `cache` or fetched into it by Maven.
+
+    `timeout` is in seconds. Raises `BadInput` when Maven is missing, offline, too slow or does not find it.
+    """
+    _, artifact, version = coordinates.split(":")
+    cache = default_cache() if cache is None else cache
+    jar = cache / f"{artifact}-{version}.jar"
+    if jar.is_file():
+        return jar
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=".incoming-", dir=cache))
+    except OSError as failed:
+        raise BadInput(
+            f"cannot write there ({failed.strerror})", str(cache), "name a writable directory by XDG_CACHE_HOME"
+        ) from failed
+    try:
+        (scratch / "pom.xml").write_text(_POM.format(version=_OLDEST, tests=""), encoding="utf-8")
+        _maven(
+            scratch,
+            [_COPY_ONE, f"-Dartifact={coordinates}", f"-DoutputDirectory={scratch / 'lib'}"],
+            f"fetch {coordinates}",
+            timeout,
+        )
+        (scratch / "lib" / jar.name).rename(jar)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return jar
 
 
 def _maven(directory: str | Path, goals: Sequence[str], purpose: str, timeout: float) -> None:

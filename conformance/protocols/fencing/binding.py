@@ -59,6 +59,17 @@ def _follows_another(s: Sight) -> Answer:
     return unasked(NOT_LEADER, *_fenced(s.cell("leader_epoch", s["follower"]), s.cell("leader_epoch", s["leader"])))
 
 
+def _is_shipped(s: Sight) -> bool:
+    """Whether the variant is Apache Kafka's."""
+    return bool(getattr(s.system.traced.variant.rules, "shipped", False))
+
+
+def _leads_nothing(s: Sight) -> Answer:
+    """Who leads nothing says so; Apache Kafka looks at the leader epoch first."""
+    fenced = _fenced(s.cell("leader_epoch", s["follower"]), s.cell("leader_epoch", s["leader"]))
+    return error(*(fenced if fenced and _is_shipped(s) else (NOT_LEADER,)))
+
+
 def _request_is_fenced(s: Sight) -> Answer:
     """OffsetsForLeaderEpoch names the epoch of the request that is being taken up."""
     return error(*_fenced(s["epoch"], s.cell("leader_epoch", s["leader"])))
@@ -152,6 +163,7 @@ _RUNNING: Final[dict[str, ActionBinding]] = {
             "not_leader_itself": ITSELF,
             "presumes_leadership": error(NOT_LEADER),
             "lost_role": unasked(),
+            "follows_leader": _follows_another,
             "leader_epoch_matches": _follower_is_fenced,
             "truncates_backward": NOTHING,
             "keeps_what_matches": environment("what matches is not cut"),
@@ -208,6 +220,7 @@ _RUNNING: Final[dict[str, ActionBinding]] = {
             "not_asked_yet": unasked(),
             "reached_high_watermark": unasked(),
             "hw_reached_epoch": unasked(),
+            "reached_epoch_start": unasked(),
         },
         named=True,
     ),
@@ -215,6 +228,7 @@ _RUNNING: Final[dict[str, ActionBinding]] = {
     "leader_learn_isr": ActionBinding(
         {"presumes_leadership": unasked(), "something_new": NOTHING}, Exchange("leader", None, Effect.ASKER)
     ),
+    "leader_replay_isr": ActionBinding({"presumes_leadership": unasked(), "not_replayed": unasked()}, named=True),
     "producer_hears": ActionBinding(
         {
             "presumes_leadership": error(NOT_LEADER),
@@ -333,9 +347,10 @@ FENCING: Final = Binding(
         ),
         "follower_acknowledge": ActionBinding(
             {
-                "presumes_leadership": error(NOT_LEADER),
+                "presumes_leadership": _leads_nothing,
                 "follows_leader": _follows_another,
                 "epoch_not_fenced": _follower_is_fenced,
+                "previous_epoch_matches": unasked("LOG_TRUNCATION"),
                 "not_leader_itself": ITSELF,
                 "something_new": NOTHING,
                 "acknowledges_synced": _SYNCS_FIRST,

@@ -25,6 +25,7 @@ PLAN: Final = Plan(
         "kip-320-brokers": _ELECTED_AGAIN,
         "kip-497": _TINY,
         "kip-320-cluster": _CLUSTER,
+        "kip-320-kafka": _CLUSTER,
     },
     breaks={
         "truncate-to-hw": _MAIN,
@@ -37,6 +38,9 @@ PLAN: Final = Plan(
         "kip-497-eager": _TINY,
         "kip-497-forgets": _TINY,
         "kip-497-fenced": _TINY,
+        "kip-320-kafka-stale-acks": _ELECTED_AGAIN,
+        "kip-320-kafka-forgets": _CRASHES,
+        "kip-320-kafka-shipped": _CRASHES,
     },
     # Without any of these guards a committed record is lost at three replicas.
     needed=(
@@ -61,6 +65,10 @@ PLAN: Final = Plan(
         "kip-497-fenced": _LEAST,
         "kip-497": _LEAST,
         "kip-320-cluster": _TINY,
+        "kip-320-kafka-shipped": _TINY,
+        "kip-320-kafka-stale-acks": _TINY,
+        "kip-320-kafka-forgets": _TINY,
+        "kip-320-kafka": _TINY,
         "kip-320": _SMALL,
     },
     relations=(_TINY, _MAIN),

@@ -12,6 +12,7 @@ replicas crash and come back too, and in some a leader knows of its followers' l
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ...core.algebra import EVERY, Algebra, Step, Update, Value, View
 from ...core.domains import REPLICA
@@ -82,14 +83,27 @@ def become_leader(k: Algebra, s: View, leader: Value, epoch: Value) -> Step:
     yield "names_leader", s.request_leader[epoch] == leader
     yield "epoch_newer", s.leader_epoch[leader] < epoch
     # Where it led already, it must not count what it was told in another epoch: the follower may have truncated since.
-    forgets: dict[str, dict[Value, Value]] = {}
+    forgets: dict[str, Any] = {}
     if k.rules.remote_leo is RemoteLeo.OF_EPOCH:
         forgets["remote_leo"] = {(leader, EVERY): -1}
+    elif k.rules.remote_leo is RemoteLeo.OF_OFFICE:
+        another = k.exists(
+            EPOCH,
+            lambda e: k.all(
+                s.leader_epoch[leader] < e,
+                e < epoch,
+                s.request_leader[e] != k.NONE,
+                s.request_leader[e] != leader,
+            ),
+        )
+        forgets["remote_leo"] = {(leader, EVERY): lambda r: k.ite(another, -1, s.remote_leo[leader, r])}
     if k.rules.alter_isr is not None:
         forgets |= {"proposed": {leader: k.EMPTY}, "partition_epoch": {leader: 0}}
         forgets |= {"altered_isr": {epoch: s.request_isr[epoch]}, "altered_partition_epoch": {epoch: 0}}
     if k.rules.running:
         forgets |= {name: {leader: s.request_isr[epoch]} for name in ("maximal_isr", "asked_isr")}
+    if k.rules.forgets:
+        forgets["ahead"] = {leader: 0}
     yield s.update(
         leader_epoch={leader: epoch},
         leader={leader: leader},
@@ -119,7 +133,7 @@ def _truncation_offset(k: Algebra, s: View, leader: Value, follower: Value) -> V
             return end
 
 
-@fencing.action(leader=REPLICA, follower=REPLICA, epoch=EPOCH)
+@fencing.action(leader=REPLICA, follower=REPLICA, epoch=EPOCH, present=lambda rules: not rules.shipped)
 def become_follower(k: Algebra, s: View, leader: Value, follower: Value, epoch: Value) -> Step:
     """A replica takes up a request that names another leader, and truncates its log by the variant's rule.
 
@@ -158,7 +172,7 @@ def leader_write(k: Algebra, s: View, leader: Value) -> Step:
     yield from append_record(k, s, leader)
 
 
-def _previous_epoch_matches(k: Algebra, s: View, leader: Value, follower: Value, end: Value) -> Value:
+def previous_epoch_matches(k: Algebra, s: View, leader: Value, follower: Value, end: Value) -> Value:
     """Leader and follower hold a record of the same epoch just below ``end`` (KIP-320, first try)."""
     return k.any(
         end == 0,
@@ -179,7 +193,7 @@ def follower_fetch(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
         yield "epoch_not_fenced", s.leader_epoch[follower] == s.leader_epoch[leader]
     end = s.leo[follower]
     if k.rules.validated:
-        yield "previous_epoch_matches", _previous_epoch_matches(k, s, leader, follower, end)
+        yield "previous_epoch_matches", previous_epoch_matches(k, s, leader, follower, end)
     yield "record_available", end < s.leo[leader]
     tells = {"remote_leo": {(leader, follower): end}} if k.rules.told and not k.rules.running else {}
     yield s.update(
@@ -201,7 +215,7 @@ def leader_inc_high_watermark(k: Algebra, s: View, leader: Value) -> Step:
     yield "record_above_hw", hw < (s.leo[leader] if rules.fenced or rules.validated else k.c.log_size)
 
     def acknowledges(member: Value) -> Value:
-        if rules.running:
+        if rules.loses_power:
             return hw < k.ite(member == leader, s.synced[leader], s.remote_leo[leader, member])
         if rules.told:
             return hw < k.ite(member == leader, s.leo[leader], s.remote_leo[leader, member])
@@ -233,7 +247,7 @@ def _follows_up_to(k: Algebra, s: View, leader: Value, follower: Value, end: Val
     if rules.validated:
         follows += [
             presumes_leadership(s, leader),
-            _previous_epoch_matches(k, s, leader, follower, end),
+            previous_epoch_matches(k, s, leader, follower, end),
         ]
     return k.all(*follows, end <= s.leo[follower])
 
@@ -264,7 +278,7 @@ def may_join_isr(k: Algebra, s: View, leader: Value, follower: Value) -> Iterato
         yield "epoch_not_fenced", s.leader_epoch[follower] == s.leader_epoch[leader]
         yield "reached_high_watermark", hw <= s.leo[follower]
     elif rules.validated:
-        yield "reached_high_watermark", _previous_epoch_matches(k, s, leader, follower, hw)
+        yield "reached_high_watermark", previous_epoch_matches(k, s, leader, follower, hw)
     else:
         yield "reached_high_watermark", k.any(hw == 0, k.all(hw <= s.leo[leader], hw <= s.leo[follower]))
     if rules.fenced or rules.validated:
@@ -295,7 +309,11 @@ def leader_expand_isr(k: Algebra, s: View, leader: Value, follower: Value) -> St
     yield s.update(quorum_isr=isr, isr={leader: isr})
 
 
-@fencing.action(leader=REPLICA, follower=REPLICA, present=lambda rules: rules.truncation is Truncation.ON_FETCH)
+@fencing.action(
+    leader=REPLICA,
+    follower=REPLICA,
+    present=lambda rules: rules.truncation is Truncation.ON_FETCH and not rules.running,
+)
 def follower_truncate(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     """A fetch finds that the logs diverge, and the follower cuts its own back (KIP-320, first try)."""
     end, leader_end = s.leo[follower], s.leo[leader]
@@ -317,7 +335,7 @@ def follower_truncate(k: Algebra, s: View, leader: Value, follower: Value) -> St
 
 
 @fencing.action(
-    replica=REPLICA, stored=END_OFFSET, present=lambda rules: rules.restart is not None and not rules.running
+    replica=REPLICA, stored=END_OFFSET, present=lambda rules: rules.restart is not None and not rules.loses_power
 )
 def restart(k: Algebra, s: View, replica: Value, stored: Value) -> Step:
     """A replica crashes and comes back with its log, its leader epoch and the high watermark that it last stored.
@@ -341,12 +359,15 @@ def follower_acknowledge(k: Algebra, s: View, leader: Value, follower: Value) ->
     record; one without records would bring a high watermark in Kafka, which is not modelled but in ``running.py``.
     """
     end = s.leo[follower]
-    if k.rules.running:
+    if k.rules.loses_power:
         yield "acknowledges_synced", s.synced[follower] == end
     yield "not_leader_itself", leader != follower
     yield "presumes_leadership", presumes_leadership(s, leader)
     yield "follows_leader", s.leader[follower] == leader
     yield "epoch_not_fenced", s.leader_epoch[follower] == s.leader_epoch[leader]
+    if k.rules.validated:
+        # A fetch that finds that the logs differ tells nothing else.
+        yield "previous_epoch_matches", previous_epoch_matches(k, s, leader, follower, end)
     yield "something_new", s.remote_leo[leader, follower] != end
     yield s.update(remote_leo={(leader, follower): end})
 

@@ -20,6 +20,10 @@ def _running(rules: Rules) -> bool:
     return rules.running
 
 
+def _loses_power(rules: Rules) -> bool:
+    return rules.loses_power
+
+
 # The controller.
 
 
@@ -51,12 +55,21 @@ def controller_grant_isr(k: Algebra, s: View, leader: Value) -> Step:
 
 @fencing.action(replica=REPLICA, epoch=EPOCH, present=_running)
 def hear_of_leader(k: Algebra, s: View, replica: Value, epoch: Value) -> Step:
-    """A replica takes up the request that names another leader: it gives up its role, and has none until it follows."""
+    """A replica takes up the request that names another leader: it gives up its role, and has none until it follows.
+
+    Apache Kafka's follows at once, and its first fetch tells where the logs part; where nobody leads it follows nobody.
+    """
     leader = s.request_leader[epoch]
     yield "request_sent", sent(k, s, epoch)
-    yield "names_another", k.all(leader != k.NONE, leader != replica)
-    yield "epoch_newer", s.leader_epoch[replica] < epoch
-    yield s.update(leader_epoch={replica: epoch}, leader={replica: k.NONE}, isr={replica: k.EMPTY})
+    if k.rules.shipped:
+        yield "names_another", leader != replica
+        back = k.all(s.leader_epoch[replica] == epoch, s.leader[replica] == k.NONE)
+        yield "epoch_newer", k.any(s.leader_epoch[replica] < epoch, back)
+    else:
+        yield "names_another", k.all(leader != k.NONE, leader != replica)
+        yield "epoch_newer", s.leader_epoch[replica] < epoch
+    follows = leader if k.rules.shipped else k.NONE
+    yield s.update(leader_epoch={replica: epoch}, leader={replica: follows}, isr={replica: k.EMPTY})
 
 
 @fencing.action(leader=REPLICA, follower=REPLICA, end=END_OFFSET, present=_running)
@@ -64,18 +77,18 @@ def truncate_partly(k: Algebra, s: View, leader: Value, follower: Value, end: Va
     """A round of the truncation, or what was done of it when power was lost: some of what differs is cut off."""
     yield "not_leader_itself", leader != follower
     yield "presumes_leadership", presumes_leadership(s, leader)
-    yield "lost_role", s.leader[follower] == k.NONE
+    if k.rules.shipped:
+        yield "follows_leader", s.leader[follower] == leader
+    else:
+        yield "lost_role", s.leader[follower] == k.NONE
     yield "leader_epoch_matches", s.leader_epoch[follower] == s.leader_epoch[leader]
     yield "truncates_backward", end < s.leo[follower]
     yield "keeps_what_matches", k.last(OFFSET, lambda o: same_record(k, s, leader, follower, o), -1) < end
-    yield s.update(
-        leo={follower: end},
-        hw={follower: k.min(end, s.hw[follower])},
-        synced={follower: k.min(end, s.synced[follower])},
-    )
+    synced = {"synced": {follower: k.min(end, s.synced[follower])}} if k.rules.loses_power else {}
+    yield s.update(leo={follower: end}, hw={follower: k.min(end, s.hw[follower])}, **synced)
 
 
-@fencing.action(replica=REPLICA, stored=END_OFFSET, end=END_OFFSET, present=_running)
+@fencing.action(replica=REPLICA, stored=END_OFFSET, end=END_OFFSET, present=_loses_power)
 def restart_after_loss(k: Algebra, s: View, replica: Value, stored: Value, end: Value) -> Step:
     """A replica loses power, and comes back with its log up to some end that is not below what was synced.
 
@@ -105,7 +118,7 @@ def restart_after_loss(k: Algebra, s: View, replica: Value, stored: Value, end: 
 # Records and the high watermark.
 
 
-@fencing.action(leader=REPLICA, record=RECORD, present=_running)
+@fencing.action(leader=REPLICA, record=RECORD, present=_loses_power)
 def leader_write_again(k: Algebra, s: View, leader: Value, record: Value) -> Step:
     """A producer sends a record once more, and a presumed leader whose log does not hold it appends it (KIP-98)."""
     end = s.leo[leader]
@@ -120,7 +133,7 @@ def leader_write_again(k: Algebra, s: View, leader: Value, record: Value) -> Ste
     )
 
 
-@fencing.action(replica=REPLICA, end=END_OFFSET, present=_running)
+@fencing.action(replica=REPLICA, end=END_OFFSET, present=_loses_power)
 def flush(_k: Algebra, s: View, replica: Value, end: Value) -> Step:
     """A replica syncs its log, all of it or, where a segment ends, up to there."""
     yield "not_synced", s.synced[replica] < end
@@ -167,13 +180,19 @@ def leader_ask_expand(k: Algebra, s: View, leader: Value, follower: Value) -> St
     yield "outside_isr", k.negate(k.member(follower, s.isr[leader]))
     yield "not_asked_yet", k.negate(k.member(follower, s.asked_isr[leader]))
     yield "reached_high_watermark", hw <= s.remote_leo[leader, follower]
-    yield (
-        "hw_reached_epoch",
-        k.any(
-            hw == s.leo[leader],
-            k.all(hw < s.leo[leader], s.record_epoch[leader, hw] == s.leader_epoch[leader]),
-        ),
-    )
+    if k.rules.shipped:
+        # K5: the follower has reached the offset at which the leader's epoch began; the high watermark may be behind.
+        end = s.leo[leader]
+        began = k.first(OFFSET, lambda o: k.all(o < end, s.record_epoch[leader, o] == s.leader_epoch[leader]), end)
+        yield "reached_epoch_start", began <= s.remote_leo[leader, follower]
+    else:
+        yield (
+            "hw_reached_epoch",
+            k.any(
+                hw == s.leo[leader],
+                k.all(hw < s.leo[leader], s.record_epoch[leader, hw] == s.leader_epoch[leader]),
+            ),
+        )
     yield s.update(
         asked_isr={leader: k.with_member(s.asked_isr[leader], follower)},
         maximal_isr={leader: k.with_member(s.maximal_isr[leader], follower)},
@@ -198,7 +217,20 @@ def leader_learn_isr(k: Algebra, s: View, leader: Value) -> Step:
     isr = s.request_isr[s.leader_epoch[leader]]
     yield "presumes_leadership", presumes_leadership(s, leader)
     yield "something_new", k.any(s.isr[leader] != isr, s.maximal_isr[leader] != isr, s.asked_isr[leader] != isr)
-    yield s.update(isr={leader: isr}, maximal_isr={leader: isr}, asked_isr={leader: isr})
+    ahead = {"ahead": {leader: k.ite(s.isr[leader] != isr, 1, s.ahead[leader])}} if k.rules.forgets else {}
+    yield s.update(isr={leader: isr}, maximal_isr={leader: isr}, asked_isr={leader: isr}, **ahead)
+
+
+@fencing.action(leader=REPLICA, present=lambda rules: rules.forgets)
+def leader_replay_isr(_k: Algebra, s: View, leader: Value) -> Step:
+    """A presumed leader replays the record of the ISR that it knows, and forgets what it has asked for since (K12).
+
+    The controller's answer told it of that ISR first. It is not safe: the controller may have taken up the other one.
+    """
+    isr = s.isr[leader]
+    yield "presumes_leadership", presumes_leadership(s, leader)
+    yield "not_replayed", s.ahead[leader] == 1
+    yield s.update(maximal_isr={leader: isr}, asked_isr={leader: isr}, ahead={leader: 0})
 
 
 # What clients are told.

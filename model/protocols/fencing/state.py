@@ -44,6 +44,7 @@ class RemoteLeo(Enum):
 
     AS_IT_IS = "its followers' logs and leader epochs as they are, which no broker sees"
     OF_EPOCH = "what their fetches have told it in its leader epoch"
+    OF_OFFICE = "what their fetches have told it since it last began to lead, unless somebody else has led in between"
     OF_ANY_EPOCH = "what their fetches have told it since it last began to lead, in whatever epoch"
 
 
@@ -73,6 +74,17 @@ class Rules:
     alter_isr: AlterIsr | None = None
     running: bool = False
     """Whether a step is what one node does at once: see ``running.py``."""
+    shipped: bool = False
+    """Whether it is as Apache Kafka does it with KRaft, where that differs from the text: the K rows of
+    ``specs/DEVIATIONS.md``. A role is taken up at once, of whichever record of the metadata log is the last that a
+    broker has replayed; a fetch tells where logs part; and processes crash, while disks keep what was written."""
+    forgets: bool = False
+    """Whether a leader that replays the ISR that it knows forgets what it has asked for since (K12)."""
+
+    @property
+    def loses_power(self) -> bool:
+        """Whether what is not synced may be lost."""
+        return self.running and not self.shipped
 
     @property
     def told(self) -> bool:
@@ -134,6 +146,27 @@ fencing.variant(
     "KIP-320 as a running cluster does it: step by step, with disks that lose what is not synced, and clients",
     restarts=True,
 )
+for _name, _remote_leo, _forgets, _doc in (
+    ("kip-320-kafka-shipped", RemoteLeo.OF_ANY_EPOCH, True, "KIP-320 as Apache Kafka 4.4 does it, with K11 and K12"),
+    ("kip-320-kafka-stale-acks", RemoteLeo.OF_ANY_EPOCH, False, "kip-320-kafka with remote LEOs of other epochs (K11)"),
+    ("kip-320-kafka-forgets", RemoteLeo.OF_OFFICE, True, "kip-320-kafka with a leader that forgets its proposal (K12)"),
+    ("kip-320-kafka", RemoteLeo.OF_OFFICE, False, "KIP-320 as Apache Kafka does it, but for what breaks it (K11, K12)"),
+):
+    fencing.variant(
+        _name,
+        Rules(
+            Truncation.ON_FETCH,
+            fenced=True,
+            validated=True,
+            restart=Restart.SAME_EPOCH,
+            remote_leo=_remote_leo,
+            running=True,
+            shipped=True,
+            forgets=_forgets,
+        ),
+        _doc,
+        restarts=True,
+    )
 fencing.variant(
     "kip-320",
     Rules(Truncation.FIRST_MISMATCH, fenced=True),
@@ -228,7 +261,7 @@ fencing.variable(
     "the end of what a replica's disk keeps when power is lost",
     _OFFSETS,
     per=(REPLICA,),
-    present=lambda rules: rules.running,
+    present=lambda rules: rules.loses_power,
 )
 fencing.variable(
     "maximal_isr",
@@ -245,6 +278,15 @@ fencing.variable(
     per=(REPLICA,),
     live=_leads,
     present=lambda rules: rules.running,
+)
+fencing.variable(
+    "ahead",
+    "1: a leader knows its ISR by the controller's answer, and has not replayed the record of it yet",
+    integers(-1, lambda _: 1),
+    per=(REPLICA,),
+    initially=-1,
+    live=_leads,
+    present=lambda rules: rules.forgets,
 )
 fencing.variable(
     "acknowledged",

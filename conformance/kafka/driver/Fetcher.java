@@ -1,0 +1,196 @@
+package fencepost.kafka;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import kafka.server.BlockingSend;
+import kafka.server.FailedPartitions;
+import kafka.server.KafkaConfig;
+import kafka.server.ReplicaFetcherThread;
+import kafka.server.ReplicaManager;
+import org.apache.kafka.clients.ClientResponse;
+import org.apache.kafka.common.requests.AbstractRequest;
+import org.apache.kafka.common.requests.AbstractResponse;
+import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.server.LeaderEndPoint;
+import org.apache.kafka.server.network.BrokerEndPoint;
+import org.apache.kafka.server.quota.ReplicaQuota;
+
+/** Kafka's fetcher thread, which goes on only when it is told to: before a round, and where it waits for an answer. */
+final class Fetcher extends ReplicaFetcherThread {
+    private final Baton baton;
+
+    Fetcher(
+            String name,
+            LeaderEndPoint leader,
+            KafkaConfig config,
+            FailedPartitions failed,
+            ReplicaManager replicas,
+            ReplicaQuota quota,
+            String prefix,
+            Baton baton) {
+        super(name, leader, config, failed, replicas, quota, prefix);
+        this.baton = baton;
+        setDaemon(true);
+    }
+
+    @Override
+    public synchronized void start() {
+        super.start();
+        baton.untilParked();
+    }
+
+    @Override
+    public void doWork() {
+        baton.park(Baton.At.IDLE);
+        if (isRunning()) {
+            super.doWork();
+        }
+    }
+
+    @Override
+    public void run() {
+        try {
+            super.run();
+        } finally {
+            baton.end();
+        }
+    }
+
+    Baton baton() {
+        return baton;
+    }
+
+    /** Between the driver and one fetcher, of which one runs at a time. */
+    static final class Baton {
+        enum At {
+            IDLE,
+            WAITING,
+            ENDED
+        }
+
+        private At at;
+        private boolean go;
+        private boolean closed;
+        private ByteBuffer parcel;
+        private long request = -1;
+
+        /** Of the fetcher: stop here until told to go on; gives what came, null where nothing did. */
+        synchronized ByteBuffer park(At where) {
+            at = where;
+            notifyAll();
+            while (!go && !closed) {
+                pause();
+            }
+            go = false;
+            at = null;
+            ByteBuffer found = parcel;
+            parcel = null;
+            return found;
+        }
+
+        /** Of the driver: let it go on, until it stops again. */
+        synchronized void resume(ByteBuffer brought) {
+            if (at == At.ENDED) {
+                return;
+            }
+            parcel = brought;
+            go = true;
+            at = null;
+            notifyAll();
+            untilParked();
+        }
+
+        synchronized void untilParked() {
+            while (at == null) {
+                pause();
+            }
+        }
+
+        synchronized void close() {
+            closed = true;
+            notifyAll();
+        }
+
+        synchronized void end() {
+            at = At.ENDED;
+            notifyAll();
+        }
+
+        synchronized boolean isAt(At where) {
+            return at == where;
+        }
+
+        synchronized boolean isClosed() {
+            return closed;
+        }
+
+        synchronized long waitsFor() {
+            return at == At.WAITING ? request : -1;
+        }
+
+        synchronized void asks(long number) {
+            request = number;
+        }
+
+        private void pause() {
+            try {
+                wait();
+            } catch (InterruptedException interrupted) {
+                throw new IllegalStateException(interrupted);
+            }
+        }
+    }
+
+    /** The wire of a fetcher: its requests go to the driver as bytes, and their answers come back as bytes. */
+    static final class Sender implements BlockingSend {
+        private final Cluster cluster;
+        private final int from;
+        private final BrokerEndPoint to;
+        private final Baton baton;
+
+        Sender(Cluster cluster, int from, BrokerEndPoint to, Baton baton) {
+            this.cluster = cluster;
+            this.from = from;
+            this.to = to;
+            this.baton = baton;
+        }
+
+        @Override
+        public BrokerEndPoint brokerEndPoint() {
+            return to;
+        }
+
+        @Override
+        public ClientResponse sendRequest(AbstractRequest.Builder<? extends AbstractRequest> builder) {
+            short version = builder.latestAllowedVersion();
+            AbstractRequest request = builder.build(version);
+            baton.asks(cluster.asked(from, to.id(), request));
+            ByteBuffer answer = baton.park(Baton.At.WAITING);
+            if (answer == null) {
+                throw new UncheckedDisconnect("no answer came from " + to.id());
+            }
+            AbstractResponse response =
+                    AbstractResponse.parseResponse(
+                            request.apiKey(), new org.apache.kafka.common.protocol.ByteBufferAccessor(answer), version);
+            RequestHeader header = new RequestHeader(request.apiKey(), version, "fetcher", 0);
+            return new ClientResponse(header, null, to.toString(), 0, 0, false, null, null, response);
+        }
+
+        @Override
+        public void initiateClose() {
+            baton.close();
+        }
+
+        @Override
+        public void close() {}
+    }
+
+    /** What a broken connection is to a fetcher. */
+    static final class UncheckedDisconnect extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
+        UncheckedDisconnect(String what) {
+            super(what, new IOException(what), false, false);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+"""A JVM with the driver, which is asked for one thing at a time, in lines of JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ...model.core.errors import BadInput
+from ...traces.jvm import java_binary
+from .jars import RELEASE, Classes, classes
+
+_OPTIONS: Final = (
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
+)
+
+
+class DriverFailedError(Exception):
+    """Kafka threw what nobody in it caught: the last line of its message, with the place."""
+
+
+class Jvm:
+    """A driver's process. Its brokers' files lie in a temporary folder, which goes with it."""
+
+    def __init__(self, found: Classes | None = None, options: Sequence[str] = ()) -> None:
+        found = found or classes(RELEASE)
+        self.release = found.release
+        self._folder = Path(tempfile.mkdtemp(prefix="fencepost-kafka-"))
+        self._errors = (self._folder / "stderr").open("wb")
+        command = [str(java_binary()), *_OPTIONS, *options, "-cp", found.classpath, "fencepost.kafka.Driver"]
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - the JVM that was found, and our own classes
+                [*command, str(self._folder / "brokers")],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+            )
+        except OSError as failed:
+            self.close()
+            raise BadInput(
+                f"does not start ({failed.strerror})", command[0], "set JAVA_HOME to another JVM"
+            ) from failed
+
+    def ask(self, do: str, **more: Any) -> Mapping[str, Any]:
+        """Have one thing happen. Raises DriverFailedError where Kafka throws, and where the process is gone."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps({"do": do, **more}).encode() + b"\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except (BrokenPipeError, ValueError):
+            line = b""
+        if not line:
+            raise DriverFailedError(f"the JVM ended: {self._last_words()}")
+        answer: Mapping[str, Any] = json.loads(line)
+        if "failed" in answer:
+            raise DriverFailedError(answer["failed"])
+        return answer
+
+    def _last_words(self) -> str:
+        self._errors.flush()
+        lines = (self._folder / "stderr").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1] if lines else "it said nothing"
+
+    def close(self) -> None:
+        """End it; may be called more than once."""
+        process = getattr(self, "_process", None)
+        if process is not None and process.poll() is None:
+            process.kill()
+        if process is not None:
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        self._errors.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
