@@ -200,12 +200,12 @@ def explore_compiled(query: Query, on_progress: OnProgress | None = None, thread
     """
     if query.symmetry:
         raise BadInput("the compiled engine counts states, no orbits", "--symmetry", "leave it out, or take batch")
+    watch, answer = Watch(query.limits, on_progress), _blank(query)
     compiler = find_compiler()
     if compiler is None:
         mend = "install gcc, clang or fencepost's extra [compiler], or take batch"
         raise BadInput("there is no C compiler (CC, cc, gcc, clang, ziglang)", "--engine", mend)
     threads = min(threads or threads_there(), PARTS)
-    watch, answer = Watch(query.limits, on_progress), _blank(query)
     try:
         search = CompiledSearch(query, watch, answer, compiler, text_of(query.system))
         search.seed(_initial(query.system), np.array([-1], dtype=np.int32), 0)

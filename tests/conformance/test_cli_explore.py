@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
+import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import psutil
 import pytest
 from fencepost.model.core.registry import REGISTRY
+from fencepost.model.interpret.compiler import find_compiler
 from fencepost.model.protocols.fencing import fencing
 
 from .conftest import Fencepost
@@ -299,3 +305,41 @@ def test_what_bounded_search_cannot_be_asked(fencepost: Fencepost) -> None:
     told = fencepost("explore", *BREAKS, "--engine", "symbolic", "--max-effort", 1 << 32).complaint
     assert told.startswith("--max-effort: 4,294,967,296 is more than z3 counts; ")
     assert "--max-depth" in fencepost("explore", *BREAKS, "--max-depth", -1).complaint
+
+
+def test_the_compiled_engine_says_by_what_it_was_compiled(fencepost: Fencepost) -> None:
+    if find_compiler() is None:
+        pytest.skip("absent: a C compiler (CC, cc, gcc, clang, ziglang)")
+    said = fencepost("explore", "fencing", *SMALL, "--engine", "compiled", "--threads", 2)
+    told = " ".join(said.out.split())
+    assert said.code == 0 and "5,973 distinct states, depth 18, compiled engine, " in told and "2 threads" in told
+    answer = fencepost("explore", "fencing", *SMALL, "--engine", "compiled", "--json").json
+    assert (answer["engine"], answer["distinct"]) == ("compiled", 5973) and "compiled by" in answer["engine_note"]
+    refused = fencepost("explore", "fencing", *SMALL, "--engine", "compiled", "--symmetry").complaint
+    assert refused == "--symmetry: the compiled engine counts states, no orbits; leave it out, or take batch"
+    # Liveness is checked on the whole graph, whoever explored.
+    asked = ("explore", "fencing", *TINY, "--liveness", "--fairness", "kip", "--json", "--engine")
+    one, other = (fencepost(*asked, engine).json["liveness"] for engine in ("compiled", "batch"))
+    assert one and [each | {"seconds": 0} for each in one] == [each | {"seconds": 0} for each in other]
+
+
+def test_threads_are_the_compiled_engines(fencepost: Fencepost) -> None:
+    told = fencepost("explore", "fencing", *SMALL, "--engine", "batch", "--threads", 2).complaint
+    assert told == "--threads: the batch engine has one of its own; leave it out, or take compiled"
+    assert fencepost("explore", "fencing", *SMALL, "--threads", 2).code == 0
+
+
+def test_an_interrupted_compiled_search_ends(tmp_path: Path) -> None:
+    if find_compiler() is None:
+        pytest.skip("absent: a C compiler (CC, cc, gcc, clang, ziglang)")
+    # One that would take hours; it writes its progress to a terminal alone, so its memory says that it is on its way.
+    large = ("--log-size", "5", "--max-records", "5", "--max-leader-epoch", "4", "--engine", "compiled")
+    program = "from fencepost.conformance.entry import run; run()"
+    command = [sys.executable, "-c", program, "explore", "fencing", *large]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        process = psutil.Process(child.pid)
+        while child.poll() is None and process.memory_info().rss < 300 << 20:
+            time.sleep(0.05)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    assert (child.returncode, out) == (130, "") and err == "fencepost: interrupted\n"

@@ -16,6 +16,8 @@ from fencepost.model.explore.liveness import check_property
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.compaction import compaction
 
+from .conftest import COMPILED
+
 DEFAULT = "2/2/1/2/0/0/1/1/0/1"
 PROMISES = tuple(compaction.invariants)
 SAFE = "kip-280-safe"
@@ -173,15 +175,17 @@ def test_distinct_states_and_depth_of_every_variant(variant: str) -> None:
         assert (answer.distinct, answer.depth, answer.path) == (*expected, None), constants
 
 
-def test_both_engines_visit_the_same_states() -> None:
+def test_the_engines_visit_the_same_states() -> None:
     for variant, constants in (
         (SAFE, "2/2/1/1/0/0/0/0/0/1"),
         ("kip-280", "1/2/1/1/1/0/0/1/0/1"),
         ("removes-last", "2/2/1/1/0/0/1/0/0/0"),
     ):
-        batch, staged = (explore(Query.of(at(constants, variant)), engine=name) for name in ("batch", "reference"))
-        assert (batch.distinct, batch.depth, batch.transitions) == (staged.distinct, staged.depth, staged.transitions)
-        assert batch.witnesses == staged.witnesses
+        query = Query.of(at(constants, variant))
+        batch, staged, *compiled = (explore(query, engine=name) for name in ("batch", "reference", *COMPILED))
+        for other in (staged, *compiled):
+            assert (batch.distinct, batch.depth, batch.transitions) == (other.distinct, other.depth, other.transitions)
+            assert batch.witnesses == other.witnesses
 
 
 @pytest.mark.parametrize(("variant", "constants"), list(BREACHES))

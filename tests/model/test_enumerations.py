@@ -20,6 +20,8 @@ from fencepost.model.prove.crosscheck import crosscheck, exhaustive
 from fencepost.model.prove.proof import Proof
 from fencepost.model.prove.run import prove
 
+from .conftest import COMPILED
+
 Refused = Callable[..., str]
 Toy = Callable[..., ModuleType]
 
@@ -186,7 +188,7 @@ def move(k, s, replica, to):
 '''
 
 
-@pytest.mark.parametrize("engine", ["batch", "reference"])
+@pytest.mark.parametrize("engine", ["batch", "reference", *COMPILED])
 def test_an_enumeration_has_the_graph_of_the_numbers_that_it_stands_for(engine: str, toy: Toy) -> None:
     answers = []
     for words in (

@@ -18,8 +18,11 @@ from fencepost.model.explore.batch import search_batch
 from fencepost.model.explore.result import Watch
 from fencepost.model.interpret.table import INSERTED, StateTable
 
+from .conftest import needs_compiler
+
 SMALL = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 1}
 MANY = {"replicas": 12}
+LARGE = {"log_size": 3, "max_records": 3}
 BUDGET = 120 << 20
 """About three times what the model's modules take, so that it is soon spent."""
 
@@ -38,6 +41,8 @@ print(json.dumps([answer.verdict.value, answer.distinct, answer.reason, answer.m
 
 NOTHING_ASKED = "Watch.grants = lambda self, more: memory.resident() <= self._limits.max_memory"
 """The planted fault: memory is looked at once it is taken."""
+
+ALL_GRANTED = "Watch.grants = lambda self, more: True"
 
 
 def in_a_process(
@@ -161,3 +166,14 @@ def test_successors_that_are_inserted_a_few_at_a_time_find_the_same(monkeypatch:
 def test_what_is_told_is_the_peak_of_the_process() -> None:
     answer = explore(Query.of(ground(PROTOCOLS["fencing"].traced(None), SMALL)))
     assert memory.resident() <= memory.peak() * 1.01 and answer.memory <= memory.peak()
+
+
+@needs_compiler
+def test_the_compiled_engine_holds_it_too() -> None:
+    verdict, distinct, reason, told, peak = in_a_process(LARGE, BUDGET, "compiled")
+    assert (verdict, reason) == ("unknown", f"more than {BUDGET >> 20} MiB of memory (--max-memory)")
+    # Twice as many states as NumPy has room for, and most of what was granted is used.
+    assert distinct > 500_000 and 0.7 * BUDGET < peak < 1.05 * BUDGET
+    assert told == pytest.approx(peak, rel=0.02)
+    _, _, _, told, peak = in_a_process(LARGE, BUDGET, "compiled", planted=ALL_GRANTED)
+    assert told > 1.05 * BUDGET and peak > 1.05 * BUDGET

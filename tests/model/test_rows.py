@@ -34,6 +34,7 @@ from fencepost.model.prove.crosscheck import crosscheck, exhaustive, sampled
 from fencepost.traces.shipping import digest_of
 
 from .concrete import Concrete
+from .conftest import COMPILED
 
 PARTITION = Index("partition", Sort.INT, lambda c: c["partitions"])
 Side = enumeration("side", "left", "right")
@@ -156,7 +157,7 @@ def test_reference_staged_and_batch_take_the_same_steps(system: System) -> None:
 
 
 def test_both_engines_count_alike(system: System) -> None:
-    answers = [explore(Query.of(system), engine) for engine in ("batch", "reference")]
+    answers = [explore(Query.of(system), engine) for engine in ("batch", "reference", *COMPILED)]
     assert {answer.verdict for answer in answers} == {Verdict.HOLDS}
     assert len({(answer.distinct, answer.depth) for answer in answers}) == 1
 

@@ -16,6 +16,8 @@ from fencepost.model.explore.liveness import check_property
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.tiering import tiering
 
+from .conftest import COMPILED
+
 DEFAULT = "2/2/1/1/1/1/1/1"
 SAFE = "kip-1023-safe"
 PROMISES = tuple(tiering.invariants)
@@ -138,12 +140,13 @@ def test_distinct_states_and_depth_of_the_others(variant: str) -> None:
     assert (answer.distinct, answer.depth, answer.path) == (*OTHERS[variant], None)
 
 
-def test_both_engines_visit_the_same_states() -> None:
+def test_the_engines_visit_the_same_states() -> None:
     for variant, constants in ((SAFE, "2/1/1/1/1/1/1/1"), (SAFE, "2/2/0/1/0/0/1/1"), ("kip-1023", "2/1/1/1/0/0/0/1")):
         query = Query.of(at(constants, variant))
-        batch, staged = (explore(query, engine=name) for name in ("batch", "reference"))
-        assert (batch.distinct, batch.depth, batch.transitions) == (staged.distinct, staged.depth, staged.transitions)
-        assert batch.witnesses == staged.witnesses
+        batch, staged, *compiled = (explore(query, engine=name) for name in ("batch", "reference", *COMPILED))
+        for other in (staged, *compiled):
+            assert (batch.distinct, batch.depth, batch.transitions) == (other.distinct, other.depth, other.transitions)
+            assert batch.witnesses == other.witnesses
 
 
 @pytest.mark.parametrize("variant", list(BREACHES))

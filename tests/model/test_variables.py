@@ -28,6 +28,8 @@ from fencepost.model.prove.crosscheck import crosscheck, exhaustive
 from fencepost.traces.stepper import DirectStepper
 from fencepost.traces.vocabulary import Vocabulary
 
+from .conftest import COMPILED
+
 SLOT = Index("slot", Sort.INT, lambda c: c["slots"])
 SEED = 320
 
@@ -178,7 +180,7 @@ def test_a_mutant_writes_them_too() -> None:
 def test_a_live_cell_may_be_unset_where_the_variable_says_so() -> None:
     strict, loose = system_of(protocol=desk(unset=False)), system_of()
     assert explore(Query.of(loose)).verdict is explore(Query.of(loose), "reference").verdict is Verdict.HOLDS
-    for engine in ("batch", "reference"):
+    for engine in ("batch", "reference", *COMPILED):
         answer = explore(Query.of(strict), engine)
         assert (answer.verdict, answer.violated, len(answer.path or [])) == (Verdict.VIOLATED, "type_ok", 1)
     # A cell that is not live must hold the dead value all the same.
