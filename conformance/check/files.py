@@ -17,7 +17,7 @@ from ...traces.kafka.abstraction import Abstraction, Block, abstract
 from ...traces.kafka.batches import BudgetSpent
 from ...traces.kafka.batches import Limits as ReadLimits
 from ...traces.kafka.broker import BrokerFiles, read_broker
-from ...traces.kafka.capture import bundled_corpus, load_manifest, node_directories
+from ...traces.kafka.capture import BUNDLED, bundled_corpus, load_manifest, node_directories
 from ...traces.kafka.checks import FilesReport, check_brokers
 from ...traces.kafka.directories import SecondCopy, require_one_cluster
 from ...traces.kafka.losses import NAME as LOSSES
@@ -131,10 +131,17 @@ def read_cluster(
 
 
 def bundled_clusters() -> list[Cluster]:
-    """The recorded stages of the bundled corpus, in the order in which they happened. Raises BadInput for a bad one."""
-    corpus = bundled_corpus()
-    stages = [stage["name"] for stage in load_manifest(corpus)["stages"]]
-    clusters = [read_cluster(f"{stage}: ", node_directories(corpus, stage)) for stage in stages]
+    """The recorded stages of the bundled corpora, in the order in which they happened.
+
+    Raises BadInput for one that is not whole.
+    """
+    clusters: list[Cluster] = []
+    for scenario in BUNDLED:
+        corpus = bundled_corpus(scenario)
+        manifest = load_manifest(corpus)
+        of = f"{scenario}, " if "scenario" in manifest else ""
+        stages = [stage["name"] for stage in manifest["stages"]]
+        clusters += [read_cluster(f"{of}{stage}: ", node_directories(corpus, stage)) for stage in stages]
     for cluster in clusters:
         for fault in (*cluster.refused, *(p.as_bad_input() for p in cluster.report.problems if p.severity == "error")):
             raise fault
