@@ -97,3 +97,19 @@ def test_without_maven_one_line_says_so(fencepost: Fencepost, monkeypatch: pytes
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.chdir(tmp_path)
     assert fencepost("conform", "--impl", "kafka").complaint.startswith("Maven: no mvn on PATH")
+
+
+@pytest.mark.usefixtures("as_found")
+@pytest.mark.parametrize(
+    "defect", ["KEEPS_DIVERGENCE", "NAMES_NO_EPOCH", "COMMITS_ALL", "ACKS_ONE", "ALTERS_ALONE"], ids=str.lower
+)
+def test_a_defect_planted_in_kafkas_classes_is_found(jvm: Jvm, defect: str) -> None:  # noqa: ARG001 - it is there
+    """Subclasses of ``driver/Defect.java``, in a JVM of their own; without one the same plan finds nothing."""
+    planted = Jvm(options=(f"-Dfencepost.defect={defect}",))
+    try:
+        free, _ = held(planted, SHIPPED, FreePlan(runs=30, events=150, seed=0))
+    finally:
+        planted.close()
+    assert free.verdict is Verdict.VIOLATED and free.failure is not None and free.failure.parted is not None
+    print(defect, free.met.events, free.failure.parted.detail)
+    assert free.failure.parted.sort is not Sort.RAISED

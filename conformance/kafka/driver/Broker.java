@@ -38,7 +38,7 @@ import org.apache.kafka.server.common.DirectoryEventHandler;
 import org.apache.kafka.server.common.KRaftVersion;
 import org.apache.kafka.server.common.NodeToControllerChannelManager;
 import org.apache.kafka.server.network.BrokerEndPoint;
-import org.apache.kafka.server.partition.DefaultAlterPartitionManager;
+import org.apache.kafka.server.partition.AlterPartitionManager;
 import org.apache.kafka.server.purgatory.DelayedOperation;
 import org.apache.kafka.server.purgatory.DelayedOperationPurgatory;
 import org.apache.kafka.server.quota.ReplicationQuotaManager;
@@ -97,7 +97,7 @@ final class Broker {
                         30_000L,
                         (cleanerConfig, folders, there, channel, time) -> null);
         controller = new Controller();
-        DefaultAlterPartitionManager alter = new DefaultAlterPartitionManager(controller, tasks, id, () -> cluster.epochOf(id));
+        AlterPartitionManager alter = Defect.alterManager(controller, tasks, id, () -> cluster.epochOf(id));
         replicas =
                 new ReplicaManager(
                         config,

@@ -4,16 +4,22 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import kafka.server.BlockingSend;
 import kafka.server.FailedPartitions;
+import java.util.Optional;
 import kafka.server.KafkaConfig;
+import kafka.server.OffsetTruncationState;
 import kafka.server.ReplicaFetcherThread;
 import kafka.server.ReplicaManager;
 import org.apache.kafka.clients.ClientResponse;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.message.FetchResponseData;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.server.LeaderEndPoint;
 import org.apache.kafka.server.network.BrokerEndPoint;
 import org.apache.kafka.server.quota.ReplicaQuota;
+import org.apache.kafka.storage.internals.log.LogAppendInfo;
+import scala.Option;
 
 /** Kafka's fetcher thread, which goes on only when it is told to: before a round, and where it waits for an answer. */
 final class Fetcher extends ReplicaFetcherThread {
@@ -58,6 +64,27 @@ final class Fetcher extends ReplicaFetcherThread {
 
     Baton baton() {
         return baton;
+    }
+
+    @Override
+    public void truncate(TopicPartition partition, OffsetTruncationState state) {
+        if (!Defect.KEEPS_DIVERGENCE.isPlanted()) {
+            super.truncate(partition, state);
+        }
+    }
+
+    @Override
+    public Optional<Integer> latestEpoch(TopicPartition partition) {
+        return Defect.NAMES_NO_EPOCH.isPlanted() ? Optional.empty() : super.latestEpoch(partition);
+    }
+
+    @Override
+    public Option<LogAppendInfo> processPartitionData(
+            TopicPartition partition, long offset, int epoch, FetchResponseData.PartitionData data) {
+        if (Defect.COMMITS_ALL.isPlanted()) {
+            data.setHighWatermark(Long.MAX_VALUE);
+        }
+        return super.processPartitionData(partition, offset, epoch, data);
     }
 
     /** Between the driver and one fetcher, of which one runs at a time. */
