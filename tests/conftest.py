@@ -200,7 +200,7 @@ UNDRIVEN = (
     "conformance/kafka",
     "conformance/mutants/generated",
     "conformance/protocols/*/free.py",
-    "conformance/protocols/*/kafka.py",
+    "conformance/protocols/*/kafka*.py",
     "conformance/protocols/*/template*.py",
     "traces/kafka",
 )

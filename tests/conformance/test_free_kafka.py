@@ -103,7 +103,7 @@ def test_without_maven_one_line_says_so(fencepost: Fencepost, monkeypatch: pytes
 @pytest.mark.parametrize(
     "defect", ["KEEPS_DIVERGENCE", "NAMES_NO_EPOCH", "COMMITS_ALL", "ACKS_ONE", "ALTERS_ALONE"], ids=str.lower
 )
-def test_a_defect_planted_in_kafkas_classes_is_found(jvm: Jvm, defect: str) -> None:  # noqa: ARG001 - it is there
+def test_a_defect_planted_in_kafkas_classes_is_found(jvm: Jvm, defect: str) -> None:
     """Subclasses of ``driver/Defect.java``, in a JVM of their own; without one the same plan finds nothing."""
     planted = Jvm(options=(f"-Dfencepost.defect={defect}",))
     try:

@@ -15,8 +15,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.TreeSet;
-import kafka.cluster.Partition;
 import kafka.server.KafkaConfig;
 import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.TopicPartition;
@@ -25,19 +23,12 @@ import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.message.AlterPartitionRequestData;
 import org.apache.kafka.common.message.AlterPartitionResponseData;
 import org.apache.kafka.common.message.FetchResponseData;
-import org.apache.kafka.common.metadata.FeatureLevelRecord;
-import org.apache.kafka.common.metadata.PartitionChangeRecord;
-import org.apache.kafka.common.metadata.PartitionRecord;
-import org.apache.kafka.common.metadata.RegisterBrokerRecord;
 import org.apache.kafka.common.metadata.RemoveTopicRecord;
-import org.apache.kafka.common.metadata.TopicRecord;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.internal.MemoryRecords;
-import org.apache.kafka.common.record.internal.Record;
-import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.record.internal.Records;
 import org.apache.kafka.common.record.internal.SimpleRecord;
 import org.apache.kafka.common.requests.AbstractRequest;
@@ -46,16 +37,12 @@ import org.apache.kafka.common.requests.AlterPartitionResponse;
 import org.apache.kafka.common.requests.FetchRequest;
 import org.apache.kafka.common.requests.FetchResponse;
 import org.apache.kafka.common.requests.ProduceResponse;
-import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.server.common.RequestLocal;
-import org.apache.kafka.server.partition.PartitionState;
-import org.apache.kafka.server.partition.PendingPartitionChange;
 import org.apache.kafka.server.quota.QuotaFactory;
 import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.server.storage.log.FetchParams;
 import org.apache.kafka.server.storage.log.FetchPartitionData;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
-import org.apache.kafka.storage.internals.log.UnifiedLog;
 import scala.Tuple2;
 import scala.collection.mutable.Buffer;
 import scala.jdk.javaapi.CollectionConverters;
@@ -77,8 +64,6 @@ final class Cluster {
     private final Map<Long, Carried> carried = new HashMap<>();
     private final Map<Path, KafkaConfig> configs = new HashMap<>();
     private QuotaFactory.QuotaManagers quotas;
-    private long epoch = 0;
-    private final Map<Integer, Long> epochs = new HashMap<>();
     private Uuid topicId;
     private long runs = 0;
     private long folders = 0;
@@ -93,8 +78,9 @@ final class Cluster {
         this.scratch = scratch;
     }
 
+    /** A broker epoch. It is the same for each process of a broker. */
     long epochOf(int node) {
-        return epochs.getOrDefault(node, -1L);
+        return node + 1;
     }
 
     // -- commands ------------------------------------------------------------------------------------------------
@@ -106,7 +92,7 @@ final class Cluster {
         ObjectNode answer = JSON.createObjectNode();
         switch (command.get("do").asText()) {
             case "reset" -> reset(command);
-            case "metadata" -> broker(node).take(changes(command.get("records")));
+            case "metadata" -> broker(node).take(Metadata.changes(topicId, command.get("records")));
             case "fetch" -> {
                 broker(node).fetcher().baton().resume(null);
                 broker(node).finish();
@@ -134,7 +120,7 @@ final class Cluster {
         ObjectNode seen = answer.putObject("seen");
         for (Broker each : brokers) {
             if (each != null && (node < 0 || node == each.id)) {
-                look(each, seen.putObject(String.valueOf(each.id)));
+                Picture.look(each, seen.putObject(String.valueOf(each.id)));
             }
         }
         return answer;
@@ -217,79 +203,16 @@ final class Cluster {
                 } else {
                     brokers.add(there);
                 }
-                records.addAll(cluster(nodes));
+                records.addAll(Metadata.cluster(nodes, this::epochOf));
             } else {
                 records.add(new RemoveTopicRecord().setTopicId(old));
-                records.addAll(cluster(nodes));
+                records.addAll(Metadata.cluster(nodes, this::epochOf));
             }
-            records.addAll(created(nodes));
+            records.addAll(Metadata.created(partition.topic(), topicId, nodes));
             there.take(records);
             there.tasks.run("kafka-delete-logs");
         }
         muted = false;
-    }
-
-    /** The cluster's features and brokers, all of them registered and unfenced. */
-    private List<ApiMessage> cluster(int nodes) {
-        List<ApiMessage> found = new ArrayList<>();
-        found.add(
-                new FeatureLevelRecord()
-                        .setName(MetadataVersion.FEATURE_NAME)
-                        .setFeatureLevel(MetadataVersion.LATEST_PRODUCTION.featureLevel()));
-        for (int node = 0; node < nodes; node++) {
-            epochs.putIfAbsent(node, ++epoch);
-            RegisterBrokerRecord.BrokerEndpointCollection ends = new RegisterBrokerRecord.BrokerEndpointCollection();
-            ends.add(
-                    new RegisterBrokerRecord.BrokerEndpoint()
-                            .setName("PLAINTEXT")
-                            .setHost("localhost")
-                            .setPort(9092 + node)
-                            .setSecurityProtocol((short) 0));
-            found.add(
-                    new RegisterBrokerRecord()
-                            .setBrokerId(node)
-                            .setIncarnationId(new Uuid(1, node))
-                            .setBrokerEpoch(epochs.get(node))
-                            .setEndPoints(ends)
-                            .setFenced(false));
-        }
-        return found;
-    }
-
-    /** The topic, with one partition that nobody leads yet. */
-    private List<ApiMessage> created(int nodes) {
-        List<Integer> all = new ArrayList<>();
-        List<Uuid> folders = new ArrayList<>();
-        for (int node = 0; node < nodes; node++) {
-            all.add(node);
-            folders.add(Uuid.ZERO_UUID);
-        }
-        return List.of(
-                new TopicRecord().setName(partition.topic()).setTopicId(topicId),
-                new PartitionRecord()
-                        .setTopicId(topicId)
-                        .setPartitionId(0)
-                        .setReplicas(all)
-                        .setIsr(all)
-                        .setDirectories(folders)
-                        .setLeader(-1)
-                        .setLeaderEpoch(0)
-                        .setPartitionEpoch(0));
-    }
-
-    private List<ApiMessage> changes(JsonNode told) {
-        List<ApiMessage> found = new ArrayList<>();
-        for (JsonNode each : told) {
-            PartitionChangeRecord record = new PartitionChangeRecord().setTopicId(topicId).setPartitionId(0);
-            if (each.has("leader")) {
-                record.setLeader(each.get("leader").asInt());
-            }
-            if (each.has("isr")) {
-                record.setIsr(integers(each.get("isr")));
-            }
-            found.add(record);
-        }
-        return found;
     }
 
     private void crash(int node) throws Exception {
@@ -306,10 +229,10 @@ final class Cluster {
     private void start(int node, JsonNode records) throws Exception {
         Broker there = new Broker(node, this, ended.remove(node));
         brokers.set(node, there);
-        List<ApiMessage> all = cluster(brokers.size());
+        List<ApiMessage> all = Metadata.cluster(brokers.size(), this::epochOf);
         if (!records.isNull()) {
-            all.addAll(created(brokers.size()));
-            all.addAll(changes(records));
+            all.addAll(Metadata.created(partition.topic(), topicId, brokers.size()));
+            all.addAll(Metadata.changes(topicId, records));
         }
         there.take(all);
     }
@@ -433,7 +356,7 @@ final class Cluster {
             data.put(each._1(), one);
             told.put("error", there.error.name()).put("hw", there.highWatermark);
             there.divergingEpoch.ifPresent(where -> told.putArray("diverging").add(where.epoch()).add(where.endOffset()));
-            told.set("records", shown(one.records() == null ? MemoryRecords.EMPTY : (Records) one.records()));
+            told.set("records", Picture.shown(one.records() == null ? MemoryRecords.EMPTY : (Records) one.records()));
         }
         FetchResponse response = FetchResponse.of(Errors.NONE, 0, 0, data, List.of());
         carried.put(id, new Carried(broker.id, message.from, message.request, bytes(response, request.version())));
@@ -493,7 +416,7 @@ final class Cluster {
         if (command.has("isr")) {
             data.setLeaderId(command.get("leader").asInt())
                     .setLeaderEpoch(command.get("epoch").asInt())
-                    .setIsr(integers(command.get("isr")))
+                    .setIsr(Picture.integers(command.get("isr")))
                     .setPartitionEpoch(command.get("version").asInt());
         }
         AlterPartitionResponseData answer =
@@ -559,78 +482,9 @@ final class Cluster {
                 found -> {
                     FetchPartitionData there = found.apply(0)._2();
                     ObjectNode told = answers(request, broker.id, -1, "read").put("error", there.error.name());
-                    told.set("records", shown(there.records));
+                    told.set("records", Picture.shown(there.records));
                     return BoxedUnit.UNIT;
                 });
         broker.finish();
-    }
-
-    // -- looking -------------------------------------------------------------------------------------------------
-
-    private void look(Broker broker, ObjectNode seen) throws IOException {
-        Fetcher fetcher = broker.fetcher();
-        seen.put("fetcher", fetcher == null ? "none" : fetcher.baton().waitsFor() >= 0 ? "waits" : "idle");
-        seen.put("asks", broker.controller.waitsFor());
-        Partition there = broker.partition();
-        seen.put("hosted", there != null);
-        Optional<UnifiedLog> log = broker.logs.getLog(partition);
-        seen.put("end", log.map(UnifiedLog::logEndOffset).orElse(0L));
-        ArrayNode records = seen.putArray("records");
-        if (log.isPresent()) {
-            Records all = log.get().read(0, 1 << 20, FetchIsolation.LOG_END, true).records;
-            shown(all).forEach(records::add);
-        }
-        if (there == null) {
-            return;
-        }
-        seen.put("hw", log.map(UnifiedLog::highWatermark).orElse(0L));
-        seen.put("epoch", there.getLeaderEpoch());
-        seen.put("version", there.getPartitionEpoch());
-        seen.put("leader", there.leaderReplicaIdOpt().isEmpty() ? -1 : (Integer) there.leaderReplicaIdOpt().get());
-        PartitionState state = there.partitionState();
-        boolean leads = there.isLeader();
-        seen.put("leads", leads);
-        if (!leads) {
-            return;
-        }
-        PartitionState committed = state;
-        java.util.Set<Integer> asked = state.isr();
-        if (state instanceof PendingPartitionChange pending) {
-            asked = new TreeSet<>(pending.sentLeaderAndIsr().isr());
-            committed = pending.lastCommittedState();
-        }
-        set(seen.putArray("isr"), committed.isr());
-        set(seen.putArray("maximal"), state.maximalIsr());
-        set(seen.putArray("asked"), asked);
-        ObjectNode ends = seen.putObject("ends");
-        CollectionConverters.asJava(there.remoteReplicas())
-                .forEach(each -> ends.put(String.valueOf(each.brokerId()), each.stateSnapshot().logEndOffset()));
-    }
-
-    private static void set(ArrayNode into, java.util.Set<Integer> members) {
-        new TreeSet<>(members).forEach(into::add);
-    }
-
-    private static List<Integer> integers(JsonNode array) {
-        List<Integer> found = new ArrayList<>();
-        array.forEach(each -> found.add(each.asInt()));
-        return found;
-    }
-
-    /** Records as [offset, leader epoch, payload]. */
-    private static ArrayNode shown(Records records) {
-        ArrayNode found = JSON.createArrayNode();
-        for (RecordBatch batch : records.batches()) {
-            for (Record each : batch) {
-                ByteBuffer value = each.value();
-                byte[] there = new byte[value.remaining()];
-                value.duplicate().get(there);
-                found.addArray()
-                        .add(each.offset())
-                        .add(batch.partitionLeaderEpoch())
-                        .add(new String(there, StandardCharsets.UTF_8));
-            }
-        }
-        return found;
     }
 }

@@ -10,7 +10,7 @@ Kafka counts leader epochs from 0, in which nobody leads yet; the model's first 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 from typing import Any, Final, cast
 
@@ -22,6 +22,17 @@ from ...free.mailbox import Letter, MailSystem
 from ...free.system import Happened
 from ...kafka.process import Jvm
 from ...lockstep.adapter import ModelStep
+from .kafka_controller import (
+    AlterPartition,
+    AlterPartitionAnswer,
+    Controller,
+    Fetch,
+    FetchAnswer,
+    Produce,
+    ProduceAnswer,
+    Read,
+    ReadAnswer,
+)
 
 _CODES: Final = {
     "NONE": None,
@@ -33,148 +44,6 @@ _CODES: Final = {
 _AT_ONCE: Final = 3
 """So many records of the metadata log come in one delta at most."""
 _MIN_ISR: Final = (1, 1, 2)
-
-
-# -- the messages ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Fetch:
-    """A follower's fetch; ``number`` is that of its bytes at the driver."""
-
-    number: int
-
-
-@dataclass(frozen=True)
-class FetchAnswer:
-    """What the leader answered: whether the logs part, and how many records it brings."""
-
-    number: int
-    error: str
-    diverges: bool
-    records: int
-
-
-@dataclass(frozen=True)
-class AlterPartition:
-    """A leader asks for another ISR than that of a partition epoch (``version``), in Kafka's leader epoch."""
-
-    number: int
-    epoch: int
-    isr: frozenset[int]
-    version: int
-
-
-@dataclass(frozen=True)
-class AlterPartitionAnswer:
-    """What the controller has, or why it refuses."""
-
-    request: int
-    error: str
-    leader: int = -1
-    epoch: int = -1
-    isr: frozenset[int] = frozenset()
-    version: int = -1
-
-
-@dataclass(frozen=True)
-class Produce:
-    """A client sends a record, with ``acks=all``, and is no idempotent producer: what comes twice is two records."""
-
-    payload: str
-
-
-@dataclass(frozen=True)
-class ProduceAnswer:
-    """The record is committed, at this offset, or refused."""
-
-    error: str
-    offset: int
-    payload: str
-
-
-@dataclass(frozen=True)
-class Read:
-    """A consumer asks for what comes from an offset on."""
-
-    offset: int
-
-
-@dataclass(frozen=True)
-class ReadAnswer:
-    """Offsets and payloads."""
-
-    error: str
-    records: tuple[tuple[int, str], ...]
-
-
-# -- the controller -------------------------------------------------------------------------------------------------
-
-
-class Controller:
-    """It elects leaders, takes up ISRs and writes all of it to the metadata log. It never crashes."""
-
-    def __init__(self, brokers: Iterable[int]) -> None:
-        self.leader: int | None = None
-        self.epoch = 0
-        self.isr = frozenset(brokers)
-        self.version = 0
-        self.log: list[dict[str, Any]] = []
-        self.epochs: list[tuple[int | None, frozenset[int]]] = []
-        """Leader and ISR of each leader epoch, from the model's 0 on; the ISR as it is now, or was last."""
-        self.begins: list[int] = []
-        """By record of the log, the model's leader epoch after it."""
-        self.versions = [0]
-        """By how many records were replayed, the partition epoch then."""
-
-    def begin(self, leader: int | None, isr: frozenset[int]) -> None:
-        """Begin a leader epoch."""
-        self.leader, self.isr, self.epoch, self.version = leader, isr, self.epoch + 1, self.version + 1
-        self.epochs.append((leader, isr))
-        self._write({"leader": -1 if leader is None else leader, "isr": sorted(isr)})
-
-    def _write(self, record: dict[str, Any]) -> None:
-        self.log.append(record)
-        self.versions.append(self.version)
-        self.begins.append(self.epoch - 1)
-
-    def may_fail(self, broker: int) -> bool:
-        """Whether there is anything to take from a broker."""
-        return broker == self.leader or broker in self.isr
-
-    def fail(self, broker: int, others: Iterable[int]) -> list[ModelStep]:
-        """A broker's session is over. Another member of the ISR leads then, the first of these, if one of them can."""
-        left = self.isr - {broker}
-        if self.leader != broker:
-            self.begin(self.leader, left)
-            return [("controller_shrink_isr", {"replica": broker})]
-        heir = next((each for each in others if each in left), None)
-        if heir is not None:
-            self.begin(heir, left)
-            return [("controller_fail_over", {"failed": broker, "new_leader": heir})]
-        self.begin(None, left or self.isr)
-        return [("controller_shrink_isr", {"replica": broker})]
-
-    def alter(self, source: int | None, asked: AlterPartition) -> AlterPartitionAnswer:
-        """A leader asks for an ISR; decided as ReplicationControlManager.validateAlterPartitionData does."""
-        error = "NONE"
-        if asked.epoch < self.epoch:
-            error = "FENCED_LEADER_EPOCH"
-        elif source != self.leader:
-            error = "INVALID_REQUEST"
-        elif asked.version < self.version:
-            error = "INVALID_UPDATE_VERSION"
-        if error != "NONE":
-            return AlterPartitionAnswer(asked.number, error)
-        if asked.isr != self.isr:
-            self.isr, self.version = asked.isr, self.version + 1
-            self.epochs[-1] = self.leader, self.isr
-            self._write({"isr": sorted(self.isr)})
-        leader = -1 if self.leader is None else self.leader
-        return AlterPartitionAnswer(asked.number, "NONE", leader, self.epoch, self.isr, self.version)
-
-
-# -- the system -----------------------------------------------------------------------------------------------------
 
 
 class KafkaBrokers(MailSystem):
