@@ -11,4 +11,17 @@ HARNESS = Harness(
     text=".running:brokers",
     defects=".defects:DEFECTS",
     plan=".plan:PLAN",
+    drives=(
+        "compaction/cleaner.py",
+        "compaction/config.py",
+        "compaction/edge.py",
+        "compaction/manager.py",
+        "compaction/offset_map.py",
+        "compaction/retention.py",
+        "compaction/rewriting.py",
+        "compaction/strategy.py",
+        "compaction/table.py",
+        "log/compacted_part.py",
+        "log/swap.py",
+    ),
 )

@@ -52,11 +52,12 @@ def _is_led(k: Algebra, s: View, well: Value) -> Value:
 
 
 def _catch_up(k: Algebra, s: View, well: Value) -> Value:
-    """Whoever is well follows the leader, and its log ends where the leader's does, whatever was removed there."""
+    """Whoever is well and follows the leader has a log that ends where the leader's does, whatever was removed."""
 
     def has_all(replica: Value) -> Value:
-        ends = k.all(s.joined[replica] == s.leader_epoch, s.leo[replica] == s.leo[s.leader])
-        return k.implies(k.member(replica, well), ends)
+        # A broker that began anew when no leader epoch was left is told of no leader.
+        follows = k.all(k.member(replica, well), s.joined[replica] == s.leader_epoch)
+        return k.implies(follows, s.leo[replica] == s.leo[s.leader])
 
     return k.implies(_is_led(k, s, well), k.forall(REPLICA, has_all))
 
@@ -70,7 +71,8 @@ def _is_cleaned(k: Algebra, s: View, well: Value) -> Value:
     """Where all that can be cleaned is due, no record stays for which there is another of its key."""
 
     def twice(replica: Value, one: Value, other: Value) -> Value:
-        end = k.min(s.own_hw[replica], s.active[replica])
+        sealed = k.ite(s.rolls == 1, s.leo[replica], s.active[replica])
+        end = k.min(s.own_hw[replica], sealed)
         both = k.all(holds(k, s, replica, one), holds(k, s, replica, other))
         return k.all(one < other, other < end, both, key_at(s, replica, one) == key_at(s, replica, other))
 
@@ -108,4 +110,5 @@ COMPACTION: Final = Binding(
     given=AS_THEY_COME,
     settles=(_catch_up, _is_read_to_its_end, _is_cleaned),
     asks=frozenset({"produce"}),
+    restless=frozenset({"cleaned_at", "goes", "marks"}),
 )

@@ -90,6 +90,7 @@ brokers.variable("reached", "how far it says that the log is clean", _ENDS, per=
 brokers.variable("cleaned_at", "when it ran, in ms", _TIMES, per=(REPLICA,), initially=0)
 brokers.variable("retention", "delete.retention.ms", _TIMES, initially=0)
 brokers.variable("eager", "1 where whatever can be cleaned is due (min.cleanable.dirty.ratio is 0)", _FLAG)
+brokers.variable("rolls", "1 where an active segment is closed at once that has a record (segment.ms is 1)", _FLAG)
 
 # What the records are.
 brokers.variable(
@@ -147,7 +148,18 @@ brokers.variable(
 AS_THEY_COME: Final = frozenset(
     {
         *("leader", "leader_epoch", "hw", "leads", "joined", "own_hw", "leo", "record_epoch", "active"),
-        *("checkpoint", "horizon", "goes", "marks", "reached", "cleaned_at", "retention", "eager", "committed"),
+        *(
+            "checkpoint",
+            "horizon",
+            "goes",
+            "marks",
+            "reached",
+            "cleaned_at",
+            "retention",
+            "eager",
+            "rolls",
+            "committed",
+        ),
         *("record_key", "record_tombstone", "record_timestamp", "record_header", "record_earlier_header"),
         *("topic_strategy", "broker_strategy", "position", "table"),
     }

@@ -135,6 +135,12 @@ class RunningBrokers(RunningNodes):
         for node in self.replicas:
             self.controller.broker_started(node, self._incarnations[node])
         self.controller.create_partition(PARTITION, list(self.replicas), elect=False)
+        if self.pace.alone:
+            first = self.seed % len(self.replicas)
+            self.controller.elect_leader(PARTITION, first)
+            for node in self.replicas:
+                if node != first:
+                    self.controller.shrink_isr(PARTITION, node)
         for node in self.replicas:
             self._look(node)
 
@@ -211,6 +217,7 @@ class RunningBrokers(RunningNodes):
             "topic_strategy": self.strategy,
             "retention": self.retention,
             "eager": int(float(self.ratio) == 0),
+            "rolls": int(self._segment_ms == 1),
         }
         for offset in range(self.constants["log_size"]):
             cells[f"committed[{offset}]"] = self._committed.get(offset, -1)

@@ -114,26 +114,11 @@ DEFECTS: Final[tuple[Defect, ...]] = (
         "        self._directory.store_cleaned(*what.key, what.bound)\n",
     ),
     _of(
-        "checkpoint-not-lowered",
-        "a log that is cut stays clean as far as it was, and what comes there is never compared",
-        "log/compacted_part",
-        "        self._store.lower_cleaned(offset)\n",
-        "",
-        "KAFKA-6264",
-    ),
-    _of(
         "last-batch-goes",
         "the last batch of what is cleaned goes, and its offset with it",
         "compaction/retention",
         "needed = end == self._bound or end > self._mapped",
         "needed = end > self._mapped",
-    ),
-    _of(
-        "map-holds-one-too-many",
-        "a record behind the part that the map has seen is looked for in it",
-        "compaction/retention",
-        "        if offset >= self._mapped:\n            return True\n        if key is None:",
-        "        if offset > self._mapped:\n            return True\n        if key is None:",
     ),
     # -- tombstones -------------------------------------------------------------------------------------------------
     _of(

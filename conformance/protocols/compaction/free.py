@@ -42,6 +42,7 @@ _OF_PRODUCERS: Final = frozenset({None, "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC
 """The codes for a producer that the model has a word for; others are of sequences and disks."""
 _WEIGHTS: Final = {"produce": 4.0, "start_over": 0.2, "high-watermarks": 0.3, "recovery-points": 0.3}
 """How likely what is called so is, beside any other event of its class."""
+_SLOWLY: Final = 0.2
 _CLEANS: Final = 2.0
 """How likely a cleaner's timer fires, beside any other timer."""
 
@@ -95,7 +96,7 @@ class RunningCompaction(RunningBrokers):
             urgent = {call("poll", to=node) for node in self.replicas}
             urgent |= {each for each in self._operations() if each.name in ("register", "resend")}
             return [replace(each, due=True) if each.event in urgent else each for each in found]
-        return [_weighed(each) for each in found]
+        return [_weighed(each, slow=self.pace.alone) for each in found]
 
     def _somebody_lags(self) -> bool:
         """Whether a tombstone has a delete horizon, and a replica or the consumer is not at the end of all."""
@@ -107,13 +108,17 @@ class RunningCompaction(RunningBrokers):
     def _calls(self) -> Iterator[Event]:
         yield from self._writings()
         for node in self.replicas:
-            if node not in self.down and self._leads(node):
+            if node not in self.down and self._leads(node) and (self.pace.peace or self._has_more(node)):
                 yield call("poll", to=node)
         if self.pace.starts_over and self._position and not self.pace.peace:
             yield call("start_over")
         if self.pace.changes and not self.pace.peace and not self.bad:
             yield from (_set(strategy) for strategy in STRATEGIES if strategy != self.strategy)
         yield from self._operations()
+
+    def _has_more(self, node: int) -> bool:
+        """Whether a leader has committed what the consumer has not read."""
+        return self._position < int(str(self._cells[node][f"own_hw[{node}]"]))
 
     def _leads(self, node: int) -> bool:
         state = self.state(node)
@@ -233,8 +238,11 @@ class RunningCompaction(RunningBrokers):
         return super()._may_arrive(envelope)
 
 
-def _weighed(pending: Pending) -> Pending:
+def _weighed(pending: Pending, *, slow: bool) -> Pending:
+    """How likely an event is; ``slow``: followers seldom ask."""
     event = pending.event
+    if slow and event.name == "fetch":
+        return replace(pending, weight=_SLOWLY)
     if event.what is What.TIMER and event.name == CLEANER:
         return replace(pending, weight=_CLEANS, sort="clean")
     weight = _WEIGHTS.get(event.name, 1.0)

@@ -27,6 +27,8 @@ class Pace:
         """Whether the strategy is set while the topic lives."""
         self.starts_over = chance.random() < 0.3
         """Whether the consumer starts over."""
+        self.alone = chance.random() < 0.4
+        """Whether the first leader begins as the whole ISR, and followers come late to what it has cleaned."""
         self._term = chance.choice((15, 30, 60))
         self._events = 0
         self._elected = -self._term
