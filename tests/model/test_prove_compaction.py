@@ -66,6 +66,8 @@ TWINS = {
     "cleans-uncommitted": "finish_cleaning.active_segment_is_uncleaned",
     "cleans-active": "finish_cleaning.active_segment_is_uncleaned",
     "maps-dirty-part": "finish_cleaning.survivor_is_alone",
+    "changes-uncleaned": "set_topic_strategy.best_is_committed",
+    "rolling-change": "set_topic_strategy.brokers_clean_alike",
 }
 """Variants that are not safe, each with an obligation through which the proof does not go."""
 
