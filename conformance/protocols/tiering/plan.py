@@ -14,7 +14,7 @@ _TWO_EPOCHS: Final = "2/2/1/1/0/0/0/1"
 
 PLAN: Final = Plan(
     at="2/2/1/1/0/1/0/1",
-    # Seven hundred obligations, in half a minute: ``fencepost prove tiering`` asks them.
+    # Twelve hundred obligations, in half a minute: ``fencepost prove tiering`` asks them.
     proves=False,
     liveness="2/1/1/1/1/0/0/1",
     # Each at the smallest constants at which it breaks.
