@@ -111,6 +111,9 @@ class MetadataImage:
     """Configurations of brokers that were set while they ran, by broker id; those of all brokers under ``""``."""
     past_configs: dict[tuple[str, str], set[str | None]] = field(default_factory=dict)
     """By topic and name, all values that a topic's configuration has had; ``None`` where it was taken away."""
+    others: dict[str, object] = field(default_factory=dict)
+    """What else is decided, by what it is about: access control entries, quotas, credentials, tokens, producer ids,
+    registered controllers. No promise here is about it, but that a snapshot has it as the log does."""
     new_disks: set[int] = field(default_factory=set)
     """Brokers that were registered with another directory than before (KIP-858): a disk may have been replaced."""
     quorum_leaders: list[tuple[int, int, int]] = field(default_factory=list)
@@ -145,6 +148,7 @@ class MetadataImage:
     def state(self) -> State:
         """What is decided now: the same of a log and of a snapshot of it. No offsets, and nothing of the quorum."""
         found: State = {f"feature {name}": level for name, level in self.features.items() if level}
+        found |= self.others
         for broker in self.brokers.values():
             found[f"broker {broker.broker_id}"] = broker
         for topic in self.topics.values():
@@ -230,7 +234,7 @@ class ImageBuilder:
                         self.image.quorum_leaders.append((offset, batch.leader_epoch, leader))
                 elif record.value is not None:
                     decoded = decode_metadata_record(record.value)
-                    if decoded is not None:
+                    if decoded is not None and decoded.type != "NoOpRecord":
                         self._apply(offset, decoded)
         except (MetadataError, RecordError, CodecError) as error:
             self.image.complete = False
@@ -291,6 +295,8 @@ class ImageBuilder:
             case "FenceBrokerRecord" | "UnfenceBrokerRecord":
                 self._watch.changes(offset, fields["Id"], fields["Epoch"], record.type)
                 self._fence(fields["Id"], fenced=record.type == "FenceBrokerRecord")
+            case "ClearElrRecord":
+                self._clear_elr(fields["TopicName"] or "")
             case "BrokerRegistrationChangeRecord":
                 self._watch.changes(offset, fields["BrokerId"], fields["BrokerEpoch"], record.type)
                 if fields["Fenced"]:
@@ -301,6 +307,53 @@ class ImageBuilder:
                 if broker and fields["LogDirs"]:
                     log_dirs = tuple(encode_uuid(each) for each in fields["LogDirs"])
                     image.brokers[broker.broker_id] = replace(broker, log_dirs=log_dirs)
+            case _:
+                self._other(record)
+
+    def _other(self, record: MetadataRecord) -> None:
+        """What an image holds beside topics, brokers and their settings: the last record of each, or none."""
+        fields = record.fields
+        match record.type:
+            case "AccessControlEntryRecord" | "RemoveAccessControlEntryRecord":
+                about = f"access control entry {encode_uuid(fields['Id'])}"
+            case "UserScramCredentialRecord" | "RemoveUserScramCredentialRecord":
+                about = f"credential {fields['Mechanism']} of {fields['Name']}"
+            case "DelegationTokenRecord" | "RemoveDelegationTokenRecord":
+                about = f"delegation token {fields['TokenId']}"
+            case "RegisterControllerRecord" | "UnregisterControllerRecord":
+                about = f"controller {fields['ControllerId']}"
+            case "ClientQuotaRecord":
+                entity = ", ".join(
+                    sorted(f"{each['EntityType']} {each['EntityName']}" for each in fields["Entity"] or ())
+                )
+                about = f"quota {fields['Key']} of {entity}"
+            case "ProducerIdsRecord":
+                self.image.others["next producer id"] = fields["NextProducerId"]
+                return
+            case "ZkMigrationStateRecord":
+                self.image.others.pop("ZooKeeper migration", None)
+                if fields["ZkMigrationState"]:  # a snapshot may have it where it is none
+                    self.image.others["ZooKeeper migration"] = fields["ZkMigrationState"]
+                return
+            case _:
+                return
+        if record.type.startswith(("Remove", "Unregister")) or fields.get("Remove"):
+            self.image.others.pop(about, None)
+        else:
+            # What comes in a list is a set, or a map by its names: a snapshot has it in an order of its own.
+            self.image.others[about] = {
+                name: sorted(value, key=repr) if isinstance(value, list) else value
+                for name, value in fields.items()
+                if name not in ("Remove", "Entity")
+            }
+
+    def _clear_elr(self, topic: str) -> None:
+        """Nobody but the ISR may lead any more (KIP-966): of one topic, or of all where no name is given."""
+        for each in [self.image.topics[topic]] if topic in self.image.topics else self.image.topics.values():
+            if topic and each.name != topic:
+                continue
+            for states in each.history.values():
+                states[-1] = replace(states[-1], eligible=())
 
     def _register(self, offset: int, fields: dict[str, Any]) -> None:
         broker_id, epoch, fenced = fields["BrokerId"], fields["BrokerEpoch"], fields["Fenced"]

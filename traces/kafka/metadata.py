@@ -1,9 +1,9 @@
-"""The controller's records: decoding of those that say who leads what, at which epoch, with which ISR.
+"""The controller's records, all that Apache Kafka 4.4 ships.
 
 A value in ``__cluster_metadata-0`` is: frame version (unsigned varint, 1), record type, record version (unsigned
 varints), then the message (``MetadataRecordSerde``). All messages are flexible: compact strings and arrays, and tagged
-fields at the end. The schemas below are the parts of Kafka's ``metadata/src/main/resources/common/metadata/*.json``
-that matter here; other record types are counted and skipped.
+fields at the end. The schemas below are Kafka's ``metadata/src/main/resources/common/metadata/*.json``; record types of
+other releases are skipped.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Field:
 
     name: str
     type: str
-    """int8, int16, uint16, int32, uint32, int64, bool, uuid, string, bytes, []TYPE, or []( a tuple of fields ).
+    """int8, int16, uint16, int32, uint32, int64, float64, bool, uuid, string, bytes, []TYPE, or []( ``items`` ).
 
     A structure's fields stand among those around it, and ``tagged`` where its tagged fields are, which are skipped.
     """
@@ -97,12 +97,13 @@ _FEATURE = (
     Field("MaxSupportedVersion", "int16"),
 )
 _PARTITION = [Field("PartitionId", "int32"), Field("TopicId", "uuid")]
+_SCRAM = (Field("Name", "string"), Field("Mechanism", "int8"))
 _BROKER_EPOCH = [Field("Id", "int32"), Field("Epoch", "int64")]
 
 SCHEMAS: dict[int, Schema] = {
     0: schema(
         "RegisterBrokerRecord",
-        3,
+        4,
         [
             Field("BrokerId", "int32"),
             Field("IsMigratingZkBroker", "bool", since=2),
@@ -114,7 +115,7 @@ SCHEMAS: dict[int, Schema] = {
             Field("Fenced", "bool"),
             Field("InControlledShutdown", "bool", since=1),
         ],
-        {0: (Field("LogDirs", "[]uuid"), [])},
+        {0: (Field("LogDirs", "[]uuid"), []), 1: (Field("CordonedLogDirs", "[]uuid"), None)},
     ),
     1: schema("UnregisterBrokerRecord", 0, [Field("BrokerId", "int32"), Field("BrokerEpoch", "int64")]),
     2: schema("TopicRecord", 0, [Field("Name", "string"), Field("TopicId", "uuid")]),
@@ -167,20 +168,88 @@ SCHEMAS: dict[int, Schema] = {
     7: schema("FenceBrokerRecord", 0, _BROKER_EPOCH),
     8: schema("UnfenceBrokerRecord", 0, _BROKER_EPOCH),
     9: schema("RemoveTopicRecord", 0, [Field("TopicId", "uuid")]),
+    10: schema(
+        "DelegationTokenRecord",
+        0,
+        [
+            Field("Owner", "string"),
+            Field("Requester", "string"),
+            Field("Renewers", "[]string"),
+            *(Field(name, "int64") for name in ("IssueTimestamp", "MaxTimestamp", "ExpirationTimestamp")),
+            Field("TokenId", "string"),
+        ],
+    ),
+    11: schema(
+        "UserScramCredentialRecord",
+        0,
+        [
+            *_SCRAM,
+            *(Field(name, "bytes") for name in ("Salt", "StoredKey", "ServerKey")),
+            Field("Iterations", "int32"),
+        ],
+    ),
     12: schema("FeatureLevelRecord", 0, [Field("Name", "string"), Field("FeatureLevel", "int16")]),
+    14: schema(
+        "ClientQuotaRecord",
+        0,
+        [
+            Field("Entity", "[]", items=(Field("EntityType", "string"), Field("EntityName", "string"))),
+            Field("Key", "string"),
+            Field("Value", "float64"),
+            Field("Remove", "bool"),
+        ],
+    ),
+    15: schema(
+        "ProducerIdsRecord",
+        0,
+        [Field("BrokerId", "int32"), Field("BrokerEpoch", "int64"), Field("NextProducerId", "int64")],
+    ),
     17: schema(
         "BrokerRegistrationChangeRecord",
-        2,
+        3,
         [Field("BrokerId", "int32"), Field("BrokerEpoch", "int64")],
         {
             0: (Field("Fenced", "int8"), 0),
             1: (Field("InControlledShutdown", "int8"), 0),
             2: (Field("LogDirs", "[]uuid"), None),
+            3: (Field("CordonedLogDirs", "[]uuid"), None),
         },
     ),
+    18: schema(
+        "AccessControlEntryRecord",
+        0,
+        [
+            Field("Id", "uuid"),
+            Field("ResourceType", "int8"),
+            Field("ResourceName", "string"),
+            Field("PatternType", "int8"),
+            Field("Principal", "string"),
+            Field("Host", "string"),
+            Field("Operation", "int8"),
+            Field("PermissionType", "int8"),
+        ],
+    ),
+    19: schema("RemoveAccessControlEntryRecord", 0, [Field("Id", "uuid")]),
+    20: schema("NoOpRecord", 0, []),
+    21: schema("ZkMigrationStateRecord", 0, [Field("ZkMigrationState", "int8")]),
+    22: schema("RemoveUserScramCredentialRecord", 0, list(_SCRAM)),
     23: schema("BeginTransactionRecord", 0, [], {0: (Field("Name", "string"), None)}),
     24: schema("EndTransactionRecord", 0, []),
     25: schema("AbortTransactionRecord", 0, [], {0: (Field("Reason", "string"), None)}),
+    26: schema("RemoveDelegationTokenRecord", 0, [Field("TokenId", "string")]),
+    27: schema(
+        "RegisterControllerRecord",
+        0,
+        [
+            Field("ControllerId", "int32"),
+            Field("IncarnationId", "uuid"),
+            Field("ZkMigrationReady", "bool"),
+            Field("EndPoints", "[]", items=_ENDPOINT),
+            Field("Features", "[]", items=_FEATURE),
+        ],
+    ),
+    28: schema("ClearElrRecord", 0, [Field("TopicName", "string")]),
+    29: schema("UnregisterControllerRecord", 0, [Field("ControllerId", "int32")]),
 }
 
 _INTS = {
@@ -190,6 +259,7 @@ _INTS = {
     "int32": struct.Struct(">i"),
     "uint32": struct.Struct(">I"),
     "int64": struct.Struct(">q"),
+    "float64": struct.Struct(">d"),
 }
 
 
