@@ -96,6 +96,9 @@ def _print_one(one: dict[str, Any], out: Console) -> None:
     if lacks:
         line()
         line(f"it has no {', no '.join(lacks)}")
+    own = {way for name, ways in ways_of(one).items() if name != "model" for way in ways}
+    if own == {"free"}:
+        line("its systems run freely, and in no lockstep: it has no adapter")
 
 
 def _sections(one: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -9,6 +9,7 @@ from functools import cache
 
 import pytest
 from fencepost.conformance.adapters.parts import Parts
+from fencepost.conformance.cli.protocols import protocols
 from fencepost.conformance.free.events import What
 from fencepost.conformance.free.machine import Machine
 from fencepost.conformance.free.met import Met
@@ -197,3 +198,9 @@ def test_the_same_seed_and_the_same_events_lead_to_the_same() -> None:
 def test_there_are_enough_defects_and_each_is_told_from_the_others() -> None:
     assert len(DEFECTS) >= 12
     assert len({each.patches for each in DEFECTS.values()}) == len(DEFECTS)
+
+
+def test_it_is_told_that_there_is_no_lockstep(capsys: pytest.CaptureFixture[str]) -> None:
+    line = "its systems run freely, and in no lockstep"
+    assert protocols("compaction") == protocols("fencing") == 0
+    assert capsys.readouterr().out.count(line) == 1
