@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from fencepost.conformance.check.stories import counterexample
+from fencepost.conformance.protocols.compaction.tombstones import side_by_side
 from fencepost.model.core.ground import ground
 from fencepost.model.explore.batch import explore_batch
 from fencepost.model.explore.result import Query
@@ -261,4 +262,23 @@ def test_the_report_links_to_the_page(page: Page, tmp_path: Path, lost_record: S
     page.click("tbody a")
     assert page.step() == "12"
     assert all(each.startswith((tmp_path / "report").as_uri()) for each in page.requests())
+    assert page.complaints() == []
+
+
+def test_two_runs_are_side_by_side_and_each_can_be_stepped_through(page: Page, tmp_path: Path) -> None:
+    """The tombstone argument: the columns beside one another, no script, and the link of each leads to its run."""
+    told = side_by_side()
+    result = Obligation(
+        "a slow replica", "runs", "holds", "holds", told.detail, told.states, "states", 5.0, beside=told.page
+    )
+    page.open(write_report(tmp_path / "report", [result]))
+    page.click("tbody a")
+    assert page.texts("h2 .badge") == ["states differ", "states agree"]
+    tops = page.script("[...document.querySelectorAll('section')].map((n) => n.getBoundingClientRect().top)")
+    assert tops[0] == tops[1]
+    assert page.script("document.querySelectorAll('script').length") == 0
+    assert page.texts("tfoot td")[2:] == ["nothing: every key is deleted"] * 2
+    assert page.script("document.documentElement.scrollWidth <= document.documentElement.clientWidth") is True
+    page.click("section a")
+    assert page.step() == "14"
     assert page.complaints() == []
