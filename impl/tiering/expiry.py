@@ -87,7 +87,7 @@ class Expiry:
                 yield from self.delete(segment)
 
     def _raise_log_start(self) -> None:
-        """By the retention, and past what another leader has begun to delete: none of it can be read any more."""
+        """By the retention, and past what another leader has deleted, or begun to: none of it can be read any more."""
         log, topic = self._partition.log, self._remote.config_of_topic
         segments = self._remote.segments()
         now = self._remote.wall()
@@ -107,24 +107,25 @@ class Expiry:
             if each.start_offset > start or not (old or many):
                 break
             start = each.end_offset + 1
-        while (gone := self._deleted_at(start)) is not None:
-            start = gone.end_offset + 1
+        while (last := self._gone_at(start)) is not None:
+            start = last + 1
         start = min(start, self._partition.high_watermark)
         if start > log.log_start:
             log.delete_before(start)
 
-    def _deleted_at(self, offset: int) -> RemoteSegment | None:
-        """A segment of this lineage that somebody deletes, where no other has its first record."""
+    def _gone_at(self, offset: int) -> int | None:
+        """The last offset that went with an offset of the log's remote part, where no other copy has its record.
+
+        Whoever has deleted it, or is about to, had raised its log start before; this log's may not have heard of that.
+        """
         log = self._partition.log
         segments = self._remote.segments()
-        if offset >= log.local_start or segments.find(log.epoch_for(offset), offset) is not None:
+        epoch = log.epoch_for(offset)
+        if offset >= log.local_start or segments.find(epoch, offset) is not None:
             return None
-        for each in segments:
-            held = each.range_of(log.epoch_for(offset))
-            deleting = each.state is SegmentState.DELETE_SEGMENT_STARTED and each.objects
-            if deleting and held is not None and held[0] <= offset <= held[1]:
-                return each
-        return None
+        last = segments.gone_at(epoch, offset)
+        # Another lineage may go on in that epoch where this one has left it.
+        return None if last is None else min(last, log.end_offset_for(epoch)[1] - 1)
 
     def _is_left_over(self, segment: RemoteSegment) -> bool:
         """Whether it is below the log start, or of no use to anybody: a copy or a deletion that came to no end.

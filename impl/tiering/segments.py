@@ -99,6 +99,8 @@ class RemoteSegments:
         """Of each epoch those that can be read and have records of it."""
         self._deleted: set[UUID] = set()
         """A record that comes once more, and late, must not bring one of these back."""
+        self._gone: dict[int, list[tuple[int, int]]] = {}
+        """By leader epoch, the first and last offsets that were copied and are deleted."""
         self._highest: dict[int, int] = {}
         """Of each leader epoch the last offset that was copied, be it deleted since or not."""
 
@@ -158,6 +160,10 @@ class RemoteSegments:
         if state is SegmentState.DELETE_SEGMENT_FINISHED:
             del self._segments[segment]
             self._deleted.add(segment)
+            for entry in known.epochs if known.objects else ():
+                gone = known.range_of(entry.epoch)
+                assert gone is not None
+                self._gone.setdefault(entry.epoch, []).append(gone)
             return True
         self._segments[segment] = replace(known, state=state, objects=objects or known.objects)
         if state is SegmentState.COPY_SEGMENT_FINISHED:
@@ -189,6 +195,20 @@ class RemoteSegments:
             ):
                 best = each
         return best
+
+    def gone_at(self, epoch: int, offset: int) -> int | None:
+        """The last offset of what was deleted with the record that ``epoch`` wrote at ``offset``, or is about to be.
+
+        ``None`` where no copy that had it is deleted.
+        """
+        deleting = SegmentState.DELETE_SEGMENT_STARTED
+        ranges = [each.range_of(epoch) for each in self._segments.values() if each.state is deleting and each.objects]
+        found = [
+            (first, last)
+            for first, last in (*filter(None, ranges), *self._gone.get(epoch, ()))
+            if first <= offset <= last
+        ]
+        return max((last for _, last in found), default=None)
 
     def highest_offset(self, lineage: LeaderEpochCache, end: int) -> int:
         """The last offset of a lineage that was ever copied, -1 where none was (``findHighestRemoteOffset``).

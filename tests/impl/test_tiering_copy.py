@@ -188,6 +188,25 @@ def test_a_copy_that_somebody_deletes_first_is_not_finished_and_begins_anew() ->
     assert remote.is_finished(again.id) is False
 
 
+def test_a_new_leader_begins_behind_what_the_last_one_has_deleted() -> None:
+    """It had not heard of its log start, and could serve none of that (KAFKA-15351)."""
+    rack = tiered(20)
+    (first, second, *_) = rack.segments()
+    for epoch, leader in ((1, 1), (2, 0)):  # whoever has led has little left on its disk
+        rack.elect(leader, epoch)
+        rack.run()
+    assert rack.log(1).local_start > second.start_offset
+    rack.network.isolate(1)
+    rack.log(0).delete_before(second.start_offset)
+    rack.until(lambda: first.id not in {each.id for each in rack.remote(2).segments()})
+    assert rack.log(1).log_start == 0 < second.start_offset == rack.log(0).log_start
+    rack.network.heal(1)
+    rack.elect(1, 3)
+    rack.run(1_000)
+    assert rack.log(1).log_start == second.start_offset
+    assert values_of(rack.consume(1, second.start_offset)) == list(range(second.start_offset, 20))
+
+
 def test_the_metrics_count_what_was_done() -> None:
     rack = tiered()
     rack.consume(0, 0)
