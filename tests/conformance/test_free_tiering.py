@@ -9,10 +9,15 @@ from collections.abc import Mapping
 from functools import cache
 
 import pytest
+from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.free.events import Event, What
-from fencepost.conformance.free.runner import Free, FreePlan, run_freely
+from fencepost.conformance.free.met import Met
+from fencepost.conformance.free.parted import Parted
+from fencepost.conformance.free.runner import Free, FreePlan, play, run_freely, run_seed
+from fencepost.conformance.free.scheduler import Memory
 from fencepost.conformance.free.ways import Ways
-from fencepost.conformance.harness import binding_of, held_to
+from fencepost.conformance.harness import all_defects, binding_of, held_to
+from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols.tiering.free import FreeTiering
 from fencepost.conformance.protocols.tiering.held import Written, WrongRecord, check_copy, check_local
@@ -27,6 +32,7 @@ from fencepost.model.explore import Verdict
 from fencepost.traces.format import Value
 
 USUAL = PLAN.free[0]
+DEFECTS = {each.name: each for each in all_defects() if each.protocol == "tiering"}
 
 
 @cache
@@ -43,6 +49,21 @@ def freely(plan: FreePlan) -> Free:
         system.close()
 
 
+def first_parted(*patches: Patch, plan: FreePlan | None = None) -> Parted | None:
+    """The first disagreement as it is found, which is not made small."""
+    plan = FreePlan(runs=12) if plan is None else plan
+    memory, met = Memory(), Met()
+    with patched(*patches) as root:
+        system = FreeTiering(Parts.of(root))
+        runs = (
+            play(system, ways(PLAN.free[number % len(PLAN.free)]), run_seed(plan.seed, number), plan, memory, met)
+            for number in range(plan.runs)
+        )
+        found = next((ran.parted for ran in runs if ran.parted is not None), None)
+        system.close()
+    return found
+
+
 def test_the_brokers_are_followed_whatever_happens() -> None:
     """Nearly every step is met, and one state explains what is seen."""
     found = freely(FreePlan(runs=16, events=200, seed=1023))
@@ -50,6 +71,23 @@ def test_the_brokers_are_followed_whatever_happens() -> None:
     steps = {"start_copy", "copy_segment", "finish_copy", "delete_local", "append", "become_follower", "settle"}
     assert steps <= set(found.met.steps)
     assert {"told_epuo[0]", "stored[1]", "highest_remote[1]", "copy_epoch[0][1]"} <= found.met.cells
+
+
+FOUND = {
+    "flag-ignored": "begins[1] is 'nowhere' in the model, 'at_epuo' in the implementation",
+    "moved-below-log-start": "its state says OFFSET_OUT_OF_RANGE",
+    "consumer-told-moved": "OFFSET_MOVED_TO_TIERED_STORAGE, and its state says NONE",
+    "copy-begins-unsaid": "is_done",
+    "reads-uncommitted-metadata": "highest_remote",
+}
+"""Of each kind one that is found within seconds, and what is told of it."""
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_planned_defect_is_found(name: str) -> None:
+    found = first_parted(*DEFECTS[name].patches)
+    assert found is not None
+    assert FOUND[name] in found.headline
 
 
 @pytest.mark.night(seconds=400)
@@ -133,3 +171,9 @@ def test_a_copy_is_whole_or_not_there_and_never_another() -> None:
     other.add([(0, 0, b"a"), (1, 0, b"c")], "the log")
     with pytest.raises(WrongRecord, match="another record at offset 1"):
         check_copy(0, 0, 2, epochs, objects, other)
+
+
+def test_there_are_enough_defects_and_each_is_told_from_the_others() -> None:
+    assert len(DEFECTS) >= 12
+    assert len({each.patches for each in DEFECTS.values()}) == len(DEFECTS)
+    assert {"KAFKA-17062", "KAFKA-19523"} <= {each.issue for each in DEFECTS.values()}

@@ -9,5 +9,16 @@ HARNESS = Harness(
     binding=".binding:TIERING",
     free=".free:FreeTiering",
     text=".running:tiered",
+    defects=".defects:DEFECTS",
     plan=".plan:PLAN",
+    drives=(
+        "tiering/bootstrap.py",
+        "tiering/copier.py",
+        "tiering/expiry.py",
+        "tiering/metadata.py",
+        "tiering/reader.py",
+        "tiering/remote.py",
+        "tiering/segments.py",
+        "tiering/steps.py",
+    ),
 )

@@ -47,6 +47,8 @@ from .steps import steps_before, steps_of_broker, steps_of_copies
 _SPARE: Final = 6
 """So many copies are left for the end of a run."""
 _LAST_EPOCHS: Final = 4
+_EMPTY, _BEHIND = 0, 1
+"""How a run may begin with a follower: one of four ways each."""
 _TOLD: Final = ("start", "local", "epuo")
 
 
@@ -86,27 +88,35 @@ class FreeTiering(TieredNodes):
         return super()._set_up(constants)
 
     def _prepare(self) -> None:
-        """Some runs have records when they begin, some have uploaded them, and some have an empty follower."""
+        """Some runs have records when they begin, or have uploaded them; in most a follower is empty or left behind."""
         leader = self.controller.partition(PARTITION).leader
+        follower = next((node for node in self.brokers if node != leader), None)
         records = min((0, 3, 6, 7)[self.seed // 3 % 4], self.constants["log_size"] - 1)
-        for _ in range(records):
+        away = self.seed // 7 % 4
+        for number in range(records):
+            if away == _BEHIND and follower is not None and number == 1:
+                self._leave(follower)
             self.clients.produce(leader)
             self._arrive_all()
         self.observe()  # what is written, before it is gone from a disk
         for _ in range((0, 4, 8)[self.seed // 5 % 3] if records else 0):
             self._work(leader)
             self.observe()
-        if self.seed // 7 % 3 == 0 and len(self.brokers) > 1:
-            self._empty(next(node for node in self.brokers if node != leader))
+        if follower is None or away not in (_BEHIND, _EMPTY):
+            return
+        if follower not in self.down:
+            self._leave(follower)
+        if away == _EMPTY:
+            self.replace_disk(follower)
+        self._start(follower)
+        self.register(follower)
 
-    def _empty(self, node: int) -> None:
-        """A broker fails, gets an empty disk, and is there again; nobody else has heard of it."""
+    def _leave(self, node: int) -> None:
+        """A broker fails, and all hear of it."""
+        self._keep(node)
         self._end(node, Event(What.CRASH, node=node))
         self.controller.mark_offline(node)
         self._arrive_all()
-        self.replace_disk(node)
-        self._start(node)
-        self.register(node)
 
     def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
         """New disks, new brokers."""

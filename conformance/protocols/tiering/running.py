@@ -283,8 +283,13 @@ def _log_start_at(k: Algebra, s: View, leader: Value, start: Value) -> Update:
 def expire(k: Algebra, s: View, leader: Value, copy: Value) -> Step:
     """Retention lets the first remote segment of a leader's log go, or another leader has begun to delete it."""
     start = s.log_start[leader]
-    end = k.min(s.copy_end[copy], s.hw[leader])
     gone = _read(k, s, leader, s.deleting_at[copy])
+
+    def differs(offset: Value) -> Value:
+        there = k.all(start <= offset, in_copy(k, s, copy, offset))
+        return k.all(there, k.negate(is_same_record(k, s, copy, leader, offset)))
+
+    end = k.min(k.first(OFFSET, differs, s.copy_end[copy]), s.hw[leader])
     yield "presumes_leadership", s.leads[leader] == 1
     yield "is_first", k.all(in_copy(k, s, copy, start), is_same_record(k, s, copy, leader, start))
     yield "copy_finished", is_known_finished(k, s, leader, copy)
