@@ -20,6 +20,7 @@ from ....impl.tiering.metadata import METADATA
 from ....impl.wire.messages import (
     CONTROLLER,
     FIRST_CLIENT,
+    AlterIsrRequest,
     Envelope,
     FetchRequest,
     FetchResponse,
@@ -259,7 +260,8 @@ class TieredNodes(RunningNodes):
                 known = None if here is None or here.leader is None else here.leader.progress.get(node)
                 if known is not None and known.end >= 0:
                     return True
-        return False
+        asked = (flight.envelope.body for flight in self.network.in_flight(destination=CONTROLLER))
+        return any(isinstance(body, AlterIsrRequest) and node in body.new_isr for body in asked)
 
     def replace_disk(self, node: int) -> None:
         """A broker that is down gets an empty disk; what its process had sent is lost with its connections."""
