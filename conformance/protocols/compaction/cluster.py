@@ -374,8 +374,7 @@ class RunningBrokers(RunningNodes):
             self._left = self._kept(self._cleaning)
         self._cleaning = None
         touched = self._touched(event)
-        # What a process begins with is seen before anything reaches it.
-        steps = [*self._wrote(self.arrived), *(() if event.what is What.START else self._let_arrive(touched))]
+        steps = [*self._wrote(self.arrived), *self._let_arrive(event, touched)]
         for node in sorted(touched):
             if node not in self.down and node in self.nodes:
                 self._look(node)
@@ -388,11 +387,16 @@ class RunningBrokers(RunningNodes):
         """The steps that a produce which has arrived may be."""
         return ()
 
-    def _let_arrive(self, touched: set[int]) -> list[ModelStep]:
-        """Let what arrives at once arrive; what it is in the model."""
+    def _let_arrive(self, event: Event, touched: set[int]) -> list[ModelStep]:
+        """Let what arrives at once arrive; what it is in the model.
+
+        Roles are given as they are after an event. So what is decided by a role comes in no event that may change it:
+        a produce arrives at once when it is sent, and whoever is to lead is told when the controller decides it.
+        """
         steps: list[ModelStep] = []
-        for _ in range(_AT_ONCE if self.pace.at_once else 0):
-            flight = next((each for each in self.network.in_flight() if self._is_prompt(each.envelope)), None)
+        for _ in range(_AT_ONCE if self.pace.at_once and event.what not in _ALONE else 0):
+            flights = (each for each in self.network.in_flight() if _comes_with(event, kind_of(each.envelope)))
+            flight = next((each for each in flights if self._is_prompt(each.envelope)), None)
             if flight is None:
                 break
             envelope = flight.envelope
@@ -441,6 +445,19 @@ class RunningBrokers(RunningNodes):
 
     def _room_for(self, name: str) -> int:
         return 1 if name.startswith("UpdateMetadata") else super()._room_for(name)
+
+
+_ALONE: Final = frozenset({What.DELIVER, What.REPEAT, What.LOSE, What.START})
+"""Events with which nothing else arrives."""
+_DECISIONS: Final = frozenset({"elect", "shrink", "register", "resend"})
+
+
+def _comes_with(event: Event, kind: str) -> bool:
+    """Whether a message of a kind may arrive at once in an event."""
+    produces = kind in ("Produce", "ProduceResponse")
+    if event.name == "produce" or produces:
+        return event.name == "produce" and produces
+    return kind != "LeaderAndIsr" or event.name in _DECISIONS
 
 
 CLEANER: Final = "log-cleaner"
