@@ -380,7 +380,8 @@ class FreeTiering(TieredNodes):
         lost = self.written.lost(log.log_start, log.end, self._looks.remembered[node])
         if lost is not None:
             raise WrongAnswer(f"broker {node} leads from offset {log.log_start} to {log.end}, and {lost}")
-        if not self.retention and log.log_start > self.deleted:
+        # Whoever was elected uncleanly deletes segments of epochs before all that it has, and another may lead again.
+        if not self.retention and self._unclean_epoch < 0 and log.log_start > self.deleted:
             raise WrongAnswer(f"the log of broker {node} begins at {log.log_start}, and nobody had that deleted")
 
     def _look_at_metadata(self) -> None:
