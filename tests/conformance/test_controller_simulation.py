@@ -55,8 +55,6 @@ DROPPED_BY_NIGHT = {
     "fence_broker.elected_0_can_lead": DATA,
     "elect_leader.can_lead": DATA,
     "alter_partition.partition_epoch_matches": MORE,
-    "alter_partition.is_leader": MORE,
-    "alter_partition.members_eligible": MORE,
 }
 
 
