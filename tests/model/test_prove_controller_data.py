@@ -101,11 +101,13 @@ def test_a_last_member_that_returns_without_its_logs_is_noticed() -> None:
 
 
 @asked
-def test_a_stale_broker_epoch_is_not_proved_harmless() -> None:
-    """It takes more records than a finite model here has: no counterexample is looked for."""
+def test_a_stale_broker_epoch_is_noticed() -> None:
+    """It takes a log of six records: one of five has no counterexample to induction."""
     attached = attach(kip_631, kip_631.protocol.traced("stale-broker-epoch"))
-    run = prove(attached, actions=["alter_partition"], conjuncts=["member_keeps"], witnesses=False, decide=False)
-    assert run.verdict is Verdict.UNKNOWN
+    run = prove(attached, actions=["alter_partition"], conjuncts=["member_keeps"], witnesses=False)
+    assert run.verdict is Verdict.VIOLATED
+    (failed,) = run.failed
+    assert failed.counterexample is not None and failed.counterexample.constants["log_size"] == 6
 
 
 @asked
