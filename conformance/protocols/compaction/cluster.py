@@ -370,11 +370,13 @@ class RunningBrokers(RunningNodes):
 
     def _took(self, event: Event) -> Sequence[ModelStep]:
         self.pace.after(event)
+        cleans = self._cleaning is not None
         if self._cleaning is not None and self._cleaning not in self.down:
             self._left = self._kept(self._cleaning)
         self._cleaning = None
         touched = self._touched(event)
-        steps = [*self._wrote(self.arrived), *self._let_arrive(event, touched)]
+        # An answer may lower the high watermark that a cleaner has gone by.
+        steps = [*self._wrote(self.arrived), *(() if cleans else self._let_arrive(event, touched))]
         for node in sorted(touched):
             if node not in self.down and node in self.nodes:
                 self._look(node)
