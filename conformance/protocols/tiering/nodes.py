@@ -272,6 +272,10 @@ class TieredNodes(RunningNodes):
     def _is_lost(self, node: int) -> bool:
         return any(each.failure is not None for each in self.broker(node).partitions.values())
 
+    def _lose(self, address: int, event: Event) -> None:
+        # It has one log directory: where that fails for one partition its process ends, and no other goes on (KIP-112).
+        self._stop(address, self._crash_seed(event))
+
     def _stop(self, node: int, seed: int) -> None:
         super()._stop(node, seed)
         self.managers.pop(node, None)
