@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from cyclopts import Parameter
 
-from ...model.core.budget import MAX_WORK
 from ...model.core.errors import BadInput
 from ...model.core.ground import System, ground
 from ...model.core.members import plain_params
@@ -29,6 +28,9 @@ from .explore_answer import Untouched, annotate_failures, beyond_budget, obligat
 from .options import Natural, Positive, Whole, refuse_idle, refuse_twice, unwrapped
 from .output import exploring, note, print_json, refuse_same, refuse_unwritable, write_text, written
 from .refine_answer import answer_refinement
+
+MAX_TERMS: Final = 10_000_000
+"""The text that a search takes on unasked: it asks all of it of each state, where a free run asks what has changed."""
 
 
 def protocol_named(name: str, where: str = "PROTOCOL") -> Protocol:
@@ -53,7 +55,7 @@ def explore(
     max_states: Positive | None = None,
     max_memory: Positive = Limits.max_memory >> 20,
     max_depth: Natural | None = None,
-    max_terms: Positive = MAX_WORK,
+    max_terms: Positive = MAX_TERMS,
     max_effort: Positive | None = None,
     trace_out: Path | None = None,
     html: Path | None = None,

@@ -74,7 +74,8 @@ def ways(protocol: str, number: int) -> Ways:
     return Ways(ground(traced, at), binding_of(protocol, "--protocol"))
 
 
-def first_parting(protocol: str, *patches: Patch) -> Parted | None:
+def first_parting(protocol: str, *patches: Patch, word: str = "") -> Parted | None:
+    """The first disagreement of free runs that is told with this word: a fault may show in other ways before."""
     make, _, portfolio = SYSTEMS[protocol]
     plan, memory, met = FreePlan(), Memory(), Met()
     with patched(*patches) as root:
@@ -82,7 +83,7 @@ def first_parting(protocol: str, *patches: Patch) -> Parted | None:
         for number in range(plan.runs):
             at = ways(protocol, number % len(portfolio))
             found = play(system, at, run_seed(plan.seed, number), plan, memory, met).parted
-            if found is not None:
+            if found is not None and word in found.headline:
                 return found
     return None
 
@@ -152,8 +153,7 @@ FAULTS = {
 @pytest.mark.parametrize("what", FAULTS)
 def test_what_would_be_lost_is_found_though_nobody_loses_power(what: str) -> None:
     protocol, patch, word = FAULTS[what]
-    parted = first_parting(protocol, patch)
-    assert parted is not None and word in parted.headline, parted
+    assert first_parting(protocol, patch, word=word) is not None
 
 
 @pytest.mark.night(seconds=40)

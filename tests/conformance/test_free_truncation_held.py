@@ -101,7 +101,7 @@ FAULTS = {
             "                sent.commit.error = ErrorCode.REQUEST_TIMED_OUT\n"
             "                self._coordinator = NO_LEADER\n",
         ),
-        "nothing moves any more",
+        "any more, and yet",
     ),
     "a poll sends for the first partition only": (
         Patch(

@@ -180,7 +180,7 @@ def test_drawn_mutants_are_judged(fencepost: Fencepost, drawn_by_commit: Callabl
     protocol = driven[drawn_by_commit("protocol of generated mutants", len(driven))]
     of = ("mutants", "--impl", "--protocol", protocol, "--generated", 6, "--seed", seed)
     said = fencepost(*of, "--cpu", "2s", "--json").json
-    assert said["seed"] == seed and len(said["rows"]) == 6 and said["lines"] > 500
+    assert said["seed"] == seed and len(said["rows"]) == 6 and said["lines"] > 200
     for row in said["rows"]:
         assert (row["fate"] == "killed") is (row["by"] is not None), row
         assert row["why"] and row["diff"].startswith(f"--- a/{row['file']}"), row

@@ -97,5 +97,8 @@ TIERING: Final = Binding(
     asks=frozenset({"produce"}),
     # What is asked again and again moves nothing.
     restless=frozenset({"told_start", "told_local", "told_epuo"}),
+    # Of a follower that is moved to a tiered offset nothing is seen before it has it: a fetch refused, offsets asked
+    # for, the metadata log read, a checkpoint fetched from the store, each with a pause where it comes in vain.
+    quiet=20,
 )
 """The steps are named by the events at which they may come."""
