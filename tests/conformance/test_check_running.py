@@ -6,6 +6,7 @@ import pytest
 from fencepost.conformance.check.running import RUNS, running_tasks
 from fencepost.conformance.check.task import Task
 from fencepost.conformance.free.model_system import ModelSystem
+from fencepost.conformance.harness import bound_protocols, held_to
 from fencepost.model.core.registry import REGISTRY
 from fencepost.model.explore.result import Verdict
 
@@ -28,3 +29,11 @@ def test_there_is_a_must_fail_twin_and_an_idle_system_is_no_verdict(monkeypatch:
     monkeypatch.setattr(ModelSystem, "pending", lambda _: ())
     (twin,) = [task for task in tasks("fencing") if task.expected is Verdict.VIOLATED]
     assert twin.run(lambda _: None).verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("protocol", bound_protocols())
+def test_what_is_taken_away_is_of_the_text_that_systems_are_held_to(protocol: str) -> None:
+    """The plan's guards are the protocol's, and running systems may be held to another text."""
+    guards = {f"{action.name}.{guard}" for action in held_to(protocol).traced().actions for guard, _ in action.guards}
+    gone = [task.name.removeprefix("a system without ") for task in tasks(protocol) if task.expected is Verdict.VIOLATED]
+    assert set(gone) <= guards
