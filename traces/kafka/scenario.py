@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from .capture import checkpoint
 from .client import Record
-from .cluster import BROKER_IDS, CONTROLLER_ID, NODE_NAMES, wait_until
-from .staging import HOUR_MS, Staging
+from .cluster import BROKER_IDS, NODE_NAMES, wait_until
+from .staging import HOUR_MS, TOPIC_CONFIG, Staging
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,12 +29,9 @@ BATCHES_PER_CODEC = 2
 #: DeleteRecords moves the log start offset of ``mixed-compression`` here: into the first gzip batch.
 LOG_START = 45
 
-_TOPIC_CONFIGS = {
-    "min.insync.replicas": "1",
+_CONFIG = {
+    **TOPIC_CONFIG,
     "unclean.leader.election.enable": "false",  # the one that happens is asked for, and so happens when it should
-    "retention.ms": "-1",
-    "segment.ms": str(HOUR_MS),
-    "segment.jitter.ms": "0",
 }
 
 
@@ -82,12 +79,7 @@ epoch of each record, from offset 0 on, and the checkpointed high watermark:"""
 
     def steady(self) -> None:
         """Stage 1: three brokers, replicas that agree, every record committed."""
-        self.cluster.start(CONTROLLER_ID)
-        self.cluster.start(*BROKER_IDS)
-        for topic, replicas in self.TOPICS.items():
-            self.client.create_topic(self.cluster.bootstrap, topic, replicas, _TOPIC_CONFIGS)
-        for topic, replicas in self.TOPICS.items():
-            self._wait_state(topic, replicas[0], set(BROKER_IDS))
+        self._start(dict.fromkeys(self.TOPICS, _CONFIG))
         self._produce_mixed()
         self._produce("orders", acks="all", epoch=0)
         self._produce("payments", acks="all", epoch=0)
@@ -194,17 +186,7 @@ epoch of each record, from offset 0 on, and the checkpointed high watermark:"""
                     records = [self._mixed_record(codec, number) for number in range(per_batch)]
                     self._note(topic, producer.send_batch(topic, records), records, "all", codec)
         for ending in ("committed", "aborted"):
-            with self.client.producer(
-                self.cluster.bootstrap, acks="all", compression="lz4", transactional_id=f"recorder-{ending}"
-            ) as producer:
-                producer.init_transactions()
-                producer.begin()
-                records = [self._mixed_record(ending, number) for number in range(5)]
-                self._note(topic, producer.send_batch(topic, records), records, "all", "lz4", transaction=ending)
-                if ending == "committed":
-                    producer.commit()
-                else:
-                    producer.abort()
+            self._transaction(topic, [self._mixed_record(ending, number) for number in range(5)], ending, "lz4")
         # Two control records, one for each ending.
         self._wait_high_watermarks({topic: len(CODECS) * RECORDS_PER_CODEC + 2 * (5 + 1)}, BROKER_IDS)
         self.client.delete_before(self.cluster.bootstrap, topic, LOG_START)

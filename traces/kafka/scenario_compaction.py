@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from .capture import batches, checkpoint, record_count
 from .client import Record
-from .cluster import BROKER_IDS, CONTROLLER_ID, NODE_NAMES, wait_until
-from .staging import HOUR_MS, KEPT, Staging
+from .cluster import BROKER_IDS, NODE_NAMES, wait_until
+from .staging import HOUR_MS, KEPT, TOPIC_CONFIG, Staging
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _COMMON = {
-    "min.insync.replicas": "1",
-    "retention.ms": "-1",
-    "segment.ms": str(HOUR_MS),
-    "segment.jitter.ms": "0",
+    **TOPIC_CONFIG,
     "message.timestamp.after.max.ms": str((1 << 63) - 1),
 }
 _COMPACTED = {**_COMMON, "min.cleanable.dirty.ratio": "0.01"}
@@ -72,16 +69,7 @@ broker had cleaned `accounts` (`cleaner-offset-checkpoint`), its LEO, and how ma
     @classmethod
     def table(cls, stages: Sequence[Mapping[str, Any]]) -> list[str]:
         """How far each broker had cleaned accounts."""
-        rows = ["| stage | broker-1 | broker-2 | broker-3 |", "|---|---|---|---|"]
-        for stage in stages:
-            cells = []
-            for id_ in BROKER_IDS:
-                node = stage["nodes"][NODE_NAMES[id_]]
-                clean, end, records = node["accounts"]
-                dead = " (dead)" if node["process"] == "killed" else ""
-                cells.append(f"clean below {clean}, LEO {end}, {records} records{dead}")
-            rows.append(f"| {stage['name']} | {' | '.join(cells)} |")
-        return rows
+        return cls.row_a_stage(stages, lambda node: "clean below {}, LEO {}, {} records".format(*node["accounts"]))
 
     def run(self) -> None:
         """Stages 1 to 4."""
@@ -93,12 +81,7 @@ broker had cleaned `accounts` (`cleaner-offset-checkpoint`), its LEO, and how ma
     def cleaned_once(self) -> None:
         """Stage 1: segments full of overwritten keys, and the first cleaning of each replica."""
         self._clock = _FUTURE_MS
-        self.cluster.start(CONTROLLER_ID)
-        self.cluster.start(*BROKER_IDS)
-        for topic, replicas in self.TOPICS.items():
-            self.client.create_topic(self.cluster.bootstrap, topic, replicas, _CONFIGS[topic])
-        for topic, replicas in self.TOPICS.items():
-            self._wait_state(topic, replicas[0], set(BROKER_IDS))
+        self._start(_CONFIGS)
         for topic in self.TOPICS:
             self._round(topic, segments=4)
         self._transactions()
@@ -163,18 +146,7 @@ broker had cleaned `accounts` (`cleaner-offset-checkpoint`), its LEO, and how ma
     def _transactions(self) -> None:
         """A committed and an aborted one, each with records of keys that are there."""
         for ending in ("committed", "aborted"):
-            with self.client.producer(
-                self.cluster.bootstrap, acks="all", transactional_id=f"recorder-{ending}"
-            ) as producer:
-                producer.init_transactions()
-                producer.begin()
-                records = [self._record(f"accounts-{number:03}") for number in range(4)]
-                offsets = producer.send_batch("accounts", records)
-                self._note("accounts", offsets, records, "all", "none", transaction=ending)
-                if ending == "committed":
-                    producer.commit()
-                else:
-                    producer.abort()
+            self._transaction("accounts", [self._record(f"accounts-{number:03}") for number in range(4)], ending)
 
     def _close_and_clean(self, broker_ids: tuple[int, ...]) -> None:
         """Roll the active segments by one more batch, and wait until all before is clean and checkpointed."""

@@ -12,20 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from .capture import batches, checkpoint
 from .client import Record
-from .cluster import BROKER_IDS, CONTROLLER_ID, NODE_NAMES, wait_until
-from .staging import HOUR_MS, Staging
+from .cluster import BROKER_IDS, wait_until
+from .staging import HOUR_MS, TOPIC_CONFIG, Staging
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-_COMMON = {
-    "cleanup.policy": "delete",
-    "min.insync.replicas": "1",
-    "retention.ms": "-1",
-    "segment.ms": str(HOUR_MS),
-    "segment.jitter.ms": "0",
-}
+_COMMON = {**TOPIC_CONFIG, "cleanup.policy": "delete"}
 SEGMENT = 20
 """Records a segment, in two batches; about 1,400 bytes."""
 _CONFIGS = {
@@ -76,17 +70,12 @@ local log of each broker start, and where they end:"""
     @classmethod
     def table(cls, stages: Sequence[Mapping[str, Any]]) -> list[str]:
         """Where each broker's log, and its local log, begins and ends."""
-        rows = ["| stage | broker-1 | broker-2 | broker-3 |", "|---|---|---|---|"]
-        for stage in stages:
-            cells = []
-            for id_ in BROKER_IDS:
-                node = stage["nodes"][NODE_NAMES[id_]]
-                dead = " (dead)" if node["process"] == "killed" else ""
-                bounds = node.get("archive")
-                told = "start {}, local start {}, LEO {}".format(*bounds) if bounds else "none"
-                cells.append(told + dead)
-            rows.append(f"| {stage['name']} | {' | '.join(cells)} |")
-        return rows
+
+        def bounds(node: Mapping[str, Any]) -> str:
+            told = node.get("archive")
+            return "start {}, local start {}, LEO {}".format(*told) if told else "none"
+
+        return cls.row_a_stage(stages, bounds)
 
     def run(self) -> None:
         """Stages 1 to 4."""
@@ -97,12 +86,7 @@ local log of each broker start, and where they end:"""
 
     def tiered(self) -> None:
         """Stage 1: segments in the store, those of before deleted from the local logs."""
-        self.cluster.start(CONTROLLER_ID)
-        self.cluster.start(*BROKER_IDS)
-        for topic, replicas in self.TOPICS.items():
-            self.client.create_topic(self.cluster.bootstrap, topic, replicas, _CONFIGS[topic])
-        for topic, replicas in self.TOPICS.items():
-            self._wait_state(topic, replicas[0], set(replicas))
+        self._start(_CONFIGS)
         self._segments("plain", 1)
         end = self._segments("archive", 7)
         self._wait_tiered(end, (1, 2))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from .capture import Capture, batches, checkpoint
 from .client import Client, PartitionState, Record
-from .cluster import BROKER_IDS, Cluster, RecordingError, wait_until
+from .cluster import BROKER_IDS, CONTROLLER_ID, NODE_NAMES, Cluster, RecordingError, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 # Records carry this time and not the clock's, so that a recording depends on its seed as far as Kafka allows.
 EPOCH_MS = 1_750_000_000_000
 HOUR_MS = 3_600_000
+TOPIC_CONFIG = {
+    "min.insync.replicas": "1",
+    "retention.ms": "-1",
+    "segment.ms": str(HOUR_MS),
+    "segment.jitter.ms": "0",
+}
+"""What every topic of a recording is told: nothing expires, and a segment ends when the records' clock jumps."""
 KEPT = """\
 Each stage holds the data directories of all nodes at one instant: every process was stopped with SIGSTOP while they
 were copied. Index files, producer state snapshots, the cleaner's checkpoint and lock files are left out; what is here
@@ -56,6 +63,18 @@ class Staging:
         """The lines of README.md's table, from the manifest's stages."""
         raise NotImplementedError
 
+    @staticmethod
+    def row_a_stage(stages: Sequence[Mapping[str, Any]], cell: Callable[[Mapping[str, Any]], str]) -> list[str]:
+        """A table with a row for each stage and a column for each broker, of which ``cell`` tells."""
+        rows = ["| stage | broker-1 | broker-2 | broker-3 |", "|---|---|---|---|"]
+        for stage in stages:
+            cells = []
+            for id_ in BROKER_IDS:
+                node = stage["nodes"][NODE_NAMES[id_]]
+                cells.append(cell(node) + (" (dead)" if node["process"] == "killed" else ""))
+            rows.append(f"| {stage['name']} | {' | '.join(cells)} |")
+        return rows
+
     def __init__(
         self, cluster: Cluster, client: Client, capture: Capture, seed: int, say: Callable[[str], None]
     ) -> None:
@@ -70,6 +89,29 @@ class Staging:
     def run(self) -> None:
         """Every stage in order. Raises `RecordingError` when the cluster does something else."""
         raise NotImplementedError
+
+    def _start(self, configs: Mapping[str, Mapping[str, str]]) -> None:
+        """Start every node, create the topics, and wait until all of their replicas are in the ISR."""
+        self.cluster.start(CONTROLLER_ID)
+        self.cluster.start(*BROKER_IDS)
+        for topic, replicas in self.TOPICS.items():
+            self.client.create_topic(self.cluster.bootstrap, topic, replicas, configs[topic])
+        for topic, replicas in self.TOPICS.items():
+            self._wait_state(topic, replicas[0], set(replicas))
+
+    def _transaction(self, topic: str, records: list[Record], ending: str, codec: str = "none") -> None:
+        """One batch in a transaction of its own, which is ``committed`` or ``aborted``."""
+        with self.client.producer(
+            self.cluster.bootstrap, acks="all", compression=codec, transactional_id=f"recorder-{ending}"
+        ) as producer:
+            producer.init_transactions()
+            producer.begin()
+            offsets = producer.send_batch(topic, records)
+            self._note(topic, offsets, records, "all", codec, transaction=ending)
+            if ending == "committed":
+                producer.commit()
+            else:
+                producer.abort()
 
     def _produce(self, topic: str, *, acks: str, epoch: int) -> None:
         with self.client.producer(self.cluster.bootstrap, acks=acks) as producer:
