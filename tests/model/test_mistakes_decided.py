@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import ModuleType
-
 import pytest
 
-Refused = Callable[..., str]
-Toy = Callable[..., ModuleType]
-
-
-def in_guard(expression: str) -> str:
-    return f"""
-        @toy.action(replica=REPLICA, slot=SLOT)
-        def wrong(k, s, replica, slot):
-            yield "fine", s.count == 0
-            yield "asked", {expression}  # here
-            yield s.update(count=0)
-    """
-
-
-MISSING = "item is a variable per slot, and its index is missing; write s.item[slot]"
+from .mistakes import Refused, Toy, in_guard
 
 DECIDED = "is decided by Python, once and for all"
 MEMBER = "write k.member for a set of replicas, and else k.any(x == a, x == b)"

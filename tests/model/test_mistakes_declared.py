@@ -6,9 +6,7 @@ A mistake is a snippet below a whole protocol (``conftest.py``); the line that m
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from fencepost.conformance.cli import main
@@ -17,8 +15,7 @@ from fencepost.model.core.ground import ground
 from fencepost.model.core.protocol import Protocol
 from fencepost.model.interpret.reference import Reference
 
-Refused = Callable[..., str]
-Toy = Callable[..., ModuleType]
+from .mistakes import Refused, Toy
 
 ACTION = """
 def again(k, s):
