@@ -5,20 +5,13 @@ Constants: brokers/log size/keys/timestamps/values of the header/leader epochs.
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
-from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.cli.protocols import protocols
 from fencepost.conformance.free.events import What
 from fencepost.conformance.free.machine import Machine
 from fencepost.conformance.free.met import Met
-from fencepost.conformance.free.parted import Parted
-from fencepost.conformance.free.runner import Free, FreePlan, play, run_freely, run_seed
-from fencepost.conformance.free.scheduler import Memory
-from fencepost.conformance.free.ways import Ways
-from fencepost.conformance.harness import all_defects, binding_of, held_to
-from fencepost.conformance.mutants.patched import Patch, patched
+from fencepost.conformance.free.runner import FreePlan
+from fencepost.conformance.harness import all_defects, held_to
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols.compaction.cluster import call
 from fencepost.conformance.protocols.compaction.free import RunningCompaction
@@ -28,41 +21,18 @@ from fencepost.conformance.protocols.compaction.records import Row, Sent, cells_
 from fencepost.conformance.protocols.compaction.running import brokers
 from fencepost.impl.log.records import StoredRecord
 from fencepost.model.core.errors import BadInput
-from fencepost.model.core.ground import ground
 from fencepost.model.explore import Verdict
+
+from .freely import Freely
 
 ALONE, USUAL = PLAN.free[:2]
 DEFECTS = {each.name: each for each in all_defects() if each.protocol == "compaction"}
-
-
-@cache
-def ways(at: str) -> Ways:
-    return Ways(ground(brokers.traced(None), constants_of(brokers, at)), binding_of("compaction", "--protocol"))
-
-
-def freely(plan: FreePlan, *at: str) -> Free:
-    """The brokers of ``impl``, at these constants by turns."""
-    system = RunningCompaction()
-    try:
-        return run_freely(system, [ways(each) for each in at], plan)
-    finally:
-        system.close()
-
-
-def first_parted(*patches: Patch, at: str = USUAL, runs: int = 60) -> Parted | None:
-    """The first disagreement as it is found, which is not made small."""
-    plan, memory, met = FreePlan(runs=runs, seed=7), Memory(), Met()
-    with patched(*patches) as root:
-        system = RunningCompaction(Parts.of(root))
-        played = (play(system, ways(at), run_seed(plan.seed, n), plan, memory, met) for n in range(plan.runs))
-        found = next((ran.parted for ran in played if ran.parted is not None), None)
-        system.close()
-    return found
+BROKERS = Freely("compaction", RunningCompaction)
 
 
 def test_brokers_are_followed_whatever_happens() -> None:
     """Every step is met, one state explains it, and who is refused is so by a guard that has a code."""
-    found = freely(FreePlan(runs=16, events=150, seed=280), ALONE, USUAL)
+    found = BROKERS.run((ALONE, USUAL), FreePlan(runs=16, events=150, seed=280))
     assert (found.verdict, found.reason, found.failure) == (Verdict.HOLDS, None, None)
     assert found.met.widest <= 1
     steps = {action.name for action in brokers.traced(None).actions}
@@ -74,7 +44,7 @@ def test_brokers_are_followed_whatever_happens() -> None:
 @pytest.mark.night(seconds=400)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_night_of_it(seed: int) -> None:
-    found = freely(FreePlan(runs=180, events=250, seed=seed), *PLAN.free)
+    found = BROKERS.run(PLAN.free, FreePlan(runs=180, events=250, seed=seed))
     assert (found.verdict, found.reason) == (Verdict.HOLDS, None)
     assert found.met.events > 50_000
 
@@ -90,7 +60,7 @@ FOUND = {
 
 @pytest.mark.parametrize("name", FOUND)
 def test_a_planned_defect_is_found(name: str) -> None:
-    assert first_parted(*DEFECTS[name].patches, at=FOUND[name]) is not None
+    assert BROKERS.first_parted((FOUND[name],), FreePlan(runs=60, seed=7), *DEFECTS[name].patches) is not None
 
 
 CONSTANTS = constants_of(brokers, USUAL)
@@ -105,7 +75,7 @@ def test_what_no_cleaner_could_keep_is_refused(strategy: str) -> None:
     """No key; and a value that is no long, where the strategy goes by the header. Another strategy takes it."""
     for seed in range(200):
         system = RunningCompaction()
-        machine = Machine(ways(ALONE), system, seed, Met())
+        machine = Machine(BROKERS.ways(ALONE), system, seed, Met())
         assert machine.start() is None
         if system.in_force == strategy and system.pace.probes and system.pace.is_prompt("Produce"):
             break
@@ -182,7 +152,7 @@ def test_what_cannot_be_drawn_is_refused() -> None:
 def test_the_same_seed_and_the_same_events_lead_to_the_same() -> None:
     def played() -> list[object]:
         system = RunningCompaction()
-        machine = Machine(ways(ALONE), system, 5, Met())
+        machine = Machine(BROKERS.ways(ALONE), system, 5, Met())
         assert machine.start() is None
         seen: list[object] = []
         for number in range(60):

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 
 import pytest
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.free.events import Event, What
 from fencepost.conformance.free.machine import Machine
 from fencepost.conformance.free.met import Met
-from fencepost.conformance.free.parted import Parted, Sort
-from fencepost.conformance.free.runner import Free, FreePlan, play, run_freely, run_seed
-from fencepost.conformance.free.scheduler import Memory
+from fencepost.conformance.free.parted import Sort
+from fencepost.conformance.free.runner import FreePlan
 from fencepost.conformance.free.system import Happened
-from fencepost.conformance.free.ways import Ways
-from fencepost.conformance.harness import all_defects, binding_of, held_to
+from fencepost.conformance.harness import all_defects, held_to
 from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols.controller.binding import CONTROLLER
@@ -29,46 +26,20 @@ from fencepost.conformance.protocols.controller.metadata_log import MetadataLog,
 from fencepost.conformance.protocols.controller.plan import PLAN
 from fencepost.conformance.protocols.controller.running import cluster
 from fencepost.model.core.errors import BadInput
-from fencepost.model.core.ground import ground
 from fencepost.model.explore import Verdict
 from fencepost.traces.format import Value
 
+from .freely import Freely
+
 USUAL = "3/3/2"
 DEFECTS = {each.name: each for each in all_defects() if each.protocol == "controller"}
-
-
-@cache
-def ways(at: str) -> Ways:
-    return Ways(ground(cluster.traced(None), constants_of(cluster, at)), binding_of("controller", "--protocol"))
-
-
-def freely(plan: FreePlan) -> Free:
-    """The cluster of ``impl``, at the constants of the plan by turns."""
-    system = FreeControllers()
-    try:
-        return run_freely(system, [ways(at) for at in PLAN.free], plan)
-    finally:
-        system.close()
-
-
-def first_parted(*patches: Patch, plan: FreePlan | None = None) -> Parted | None:
-    """The first disagreement as it is found, which is not made small."""
-    plan = FreePlan(runs=60, seed=7) if plan is None else plan
-    memory, met = Memory(), Met()
-    with patched(*patches) as root:
-        system = FreeControllers(Parts.of(root))
-        runs = (
-            play(system, ways(PLAN.free[number % len(PLAN.free)]), run_seed(plan.seed, number), plan, memory, met)
-            for number in range(plan.runs)
-        )
-        found = next((ran.parted for ran in runs if ran.parted is not None), None)
-        system.close()
-    return found
+CLUSTER = Freely("controller", FreeControllers)
+SHORT = FreePlan(runs=60, seed=7)
 
 
 def test_the_cluster_is_followed_whatever_happens() -> None:
     """Nearly every step is met, and whoever is refused is refused by nearly every guard that there is a code for."""
-    found = freely(FreePlan(runs=24, events=200, seed=631))
+    found = CLUSTER.run(PLAN.free, FreePlan(runs=24, events=200, seed=631))
     assert (found.verdict, found.reason, found.failure) == (Verdict.HOLDS, None, None)
     assert found.met.widest <= 1, "all is seen, so that one state explains it"
     steps = {action.name for action in cluster.traced(None).actions}
@@ -87,7 +58,7 @@ def test_the_cluster_is_followed_whatever_happens() -> None:
 @pytest.mark.night(seconds=400)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_night_of_it(seed: int) -> None:
-    found = freely(FreePlan(runs=180, events=250, seed=seed))
+    found = CLUSTER.run(PLAN.free, FreePlan(runs=180, events=250, seed=seed))
     assert (found.verdict, found.reason) == (Verdict.HOLDS, None)
     assert found.met.events > 50_000
 
@@ -105,7 +76,7 @@ FOUND = {
 
 @pytest.mark.parametrize("name", FOUND)
 def test_a_planned_defect_is_found(name: str) -> None:
-    found = first_parted(*DEFECTS[name].patches)
+    found = CLUSTER.first_parted(PLAN.free, SHORT, *DEFECTS[name].patches)
     assert found is not None
     assert FOUND[name] in found.headline
 
@@ -116,12 +87,12 @@ def test_what_never_comes_is_found_in_peace() -> None:
     system = FreeControllers
     with patched(never) as root:
         made = system(Parts.of(root))
-        machine = Machine(ways(USUAL), made, 6, Met())
+        machine = Machine(CLUSTER.ways(USUAL), made, 6, Met())
         parted = machine.start() or machine.perform(Event(What.TIMER, "due", 0))
         made.close()
     # The first heartbeat of a broker that has caught up is answered as if it were unfenced.
     assert parted is None
-    found = first_parted(never)
+    found = CLUSTER.first_parted(PLAN.free, SHORT, never)
     assert found is not None
     assert found.sort in (Sort.MISSING, Sort.NEVER)
 
@@ -134,7 +105,7 @@ def test_only_what_the_binding_gives_may_be_given() -> None:
             return replace(super().happen(event), given=frozenset({"unknown"}))
 
     system = Cheats()
-    machine = Machine(ways(USUAL), system, 1, Met())
+    machine = Machine(CLUSTER.ways(USUAL), system, 1, Met())
     assert machine.start() is None
     parted = machine.perform(Event(What.TIME, args=(("ms", 10),)))
     system.close()

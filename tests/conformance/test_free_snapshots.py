@@ -5,67 +5,35 @@ Constants: replicas/observers/log size/leader epoch/chunks/minimum records/late 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
-
 import pytest
-from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.free.events import Event, What
 from fencepost.conformance.free.machine import Machine
 from fencepost.conformance.free.met import Met
-from fencepost.conformance.free.parted import Parted, Sort
-from fencepost.conformance.free.runner import Free, FreePlan, play, run_freely, run_seed
-from fencepost.conformance.free.scheduler import Memory
+from fencepost.conformance.free.parted import Sort
+from fencepost.conformance.free.runner import FreePlan
 from fencepost.conformance.free.smaller import repeat
-from fencepost.conformance.free.ways import Ways
-from fencepost.conformance.harness import binding_of
-from fencepost.conformance.mutants.patched import Patch, patched
+from fencepost.conformance.mutants.patched import Patch
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols.snapshots.free import FreeQuorum
 from fencepost.conformance.protocols.snapshots.plan import PLAN
 from fencepost.model.core.errors import BadInput
-from fencepost.model.core.ground import ground
 from fencepost.model.explore import Verdict
 from fencepost.model.protocols.snapshots import snapshots
 from fencepost.traces.format import Value
+
+from .freely import Freely
 
 VOTERS = "3/0/8/8/2/0/0/1"
 FIVE = "5/0/4/8/1/0/0/1"
 ALONE = "2/1/8/4/3/0/0/1"
 OBSERVED = "3/1/8/8/2/1/0/1"
 LONG = FreePlan(runs=200, events=250, seed=7)
-
-
-@cache
-def ways(at: str) -> Ways:
-    system = ground(snapshots.traced(FreeQuorum.implemented), constants_of(snapshots, at))
-    return Ways(system, binding_of("snapshots", "--protocol"))
-
-
-def freely(portfolio: Sequence[str], plan: FreePlan) -> Free:
-    """The quorum of ``impl``."""
-    system = FreeQuorum()
-    try:
-        return run_freely(system, [ways(at) for at in portfolio], plan)
-    finally:
-        system.close()
-
-
-def first_parted(portfolio: Sequence[str], plan: FreePlan, *patches: Patch) -> Parted | None:
-    """The first disagreement as it is found, which is not made small."""
-    memory, met = Memory(), Met()
-    with patched(*patches) as root:
-        system = FreeQuorum(Parts.of(root))
-        drawn = ((ways(portfolio[number % len(portfolio)]), run_seed(plan.seed, number)) for number in range(plan.runs))
-        runs = (play(system, at, seed, plan, memory, met) for at, seed in drawn)
-        found = next((ran.parted for ran in runs if ran.parted is not None), None)
-        system.close()
-    return found
+QUORUM = Freely("snapshots", FreeQuorum, FreeQuorum.implemented)
 
 
 def test_the_quorum_is_followed_whatever_happens() -> None:
     """Nearly every step of the model is met; those of a loss of power in the midst of a full reset are rare."""
-    found = freely((VOTERS, ALONE, OBSERVED), FreePlan(runs=36, events=200, seed=630))
+    found = QUORUM.run((VOTERS, ALONE, OBSERVED), FreePlan(runs=36, events=200, seed=630))
     assert (found.verdict, found.reason, found.failure) == (Verdict.HOLDS, None, None)
     steps = {action.name for action in snapshots.traced(FreeQuorum.implemented).actions}
     rare = {
@@ -84,7 +52,7 @@ def test_the_quorum_is_followed_whatever_happens() -> None:
 
 @pytest.mark.night
 def test_a_night_of_it() -> None:
-    found = freely(PLAN.free, FreePlan(runs=330, events=300, seed=1))
+    found = QUORUM.run(PLAN.free, FreePlan(runs=330, events=300, seed=1))
     assert (found.verdict, found.reason) == (Verdict.HOLDS, None)
     assert found.met.events > 90_000
 
@@ -172,7 +140,7 @@ PLANTED = {
 @pytest.mark.parametrize("what", PLANTED)
 def test_what_is_planted_is_found(what: str) -> None:
     at, *patches = PLANTED[what]
-    assert first_parted((at,), LONG, *patches) is not None
+    assert QUORUM.first_parted((at,), LONG, *patches) is not None
 
 
 RARE = "a state machine forgets nothing"
@@ -194,7 +162,7 @@ OF_THE_MACHINE = {
     "what", [pytest.param(what, marks=pytest.mark.night if what == RARE else ()) for what in OF_THE_MACHINE]
 )
 def test_a_state_machine_that_holds_what_no_client_has_appended_is_found(what: str) -> None:
-    found = first_parted(PLAN.free, FreePlan(), OF_THE_MACHINE[what])
+    found = QUORUM.first_parted(PLAN.free, FreePlan(), OF_THE_MACHINE[what])
     assert found is not None
     assert "WrongState" in found.headline
 
@@ -205,7 +173,7 @@ def test_who_is_well_or_has_not_noticed_may_lead_in_peace(around: tuple[Event, .
     passes = Event(What.TIME, args=(("ms", 1000),))
     votes = Event(What.DELIVER, "Vote", 0, 1), Event(What.DELIVER, "VoteResponse", 1, 0)
     elected = (passes, passes, Event(What.TIMER, "election", 1), *votes)
-    ran = repeat(FreeQuorum(), ways(VOTERS), 1, (*elected, *around, Event(What.PEACE, node=1)))
+    ran = repeat(FreeQuorum(), QUORUM.ways(VOTERS), 1, (*elected, *around, Event(What.PEACE, node=1)))
     assert ran.parted is None, ran.parted
     assert ran.history[-1].observed is not None and ran.history[-1].observed["leader[0]"] == 1
 
@@ -215,7 +183,7 @@ def test_a_chunk_that_is_never_asked_for_again_is_found_in_peace(monkeypatch: py
     monkeypatch.setattr("fencepost.conformance.free.runner.PEACEFUL", 1)
     asks = "        self._fetch_snapshot = node.requests.request(self.leader, body, self._fetched_snapshot)\n"
     again = "        node.set_timer(FETCH_SNAPSHOT, node.config.request_timeout_ms)"
-    found = first_parted(("4/2/8/8/3/0/0/1",), LONG, Patch("quorum/follower.py", asks + again, asks))
+    found = QUORUM.first_parted(("4/2/8/8/3/0/0/1",), LONG, Patch("quorum/follower.py", asks + again, asks))
     assert found is not None
     assert found.sort is Sort.NEVER
     assert "half fetched" in found.headline
@@ -233,7 +201,7 @@ def _torn_answer(after: int) -> tuple[Value, Value]:
     ``after``: the power goes after so many effects of the response's arrival.
     """
     system = FreeQuorum()
-    machine = Machine(ways(ALONE), system, 6, Met())
+    machine = Machine(QUORUM.ways(ALONE), system, 6, Met())
     assert machine.start() is None
 
     def happen(what: What, name: str = "", node: int | None = None, source: int | None = None, **more: int) -> None:
@@ -270,7 +238,7 @@ def test_a_part_of_what_is_cut_is_what_a_loss_of_power_leaves() -> None:
 def _torn_truncation(after: int) -> Value:
     """Node 2 leads epoch 0 by itself, then hears from the leader of epoch 1, whose log is empty: its LEO at boot."""
     system = FreeQuorum()
-    machine = Machine(ways(VOTERS), system, 8, Met())
+    machine = Machine(QUORUM.ways(VOTERS), system, 8, Met())
     assert machine.start() is None
 
     def happen(what: What, name: str = "", node: int | None = None, source: int | None = None, **more: int) -> None:
@@ -302,7 +270,7 @@ def _torn_truncation(after: int) -> Value:
 def test_a_probe_that_is_served_is_found() -> None:
     """A leader looks for a snapshot that was deleted: nobody who fetches one need ever ask for it."""
     gone = "    if wanted.end_offset > snapshots.latest_end:"
-    found = first_parted((ALONE,), LONG, Patch("quorum/answers.py", "    if wanted not in snapshots.ids:", gone))
+    found = QUORUM.first_parted((ALONE,), LONG, Patch("quorum/answers.py", "    if wanted not in snapshots.ids:", gone))
     assert found is not None
     assert found.sort is Sort.RAISED
     # Or a late request for it comes first, and the leader takes the missing file for a fault of its disk.

@@ -6,18 +6,11 @@ Constants: brokers/offsets/leader epochs/copies.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 
 import pytest
-from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.free.events import Event, What
-from fencepost.conformance.free.met import Met
-from fencepost.conformance.free.parted import Parted
-from fencepost.conformance.free.runner import Free, FreePlan, play, run_freely, run_seed
-from fencepost.conformance.free.scheduler import Memory
-from fencepost.conformance.free.ways import Ways
-from fencepost.conformance.harness import all_defects, binding_of, held_to
-from fencepost.conformance.mutants.patched import Patch, patched
+from fencepost.conformance.free.runner import FreePlan
+from fencepost.conformance.harness import all_defects, held_to
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols.tiering.free import FreeTiering
 from fencepost.conformance.protocols.tiering.held import Written, WrongRecord, check_copy, check_local
@@ -27,46 +20,19 @@ from fencepost.conformance.protocols.tiering.running import tiered
 from fencepost.impl.log.batch import encode_batch
 from fencepost.impl.log.records import Record
 from fencepost.impl.tiering.segments import EPOCHS, INDEX, LOG, PRODUCERS, SegmentState
-from fencepost.model.core.ground import ground
 from fencepost.model.explore import Verdict
 from fencepost.traces.format import Value
 
+from .freely import Freely
+
 USUAL = PLAN.free[0]
 DEFECTS = {each.name: each for each in all_defects() if each.protocol == "tiering"}
-
-
-@cache
-def ways(at: str) -> Ways:
-    return Ways(ground(tiered.traced(None), constants_of(tiered, at)), binding_of("tiering", "--protocol"))
-
-
-def freely(plan: FreePlan) -> Free:
-    """The brokers of ``impl``, at the constants of the plan by turns."""
-    system = FreeTiering()
-    try:
-        return run_freely(system, [ways(at) for at in PLAN.free], plan)
-    finally:
-        system.close()
-
-
-def first_parted(*patches: Patch, plan: FreePlan | None = None) -> Parted | None:
-    """The first disagreement as it is found, which is not made small."""
-    plan = FreePlan(runs=12) if plan is None else plan
-    memory, met = Memory(), Met()
-    with patched(*patches) as root:
-        system = FreeTiering(Parts.of(root))
-        runs = (
-            play(system, ways(PLAN.free[number % len(PLAN.free)]), run_seed(plan.seed, number), plan, memory, met)
-            for number in range(plan.runs)
-        )
-        found = next((ran.parted for ran in runs if ran.parted is not None), None)
-        system.close()
-    return found
+BROKERS = Freely("tiering", FreeTiering)
 
 
 def test_the_brokers_are_followed_whatever_happens() -> None:
     """Nearly every step is met, and one state explains what is seen."""
-    found = freely(FreePlan(runs=16, events=200, seed=1023))
+    found = BROKERS.run(PLAN.free, FreePlan(runs=16, events=200, seed=1023))
     assert (found.verdict, found.reason, found.failure) == (Verdict.HOLDS, None, None)
     steps = {"start_copy", "copy_segment", "finish_copy", "delete_local", "append", "become_follower", "settle"}
     assert steps <= set(found.met.steps)
@@ -85,7 +51,7 @@ FOUND = {
 
 @pytest.mark.parametrize("name", FOUND)
 def test_a_planned_defect_is_found(name: str) -> None:
-    found = first_parted(*DEFECTS[name].patches)
+    found = BROKERS.first_parted(PLAN.free, FreePlan(runs=12), *DEFECTS[name].patches)
     assert found is not None
     assert FOUND[name] in found.headline
 
@@ -93,7 +59,7 @@ def test_a_planned_defect_is_found(name: str) -> None:
 @pytest.mark.night(seconds=400)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_night_of_it(seed: int) -> None:
-    found = freely(FreePlan(runs=250, events=250, seed=seed))
+    found = BROKERS.run(PLAN.free, FreePlan(runs=250, events=250, seed=seed))
     assert (found.verdict, found.reason) == (Verdict.HOLDS, None)
     assert found.met.events > 50_000
     assert {action.name for action in tiered.traced(None).actions} - set(found.met.steps) <= {"start_at_local_start"}

@@ -1,0 +1,56 @@
+"""A system of ``impl`` run freely at constants of a plan by turns: as it is, and with something planted in its text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fencepost.conformance.adapters.parts import Parts
+from fencepost.conformance.free.met import Met
+from fencepost.conformance.free.parted import Parted
+from fencepost.conformance.free.runner import Free, FreePlan, play, run_freely, run_seed
+from fencepost.conformance.free.scheduler import Memory
+from fencepost.conformance.free.system import FreeSystem
+from fencepost.conformance.free.ways import Ways
+from fencepost.conformance.harness import binding_of, held_to
+from fencepost.conformance.mutants.patched import Patch, patched
+from fencepost.conformance.plan import constants_of
+from fencepost.model.core.ground import ground
+
+
+class Freely:
+    """A system and the variant that it is held to. ``make``: given parts of a changed ``impl``, the system over them.
+
+    ``variant``: None for that by default.
+    """
+
+    def __init__(self, protocol: str, make: Callable[..., FreeSystem], variant: str | None = None) -> None:
+        self._make = make
+        self._traced = held_to(protocol).traced(variant)
+        self._binding = binding_of(protocol, "--protocol")
+        self._ways: dict[str, Ways] = {}
+
+    def ways(self, at: str) -> Ways:
+        """The ways of the variant at these constants, made once."""
+        if at not in self._ways:
+            constants = constants_of(self._traced.protocol, at)
+            self._ways[at] = Ways(ground(self._traced, constants), self._binding)
+        return self._ways[at]
+
+    def run(self, portfolio: Sequence[str], plan: FreePlan) -> Free:
+        """The system as it is."""
+        system = self._make()
+        try:
+            return run_freely(system, [self.ways(at) for at in portfolio], plan)
+        finally:
+            system.close()
+
+    def first_parted(self, portfolio: Sequence[str], plan: FreePlan, *patches: Patch) -> Parted | None:
+        """The first disagreement of the patched system as it is found, which is not made small."""
+        memory, met = Memory(), Met()
+        with patched(*patches) as root:
+            system = self._make(Parts.of(root))
+            drawn = ((portfolio[n % len(portfolio)], run_seed(plan.seed, n)) for n in range(plan.runs))
+            runs = (play(system, self.ways(at), seed, plan, memory, met) for at, seed in drawn)
+            found = next((ran.parted for ran in runs if ran.parted is not None), None)
+            system.close()
+        return found
