@@ -5,9 +5,8 @@ brings one batch or about two, and a chunk of a snapshot is small. A process may
 shut down does. Of a node that is down its disk tells the epoch and the vote. Records are told by their content too: one
 that no client has appended at that offset in that epoch is seen as none. What clients were told is noted at the leader
 that took their records, as long as it leads that epoch.
-What a node has applied must be what it knows to be committed, and what its state machine and its snapshots hold must be
-what the records come to that clients have appended. ``probes.py`` has what must be refused, ``pace.py`` how
-likely each event is.
+``known.py`` has what is known of the whole, ``probes.py`` what must be refused, and ``pace.py`` how likely each event
+is.
 """
 
 from __future__ import annotations
@@ -17,14 +16,11 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, cast
 
-from ....impl.log.records import StoredRecord
 from ....impl.quorum.node import QuorumNode
 from ....impl.quorum.timers import ELECTION
 from ....impl.replica.timers import Key
-from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import Envelope
 from ....impl.wire.quorum import (
-    BeginQuorumEpochRequest,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     QuorumFetchResponse,
@@ -38,18 +34,16 @@ from ....traces.format import Value
 from ...adapters.carrier import CLIENT, error_name
 from ...adapters.events import offered
 from ...adapters.nodes import DUE, Node
-from ...adapters.stores import OncePerChange, SegmentReader
 from ...free.events import Event, What
 from ...free.system import Happened, Judged, Pending, Said
 from ...lockstep.adapter import ModelStep
-from .appended import Appended, Content, State, content_of
 from .counting import CHUNK
-from .lasting import LastingNodes
-from .machines import BothMachines, kept_in
+from .known import KnownQuorum, WrongState
+from .machines import BothMachines
 from .meaning import TIMED, brings, decided, says_of, steps_of
 from .pace import Pace, course_of
 from .probes import probe, probes
-from .quorum import PARTITION, ballot_of, cells_of, checkpoints_in, snapshots_in
+from .quorum import PARTITION, ballot_of, cells_of, snapshots_in
 
 _MAX_VOTERS: Final = 5
 """The model counts no larger majorities than those of so many."""
@@ -69,19 +63,12 @@ _BATCHES: Final = {"append": 1, "append-two": 2, "append-three": 3}
 """How many records a client appends at once."""
 _SELDOM: Final = 7
 """At one of so many moments somebody may have a leader resign."""
-_UNKNOWN: Final = -2
-"""The epoch that is seen of a record that no client has appended."""
-
 _IN_A_BATCH: Final = (1, 2, 1_000)
 """How many records of a snapshot are one batch: one of these at each node."""
 _SHUT_DOWN: Final = "shut-down"
 
 
-class WrongState(Exception):
-    """What a node has applied is not what is committed in its log, or does not come to what its machine holds."""
-
-
-class FreeQuorum(LastingNodes):
+class FreeQuorum(KnownQuorum):
     """Nodes ``0`` to ``replicas - 1``, the last ``observers`` of which are no voters."""
 
     protocol = "snapshots"
@@ -111,26 +98,7 @@ class FreeQuorum(LastingNodes):
             snapshot_max_bytes=CHUNK,
             leader_change_record=False,
         )
-        self._machines: dict[int, BothMachines] = {}
-        self._reader = SegmentReader(PARTITION, _row)
-        self._checkpoints = OncePerChange(checkpoints_in)
-        self._kept = OncePerChange(lambda files: kept_in(files, str(PARTITION)))
-        self._remains = SegmentReader(PARTITION, _row, torn=True)
         self._correlation = 0
-        self._appended = Appended(chosen)
-        self._holds: dict[int, tuple[int, State]] = {}
-        """By node that is up, the end of what it has applied, and what that comes to."""
-        self._batches: dict[tuple[int, int], int] = {}
-        """How many records each batch has, by epoch and first offset."""
-        self._awaited: list[tuple[int, int, int]] = []
-        """Leader, epoch and offset of records that their clients do not know to be committed."""
-        self._elected: dict[int, int] = {}
-        self._committed: dict[int, int] = {}
-        self._told: dict[int, int] = {}
-        self._logs: dict[int, dict[int, int]] = {node: {} for node in range(constants["replicas"])}
-        """By node and offset, the epoch of each record, when the node was last up."""
-        self._ends = dict.fromkeys(self._logs, 0)
-        """The ends of these."""
         self._left: dict[int, dict[str, Value]] = {}
         """What can be seen of the nodes that are down."""
         self._said: list[Judged] = []
@@ -143,8 +111,6 @@ class FreeQuorum(LastingNodes):
         """By all that decides what may be asked of a node: what is offered there."""
         self._cells: dict[int, dict[str, Value]] = {}
         """The cells of each node that is up."""
-        self._touched = set(range(constants["replicas"]))
-        """The nodes that may have changed since they were looked at."""
         self._happened = 0
         return range(constants["replicas"])
 
@@ -164,19 +130,11 @@ class FreeQuorum(LastingNodes):
             first_correlation=first_correlation,
         )
 
-    def node(self, number: int) -> QuorumNode:
-        """One that is up."""
-        return cast(QuorumNode, self.nodes[number])
-
     def _receiver(self, event: Event) -> QuorumNode | None:
         return None if event.node is None or event.node in self.down else self.node(event.node)
 
     def _is_lost(self, node: int) -> bool:
         return self.node(node).failure is not None
-
-    def _up(self) -> list[tuple[int, QuorumNode]]:
-        nodes, down = cast(Mapping[int, QuorumNode], self.nodes), self.down
-        return [(number, nodes[number]) for number in self.replicas if number not in down]
 
     # -- what may happen --------------------------------------------------------------------------------------------
 
@@ -405,80 +363,6 @@ class FreeQuorum(LastingNodes):
             steps = decided(request.body, request.source, request.destination)
             yield Judged(steps, error_name(cast(QuorumResponse, answer.body)))
 
-    # -- what is known of the whole ---------------------------------------------------------------------------------
-
-    def _overhear(self, source: int, body: object) -> None:
-        """What a node has told others has happened, though it may have lost power since."""
-        if isinstance(body, BeginQuorumEpochRequest):
-            self._elected[body.epoch] = source
-        elif isinstance(body, QuorumFetchResponse) and body.error is ErrorCode.NONE:
-            self._commit(source, body.high_watermark)
-
-    def _commit(self, leader: int, high_watermark: int) -> None:
-        for offset, epoch in self._logs[leader].items():
-            if offset < high_watermark:
-                self._committed.setdefault(offset, epoch)
-
-    def _note(self) -> None:
-        """Who leads, what is committed, and what clients are told."""
-        for number, node in self._up():
-            if number not in self._touched:
-                continue
-            replica = node.replica
-            self._logs[number] = {
-                offset: epoch if self._appended.is_appended(epoch, offset, content) else _UNKNOWN
-                for offset, epoch, content in self._reader.read(self.store.files(number))
-                if replica.begin <= offset < replica.end
-            }
-            self._ends[number] = max(self._logs[number], default=-1) + 1
-            if node.is_leader:
-                self._elected[node.epoch] = number
-                self._commit(number, replica.high_watermark)
-            self._read(number, node)
-        waiting = self._awaited
-        self._awaited = []
-        for number, epoch, offset in waiting:
-            if number not in self.down and self.node(number).is_leader and self.node(number).epoch == epoch:
-                if offset < self.node(number).replica.high_watermark:
-                    self._told.setdefault(offset, epoch)
-                else:
-                    self._awaited.append((number, epoch, offset))
-
-    def _read(self, number: int, node: QuorumNode) -> None:
-        """Whoever reads a node's state machine finds all that is committed, in whole batches, and each record once.
-
-        While a snapshot is being fetched it has what was committed when that began.
-        """
-        replica, machine = node.replica, self._machines[number]
-        applied, end, high_watermark = machine.counting.applied, replica.applied, replica.high_watermark
-        more = self._batches.get((self._logs[number].get(end, -1), end), 1)
-        wrong = replica.fetching is None and not end <= high_watermark < end + more
-        if wrong or applied != list(range(end)):
-            raise WrongState(f"{number} has applied the records {applied}, and its high watermark is {high_watermark}")
-        self._compare(number, end, machine.real.values)
-        known = replica.snapshots.ids
-        for snapshot, kept in self._kept(self.store.files(number)):
-            if snapshot in known and kept != self._appended.holds(snapshot.epoch, snapshot.end_offset):
-                raise WrongState(f"{number} has a snapshot up to {snapshot.end_offset} that holds {kept}")
-
-    def _compare(self, number: int, end: int, values: State) -> None:
-        """What a state machine holds must be what the records below ``end`` come to."""
-        holds = self._appended.holds(self._epoch_before(number, end), end)
-        if holds is None and self._holds.get(number, (0, holds))[0] == end:
-            # A full reset has taken the records, and their snapshot is not there yet.
-            holds = self._holds[number][1]
-        if holds is None or holds != values:
-            raise WrongState(f"{number} has applied the records below {end} and holds {values}, not {holds}")
-        self._holds[number] = end, holds
-
-    def _epoch_before(self, number: int, end: int) -> int:
-        """The epoch of the record below ``end`` at a node, by its log or a snapshot that ends there; -1: of none."""
-        epoch = self._logs[number].get(end - 1)
-        if epoch is None:
-            files = self.store.files(number)
-            epoch = next((seen.epoch for last, seen in self._checkpoints(files) if last == end - 1), -1)
-        return epoch
-
     # -- looking ----------------------------------------------------------------------------------------------------
 
     def observe(self) -> Mapping[str, Value]:
@@ -501,7 +385,3 @@ class FreeQuorum(LastingNodes):
     def _look(self, number: int, node: QuorumNode) -> dict[str, Value]:
         found = snapshots_in(self.store.files(number), node, self._checkpoints)
         return cells_of(node, self.replicas, self._offsets, self._logs[number], found)
-
-
-def _row(record: StoredRecord) -> tuple[int, int, Content]:
-    return record.offset, record.leader_epoch, content_of(record)
