@@ -127,11 +127,12 @@ def _ways(
 def _ways_of_segment(
     files: SimulatedFiles, path: str, synced: int, log_start: int, chance: random.Random, *, last: bool
 ) -> Iterator[tuple[Damage, Callable[[], None]]]:
-    batches = [each for each in _batches(read_file(files, path)) if each[0] >= log_start]
+    base = int(path.rpartition("/")[2].removesuffix(LOG_SUFFIX))
+    batches = [each for each in _batches(read_file(files, path), base) if each[0] >= log_start]
     if not batches:
         return
     first = batches[0][0]
-    if first == int(path.rpartition("/")[2].removesuffix(LOG_SUFFIX)):
+    if first == base:
         gone = first < synced
         # A segment is synced before the next is begun, whatever the recovery point says that is stored.
         lost = Damage(path, How.LOST, first, refused=gone or not last, noticed=True, synced=gone)
@@ -143,16 +144,19 @@ def _ways_of_segment(
     yield Damage(path, How.GARBLED, offset, refused=gone, noticed=not gone), partial(_garble, files, path, at)
 
 
-def _batches(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Base offset, first byte and end of each whole batch."""
+def _batches(data: bytes, least: int) -> Iterator[tuple[int, int, int]]:
+    """Base offset, first byte and end of each whole batch; none has a lower base offset than ``least``.
+
+    What a loss of power has left of a batch may be zeros where its base offset was, which no CRC covers.
+    """
     begin = 0
     while begin + _COVERED < len(data):
         offset = int.from_bytes(data[begin : begin + _BASE], "big")
         end = begin + _BASE + 4 + int.from_bytes(data[begin + _BASE : begin + _BASE + 4], "big")
-        if not begin + _COVERED < end <= len(data):
+        if offset < least or not begin + _COVERED < end <= len(data):
             return
         yield offset, begin, end
-        begin = end
+        begin, least = end, offset + 1
 
 
 def _cut(files: SimulatedFiles, path: str, size: int) -> None:

@@ -46,6 +46,7 @@ from fencepost.conformance.protocols.snapshots.lasting import check_amid as chec
 from fencepost.conformance.protocols.snapshots.plan import PLAN as SNAPSHOTS
 from fencepost.conformance.protocols.truncation.free import RunningConsumer
 from fencepost.conformance.protocols.truncation.plan import PLAN as TRUNCATION
+from fencepost.impl.files.interface import read_file
 from fencepost.impl.files.simulated import SimulatedFiles
 from fencepost.impl.log import Record
 from fencepost.impl.log.checkpoints import RECOVERY_POINTS
@@ -358,6 +359,28 @@ def test_a_log_makes_anew_what_can_be_and_refuses_or_cuts_the_rest(synced: int) 
         check_damaged(damage, log.end, list(has.values()), readable(there, 0))
         check_served(damage, log, has, _decoded)
     assert {("log", How.LOST), ("log", How.GARBLED), ("index", How.LOST), ("index", How.GARBLED)} <= met.keys()
+
+
+def test_what_a_loss_of_power_has_left_of_a_base_offset_is_no_offset_that_was_lost() -> None:
+    """No CRC covers it: where the second batch seems to begin at 0, what is garbled of the log is in the first."""
+    garbled = 0
+    for seed in range(60):
+        files = with_records(0)
+        path = f"{LOG}/{0:020d}.log"
+        whole = read_file(files, path)
+        second = 12 + int.from_bytes(whole[8:12], "big")
+        file = files.open(path)
+        file.truncate(second)
+        file.append(bytes(8) + whole[second + 8 :])
+        file.close()
+        damage = damaged(files, LOG, seed, 0)
+        assert damage is not None
+        if damage.how is How.GARBLED and damage.path == path:
+            garbled += 1
+            log, _ = opened_damaged(open_log, files, damage)
+            assert log is not None
+            assert (damage.loses, log.end) == (0, 0)
+    assert garbled
 
 
 def _row(record: StoredRecord) -> Row:
