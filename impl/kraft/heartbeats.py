@@ -60,8 +60,9 @@ def _next(image: Image, sessions: Sessions, session: Session, known: BrokerImage
     if known.fenced:
         if body.want_shut_down:
             return Next.SHUTDOWN_NOW
-        caught_up = body.metadata_offset >= known.epoch
-        return Next.FENCED if body.want_fence or not caught_up else Next.UNFENCED
+        # Who was fenced to stop stays so: a heartbeat that says nothing of it was sent before, and is late.
+        works = not body.want_fence and not known.shutting_down
+        return Next.UNFENCED if works and body.metadata_offset >= known.epoch else Next.FENCED
     if known.shutting_down:
         # Its leaderships were moved with the record that says so; it stays up until the others have heard of that.
         if session.shutdown_offset == UNKNOWN:

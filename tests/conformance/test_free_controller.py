@@ -24,7 +24,9 @@ from fencepost.conformance.protocols.controller.binding import CONTROLLER
 from fencepost.conformance.protocols.controller.free import FreeControllers
 from fencepost.conformance.protocols.controller.metadata_log import MetadataLog, WrongState
 from fencepost.conformance.protocols.controller.plan import PLAN
+from fencepost.conformance.protocols.controller.produced import _rising
 from fencepost.conformance.protocols.controller.running import cluster
+from fencepost.impl.wire.messages import TopicPartition
 from fencepost.model.core.errors import BadInput
 from fencepost.model.explore import Verdict
 from fencepost.traces.format import Value
@@ -32,6 +34,7 @@ from fencepost.traces.format import Value
 from .freely import Freely
 
 USUAL = "3/3/2"
+FIRST = TopicPartition("first", 0)
 DEFECTS = {each.name: each for each in all_defects() if each.protocol == "controller"}
 CLUSTER = Freely("controller", FreeControllers)
 SHORT = FreePlan(runs=60, seed=7)
@@ -70,6 +73,8 @@ FOUND = {
     "answered-before-stable": "",
     "same-process-registers-anew": "in the model",
     "replica-not-deleted": "WrongState",
+    "acknowledged-by-leader-alone": "was acknowledged at offset",
+    "follower-counts-unsynced": "was acknowledged at offset",
 }
 """Of each kind one that is found within seconds, and what is told of it."""
 
@@ -133,6 +138,48 @@ def test_the_log_is_the_same_for_everybody() -> None:
     with pytest.raises(WrongState, match="another record at 0"):
         again.look(node.quorum, node.machine.image)
     system.close()
+
+
+# What a producer is told.
+
+
+def written(seed: int) -> FreeControllers:
+    """A cluster that has acknowledged a record of each of two topics."""
+    system = FreeControllers()
+    system.reset(constants_of(cluster, USUAL), seed)
+    assert sum(map(len, system.produced.acknowledged.values())) == 2
+    return system
+
+
+WRITTEN = next(seed for seed in range(14, 200) if seed // 7 % 3 == 2 and seed // 13 % 3 and seed % 6)
+
+
+def test_what_is_acknowledged_is_on_every_disk_of_the_isr() -> None:
+    """A record more is acknowledged; the disk of a follower that lacks it is named, also while that broker is down."""
+    system = written(WRITTEN)
+    for event in (Event(What.CALL, "write", args=(("partition", 0),)), Event(What.SYNC, "produce")):
+        system.happen(event)
+    (topic,) = (each for each, records in system.produced.acknowledged.items() if len(records) == 2)
+    leader = next(each for each in system.brokers if system.broker(each).broker.partitions[FIRST].leader is not None)
+    follower = next(each for each in system.brokers if each != leader)
+    system.happen(Event(What.CRASH, node=follower, args=(("seed", 1),)))
+    files = system.store.files(follower)
+    log = files.open(f"{FIRST}/00000000000000000000.log")
+    log.truncate(log.size - 1)
+    log.close()
+    with pytest.raises(WrongState, match=f"broker {follower} may be elected for first-0: b'3' was acknowledged at"):
+        system.happen(Event(What.TIME, args=(("ms", 10),)))
+    # Whose folder is of another topic has nothing of this one.
+    del system.produced.acknowledged[topic][1]
+    files.remove(f"{FIRST}/partition.metadata")
+    with pytest.raises(WrongState, match="b'1' was acknowledged at offset 0, and it has nothing there"):
+        system.happen(Event(What.TIME, args=(("ms", 10),)))
+    system.close()
+
+
+def test_a_batch_whose_offset_is_torn_is_none() -> None:
+    assert list(_rising([(0, b"1"), (0, b"2")])) == [(0, b"1")]
+    assert list(_rising([(0, b"1"), (3, b"2"), (2, b"3"), (4, b"4")])) == [(0, b"1"), (3, b"2")]
 
 
 def test_running_systems_are_held_to_a_text_of_their_own() -> None:

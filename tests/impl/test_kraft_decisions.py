@@ -187,6 +187,21 @@ def test_a_broker_that_leads_nothing_or_is_fenced_may_stop_at_once() -> None:
     assert desk.beat(1, want_fence=True, want_shut_down=True).should_shut_down
 
 
+def test_a_late_heartbeat_does_not_bring_back_who_was_fenced_to_stop() -> None:
+    """It was sent before the broker wanted to stop. The next process of that broker works as any other."""
+    desk = Desk(cluster(state(), state((0,), 0)))
+    desk.beat(0, want_shut_down=True)
+    for broker in (1, 2):
+        desk.beat(broker, offset=desk.end - 1)
+    assert desk.beat(0, want_shut_down=True).should_shut_down
+    late = desk.decide(BrokerHeartbeatRequest(0, 10, 5_000, 0))
+    assert late.records == () and late.answer is not None and late.answer.is_fenced  # type: ignore[union-attr]
+    assert [each.leader for each in desk.image.partitions.values()] == [1, -1]
+    epoch = desk.answer(registration(0, 7), TIMEOUT).broker_epoch
+    assert not desk.answer(BrokerHeartbeatRequest(0, epoch, epoch, 0), TIMEOUT).is_fenced
+    assert [each.leader for each in desk.image.partitions.values()] == [1, 0]
+
+
 def test_a_new_active_controller_lets_a_shutdown_go_on() -> None:
     former = Desk(cluster(state()))
     former.beat(0, want_shut_down=True)

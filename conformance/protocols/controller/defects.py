@@ -149,6 +149,13 @@ DEFECTS: Final[tuple[Defect, ...]] = (
         "records = (shut_down,)",
     ),
     _of(
+        "stopped-broker-unfenced",
+        "a heartbeat that is late unfences a broker that was fenced to stop, and it is elected",
+        "kraft/heartbeats",
+        "        works = not body.want_fence and not known.shutting_down\n",
+        "        works = not body.want_fence\n",
+    ),
+    _of(
         "sessions-forgotten",
         "a new active controller has no session for whoever was unfenced before, and never fences it",
         "kraft/sessions",
@@ -315,6 +322,21 @@ DEFECTS: Final[tuple[Defect, ...]] = (
         "kraft/publisher",
         "        if told is not None:\n            self._delete(told[0])\n",
         "        if told is not None and key.partition:\n            self._delete(told[0])\n",
+    ),
+    # -- what producers are told --------------------------------------------------------------------------------------
+    _of(
+        "acknowledged-by-leader-alone",
+        "a record is acknowledged under acks=all when its leader has it",
+        "replica/leader",
+        "if request.acks == -1 and self._partition.high_watermark <= last_offset:",
+        "if request.acks == -2:",
+    ),
+    _of(
+        "follower-counts-unsynced",
+        "a follower asks for what is behind records that it has not synced",
+        "replica/follower",
+        "            if log.recovery_point < log.end:\n                log.flush()\n",
+        "",
     ),
     # -- replaying --------------------------------------------------------------------------------------------------
     _of(

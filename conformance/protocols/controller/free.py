@@ -38,8 +38,9 @@ from .asks import Clients
 from .cluster import OF_LOG, PARTITIONS, PROGRESS, TOLD
 from .held import Answers, check_broker
 from .metadata_log import MetadataLog, check_active, leaves
-from .nodes import STOP, KraftNodes
+from .nodes import REPLICA_MESSAGES, STOP, KraftNodes, fetch_all
 from .pace import Pace
+from .produced import MESSAGES, PRODUCE, RETRY, WRITE, Produced
 from .seen import NAMES, Topics, cells_of_controller, cells_of_log, cells_of_request, nothing_said
 
 _COLD: Final = 6
@@ -70,6 +71,7 @@ class FreeControllers(KraftNodes):
         self._views = dict.fromkeys(self.brokers, 0)
         self.answers = Answers(self.log, self.kraft.session_timeout_ms)
         self.clients = Clients(self)
+        self.produced = Produced(self)
         self.probed = -1_000_000
         """The correlation id of the last request that had to be refused."""
         self._pace = Pace(self.seed)
@@ -80,6 +82,7 @@ class FreeControllers(KraftNodes):
         if self.seed % _COLD:
             self.run_until(lambda: self.active is not None and len(self._unfenced()) == len(self.brokers))
             self.clients.prepare()
+            self.produced.begin()
 
     def _unfenced(self) -> list[int]:
         active = self.active
@@ -105,10 +108,22 @@ class FreeControllers(KraftNodes):
         return found if self._calm else self._pace.weighed(found, self)
 
     def _calls(self) -> Iterator[Event]:
-        return self.clients.offers()
+        yield from self.clients.offers()
+        yield from self.produced.offers()
 
     def _call(self, event: Event) -> Sequence[ModelStep]:
+        if event.name in (WRITE, RETRY):
+            self.produced.ask(event)
+            return ()
         return self.clients.ask(event)
+
+    def _fire(self, event: Event) -> None:
+        if event.name == PRODUCE:
+            self.produced.wake()
+            self._converse(MESSAGES, lambda _node: None)
+            self._converse(REPLICA_MESSAGES, fetch_all)
+            return
+        super()._fire(event)
 
     # -- what happens -----------------------------------------------------------------------------------------------
 
@@ -122,6 +137,7 @@ class FreeControllers(KraftNodes):
             self.answers.arrives(self.controller(request.destination), request.body, self.clock.now())
         if event.what is What.CRASH and event.name == STOP and event.node is not None:
             self._stop_in_order(event.node)
+        self.produced.look()
         happened = super().happen(event)
         if event.what is What.TIMER and event.node in images and event.node not in self.down:
             self.answers.fenced(self.controller(event.node), images[event.node], self.clock.now())
@@ -134,7 +150,8 @@ class FreeControllers(KraftNodes):
         if request is not None and flight is not None and isinstance(request.body, ControllerRequest):
             judged += self._judge(request, flight.number)
         judged += self.clients.judged()
-        self.answers.check()
+        self.answers.check(self.down)
+        self.produced.check()
         before = self._cells
         cells = self.observe()
         self._pace.happened(event, int(str(cells["end"])))
@@ -192,8 +209,9 @@ class FreeControllers(KraftNodes):
                 return (("alter_partition", {"node": node, "leader": body.broker, "partition": partition}),)
         return ()
 
-    def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:  # noqa: ARG002 - a response says it all
+    def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:
         body = envelope.body
+        self.produced.answered(envelope, asked)
         if isinstance(body, ControllerResponse):
             self.answers.sent(envelope)
         if isinstance(body, BrokerRegistrationResponse) and body.error is ErrorCode.NONE and envelope.destination >= 0:

@@ -7,6 +7,7 @@ the active controller knows, and no broker is fenced whose session is not over.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ....impl.kraft.broker import MetadataBroker
@@ -53,6 +54,8 @@ class Answers:
         self._decided: dict[tuple[int, int, int], list[_Decided]] = {}
         """By controller, asker and correlation id: a request may come twice."""
         self._sent: list[Envelope] = []
+        self._owed: list[tuple[Envelope, _Decided]] = []
+        """What somebody has said that went down with it, which is not known to be committed yet."""
         self._turns: dict[_Term, tuple[int, int]] = {}
         """Whose turn it is to make a snapshot, and where its latest one ended."""
         self._told: dict[tuple[_Term, int], tuple[int, int]] = {}
@@ -66,6 +69,7 @@ class Answers:
         """What was before the run is not looked at."""
         self._decided.clear()
         self._sent.clear()
+        self._owed.clear()
         self._began = dict.fromkeys(self._began, _LONG_AGO)
 
     def sent(self, envelope: Envelope) -> None:
@@ -100,6 +104,12 @@ class Answers:
         term = node.address, active.epoch
         if isinstance(body, BrokerHeartbeatRequest | ControllerHeartbeatRequest):
             number = body.broker if isinstance(body, BrokerHeartbeatRequest) else body.node
+            before, turn = self._told.get((term, number)), self._turns.get(term)
+            is_back = before is not None and now - before[1] >= self._session_ms
+            if is_back and turn is not None and turn[0] == number:
+                del self._turns[
+                    term
+                ]  # nobody had heard of it for a session: whoever was may have seen that its turn is over
             self._told[term, number] = body.snapshot_offset, now
         if isinstance(body, BrokerHeartbeatRequest | BrokerRegistrationRequest):
             known = active.image.brokers.get(body.broker)
@@ -141,19 +151,28 @@ class Answers:
         if turn is None or turn[0] != number or turn[1] < end:
             self._turns[term] = number, end
 
-    def check(self) -> None:
-        """Look at what was answered in an event. Raises ``WrongState``."""
+    def check(self, down: Collection[int] = ()) -> None:
+        """Look at what was answered in an event. Raises ``WrongState``.
+
+        ``down``: whoever does not run. What such a one has said it alone may have known to be committed, and then that
+        is seen when somebody else does.
+        """
+        told = [each for each in self._owed if each[1].end <= self._log.end]
+        self._owed = [each for each in self._owed if each[1].end > self._log.end]
         for envelope in self._sent:
             key = envelope.source, envelope.destination, envelope.correlation
             waiting = self._decided.get(key)
             found = waiting.pop(0) if waiting else None
-            body: Any = envelope.body
-            if found is not None and body.error is not ErrorCode.NOT_CONTROLLER:
-                if not self._log.is_committed(found.epoch, found.end):
-                    told = f"what it is of is not committed: {self._log.end} records are, it was decided at {found.end}"
-                    raise WrongState(f"{type(body).__name__} of node {envelope.source}: {told}")
-                self._check_told(found.request.body, body)
+            if found is None or envelope.body.error is ErrorCode.NOT_CONTROLLER:  # type: ignore[union-attr]
+                continue
+            later = found.end > self._log.end and envelope.source in down
+            (self._owed if later else told).append((envelope, found))
         self._sent.clear()
+        for envelope, found in told:
+            if not self._log.is_committed(found.epoch, found.end):
+                why = f"what it is of is not committed: {self._log.end} records are, it was decided at {found.end}"
+                raise WrongState(f"{type(envelope.body).__name__} of node {envelope.source}: {why}")
+            self._check_told(found.request.body, envelope.body)
 
     def _check_told(self, request: Any, answer: Any) -> None:
         if answer.error is not ErrorCode.NONE:

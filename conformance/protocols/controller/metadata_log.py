@@ -8,6 +8,7 @@ what is pending too; and what anybody was told is committed when it is told.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -132,12 +133,21 @@ class MetadataLog:
 
     def whole(self, node: QuorumNode) -> Prefix:
         """What all of a node's log comes to, what is not committed too."""
-        replica = node.replica
-        low = min(max(replica.begin, replica.high_watermark), self.end)
+        found = self.prefix(self._low(node))
+        for found in self.pending(node):  # noqa: B007 - the last one
+            pass
+        return found
+
+    def pending(self, node: QuorumNode) -> Iterator[Prefix]:
+        """What a node's log comes to behind each record that it does not know to be committed."""
+        low = self._low(node)
         prefix = self.prefix(low)
-        for offset, entry in self._read(node, low, replica.end):
+        for offset, entry in self._read(node, low, node.replica.end):
             prefix = prefix.after(offset, entry)
-        return prefix
+            yield prefix
+
+    def _low(self, node: QuorumNode) -> int:
+        return min(max(node.replica.begin, node.replica.high_watermark), self.end)
 
     def records(self, node: QuorumNode, begin: int) -> list[MetadataRecord]:
         """What a node's log has from an offset on, but for the quorum's own."""

@@ -46,7 +46,8 @@ _WAVES: Final = 2
 """A request, and its answer."""
 
 
-def _fetch_all(node: Node) -> None:
+def fetch_all(node: Node) -> None:
+    """A broker fetches what it follows; a controller follows nothing."""
     inner = getattr(node, "broker", None)
     if inner is not None:
         for key in inner.timers():
@@ -197,7 +198,7 @@ class KraftNodes(RunningNodes):
             self._converse(QUORUM_MESSAGES, lambda node: cast(Any, node).quorum.fire(FETCH))
             return
         if event.name == FOLLOW:
-            self._converse(REPLICA_MESSAGES, _fetch_all)
+            self._converse(REPLICA_MESSAGES, fetch_all)
             return
         assert event.node is not None
         node: Any = self.nodes[event.node]

@@ -29,6 +29,7 @@ from ....impl.wire.quorum import (
 from ...free.events import Event, What
 from ...free.system import Pending
 from .nodes import REPLICATE, STOP
+from .produced import PRODUCE
 
 if TYPE_CHECKING:
     from .free import FreeControllers
@@ -124,6 +125,8 @@ class Pace:
                 return _BACK
             case What.SYNC if event.name == REPLICATE:
                 return _RATHER if course.pending else _PATIENT
+            case What.SYNC if event.name == PRODUCE:
+                return _RATHER
             case What.CRASH if event.name == STOP:
                 return _RATHER
             case What.PROBE:

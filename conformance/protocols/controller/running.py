@@ -136,15 +136,18 @@ def _beats(k: Algebra, s: View, node: Value, broker: Value) -> Step:
 
 @cluster.action(node=NODE, broker=REPLICA)
 def unfence_broker(k: Algebra, s: View, node: Value, broker: Value) -> Step:
-    """The heartbeat of a broker that has replayed its own registration, and wants nothing else: it is unfenced."""
+    """The heartbeat of a broker that has replayed its own registration, and wants nothing else: it is unfenced.
+
+    Whoever was fenced to stop stays so: a heartbeat that does not say that it wants to was sent before.
+    """
     yield from _beats(k, s, node, broker)
-    yield "wants_to_work", k.all(s.wants_fence[broker] == 0, s.wants_stop[broker] == 0)
+    stays = k.negate(k.member(broker, s.shutting_down))
+    yield "wants_to_work", k.all(s.wants_fence[broker] == 0, s.wants_stop[broker] == 0, stays)
     yield "caught_up", s.broker_epoch[broker] < s.beat_end[broker]
     yield "is_fenced", k.negate(k.member(broker, s.unfenced))
-    stays = k.negate(k.member(broker, s.shutting_down))
     yield s.update(
         unfenced=k.with_member(s.unfenced, broker),
-        alive=k.ite(stays, k.with_member(s.alive, broker), s.alive),
+        alive=k.with_member(s.alive, broker),
         end=s.end + 1,
     )
 
