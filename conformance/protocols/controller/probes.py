@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _NOBODY = 90
 """The number of a broker that there is not."""
+_SNAPSHOT: Final = 1 << 20
+"""The end of the latest snapshot of whoever is to make none."""
 _NO_TOPIC = UUID(int=7)
 
 
@@ -42,7 +44,7 @@ class WrongAnswer(Exception):
 
 _PROBES: Final = {
     "not-active": ("not-active",),
-    "refused-broker": ("unregistered", "another-cluster", "old-process", "alive-elsewhere"),
+    "refused-broker": ("unregistered", "another-cluster", "old-process", "alive-elsewhere", "was-to-stop"),
     "refused-client": ("no-topic", "no-partition", "no-broker-config", "topic-again", "preferred-fenced"),
     "refused-leader": (
         "old-epoch-of-leader",
@@ -85,6 +87,7 @@ def _ask(name: str, system: FreeControllers, node: Any, body: ControllerRequest,
     system.probed -= 1
     envelope = Envelope(CLIENT, node.address, system.probed, body, BROKER_PRINCIPAL)
     end = node.quorum.replica.end
+    system.answers.arrives(node, body, system.clock.now())
     node.receive(envelope)
     error = _answer(system, node, envelope)
     if error is not wanted:
@@ -131,6 +134,16 @@ def _request(name: str, system: FreeControllers, active: Any) -> tuple[Controlle
         if not active.sessions.is_live(alive, known.epoch, system.clock.now()):
             return None
         return BrokerRegistrationRequest(alive, cluster, UUID(int=1)), ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    if name == "was-to-stop":
+        # It was sent before its broker wanted to stop, and has no say any more.
+        return next(
+            (
+                (BrokerHeartbeatRequest(broker, known.epoch, system.log.end, _SNAPSHOT), ErrorCode.NONE)
+                for broker, known in sorted(image.brokers.items())
+                if known.fenced and known.shutting_down
+            ),
+            None,
+        )
     return _of_partition(name, image)
 
 
