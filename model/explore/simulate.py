@@ -44,6 +44,8 @@ class Relation:
     from that. ``compared``: the variables that must come out alike. ``but``: its actions that are not asked about.
     ``grows``: a variable that no step of the model can raise where ``is_full`` holds: there a constant ends the model
     and not the running text, and a step that raises it is not asked about.
+    ``comes_to``: given a state of the running text, the cells that are compared with other values: where a step of the
+    model has in it what a running system asks for first, and hears of later.
     """
 
     cells: Callable[[Algebra, View], CellMap]
@@ -52,6 +54,7 @@ class Relation:
     but: Collection[str] = ()
     grows: str | None = None
     is_full: Callable[[Algebra, View], Value] = lambda _k, _s: False
+    comes_to: Callable[[Algebra, View], Changes] = lambda _k, _s: {}
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,8 @@ class _Seen:
     def __init__(self, system: System, running: System, relation: Relation) -> None:
         self._system = system
         self._k = Reference(system).k
+        self._running, self._running_k = running, Reference(running).k
+        self._running_keys: dict[State, State] = {}
         self.relation = relation
         mapped = relation.cells(self._k, IntState(system, system.initial))
         missing = sorted(set(running.layout.by_variable) - mapped.keys())
@@ -123,8 +128,14 @@ class _Seen:
             yield view, tuple(changed)
 
     def key(self, running: State) -> State:
-        """What is compared of a state of the running text."""
-        return tuple(running[number] for number in self._compared)
+        """What is compared of a state of the running text. Kept, as each is where many steps lead."""
+        found = self._running_keys.get(running)
+        if found is None:
+            changed = list(running)
+            for name, value in self.relation.comes_to(self._running_k, IntState(self._running, running)).items():
+                changed[self._numbers[name]] = value
+            found = self._running_keys[running] = tuple(changed[number] for number in self._compared)
+        return found
 
     def key_of(self, state: State) -> State:
         """What is compared of a state of the model. Kept, as each is many states' successor."""

@@ -265,6 +265,7 @@ def delete_local(k: Algebra, s: View, leader: Value, end: Value) -> Step:
         return k.implies(k.all(first <= offset, offset < end), k.exists(COPY, has))
 
     yield "presumes_leadership", s.leads[leader] == 1
+    yield "has_looked", s.highest_remote[leader] != NOT_LOOKED
     yield "is_higher", first < end
     yield "below_last_stable", end <= s.hw[leader]
     yield "is_uploaded", k.forall(OFFSET, uploaded)
@@ -374,6 +375,7 @@ def truncate_fully(k: Algebra, s: View, follower: Value) -> Step:
     """Case 2.1: the fetch offset is below the leader's log start, and the follower begins there."""
     start, end = s.told_start[follower], s.leo[follower]
     yield "follows", s.leads[follower] == 0
+    yield "was_told", start != -1
     yield "not_on_leader", k.any(end < start, k.all(has_no_data(s, follower), start != end))
     yield "old_behaviour", k.any(k.negate(begins_at_epuo(k, s, follower)), start < end)
     yield _start_at(s, follower, start)
