@@ -24,6 +24,8 @@ from ...traces.kafka.losses import NAME as LOSSES
 from ...traces.kafka.partition import METADATA_TOPIC, PartitionFiles
 from ...traces.kafka.policies import cleanup_policy
 from ...traces.kafka.reach import Reach, reach_any
+from ...traces.kafka.remote_store import RemoteStore, read_store
+from ...traces.kafka.staging import STORE
 from ...traces.kafka.verdicts import CheckResult
 from ...traces.renamed import with_replicas
 from ...traces.stepper import DirectStepper
@@ -105,13 +107,19 @@ class Cluster:
 
 
 def read_cluster(
-    label: str, paths: Sequence[Path], *, topics: Iterable[str] | None = None, limits: ReadLimits | None = None
+    label: str,
+    paths: Sequence[Path],
+    *,
+    topics: Iterable[str] | None = None,
+    limits: ReadLimits | None = None,
+    store: RemoteStore | None = None,
 ) -> Cluster:
     """Read brokers' data directories as far as they can be read; of the partitions, those of ``topics`` where given.
 
     Directories of one node are one broker's. A path that is no such directory, is a second copy of one that came
     before, or is of another cluster, is ``refused``. ``limits`` are those of all directories together, and of what the
-    checks read again. Raises ``BudgetSpent`` where there is more than may be read.
+    checks read again. ``store``: that of tiered topics, if it is to be looked at. Raises ``BudgetSpent`` where there is
+    more than may be read, and BadInput where the store fails.
     """
     limits = limits or ReadLimits()
     brokers: list[BrokerFiles] = []
@@ -127,7 +135,7 @@ def read_cluster(
         else:
             brokers.append(broker)
     second = [fault for fault in refused if isinstance(fault, SecondCopy)]
-    return Cluster(label, check_brokers(brokers, second, limits), tuple(refused))
+    return Cluster(label, check_brokers(brokers, second, limits, store), tuple(refused))
 
 
 def bundled_clusters() -> list[Cluster]:
@@ -141,7 +149,10 @@ def bundled_clusters() -> list[Cluster]:
         manifest = load_manifest(corpus)
         of = f"{scenario}, " if "scenario" in manifest else ""
         stages = [stage["name"] for stage in manifest["stages"]]
-        clusters += [read_cluster(f"{of}{stage}: ", node_directories(corpus, stage)) for stage in stages]
+        for stage in stages:
+            folder = corpus / stage / STORE
+            store = read_store(str(folder)) if folder.is_dir() else None
+            clusters.append(read_cluster(f"{of}{stage}: ", node_directories(corpus, stage), store=store))
     for cluster in clusters:
         for fault in (*cluster.refused, *(p.as_bad_input() for p in cluster.report.problems if p.severity == "error")):
             raise fault

@@ -14,6 +14,7 @@ from ...model.core.registry import REGISTRY
 from ...model.explore.result import OnProgress
 from ...model.explore.result import Progress as Explored
 from ...traces.kafka.batches import Limits as ReadLimits
+from ...traces.kafka.remote_store import read_store
 from ...traces.report.folder import refuse_foreign
 from ...traces.report.index import FORMAT, Note, report_json, write_report
 from ...traces.report.obligation import Obligation, overall
@@ -40,6 +41,7 @@ def check(
     *path: Path,
     topic: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     max_records: Positive | None = None,
+    remote: str | None = None,
     variant: str | None = None,
     report: Path = Path("report"),
     json: Annotated[bool, Parameter(negative=())] = False,
@@ -58,6 +60,9 @@ def check(
         Check this topic alone, and the metadata log; more than one may be named.
     max_records
         Read at most so many records and headers of records in all (2^25), and end with exit code 2 beyond.
+    remote
+        The store of tiered topics, of the time of the directories: a folder, or a URL such as s3://bucket/prefix. Its
+        objects are held against the remote log metadata in the directories.
     variant
         Hold the logs against this variant of the protocol that brokers' logs are states of; the safe one by default.
     report
@@ -73,11 +78,14 @@ def check(
     notes: list[Note] = []
     if not path:
         mend = "name brokers' data directories"
-        options.refuse_idle("there are no directories to read", mend, topic=topic, max_records=max_records)
+        options.refuse_idle(
+            "there are no directories to read", mend, topic=topic, max_records=max_records, remote=remote
+        )
     options.refuse_twice(topic=topic)
     limits = ReadLimits() if max_records is None else ReadLimits(items=max_records)
     if path:
-        cluster = read_cluster("", path, topics=topic or None, limits=limits)
+        store = None if remote is None else read_store(remote)
+        cluster = read_cluster("", path, topics=topic or None, limits=limits, store=store)
         notes = cluster_notes(cluster)
         if not cluster.report.brokers:
             for fault in cluster.refused:

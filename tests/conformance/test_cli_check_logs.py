@@ -72,3 +72,26 @@ def test_the_bundled_corpora_are_among_what_is_checked_without_a_path() -> None:
     for scenario, stage in STAGES:
         assert clusters[f"{scenario}, {stage}: "].verdict == "holds"
     assert "7-all-back: " in clusters and len(clusters) == 7 + len(STAGES)
+
+
+def test_a_store_is_held_against_what_the_metadata_say(fencepost: Fencepost, tmp_path: Path) -> None:
+    home = shutil.copytree(bundled_corpus("tiered") / "4-empty-follower", tmp_path / "home")
+    nodes = [home / each.name for each in node_directories(bundled_corpus("tiered"), "4-empty-follower")]
+    asked = ("check", *nodes, "--report", tmp_path / "report", "--remote", home / "remote")
+    assert fencepost(*asked).code == 0
+    (lost,) = (home / "remote").rglob("00000000000000000080-*.log")
+    lost.unlink()
+    said = fencepost(*asked, "--json")
+    assert said.code == 1
+    broken = [each for each in json.loads(said.out)["obligations"] if each["verdict"] == "violated"]
+    assert [each["name"] for each in broken] == ["remote_segments_are_stored"]
+    assert "the remote segment of offsets 80 to 99, of broker 1, is not in the store" in broken[0]["detail"]
+
+
+def test_a_store_that_is_not_there_is_one_line_on_stderr(fencepost: Fencepost, tmp_path: Path) -> None:
+    nodes = node_directories(bundled_corpus("tiered"), "4-empty-follower")
+    said = fencepost("check", *nodes, "--report", tmp_path / "report", "--remote", tmp_path / "none")
+    assert said.code == 2 and said.err.strip().count("\n") == 0 and "there is no such folder" in said.err
+    assert not (tmp_path / "report").exists()
+    alone = fencepost("check", "--report", tmp_path / "report", "--remote", tmp_path)
+    assert alone.code == 2 and "there are no directories to read" in alone.err

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .image import MetadataImage, PartitionState
     from .partition import PartitionFiles
     from .problems import Problem
+    from .remote_store import RemoteStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +92,18 @@ class FilesReport:
 
 
 def check_brokers(
-    brokers: Sequence[BrokerFiles], second: Sequence[SecondCopy] = (), limits: Limits | None = None
+    brokers: Sequence[BrokerFiles],
+    second: Sequence[SecondCopy] = (),
+    limits: Limits | None = None,
+    store: RemoteStore | None = None,
 ) -> FilesReport:
     """Run every check that the files of these brokers allow; results do not depend on the brokers' order.
 
     Directories of one node are put together (``directories.by_node``). ``second``: what was left out since it is a
-    second copy of one that is there; which of the two is of the others' time nobody can say.
+    second copy of one that is there; which of the two is of the others' time nobody can say. ``store``: that of tiered
+    topics, of the same time; without one only what is in the directories is looked at.
 
-    Raises ``BadInput`` for two copies of one directory and for different cluster ids.
+    Raises ``BadInput`` for two copies of one directory, for different cluster ids, and for a store that fails.
     """
     limits = limits or Limits()
     ordered = by_node(brokers)
@@ -136,7 +141,7 @@ def check_brokers(
         else:
             nodes = [(broker.label, broker.booted(key), broker.snapshots) for broker in holders]
             checks.extend(compare_snapshots(nodes, nodes[0][1].name))
-    checks += check_remote(ordered, image, older)
+    checks += check_remote(ordered, image, older, store)
     label = controller.label if controller else None
     return FilesReport(tuple(ordered), tuple(checks), tuple(comparisons), label, older)
 

@@ -1,8 +1,8 @@
 """Checks of tiered partitions (KIP-405, KIP-1023): remote segments against leader epochs, local logs and each other.
 
-What is in the store nobody asks: the remote log metadata says which segments there are. A segment counts once it is
-committed there that it is finished, and only in the lineage of who reads it: a leader that was deposed in an unclean
-election may have uploaded what no later one has.
+The remote log metadata says which segments there are; whether the store has them is asked where one is named
+(``remote_store_checks.py``). A segment counts once it is committed there that it is finished, and only in the lineage
+of who reads it: a leader that was deposed in an unclean election may have uploaded what no later one has.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ..words import counted
 from .one_time import doubted
 from .policies import tiered
 from .remote_metadata import REMOTE_TOPIC, RemoteEvent, RemoteSegment, SegmentState, segments_of
+from .remote_store_checks import check_store
 from .statefiles import present
 from .verdicts import CheckResult, Verdict
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .image import MetadataImage
     from .one_time import Older
     from .partition import PartitionFiles
+    from .remote_store import RemoteStore
 
 WELL_FORMED = "remote_segments_well_formed"
 LINEAGE = "remote_segments_follow_the_lineage"
@@ -47,8 +49,13 @@ class _Told:
     complete: bool
 
 
-def check_remote(brokers: Sequence[BrokerFiles], image: MetadataImage | None, older: Older) -> list[CheckResult]:
-    """All checks of tiered partitions; nothing where no topic is tiered and no remote log metadata is here."""
+def check_remote(
+    brokers: Sequence[BrokerFiles], image: MetadataImage | None, older: Older, store: RemoteStore | None = None
+) -> list[CheckResult]:
+    """All checks of tiered partitions; nothing where no topic is tiered and no remote log metadata is here.
+
+    Raises BadInput where the store gives an object that it has listed not back.
+    """
     results: list[CheckResult] = []
     events: list[tuple[RemoteEvent, bool]] = []
     by: list[str] = []
@@ -79,7 +86,12 @@ def check_remote(brokers: Sequence[BrokerFiles], image: MetadataImage | None, ol
         mine = [(each, sure) for each, sure in mine if each.topic_id == topic.topic_id]
         segments = segments_of([each for each, sure in mine if sure])
         late = frozenset(each.id for each, sure in mine if not sure)
-        results += _partition(key, holders, image, _Told(tuple(segments.values()), late, tuple(by), complete), older)
+        told_of_it = _Told(tuple(segments.values()), late, tuple(by), complete)
+        results += _partition(key, holders, image, told_of_it, older)
+        if store is not None:
+            doubt = "" if complete else _incomplete(told_of_it)
+            found = check_store(key, topic.topic_id, told_of_it.segments, late, store, doubt)
+            results += [doubted(each, by, older) for each in found]
     return results
 
 

@@ -75,7 +75,10 @@ class SegmentState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RemoteEvent:
-    """One record, at ``offset``. ``start``, ``end`` (included) and ``epochs`` are the segment's, of a copy's start."""
+    """One record, at ``offset``. ``start``, ``end`` (included), ``epochs`` and ``size`` are of a copy's start.
+
+    ``size``: bytes of the segment's records. ``objects``: ``(part, bytes)`` of each object, where an update says them.
+    """
 
     offset: int
     topic: str
@@ -90,6 +93,8 @@ class RemoteEvent:
     epochs: tuple[EpochEntry, ...] = ()
     unfinished: bool = False
     """A deletion that says nothing of a copy that is finished by then (``impl/tiering`` alone has it)."""
+    size: int = -1
+    objects: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -149,6 +154,8 @@ def _event(record: MetadataRecord, offset: int) -> RemoteEvent:
         end=fields.get("EndOffset", -1),
         epochs=tuple(EpochEntry(each["LeaderEpoch"], each["Offset"]) for each in fields.get("Epochs") or ()),
         unfinished=fields.get("OfUnfinishedCopy", False),
+        size=fields.get("SegmentSizeInBytes", -1),
+        objects=tuple((each["Part"] or "", each["Size"]) for each in fields.get("Objects") or ()),
     )
 
 
@@ -160,6 +167,8 @@ class RemoteSegment:
     state: SegmentState
     finished: bool
     """Whether it ever was."""
+    objects: tuple[tuple[str, int], ...] = ()
+    """``(part, bytes)`` of each object, where the metadata say them."""
 
     def lineage(self, start: int, end: int) -> list[tuple[int, int, int]]:
         """``(epoch, first, end)`` of its records in ``[start, end)``, in their order."""
@@ -179,5 +188,5 @@ def segments_of(events: list[RemoteEvent]) -> dict[UUID, RemoteSegment]:
                 found[event.id] = RemoteSegment(event, event.state, event.state is SegmentState.COPY_SEGMENT_FINISHED)
         elif known is not None and not (event.unfinished and known.finished) and event.state >= known.state:
             finished = known.finished or event.state is SegmentState.COPY_SEGMENT_FINISHED
-            found[event.id] = RemoteSegment(known.copy, event.state, finished)
+            found[event.id] = RemoteSegment(known.copy, event.state, finished, event.objects or known.objects)
     return found

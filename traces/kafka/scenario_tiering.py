@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from .capture import batches, checkpoint
 from .client import Record
 from .cluster import BROKER_IDS, wait_until
-from .staging import HOUR_MS, TOPIC_CONFIG, Staging
+from .staging import HOUR_MS, STORE, TOPIC_CONFIG, Staging
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,8 +31,6 @@ _CONFIGS = {
     },
     "plain": _COMMON,
 }
-STORE = "remote"
-"""The folder of ``LocalTieredStorage``, beside the nodes' own."""
 DELETED = 2 * SEGMENT
 """DeleteRecords moves the log start offset of ``archive`` here: two remote segments go."""
 METADATA_PARTITIONS = 2

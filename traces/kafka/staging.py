@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 # Records carry this time and not the clock's, so that a recording depends on its seed as far as Kafka allows.
 EPOCH_MS = 1_750_000_000_000
 HOUR_MS = 3_600_000
+STORE = "remote"
+"""The folder of ``LocalTieredStorage``, beside the nodes' own, where topics are tiered."""
 TOPIC_CONFIG = {
     "min.insync.replicas": "1",
     "retention.ms": "-1",

@@ -13,6 +13,7 @@ from fencepost.traces.kafka.checks import FilesReport, check_brokers
 from fencepost.traces.kafka.directories import read_brokers
 from fencepost.traces.kafka.problems import ProblemLog
 from fencepost.traces.kafka.records import Record
+from fencepost.traces.kafka.remote_store import RemoteStore
 from fencepost.traces.kafka.verdicts import CheckResult
 
 from .encoder import checkpoint, raw_batch, record
@@ -26,10 +27,10 @@ def stage(tmp_path: Path, scenario: str, name: str) -> Path:
     return Path(shutil.copytree(bundled_corpus(scenario) / name, tmp_path / name))
 
 
-def report(home: Path, *, without: Sequence[str] = ()) -> FilesReport:
-    """All checks of the nodes of a stage."""
+def report(home: Path, *, without: Sequence[str] = (), store: RemoteStore | None = None) -> FilesReport:
+    """All checks of the nodes of a stage, and of a store if one is given."""
     nodes = [each for each in sorted(home.iterdir()) if (each / "meta.properties").exists()]
-    return check_brokers(read_brokers(each for each in nodes if each.name not in without))
+    return check_brokers(read_brokers(each for each in nodes if each.name not in without), store=store)
 
 
 def results(found: FilesReport, check: str, subject: str = "") -> list[CheckResult]:
