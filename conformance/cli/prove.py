@@ -83,7 +83,7 @@ def prove(
     """
     refuse_unwritable(junitxml)
     refuse_twice(action=action, conjunct=conjunct, drop=drop)
-    proofs = proofs_there_are() if protocol is None else [REGISTRY.named(protocol).require_proof(variant)]
+    proofs = proofs_there_are() if protocol is None else list(REGISTRY.named(protocol).require_proofs(variant))
     if protocol is None and (variant or drop or action or conjunct):
         raise BadInput(
             "--variant, --drop, --action and --conjunct are about one protocol",
@@ -96,14 +96,17 @@ def prove(
             raise BadInput("cores are of a whole proof, on its own variant", "--write-cores", how)
         for proof in proofs:
             _write_cores(proof)
+    # A lemma may be one proof's alone, of those that there are at other constants.
+    proofs = [proof for proof in proofs if {*conjunct} <= _conjuncts(proof)] or proofs
     chosen = [attach(proof, proof.protocol.traced(variant or proof.variant).drop(*drop)) for proof in proofs]
     # For other solvers an obligation has all its hypotheses.
     runs = [_carried_out(attached, action, conjunct, seed, cores=smt_out is None) for attached in chosen]
     for run in runs:
         if not run.results:
             raise BadInput("the proof has no obligation of these, so nothing is asked", "--conjunct", "name others")
+    several = len({run.attached.proof.variant for run in runs}) < len(runs)
     for run in runs:
-        _save(run, smt_out)
+        _save(run, smt_out, several=several)
     results = [each for run in runs for each in obligations(run)]
     if junitxml is not None:
         write_junit(junitxml, results, "fencepost prove")
@@ -117,6 +120,11 @@ def prove(
         for run in runs:
             _print(run, stdout())
     return _overall(runs).exit_code
+
+
+def _conjuncts(proof: Proof) -> set[str]:
+    """The names of what a proof proves."""
+    return {*proof.protocol.invariant_names, *proof.lemmas}
 
 
 def proofs_there_are() -> list[Proof]:
@@ -164,7 +172,8 @@ def _carried_out(
 
 def obligations(run: ProofRun) -> list[Obligation]:
     """One for each obligation of the proof, and one for each action that must be able to happen at all."""
-    group = f"{run.attached.base.protocol.name} {run.attached.base.variant.name}, with no bound"
+    at = f", {run.attached.proof.told}" if isinstance(run.attached.proof, FixedProof) else ""
+    group = f"{run.attached.base.protocol.name} {run.attached.base.variant.name}, with no bound{at}"
     results = []
     for each in run.results:
         case, detail = "", each.reason
@@ -177,9 +186,9 @@ def obligations(run: ProofRun) -> list[Obligation]:
             Obligation(each.obligation.name, group, verdict, "holds", detail, 1, "obligation", seconds, None, case)
         )
     for witness in run.witnesses:
-        met = witness.found is not None
+        met = witness.right
         detail = "" if met else "no finite model meets its guards and all conjuncts"
-        name = f"{witness.action} can happen"
+        name = f"{witness.action} {'never happens' if witness.never else 'can happen'}"
         results.append(Obligation(name, group, "holds" if met else "unknown", "holds", detail, 1, "model", 0.0))
     return results
 
@@ -211,8 +220,13 @@ def _overall(runs: Sequence[ProofRun]) -> Verdict:
     return next((v for v in (Verdict.VIOLATED, Verdict.UNKNOWN) if v in verdicts), Verdict.HOLDS)
 
 
-def _save(run: ProofRun, folder: Path | None) -> None:
-    """Write all obligations into the folder named; with none named, those that stay unknown."""
+def _save(run: ProofRun, folder: Path | None, *, several: bool) -> None:
+    """Write all obligations into the folder named; with none named, those that stay unknown.
+
+    ``several``: there are proofs of one variant, at other constants, which the names of their files say.
+    """
+    proof = run.attached.proof
+    at = f".{proof.told.replace(' ', '-')}" if several and isinstance(proof, FixedProof) else ""
     kept = run.results if folder else [r for r in run.results if r.verdict is Verdict.UNKNOWN]
     if not kept:
         return
@@ -224,7 +238,7 @@ def _save(run: ProofRun, folder: Path | None) -> None:
             f"cannot make the folder: {error.strerror}", str(target), "name a folder in one that is there and writable"
         ) from error
     for result in kept:
-        path = target / f"{result.obligation.name}.smt2"
+        path = target / f"{result.obligation.name}{at}.smt2"
         write_text(path, result.obligation.smt)
         if folder is None:
             written(path)
@@ -257,7 +271,7 @@ def _to_json(run: ProofRun, dropped: Sequence[str]) -> dict[str, object]:
             for r in run.results
         ],
         "witnesses": {
-            w.action: None
+            w.action: ({"never": True} if w.never else None)
             if w.found is None
             else {"constants": dict(w.found.constants), "params": plain_params(w.found.params)}
             for w in run.witnesses
@@ -282,7 +296,7 @@ def _print(run: ProofRun, out: Console) -> None:
     attached = run.attached
     print_failed(run, out)
     for witness in run.witnesses:
-        if witness.found is None:
+        if not witness.right:
             out.print(f"{witness.action}: no finite model meets its guards and all conjuncts", markup=False)
     name = f"{attached.base.protocol.name} {attached.base.variant.name}"
     print_verdict(out, f"{name}, with no bound", run.verdict.value)
@@ -305,6 +319,7 @@ def _print(run: ProofRun, out: Console) -> None:
 def _table(run: ProofRun) -> Table:
     rows = table("action", "proved", "of", "seconds", "slowest", "can happen at", "verdict", right=range(1, 5))
     witnesses = {witness.action: witness.found for witness in run.witnesses}
+    never = {witness.action for witness in run.witnesses if witness.never}
     by_action: dict[str, list[Result]] = {}
     for result in run.results:
         by_action.setdefault(result.obligation.action, []).append(result)
@@ -319,7 +334,7 @@ def _table(run: ProofRun) -> Table:
             str(len(results)),
             f"{sum(seconds):.2f}",
             f"{max(seconds):.3f}",
-            "/".join(map(str, witness.constants.values())) if witness else "",
+            "/".join(map(str, witness.constants.values())) if witness else "never" if action in never else "",
             verdict.value,
         )
     return rows

@@ -42,7 +42,8 @@ def looked_up(part: Any, package: str) -> Any:
 class Registration:
     """One protocol and what goes with it. ``package``: the ``__name__`` of the module that says it.
 
-    ``proof``: the proof with no bound. ``more_proofs``: those of other variants, which need other lemmas.
+    ``proof``: the proof with no bound. ``more_proofs``: those of other variants, which need other lemmas, and of other
+    values of constants that a proof is about (``prove.fixed``).
     ``view``: the layout of its pages, or a function that gives it for a variant.
     ``refinements``: by variant and another one, what maps states of the first to states of the second
     (``explore.refine.StateMapping``). ``unread``: by the same, what cells of the second are compared as where
@@ -86,6 +87,11 @@ class Registration:
         if found is None:
             raise BadInput(f"there is no proof of {self.name!r}", "PROTOCOL", "name one that has a proof, or write it")
         return found
+
+    def require_proofs(self, variant: str | None = None) -> tuple[Proof, ...]:
+        """The proof that ``require_proof`` finds, and each of the same variant at other values of fixed constants."""
+        first = self.require_proof(variant)
+        return tuple(each for each in self.find_proofs() if each.variant == first.variant)
 
     def view_of(self, variant: str) -> LogView:
         """The layout of a variant's pages; where none is given, what the declarations say (``derived_view``)."""

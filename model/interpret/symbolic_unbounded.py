@@ -19,7 +19,7 @@ from ..core.protocol import TracedProtocol
 from ..core.terms import Sort, Term
 from .symbolic_terms import Binding, Function, Interpreter, Step, SymbolicState
 from .symbolic_universe import UnboundedUniverse
-from .symbolic_values import Replicas, Scalar, Truth, Value, as_formula, both, equal, implied
+from .symbolic_values import Replicas, Scalar, Truth, Value, as_formula, both, equal, implied, negated
 
 
 @dataclass(frozen=True)
@@ -133,6 +133,9 @@ class Unbounded:
         return z3.And([self._starts(state, variable) for name, variable in self.variables.items() if name not in fixed])
 
     def _starts(self, state: SymbolicState, variable: Variable) -> z3.BoolRef:
+        if self._is_somebody(variable):
+            nobody = self.universe.none
+            return self.forall(variable.per, lambda at: negated(equal(state.read(variable.name, at, _all(at)), nobody)))
         if variable.values.sort is not Sort.SET:
             start = self._initially(variable)
             return self.forall(variable.per, lambda bound: equal(state.read(variable.name, bound, _all(bound)), start))
@@ -144,6 +147,13 @@ class Unbounded:
             return equal(has, full)
 
         return self.forall((*variable.per, replica), same)
+
+    def _is_somebody(self, variable: Variable) -> bool:
+        """Whether a variable names replica 0 at first: that is any, as replicas are alike, and there is one."""
+        if variable.values.sort is not Sort.REPLICA:
+            return False
+        start = self.universe.sized(variable.initially, f"the initial value of {variable.name}")
+        return isinstance(start, int) and start == 0
 
     def _initially(self, variable: Variable) -> Value:
         start = self.universe.sized(variable.initially, f"the initial value of {variable.name}")

@@ -97,6 +97,11 @@ class Obligations:
                 given = []
         return Obligation(action, conjunct, self.text(f"{action}.{conjunct}", assertions), tuple(given))
 
+    def impossible(self, action: str) -> str:
+        """The text that an action can happen where every conjunct holds: what has no model never does."""
+        step = self.step(action)
+        return self.text(f"{action} never", [*self._formulas(self.hypotheses), *self.unbounded.assumed(step)])
+
     def _formulas(self, hypotheses: Iterable[str]) -> list[z3.BoolRef]:
         return [self.hypotheses[name] for name in hypotheses]
 

@@ -89,6 +89,7 @@ class Proof:
     ``twins``: variants that are not safe, of which this proof, and no other of the protocol's, is to be tried.
     ``follows``: promises that are no part of the induction, as each follows from the other conjuncts in any one state:
     that is then all there is to prove of it.
+    ``never``: actions that never happen at the constants that it is about, which is proved of them.
     ``cores``: the file of what its obligations need (``cores.py``), by which they are proved sooner.
     """
 
@@ -102,6 +103,7 @@ class Proof:
         twins: Sequence[str] = (),
         follows: Sequence[str] = (),
         cores: Path | None = None,
+        never: Sequence[str] = (),
     ) -> None:
         self.protocol = protocol
         self.variant = variant
@@ -111,6 +113,7 @@ class Proof:
         self.twins = frozenset(twins)
         self.follows = frozenset(follows)
         self.cores = cores
+        self.never = frozenset(never)
         if unknown := (self.derived | self.follows) - set(protocol.invariants):
             raise ProtocolError(f"{protocol.name} has no promise {', '.join(sorted(unknown))}")
         self.update_texts: dict[str, UpdateText] = {}

@@ -52,10 +52,19 @@ class Result:
 
 @dataclass(frozen=True)
 class Witness:
-    """That the hypotheses of an action's obligations can be met; ``found`` is None where no finite model shows it."""
+    """That the hypotheses of an action's obligations can be met; ``found`` is None where no finite model shows it.
+
+    ``never``: they cannot, as it is said of the proof, and is proved.
+    """
 
     action: str
     found: Found | None
+    never: bool = False
+
+    @property
+    def right(self) -> bool:
+        """Whether the action can happen, or is shown not to."""
+        return self.never or self.found is not None
 
 
 @dataclass
@@ -74,7 +83,7 @@ class ProofRun:
         found = {result.verdict for result in self.results}
         if Verdict.VIOLATED in found:
             return Verdict.VIOLATED
-        vacuous = any(witness.found is None for witness in self.witnesses)
+        vacuous = not all(witness.right for witness in self.witnesses)
         return Verdict.UNKNOWN if vacuous or Verdict.UNKNOWN in found else Verdict.HOLDS
 
     @property
@@ -172,7 +181,13 @@ def prove(
             break
     if witnesses:
         asked = dict.fromkeys(action for action, _ in names if action not in (INITIAL, FOLLOWS))
-        run.witnesses += [Witness(action, models.witness(action)) for action in asked]
+        never = {action for action in asked if action in attached.proof.never}
+        run.witnesses += [
+            Witness(action, None, asking(obligations.impossible(action)).proved)
+            if action in never
+            else Witness(action, models.witness(action))
+            for action in asked
+        ]
     run.seconds = time.perf_counter() - start
     return run
 

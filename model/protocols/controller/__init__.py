@@ -11,6 +11,7 @@ REGISTRATION = Registration(
     __name__,
     controller,
     proof=".proof:kip_631",
+    more_proofs=(".proof_bootstrapped:kip_631_bootstrapped",),
     view=".view:CONTROLLERS",
     harness="fencepost.conformance.protocols.controller:HARNESS",
 )

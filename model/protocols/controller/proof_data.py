@@ -26,9 +26,10 @@ def _is_there(s: View, offset: Value, partition: Value) -> Value:
 
 @kip_631.lemma(layer=1, offset=OFFSET, partition=PARTITION)
 def partition_is_created_first(k: Algebra, s: View, offset: Value, partition: Value) -> Value:
-    """There is no partition before the record that creates it."""
+    """There is no partition before the record that creates it, unless the log begins with it."""
     created = s.created_at[partition]
-    return k.implies(k.all(offset < s.end, _is_there(s, offset, partition)), k.all(0 <= created, created <= offset))
+    first = k.ite(k.c.bootstrapped == 1, -1, 0)
+    return k.implies(k.all(offset < s.end, _is_there(s, offset, partition)), k.all(first <= created, created <= offset))
 
 
 @kip_631.lemma(layer=1, offset=OFFSET)

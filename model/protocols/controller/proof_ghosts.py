@@ -10,7 +10,7 @@ of another one is taken.
 
 ``acknowledged_is_kept`` hangs on the partitions' data, of which ``proof_data.py`` has the lemmas, in a layer of their
 own: that promise follows from them, and nothing else needs them. **What is fixed.** The log begins with nothing: all
-brokers register, and all topics are created, in it.
+brokers register, and all topics are created, in it. Where it begins with an image is ``proof_bootstrapped.py``.
 """
 
 from __future__ import annotations

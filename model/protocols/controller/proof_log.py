@@ -228,8 +228,8 @@ def isr_before_is_of_prefix(k: Algebra, s: View, before: Value, offset: Value, p
 
 @kip_631.lemma(partition=PARTITION)
 def isr_before_the_first(k: Algebra, s: View, partition: Value) -> Value:
-    """Before the first record there is none."""
-    return k.any(s.end == 0, s.isr_before[0, partition] == k.EMPTY)
+    """Before the first record it is what the log begins with."""
+    return k.any(s.end == 0, s.isr_before[0, partition] == at_first(k, s).isr)
 
 
 @kip_631.lemma(offset=OFFSET, partition=PARTITION)
