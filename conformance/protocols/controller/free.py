@@ -270,6 +270,7 @@ class FreeControllers(KraftNodes):
                 continue
             node: Any = self.nodes[number]
             self.log.look(node.quorum, node.machine.image)
+            self.account(number)
             if number in self.voters:
                 if node.quorum.is_leader and node.quorum.epoch > self._newest[0]:
                     self._newest = node.quorum.epoch, number

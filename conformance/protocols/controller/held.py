@@ -7,7 +7,7 @@ the active controller knows, and no broker is fenced whose session is not over.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ....impl.kraft.broker import MetadataBroker
@@ -192,9 +192,24 @@ class Answers:
                 raise WrongState(f"{record} was acknowledged, and is not committed")
 
 
+def _check_metadata(where: str, told: Mapping[TopicPartition, Any], image: Any) -> None:
+    """What a broker tells clients of each partition is what the image says, of no partition more. ``WrongState``."""
+    known = {
+        TopicPartition(image.topics[key.topic].name, key.partition): each for key, each in image.partitions.items()
+    }
+    if told.keys() != known.keys():
+        raise WrongState(f"{where} tells clients of {sorted(map(str, told))}, and there are {sorted(map(str, known))}")
+    for partition, state in known.items():
+        says = told[partition]
+        offline = frozenset(each for each in state.replicas if not image.alive(each))
+        has = says.leader, says.leader_epoch, says.isr, says.replicas, says.offline
+        if has != (state.leader, state.leader_epoch, frozenset(state.isr), state.replicas, offline):
+            raise WrongState(f"{where} tells clients of {partition}: {says}, and it is {state}, offline {set(offline)}")
+
+
 def check_broker(node: MetadataBroker, log: MetadataLog) -> None:
     """The broker inside has the replicas that the metadata give it, of these topics, and no others; each is led, or
-    follows, as they say. Raises ``WrongState``."""
+    follows, as they say, and clients are told so. Raises ``WrongState``."""
     publisher = node.publisher
     if publisher.published == 0 or publisher.failure is not None or node.quorum.failure is not None:
         return
@@ -206,6 +221,7 @@ def check_broker(node: MetadataBroker, log: MetadataLog) -> None:
     }
     there = node.broker.partitions
     where = f"broker {node.address}, which has taken up {publisher.published} records,"
+    _check_metadata(where, node.broker.metadata, image)
     if set(there) != set(mine):
         raise WrongState(f"{where} has the replicas {sorted(map(str, there))}, and not {sorted(map(str, mine))}")
     for partition, (topic, state) in mine.items():

@@ -8,9 +8,10 @@ what is pending too; and what anybody was told is committed when it is told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from ....impl.log.errors import LogError
 from ....impl.metadata import changes
@@ -19,6 +20,7 @@ from ....impl.metadata.image import Image
 from ....impl.metadata.machine import MetadataMachine
 from ....impl.metadata.values import MetadataRecord
 from ....impl.quorum.node import QuorumNode
+from ....impl.wire.controller import ResourceType
 
 _UNKNOWN: Final = -1
 
@@ -36,13 +38,19 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Prefix:
-    """What a prefix of a log comes to. ``shut_down``: by broker, where the record is by which it shuts down."""
+    """What a prefix of a log comes to. ``shut_down``: by broker, where the record is by which it shuts down.
+
+    What a broker or a partition is after a record the model judges. It has no word for configs, so these are made here
+    once more, of the records themselves: by type and name of what has them, with each topic's name by its id.
+    """
 
     image: Image
     shut_down: dict[int, int]
+    configs: Mapping[tuple[int, str], Mapping[str, str]]
+    names: Mapping[UUID, str]
 
     def after(self, offset: int, entry: Entry) -> Prefix:
-        """With one more record."""
+        """With one more record. Raises ``WrongState`` where the image has other configs than were set."""
         if entry.value is None:
             return self
         record = decode(entry.value)
@@ -54,7 +62,31 @@ class Prefix:
             stops = bool(record.fields.get("InControlledShutdown"))
             shut_down = {each: at for each, at in shut_down.items() if each != broker}
             shut_down |= {broker: offset} if stops else {}
-        return Prefix(image, shut_down)
+        configs, names = _set(record, self.configs, self.names)
+        if image.configs != configs:
+            raise WrongState(f"after record {offset}, {record}, the configs are {image.configs}, and not {configs}")
+        return Prefix(image, shut_down, configs, names)
+
+
+def _set(
+    record: MetadataRecord, configs: Mapping[tuple[int, str], Mapping[str, str]], names: Mapping[UUID, str]
+) -> tuple[Mapping[tuple[int, str], Mapping[str, str]], Mapping[UUID, str]]:
+    """Configs and topics' names after a record. Those of a topic go with it; nothing is left of what is not set."""
+    told: Mapping[str, Any] = record.fields
+    if record.type == changes.TOPIC:
+        return configs, {**names, told["TopicId"]: told["Name"]}
+    if record.type == changes.REMOVE_TOPIC:
+        gone = (int(ResourceType.TOPIC), names[told["TopicId"]])
+        left = {topic: name for topic, name in names.items() if topic != told["TopicId"]}
+        return {resource: values for resource, values in configs.items() if resource != gone}, left
+    if record.type != changes.CONFIG:
+        return configs, names
+    resource = told["ResourceType"], told["ResourceName"]
+    values = {name: value for name, value in configs.get(resource, {}).items() if name != told["Name"]}
+    if told["Value"] is not None:
+        values[told["Name"]] = told["Value"]
+    others = {each: held for each, held in configs.items() if each != resource}
+    return {**others, resource: values} if values else others, names
 
 
 def same(one: Any, other: Any) -> bool:
@@ -86,7 +118,7 @@ class MetadataLog:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         """What is committed."""
-        self._prefixes = [Prefix(Image(), {})]
+        self._prefixes = [Prefix(Image(), {}, {}, {})]
         """By end, what it comes to."""
         self._seen: dict[int, tuple[tuple[object, ...], int]] = {}
         self._loaded: set[tuple[int, int, object]] = set()

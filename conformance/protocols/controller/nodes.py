@@ -14,6 +14,7 @@ from uuid import UUID
 from ....impl.files.simulated import SimulatedFiles
 from ....impl.kraft.broker import MetadataBroker
 from ....impl.kraft.node import HEARTBEAT, ControllerNode
+from ....impl.kraft.topic_ids import PARTITION_METADATA
 from ....impl.quorum.config import QuorumConfig
 from ....impl.quorum.node import QuorumNode
 from ....impl.quorum.timers import FETCH
@@ -21,8 +22,9 @@ from ....impl.replica.timers import Key
 from ....impl.wire.controller import Endpoint, ReplicaRequest
 from ....impl.wire.messages import FetchResponse, OffsetsForLeaderEpochResponse
 from ....impl.wire.quorum import QuorumFetchRequest, QuorumFetchResponse
+from ...adapters.accounted import AccountedNodes, folder_of, folder_of_quorum
 from ...adapters.events import FULL, MENDED
-from ...adapters.nodes import DUE, Node, RunningNodes
+from ...adapters.nodes import DUE, Node
 from ...free.events import Event
 
 _METADATA: Final = 1_000
@@ -55,7 +57,7 @@ def fetch_all(node: Node) -> None:
                 inner.fire(key)
 
 
-class KraftNodes(RunningNodes):
+class KraftNodes(AccountedNodes):
     """The processes, without what is asked of them."""
 
     protocol = "controller"
@@ -187,6 +189,22 @@ class KraftNodes(RunningNodes):
         metadata = self.store.files(node + _METADATA) if node in self.brokers else None
         if isinstance(metadata, SimulatedFiles):
             metadata.capacity = metadata.used if name == FULL else None if name == MENDED else metadata.capacity
+
+    def account(self, number: int) -> None:
+        """Hold the disks of a process that is up to what it accounts for. Raises ``Unaccounted``."""
+        quorum = self.quorum(number)
+        metadata = self.store.files(number if number in self.voters else number + _METADATA)
+        self._account(number, metadata, lambda: {quorum.replica.log.folder: folder_of_quorum(quorum.replica)})
+        if number not in self.voters:
+            node = self.broker(number)
+            # The log of a topic whose id is not there yet holds nothing, and is deleted when the image is taken up.
+            beside = () if node.publisher.published == 0 else (PARTITION_METADATA,)
+            there = node.broker.partitions
+            self._account(
+                number,
+                self.store.files(number),
+                lambda: {str(each): folder_of(there[each].log, beside, (PARTITION_METADATA,)) for each in there},
+            )
 
     # -- timers -----------------------------------------------------------------------------------------------------
 

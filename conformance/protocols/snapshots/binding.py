@@ -14,6 +14,7 @@ from typing import Final
 
 from ....model.core.algebra import Algebra, Value, View
 from ....model.core.domains import REPLICA
+from ....model.protocols.logs import OFFSET
 from ...lockstep.binding import (
     BOUND,
     FENCED,
@@ -154,6 +155,30 @@ def _caught_up(k: Algebra, s: View, well: Value) -> Value:
         return k.implies(k.all(k.member(replica, well), led, k.member(leader, well)), whole)
 
     return k.forall(REPLICA, has_all)
+
+
+def _all_is_committed(k: Algebra, s: View, well: Value) -> Value:
+    """Whoever leads all that are well, a majority, has committed its log if the last record is its own; they know."""
+    if not k.rules.running:
+        return True
+
+    epoch = s.leader_epoch
+
+    def follows(replica: Value, leader: Value) -> Value:
+        return k.all(s.leader[replica] == leader, epoch[replica] == epoch[leader])
+
+    def knows(replica: Value, leader: Value) -> Value:
+        return k.implies(k.member(replica, well), s.hw[replica] == s.leo[leader])
+
+    def committed(leader: Value) -> Value:
+        heard = k.forall(REPLICA, lambda r: k.implies(k.member(r, well), follows(r, leader)))
+        last = k.exists(
+            OFFSET, lambda o: k.all(o + 1 == s.leo[leader], s.record_epoch[leader, o] == s.leader_epoch[leader])
+        )
+        leads = k.all(k.member(leader, well), k.majority(well, s.voters), heard, last)
+        return k.implies(leads, k.forall(REPLICA, lambda r: knows(r, leader)))
+
+    return k.forall(REPLICA, committed)
 
 
 def _somebody_leads(k: Algebra, s: View, well: Value) -> Value:
@@ -314,6 +339,6 @@ SNAPSHOTS: Final = Binding(
     },
     restarts=frozenset({"restart", "restart_empty", "resume", "resume_empty"}),
     prompt=frozenset({"leader_inc_high_watermark", "raise_high_watermark", "take_office"}),
-    settles=(_caught_up, _somebody_leads),
+    settles=(_caught_up, _somebody_leads, _all_is_committed),
     asks=frozenset({"append"}),
 )

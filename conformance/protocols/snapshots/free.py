@@ -44,6 +44,7 @@ from .meaning import TIMED, brings, decided, says_of, steps_of
 from .pace import Pace, course_of
 from .probes import probe, probes
 from .quorum import PARTITION, ballot_of, cells_of, snapshots_in
+from .settled import not_come
 
 _MAX_VOTERS: Final = 5
 """The model counts no larger majorities than those of so many."""
@@ -230,6 +231,13 @@ class FreeQuorum(KnownQuorum):
         yield Event(What.CRASH, _SHUT_DOWN, number)
         if number not in self.cut:
             yield from probes(number, node, self.voters)
+
+    def unsettled(self, but: int | None) -> str | None:
+        """What has not come of snapshots and the LBO at nodes that are well."""
+        well = {
+            number: node for number, node in self._up() if number != but and number not in self.cut | self.bad.keys()
+        }
+        return not_come(well, self.constants["minimum_records"])
 
     # -- what happens -----------------------------------------------------------------------------------------------
 

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from ....impl.files.simulated import SimulatedFiles
 from ....impl.quorum.config import QuorumConfig
 from ....impl.quorum.node import QuorumNode
-from ....impl.quorum.snapshots import PART_SUFFIX
 from ....impl.quorum.state_file import QUORUM_STATE
 from ....impl.quorum.timers import ADVANCE_BEGIN, BEGIN_EPOCH, ELECTION, FETCH, FETCH_SNAPSHOT, GENERATE
 from ....impl.replica.timers import Key
 from ....impl.wire.messages import NO_LEADER
+from ...adapters.accounted import AccountedNodes, folder_of_quorum
 from ...adapters.damaged import check_damaged, damaged, is_damaged, opened_damaged, readable, told_with
 from ...adapters.found import CopiedNodes, NotFound, Nowhere, check_epochs, check_stored, copy_of, opened, rows_of
 from ...adapters.stores import SegmentReader
@@ -120,7 +120,7 @@ def _from(rows: Sequence[Row], begin: int, end: int) -> tuple[Row, ...]:
     return tuple(row for row in rows if begin <= row[0] < end)
 
 
-class LastingNodes(CopiedNodes):
+class LastingNodes(CopiedNodes, AccountedNodes):
     """A quorum whose nodes are held to it."""
 
     _config: QuorumConfig
@@ -133,7 +133,7 @@ class LastingNodes(CopiedNodes):
         return super().reset(constants, seed)
 
     def _look_for_losses(self, number: int, node: QuorumNode) -> None:
-        """After an event of a node that is up. Raises NotFound."""
+        """After an event of a node that is up. Raises NotFound, and Unaccounted."""
         files = self.store.files(number)
         if not isinstance(files, SimulatedFiles):
             return
@@ -142,8 +142,7 @@ class LastingNodes(CopiedNodes):
             raise NotFound(f"node {number} will never wake for {', '.join(missing)} again")
         log = node.replica.log
         changes, synced = files.changes, log.recovery_point
-        if node.replica.fetching is None and any(name.endswith(PART_SUFFIX) for name in files.list(log.folder)):
-            raise NotFound(f"node {number} has a part of a snapshot that it does not fetch")
+        self._account(number, files, lambda: {log.folder: folder_of_quorum(node.replica)})
         looked = self._lasting.get(number)
         if looked is not None and looked[:2] == (changes, synced):
             return
