@@ -16,6 +16,7 @@ from fencepost.conformance.free.machine import Machine
 from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Sort
 from fencepost.conformance.free.runner import FreePlan
+from fencepost.conformance.free.settle import settle
 from fencepost.conformance.free.system import Happened
 from fencepost.conformance.harness import all_defects, held_to
 from fencepost.conformance.mutants.patched import Patch, patched
@@ -56,6 +57,17 @@ def test_the_cluster_is_followed_whatever_happens() -> None:
     }
     assert refused <= set(found.met.refused)
     assert {"isr[0]", "own_epoch[1]", "snapshot_end[2]", "asks_member_epoch[0][1][2]"} <= found.met.cells
+
+
+def test_a_broker_that_gets_on_is_seen_to_before_it_takes_anything_up() -> None:
+    """Nothing of the log is taken up below its own registration: peace must not take the way there for rest."""
+    system = FreeControllers()
+    machine = Machine(CLUSTER.ways("3/1/2"), system, 18, Met())
+    assert machine.start() is None
+    assert settle(machine, Event(What.PEACE)) is None
+    system.close()
+    seen = [done.observed or {} for done in machine.history]
+    assert any(int(str(each["view_end[0]"])) > 1 and each["view_applied[0]"] == 0 for each in seen)
 
 
 @pytest.mark.night(seconds=400)

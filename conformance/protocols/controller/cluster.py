@@ -81,6 +81,7 @@ cluster.variable("snapshot_end", "the end of what its latest snapshot includes; 
 # Brokers.
 cluster.variable("run", "whether a broker's process is there", Run, per=(REPLICA,), initially=0)
 cluster.variable("own_epoch", "the broker epoch that a broker was told", _OFFSETS, per=(REPLICA,), initially=-1)
+cluster.variable("view_end", "the end of a broker's copy of the log", _ENDS, per=(REPLICA,))
 cluster.variable("view_applied", "the end of what a broker has replayed", _ENDS, per=(REPLICA,))
 cluster.variable("has_told", "the end of what the registered process has said to have replayed", _ENDS, per=(REPLICA,))
 cluster.variable(
@@ -124,7 +125,7 @@ OF_LOG: Final = (
     "isr",
 )
 """What an election may change: the log is another node's."""
-OF_CONTROLLER: Final = ("broker_epoch", "incarnation", "shutdown_offset", "has_told", "run", "view_applied")
+OF_CONTROLLER: Final = ("broker_epoch", "incarnation", "shutdown_offset", "has_told", "run", "view_end", "view_applied")
 """What is told of a broker, and not by it."""
 TOLD: Final = (
     "as_incarnation",
@@ -146,6 +147,7 @@ PROGRESS: Final = (
     "node_end",
     "node_applied",
     "snapshot_end",
+    "view_end",
     "view_applied",
     "run",
     "has_told",

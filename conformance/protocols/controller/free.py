@@ -304,6 +304,8 @@ class FreeControllers(KraftNodes):
                 self._own[broker] = self.broker(broker).lifecycle.broker_epoch
             cells[f"run[{broker}]"] = "running" if runs else "down"
             cells[f"own_epoch[{broker}]"] = self._own[broker]
+            # Until its own registration is there a broker takes nothing up, and only this shows that it gets on.
+            cells[f"view_end[{broker}]"] = self.quorum(broker).replica.end if runs else 0
             cells[f"view_applied[{broker}]"] = self.broker(broker).publisher.published if runs else 0
             registered = int(str(cells[f"broker_epoch[{broker}]"]))
             cells[f"has_told[{broker}]"] = self._reached.get((broker, registered), 0)

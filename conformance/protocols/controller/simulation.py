@@ -101,6 +101,7 @@ def _of_brokers(k: Algebra, s: View) -> CellMap:
     return {
         "run": lambda b: k.ite(away(b), RunningRun.down, RunningRun.running),
         "own_epoch": own,
+        "view_end": lambda b: s.view_applied[b] + shift,
         "view_applied": lambda b: s.view_applied[b] + shift,
         "has_told": lambda b: k.ite(away(b), 0, s.view_applied[b] + shift),
         "as_incarnation": process,
