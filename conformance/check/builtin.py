@@ -7,7 +7,6 @@ from functools import partial
 from ...model.core.ground import System, ground
 from ...model.core.protocol import Protocol
 from ...model.core.registration import Registration, looked_up
-from ...model.core.registry import REGISTRY
 from ...model.explore import Exploration, Query, Verdict, explore
 from ...model.explore.liveness import Liveness, check_liveness
 from ...model.explore.result import OnProgress
@@ -28,11 +27,6 @@ from .task import Outcome, Task
 
 SEED = 320
 """Of everything drawn here; every detail line that depends on it says so."""
-
-
-def builtin_tasks() -> list[Task]:
-    """Every obligation of every protocol's plan, in the order of the report."""
-    return [task for name in REGISTRY for task in plan_tasks(REGISTRY[name])]
 
 
 def plan_tasks(registration: Registration) -> list[Task]:
@@ -92,7 +86,7 @@ def _explored(
     protocol: Protocol, variant: str, constants: dict[str, int], drop: tuple[str, ...], told: OnProgress
 ) -> Outcome:
     system = _system(protocol, variant, constants, *drop)
-    found = explore(Query.of(system), "batch", told)
+    found = explore(Query.of(system), "auto", told)
     return Outcome(found.verdict, described(found), found.distinct, "states", counterexample(system, found))
 
 

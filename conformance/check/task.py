@@ -45,6 +45,27 @@ def word(verdict: Verdict) -> Word:
     return words[verdict]
 
 
+def unknown(detail: str) -> Outcome:
+    """Nothing was found out, and why."""
+    return Outcome(Verdict.UNKNOWN, detail, 0, "states")
+
+
+def obligation_of(task: Task, outcome: Outcome, seconds: float) -> Obligation:
+    """A task and how it went, as it is reported."""
+    return Obligation(
+        name=task.name,
+        group=task.group,
+        verdict=word(outcome.verdict),
+        expected=word(task.expected),
+        detail=outcome.detail,
+        count=outcome.count,
+        unit=outcome.unit,
+        seconds=seconds,
+        story=outcome.story,
+        beside=outcome.beside,
+    )
+
+
 def carry_out(tasks: Iterable[Task], on_task: Callable[[Task], OnProgress]) -> list[Obligation]:
     """Run tasks in order. ``on_task`` is told of each before it starts, and gives what its progress is told to."""
     done: list[Obligation] = []
@@ -52,18 +73,5 @@ def carry_out(tasks: Iterable[Task], on_task: Callable[[Task], OnProgress]) -> l
         told = on_task(task)
         start = time.perf_counter()
         outcome = task.run(told)
-        done.append(
-            Obligation(
-                name=task.name,
-                group=task.group,
-                verdict=word(outcome.verdict),
-                expected=word(task.expected),
-                detail=outcome.detail,
-                count=outcome.count,
-                unit=outcome.unit,
-                seconds=time.perf_counter() - start,
-                story=outcome.story,
-                beside=outcome.beside,
-            )
-        )
+        done.append(obligation_of(task, outcome, time.perf_counter() - start))
     return done

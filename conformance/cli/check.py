@@ -20,8 +20,8 @@ from ...traces.report.index import FORMAT, Note, report_json, write_report
 from ...traces.report.obligation import Obligation, overall
 from ...traces.report.table import print_table
 from ...traces.story import Story
-from ..check.builtin import builtin_tasks
 from ..check.files import Cluster, Searches, bundled_clusters, file_tasks, read_cluster
+from ..check.groups import all_groups, answering
 from ..check.mining import bundled_mining
 from ..check.notes import cluster_notes
 from ..check.task import Task, carry_out
@@ -136,8 +136,20 @@ def _require_topics(cluster: Cluster, topics: Sequence[str]) -> None:
 
 
 def _everything(variant: str | None) -> list[Obligation]:
-    with bundled_mining() as mining:
-        return _carry_out([*builtin_tasks(), *_corpus_tasks(variant), *mining])
+    # The models in processes of their own, while this one reads files, and waits for Spark.
+    with answering(all_groups()) as models, bundled_mining() as mining:
+        files = _carry_out(_corpus_tasks(variant))
+        with output.progress_bar() as bar:
+            whole = bar.add_task("the models", total=None)
+            met = 0
+
+            def on_group(name: str, obligations: int) -> None:
+                nonlocal met
+                met += obligations
+                bar.update(whole, detail=f"{met} obligations, last of {name}")
+
+            answers = models.wait(on_group)
+        return [*answers, *files, *_carry_out(mining)]
 
 
 def _corpus_tasks(variant: str | None) -> list[Task]:

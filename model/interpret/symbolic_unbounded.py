@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import z3
 
@@ -42,9 +43,13 @@ class Unbounded:
         self.universe = UnboundedUniverse(traced.protocol.constants, mark)
         self.interpreter = Interpreter(traced, self.universe)
         self.variables = traced.variables
-        self.pre = self.state("")
 
-    @property
+    @cached_property
+    def pre(self) -> SymbolicState:
+        """An arbitrary state, from which steps go."""
+        return self.state("")
+
+    @cached_property
     def constant_axioms(self) -> list[z3.BoolRef]:
         """Each constant is at least what the protocol says is its smallest value; and two quorums intersect.
 
@@ -52,19 +57,20 @@ class Unbounded:
         """
         specs = self.traced.protocol.constants.values()
         least = [self.universe.constants[spec.name] >= spec.minimum for spec in specs]
-        wholes = self._wholes()
+        wholes = self._wholes
         if not wholes:
             return least
         if len(wholes) > 1 or wholes & self._written:
             raise ProtocolError(f"quorums are those of one set that never changes, not of {', '.join(sorted(wholes))}")
         return [*least, self.universe.quorums.axiom()]
 
+    @cached_property
     def _wholes(self) -> set[str]:
         """The sets of which there are majorities in the text of an action."""
         texts = [t for a in self.traced.actions for t in (*(g for _, g in a.guards), *(v for _, v in a.writes))]
         return {str(t.args[1].value) for text in texts for t in terms.parts(text) if t.op == "majority"}
 
-    @property
+    @cached_property
     def _written(self) -> set[str]:
         return {str(target.value) for action in self.traced.actions for target, _ in action.writes}
 
@@ -129,7 +135,7 @@ class Unbounded:
         for any number of replicas.
         """
         state = self.pre if state is None else state
-        fixed = self._wholes()
+        fixed = self._wholes
         return z3.And([self._starts(state, variable) for name, variable in self.variables.items() if name not in fixed])
 
     def _starts(self, state: SymbolicState, variable: Variable) -> z3.BoolRef:

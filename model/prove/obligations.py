@@ -56,6 +56,7 @@ class Obligations:
         self.attached = attached
         self.unbounded = Unbounded(attached.traced)
         self._steps: dict[str, Step] = {}
+        self._held: dict[str, list[z3.BoolRef]] = {}
         proof = attached.proof
         given = {n: c for n, c in attached.conjuncts.items() if n not in proof.derived | proof.follows}
         self.hypotheses = {
@@ -193,9 +194,11 @@ class Obligations:
 
     def _held_before(self, conjunct: Conjunct) -> list[z3.BoolRef]:
         """That the conjunct holds in the state before for just the values for which it is denied in the state after."""
-        # The first or last offset of a kind may be another one in the state after: its name is not that of the goal's.
-        denied, *axioms = self._denied(conjunct, self.unbounded.pre, mark="held!")
-        return [z3.Not(denied), *axioms]
+        if conjunct.name not in self._held:
+            # The first or last offset of a kind may be another one in the state after: its name is not the goal's.
+            denied, *axioms = self._denied(conjunct, self.unbounded.pre, mark="held!")
+            self._held[conjunct.name] = [z3.Not(denied), *axioms]
+        return self._held[conjunct.name]
 
     def _goals(self, conjunct: Conjunct) -> Iterator[tuple[Clause, list[Scalar]]]:
         """Each clause of a conjunct with the constants for which it is assumed not to hold."""

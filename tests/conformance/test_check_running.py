@@ -31,7 +31,7 @@ def test_there_is_a_must_fail_twin_and_an_idle_system_is_no_verdict(monkeypatch:
     assert twin.run(lambda _: None).verdict is Verdict.UNKNOWN
 
 
-@pytest.mark.parametrize("protocol", bound_protocols())
+@pytest.mark.parametrize("protocol", list(bound_protocols()))
 def test_what_is_taken_away_is_of_the_text_that_systems_are_held_to(protocol: str) -> None:
     """The plan's guards are the protocol's, and running systems may be held to another text."""
     guards = {f"{action.name}.{guard}" for action in held_to(protocol).traced().actions for guard, _ in action.guards}

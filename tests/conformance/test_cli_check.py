@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.check.builtin import builtin_tasks
+from fencepost.conformance.check.groups import all_groups
 from fencepost.conformance.check.task import carry_out
 from fencepost.model.explore.result import Progress
 from junitparser import JUnitXml
@@ -333,7 +333,8 @@ def test_everything_that_is_built_in_is_as_it_should_be() -> None:
 
     tasks = [
         task
-        for task in builtin_tasks()
+        for group in all_groups()
+        for task in group.tasks()
         if "exploration" not in task.group
         and "symbolic" not in task.name
         # The whole proof of snapshots takes longer than all else, and test_cli_prove.py asks it.

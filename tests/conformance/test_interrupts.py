@@ -178,6 +178,20 @@ def test_the_main_job_whose_spark_starts_beside_it(
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.spark
+def test_the_processes_of_a_main_job_that_is_killed_end_with_it(running: list[Running], temporary: Path) -> None:
+    one = Running(("check", "--report", str(temporary / "report")), temporary)
+    running.append(one)
+    waited_for(one, "python")
+    waited_for(one, "java")
+    one.process.kill()
+    one.process.communicate()
+    deadline = time.monotonic() + SECONDS
+    while (left := one.others()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert left == []
+
+
 @pytest.mark.parametrize("failure", [RuntimeError("the JVM is gone"), BadInput("Spark gave the job up", "here", "")])
 def test_an_interrupt_is_one_whatever_fails_on_the_way_out(
     fencepost: Fencepost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
