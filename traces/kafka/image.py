@@ -15,6 +15,7 @@ from .metadata import (
     decode_leader_change,
     decode_metadata_record,
 )
+from .metadata_page import decode_page_record, is_of_page, told_as_kafka, without
 from .records import RecordError
 from .statefiles import encode_uuid
 
@@ -206,8 +207,15 @@ class ImageBuilder:
         self._decisions = 0
         self._transaction: list[tuple[int, MetadataRecord]] | None = None
         self._watch = HistoryWatch(self.image, from_start)
+        self._of_page: bool | None = None
+        """Whether records are in the form of KIP-631's page (``metadata_page.py``); None before the first."""
         self._log_dirs: dict[int, tuple[str, ...]] = {}
         """Of each broker as it was last registered, also of one that is registered no more."""
+
+    @property
+    def of_page(self) -> bool:
+        """Whether the records are in the form of KIP-631's page."""
+        return bool(self._of_page)
 
     def load_snapshot(self, batch: Batch, end_offset: int, epoch: int, problems: ProblemLog) -> None:
         """Replay a batch of a snapshot: its records stand for the log up to ``end_offset``, exclusive."""
@@ -233,7 +241,7 @@ class ImageBuilder:
                         leader = decode_leader_change(record.value)
                         self.image.quorum_leaders.append((offset, batch.leader_epoch, leader))
                 elif record.value is not None:
-                    decoded = decode_metadata_record(record.value)
+                    decoded = self._decoded(record.value)
                     if decoded is not None and decoded.type != "NoOpRecord":
                         self._apply(offset, decoded)
         except (MetadataError, RecordError, CodecError) as error:
@@ -244,6 +252,14 @@ class ImageBuilder:
             problems.add("bad-metadata", what, "copy the file from another controller", byte=batch.position)
         finally:
             self._watch.settle()
+
+    def _decoded(self, value: bytes) -> MetadataRecord | None:
+        """A record in the form that the first one has."""
+        if self._of_page is None:
+            self._of_page = is_of_page(value)
+        if self._of_page:
+            return told_as_kafka(decode_page_record(value), self.image)
+        return decode_metadata_record(value)
 
     def _apply(self, offset: int, record: MetadataRecord) -> None:
         """Apply a record, or hold it until the metadata transaction (KIP-868) around it ends."""
@@ -283,6 +299,8 @@ class ImageBuilder:
                 self._partition(offset, record)
             case "PartitionChangeRecord":
                 self._partition_change(offset, record)
+            case "IsrChangeRecord":
+                self._isr_change(offset, fields)
             case "ConfigRecord":
                 self._config(fields)
             case "FeatureLevelRecord":
@@ -295,6 +313,9 @@ class ImageBuilder:
             case "FenceBrokerRecord" | "UnfenceBrokerRecord":
                 self._watch.changes(offset, fields["Id"], fields["Epoch"], record.type)
                 self._fence(fields["Id"], fenced=record.type == "FenceBrokerRecord")
+                if self._of_page and record.type == "FenceBrokerRecord":
+                    for name, number, state in list(without(image, fields["Id"])):
+                        self._decided(image.topics[name], number, replace(state, offset=offset))
             case "ClearElrRecord":
                 self._clear_elr(fields["TopicName"] or "")
             case "BrokerRegistrationChangeRecord":
@@ -432,6 +453,22 @@ class ImageBuilder:
             record.version,
             # Where one of the two is not named it is as before: whoever was known then may be known still.
             tuple(each for ids in named for each in (old.eligible if ids is None else ids)),
+        )
+        self._decided(topic, fields["PartitionId"], state)
+
+    def _isr_change(self, offset: int, fields: dict[str, Any]) -> None:
+        """KIP-631's own: it says all of the partition's next state. Version 0 has no partition epoch."""
+        topic = self._topic(fields["TopicId"])
+        old = topic.current(fields["PartitionId"])
+        if old is None:
+            raise _NeverNamed(f"a change of {topic.name}-{fields['PartitionId']}, which no record has made")
+        state = replace(
+            old,
+            offset=offset,
+            isr=tuple(fields["Isr"] or ()),
+            leader=fields["Leader"],
+            leader_epoch=fields["LeaderEpoch"],
+            partition_epoch=fields.get("PartitionEpoch", old.partition_epoch + 1),
         )
         self._decided(topic, fields["PartitionId"], state)
 

@@ -271,8 +271,16 @@ def decode_metadata_record(value: bytes, schemas: Mapping[int, Schema] = SCHEMAS
     """
     try:
         frame, pos = read_uvarint(value, 0)
-        if frame != 1:
-            raise MetadataError(f"frame version {frame}, only 1 is known")
+    except (IndexError, ValueError) as error:
+        raise MetadataError(f"the record is cut off or malformed: {error}") from None
+    if frame != 1:
+        raise MetadataError(f"frame version {frame}, only 1 is known")
+    return decode_unframed(value, pos, schemas)
+
+
+def decode_unframed(value: bytes, pos: int, schemas: Mapping[int, Schema]) -> MetadataRecord | None:
+    """The same from the record type on, which begins at byte ``pos``."""
+    try:
         api_key, pos = read_uvarint(value, pos)
         version, pos = read_uvarint(value, pos)
         found = schemas.get(api_key)

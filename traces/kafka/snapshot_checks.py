@@ -171,7 +171,7 @@ def check_snapshot_files(files: PartitionFiles, snapshots: Sequence[SnapshotFile
 
 def _file_fault(files: PartitionFiles, snapshot: SnapshotFile) -> tuple[str, int] | None:
     """What is wrong with one file, and at which byte."""
-    if snapshot.header is None:
+    if snapshot.header is None and not snapshot.of_page:
         return "it does not begin with a snapshot header", 0
     expected = 0
     for batch in snapshot.batches:
@@ -184,7 +184,9 @@ def _file_fault(files: PartitionFiles, snapshot: SnapshotFile) -> tuple[str, int
         return f"it ends without a footer, after {snapshot.valid_bytes} bytes: written in part", snapshot.valid_bytes
     # A log that Kafka empties for the snapshot's sake may hold another leader's batches where that ends.
     written = None if snapshot.id == emptied_for(files) else _append_time(files, snapshot.id.end_offset)
-    if written is not None and written != snapshot.header and snapshot.id != BOOTSTRAP:
+    if snapshot.header is None or written is None:
+        return None
+    if written != snapshot.header and snapshot.id != BOOTSTRAP:
         return f"its header says append time {snapshot.header}, the log's batch before its end {written}", 0
     return None
 

@@ -70,6 +70,8 @@ class SnapshotFile:
     """What the controller had decided, as this file has it."""
     damaged: bool
     """Whether something in the file could not be read."""
+    of_page: bool = False
+    """Whether its records are in the form of KIP-631's page, which has a footer, and no header."""
 
     def at(self, position: int) -> str:
         """``FILE, byte N``."""
@@ -163,6 +165,7 @@ def read_snapshot(path: Path, snapshot: SnapshotId, limits: Limits) -> tuple[Sna
         content.state_at,
         builder.image.state(),
         bool(problems),
+        builder.of_page,
     )
     return read, builder, problems
 
