@@ -44,8 +44,9 @@ class Harness:
     protocol: it answers to the names ``memory`` and ``disk``. ``adapters``: others, by the name that ``--impl`` takes.
     ``free`` and ``free_adapters``: the same for systems that run freely, by the same names where they are the same.
     ``text``: the protocol that systems are held to, where that is another text than the one which is explored and
-    proved; it has the same name. ``defects``: planned defects of ``impl/``. ``arguments``: by variant, why mutants that
-    nobody kills are harmless.
+    proved; it has the same name. ``lockstep``: the binding of the one that is explored, where ``text`` is for systems
+    that run freely alone, and an adapter is driven step for step beside the other. ``defects``: planned defects of
+    ``impl/``. ``arguments``: by variant, why mutants that nobody kills are harmless.
     ``drives``: the files of ``impl/`` with the protocol's own code, that its systems run and that mutants are drawn of;
     what reads bytes, refuses malformed input, keeps time or counts is none of it. ``equivalents``: arguments for those.
     """
@@ -56,6 +57,7 @@ class Harness:
     adapters: Mapping[str, MakeAdapter | Ref] = field(default_factory=dict)
     free: MakeFreeOver | Ref | None = None
     text: Model | Ref | None = None
+    lockstep: Binding | Ref | None = None
     free_adapters: Mapping[str, MakeFree | Ref] = field(default_factory=dict)
     defects: tuple[Defect, ...] | Ref = ()
     arguments: Mapping[str, Collected | Ref] = field(default_factory=dict)
@@ -66,6 +68,11 @@ class Harness:
     def find_binding(self) -> Binding | None:
         """The binding, if there is one."""
         found: Binding | None = looked_up(self.binding, self.package)
+        return found
+
+    def find_lockstep(self) -> Binding | None:
+        """The binding of the text that is explored, if systems that run freely are held to another one."""
+        found: Binding | None = looked_up(self.lockstep, self.package)
         return found
 
     def find_over_impl(self) -> MakeOver | None:
@@ -172,6 +179,20 @@ def binding_of(protocol: str, where: str) -> Binding:
         bound = ", ".join(bound_protocols()) or "none"
         raise BadInput(f"there is no binding for {protocol!r}", where, f"protocols that have one: {bound}")
     return binding
+
+
+def stepped(protocol: str, where: str = "PROTOCOL") -> Model:
+    """The text that an adapter is driven beside, step for step. Raises BadInput for an unknown protocol."""
+    registration = REGISTRY.named(protocol, where)
+    harness = find_harness(registration.name)
+    return held_to(protocol, where) if harness is None or harness.lockstep is None else registration.protocol
+
+
+def in_lockstep(protocol: str, where: str = "PROTOCOL") -> tuple[Model, Binding]:
+    """That text, and its binding. Raises BadInput where there is none; ``where`` named the protocol."""
+    harness = find_harness(REGISTRY.named(protocol, where).name)
+    own = None if harness is None else harness.find_lockstep()
+    return stepped(protocol, where), binding_of(protocol, where) if own is None else own
 
 
 def bound_protocols() -> Iterator[str]:

@@ -43,7 +43,7 @@ from .free.schedule import lines_of
 from .free.system import FreeSystem, MakeFree
 from .free.tell import script
 from .free.ways import Ways
-from .harness import binding_of, held_to, plan_of
+from .harness import binding_of, held_to, in_lockstep, plan_of, stepped
 from .lockstep.adapter import Adapter, MakeAdapter
 from .lockstep.binding import Binding
 from .lockstep.faults import Kind
@@ -158,9 +158,9 @@ def assert_conforms(
     else:
         made = adapter(name, variant) if callable(adapter) else adapter
     with closing(made):
-        spec = held_to(made.protocol, "the adapter's protocol")
+        spec = stepped(made.protocol, "the adapter's protocol")
         system = ground(spec.traced(variant or made.variant), spec.check_constants(constants))
-        bound = binding or binding_of(spec.name, "the adapter's protocol")
+        bound = binding or in_lockstep(spec.name, "the adapter's protocol")[1]
         if faults:
             refuse_impossible(made, Space(system, bound), faults, "faults")
         plan = Plan(examples, steps, seed, frozenset(Kind if faults is None else faults), max_seconds=max_seconds)

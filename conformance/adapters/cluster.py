@@ -7,7 +7,7 @@ back by hand. An adapter lays out such schedules, so that a step of the model is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from ...impl.files.simulated import SimulatedFiles
 from ...impl.log.batch import encode_batch
@@ -44,19 +44,23 @@ LogRecord = tuple[int, int, int]
 class Cluster(Carrier[Request, Response]):
     """Nodes ``0`` to ``replicas - 1``, and a controller that knows of no partition yet.
 
-    Segments are small enough in every other run that each batch has its own.
+    Segments are small enough in every other run that each batch has its own, where ``segment_bytes`` says nothing else.
+    ``settings``: others of ``BrokerConfig``.
     """
 
-    def __init__(self, parts: Parts, store: Store, replicas: int, seed: int) -> None:
+    def __init__(
+        self, parts: Parts, store: Store, replicas: int, seed: int, *, segment_bytes: int | None = None, **settings: Any
+    ) -> None:
         super().__init__(seed)
         self._parts = parts
         self._store = store
         self.replicas = range(replicas)
         self._config = parts.broker_config(
-            log=parts.log_config(segment_bytes=1 << 20 if seed % 2 else 100),
+            log=parts.log_config(segment_bytes=segment_bytes or (1 << 20 if seed % 2 else 100)),
             replica_lag_time_max_ms=0,
             replica_fetch_max_bytes=1,
             request_timeout_ms=1,
+            **settings,
         )
         self.controller = parts.controller(self.network, self.clock, SimulatedFiles(seed))
         self.network.attach(self.controller)

@@ -102,7 +102,7 @@ def _portfolio(asked: Asked, system: FreeSystem) -> list[Mapping[str, int]]:
 
 def _ways(asked: Asked, system: FreeSystem, constants: Mapping[str, int]) -> Ways:
     binding = binding_of(system.protocol, f"--impl {asked.impl}")
-    grounded = asked.grounded(system.protocol, asked.variant or system.variant, constants)
+    grounded = asked.grounded(held_to(system.protocol), asked.variant or system.variant, constants)
     return Ways(grounded, binding, asked.chosen(grounded))
 
 

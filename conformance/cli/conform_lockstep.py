@@ -16,7 +16,7 @@ from ...traces.report.page import render_page
 from ...traces.story import Json
 from ...traces.write import write_trace
 from ..free.registry import Way
-from ..harness import binding_of
+from ..harness import in_lockstep as bound_text
 from ..lockstep.adapter import Adapter
 from ..lockstep.answer import Run, reachable, to_json
 from ..lockstep.binding import Binding
@@ -59,8 +59,8 @@ class _Target:
 
 
 def _target(asked: Asked, adapter: Adapter) -> _Target:
-    binding = binding_of(adapter.protocol, f"--impl {asked.impl}")
-    system = asked.grounded(adapter.protocol, asked.variant or adapter.variant, asked.constants)
+    text, binding = bound_text(adapter.protocol, f"--impl {asked.impl}")
+    system = asked.grounded(text, asked.variant or adapter.variant, asked.constants)
     return _Target(asked.impl, adapter, system, binding)
 
 

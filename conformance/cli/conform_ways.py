@@ -9,12 +9,11 @@ from pathlib import Path
 from ...model.core.budget import too_large
 from ...model.core.errors import BadInput
 from ...model.core.ground import System, ground
+from ...model.core.protocol import Protocol
 from ...model.explore.result import Verdict
 from ...traces.report.obligation import Obligation
 from ...traces.story import Json
 from ..free.registry import Way
-from ..harness import held_to
-from .explore import protocol_named
 from .output import note, write_text, written
 
 
@@ -51,9 +50,9 @@ class Asked:
         """The invariants as options."""
         return [word for name in self.invariants for word in ("--invariant", name)]
 
-    def grounded(self, protocol: str, variant: str, constants: Mapping[str, int]) -> System:
+    def grounded(self, text: Protocol, variant: str, constants: Mapping[str, int]) -> System:
         """The system that somebody is held to. Raises BadInput where it is too large."""
-        traced = held_to(protocol_named(protocol).name).traced(variant)
+        traced = text.traced(variant)
         reason = too_large(traced, constants)
         if reason is not None:
             raise BadInput(reason, "the constants", "choose smaller ones: runs are drawn among the states of the model")

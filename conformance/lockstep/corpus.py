@@ -12,13 +12,12 @@ from typing import Final
 import numpy as np
 
 from ...model.core.ground import ground
-from ...model.core.registry import PROTOCOLS
 from ...traces.corpus.convert import events_of
 from ...traces.corpus.draws import Draws, Purpose
 from ...traces.corpus.files import PART, write_events
 from ...traces.corpus.layout import CorpusLayout, Events
 from ...traces.corpus.simulate import FileDone, Simulation, WriteFile
-from ..harness import binding_of
+from ..harness import in_lockstep
 from .adapter import Adapter
 from .coverage import Coverage
 from .draw import Chooser, SeededSource
@@ -35,7 +34,7 @@ _TOGETHER: Final = 256
 def adapter_variant(impl: str, protocol: str, variant: str | None) -> str:
     """The variant that an adapter is held to. Raises BadInput where there is no such adapter, or it has no binding."""
     with closing(make_adapter(impl, protocol, variant)) as adapter:
-        binding_of(protocol, f"--impl {impl}")
+        in_lockstep(protocol, f"--impl {impl}")
         return variant or adapter.variant
 
 
@@ -46,9 +45,9 @@ def runs_of(impl: str) -> WriteFile:
 
 def _write_file(impl: str, asked: Simulation, folder: str, number: int) -> FileDone:
     low, high = asked.cuts()[number]
-    system = ground(PROTOCOLS[asked.protocol].traced(asked.variant), dict(asked.constants))
+    text, binding = in_lockstep(asked.protocol, f"--impl {impl}")
+    system = ground(text.traced(asked.variant), dict(asked.constants))
     layout = CorpusLayout.of(asked.header)
-    binding = binding_of(asked.protocol, f"--impl {impl}")
     lengths: list[int] = []
     with closing(make_adapter(impl, asked.protocol, asked.variant)) as adapter:
         space = Space(system, binding)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from ...model.core.ground import State, System, ground
 from ...model.core.registry import REGISTRY
 from ...traces.format import Value
-from ..harness import binding_of, held_to
+from ..harness import in_lockstep
 from .adapter import ModelStep, Outcome
 from .binding import Effect, Sight
 from .faults import STORAGE, STORAGE_ERROR, TIMED_OUT, Fault, Kind
@@ -30,8 +30,8 @@ class ModelAdapter:
 
     def __init__(self, protocol: str | None = None, variant: str | None = None, drop: Sequence[str] = ()) -> None:
         self.protocol = protocol or REGISTRY.of_brokers_logs.name
-        self._binding = binding_of(self.protocol, "--protocol")
-        traced = held_to(self.protocol).traced(variant)
+        text, self._binding = in_lockstep(self.protocol, "--protocol")
+        traced = text.traced(variant)
         self.variant = traced.variant.name
         self._traced = traced.drop(*drop)
         self._constants: dict[str, int] | None = None

@@ -79,6 +79,10 @@ def _over(protocol: str) -> MakeFreeOver:
 
 
 def is_free_only(protocol: str) -> bool:
-    """Whether what ``impl/`` has of a protocol runs freely, and in no lockstep."""
+    """Whether defects of what ``impl/`` has of a protocol are judged in free runs.
+
+    So they are where it is in no lockstep, and where systems that run freely are held to a text of their own: there the
+    constants of a defect are that text's.
+    """
     harness = find_harness(protocol)
-    return harness is not None and harness.over_impl is None and harness.free is not None
+    return harness is not None and harness.free is not None and (harness.over_impl is None or harness.text is not None)

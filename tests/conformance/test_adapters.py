@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fencepost.conformance.harness import binding_of, find_harness, over_impl
+from fencepost.conformance.harness import find_harness, in_lockstep, over_impl
 from fencepost.conformance.lockstep.faults import Kind
 from fencepost.conformance.lockstep.runner import Conformance, Plan, conform
 from fencepost.model.core.errors import BadInput
@@ -11,15 +11,16 @@ from fencepost.model.core.ground import ground
 from fencepost.model.core.registry import PROTOCOLS, REGISTRY
 from fencepost.model.explore.result import Verdict
 
-CONSTANTS = {"snapshots": {"max_chunks": 2}}
-"""Where the defaults show too little: a snapshot of one chunk is never half fetched."""
+CONSTANTS = {"snapshots": {"max_chunks": 2}, "compaction": {"max_changes": 2}}
+"""Where the defaults show too little: a snapshot of one chunk is never half fetched, nor a broker's strategy set."""
 
 
 def driven(protocol: str, examples: int, seed: int, *, disk: bool = False) -> Conformance:
     adapter = over_impl(protocol, None, disk=disk)
-    system = ground(PROTOCOLS[protocol].traced(adapter.variant), CONSTANTS.get(protocol, {}))
+    text, binding = in_lockstep(protocol)
+    system = ground(text.traced(adapter.variant), text.check_constants(CONSTANTS.get(protocol, {})))
     try:
-        return conform(adapter, system, binding_of(protocol, "--protocol"), Plan(examples, 50, seed))
+        return conform(adapter, system, binding, Plan(examples, 50, seed))
     finally:
         adapter.close()
 
@@ -37,7 +38,7 @@ def test_they_conform_in_memory(protocol: str) -> None:
     # Every action of the model has happened, but for what a system does by itself and reports beside others.
     asked = {name for name, count in found.coverage.actions.items() if count.enabled}
     known = {action for action, _ in found.space.calls}
-    assert known - asked <= {"leader_inc_high_watermark", *binding_of(protocol, "--protocol").restarts}
+    assert known - asked <= {"leader_inc_high_watermark", *in_lockstep(protocol)[1].restarts}
 
 
 @pytest.mark.parametrize("protocol", LOCKSTEP)
@@ -73,7 +74,7 @@ def test_a_smaller_quorum_and_one_with_an_observer_conform(observers: int) -> No
     found = conform(
         adapter,
         ground(PROTOCOLS["snapshots"].traced(adapter.variant), constants),
-        binding_of("snapshots", "--protocol"),
+        in_lockstep("snapshots")[1],
         Plan(30, 50, 1),
     )
     assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from fencepost.conformance.harness import binding_of, bound_protocols, held_to
+from fencepost.conformance.harness import binding_of, bound_protocols, held_to, in_lockstep
 from fencepost.conformance.lockstep.binding import Answer, Binding, environment, error, unasked
 from fencepost.conformance.lockstep.expect import askable
 from fencepost.conformance.lockstep.space import Node, Space
@@ -43,6 +43,11 @@ def holes(protocol: Protocol, binding: Binding) -> list[str]:
 @pytest.mark.parametrize("name", sorted(bound_protocols()))
 def test_every_guard_of_every_variant_is_bound_and_nothing_else(name: str) -> None:
     assert holes(held_to(name), binding_of(name, "--protocol")) == []
+
+
+@pytest.mark.parametrize("name", sorted(bound_protocols()))
+def test_so_is_every_guard_of_what_adapters_are_driven_beside(name: str) -> None:
+    assert holes(*in_lockstep(name)) == []
 
 
 def test_a_hole_in_a_binding_is_noticed() -> None:

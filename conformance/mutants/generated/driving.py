@@ -9,13 +9,14 @@ from typing import Literal, cast
 
 from ....model.core.errors import BadInput
 from ....model.core.ground import System, ground
+from ....model.core.protocol import Protocol
 from ....model.core.registry import REGISTRY
 from ....traces.story import Json
 from ...adapters.parts import Parts
 from ...free.registry import Way, offered
 from ...free.system import FreeSystem
 from ...free.ways import Ways
-from ...harness import binding_of, find_harness, held_to, over_impl
+from ...harness import binding_of, find_harness, held_to, in_lockstep, over_impl
 from ...lockstep.adapter import Adapter
 from ...lockstep.binding import Binding
 from ...lockstep.goals import Goals
@@ -136,8 +137,15 @@ class Grounds:
 
 
 def _system(drive: Drive, variant: str, constants: tuple[tuple[str, int], ...]) -> System:
-    return ground(held_to(drive.protocol).traced(variant), dict(constants))
+    return ground(_text(drive)[0].traced(variant), dict(constants))
 
 
 def _binding(drive: Drive) -> Binding:
-    return binding_of(drive.protocol, "--protocol")
+    return _text(drive)[1]
+
+
+def _text(drive: Drive) -> tuple[Protocol, Binding]:
+    """What the system is held to that way, and its binding."""
+    if drive.engine == "lockstep":
+        return in_lockstep(drive.protocol, "--protocol")
+    return held_to(drive.protocol), binding_of(drive.protocol, "--protocol")

@@ -7,6 +7,8 @@ __all__ = ["HARNESS"]
 HARNESS = Harness(
     __name__,
     binding=".binding:COMPACTION",
+    over_impl=".adapter:CompactionAdapter",
+    lockstep=".stepped:STEPPED",
     free=".free:RunningCompaction",
     text=".running:brokers",
     defects=".defects:DEFECTS",
