@@ -158,11 +158,6 @@ class ActionBinding:
     named: bool = False
     torn: bool = False
 
-    @property
-    def may_wait(self) -> bool:
-        """Whether a system may ever put it off."""
-        return self.waits is not _never
-
 
 Settled: TypeAlias = Callable[[Algebra, View, Value], Value]
 """What a system must have come to in the end, of those replicas that are well."""

@@ -204,7 +204,7 @@ class Chooser:
 
     def stuck(self, node: Node) -> bool:
         """Whether no step but a crash leads anywhere from here: a bounded model has come to its end."""
-        return all(node.after[call] == node.state or self._may_wait(node, call) for call in self._weighed(node)[0])
+        return all(node.after[call] == node.state for call in self._weighed(node)[0])
 
     def _enabled(self, node: Node, standing: Standing, low: int) -> Try | None:
         call = self._call(node, low)
@@ -237,19 +237,11 @@ class Chooser:
             calls = [call for call in node.after if call[0] not in crashes]
             # An action with many parameters is no likelier than one with few.
             alike = Counter(call[0] for call in calls)
-            # Nor is one that may be put off for ever: its state stays seldom met, and draws it again and again.
             each = (
-                1
-                if self._may_wait(node, call)
-                else 1 + 400 * weights[call[0]] // ((1 + visits.get(node.after[call], 0)) * alike[call[0]])
-                for call in calls
+                1 + 400 * weights[call[0]] // ((1 + visits.get(node.after[call], 0)) * alike[call[0]]) for call in calls
             )
             found = self._allowed[node.state] = (calls, list(accumulate(each)))
         return found
-
-    def _may_wait(self, node: Node, call: Call) -> bool:
-        action = self.space.binding.actions[call[0]]
-        return action.may_wait and action.waits(self.space.sight(node, call))
 
     def _refused(self, node: Node, standing: Standing, low: int) -> Try | None:
         """A step that can be asked for and is refused."""
@@ -271,11 +263,7 @@ class Chooser:
         found = self._leading.get(node.state)
         if found is None:
             steps = ((call, node.after[call]) for call in self._weighed(node)[0])
-            led = (
-                (call, self._rare_in(after))
-                for call, after in steps
-                if after != node.state and not self._may_wait(node, call)
-            )
+            led = ((call, self._rare_in(after)) for call, after in steps if after != node.state)
             found = self._leading[node.state] = [(call, pairs) for call, pairs in led if pairs]
         calls = [call for call, pairs in found if not pairs <= machine.met]
         if not calls:

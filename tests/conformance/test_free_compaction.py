@@ -172,5 +172,5 @@ def test_there_are_enough_defects_and_each_is_told_from_the_others() -> None:
 
 def test_it_is_told_that_there_is_no_lockstep(capsys: pytest.CaptureFixture[str]) -> None:
     line = "its systems run freely, and in no lockstep"
-    assert protocols("compaction") == protocols("fencing") == 0
+    assert protocols("controller") == protocols("compaction") == 0
     assert capsys.readouterr().out.count(line) == 1
