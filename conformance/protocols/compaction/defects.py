@@ -104,7 +104,6 @@ DEFECTS: Final[tuple[Defect, ...]] = (
         "compaction/manager",
         "bound = min(facts.last_stable(high_watermark), active.base_offset)",
         "bound = active.base_offset",
-        "KAFKA-5431",
     ),
     _of(
         "full-map-says-all-is-clean",
@@ -157,7 +156,6 @@ DEFECTS: Final[tuple[Defect, ...]] = (
         "log/swap",
         "        if not name.endswith(LOG_SUFFIX + SWAP) or not name[:20].isdigit() or len(name) != 29:\n",
         "        if True:\n",
-        "KAFKA-6388",
     ),
     _of(
         "swap-not-synced",
