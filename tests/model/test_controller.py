@@ -197,38 +197,6 @@ def test_so_it_is_with_the_mended_rules() -> None:
     assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, 1706072, 41)
 
 
-# Guards without which a promise breaks, after how many steps, and where.
-GUARDS = {
-    "elect_controller.committed_is_kept": ("state_is_of_stable_prefix", 7, SMALL),
-    "elect_controller.within_log": ("state_is_of_stable_prefix", 3, THREE_EPOCHS),
-    "activate.none_active_since": ("active_state_is_at_end", 5, SMALL),
-    "activate.caught_up": ("state_is_of_stable_prefix", 7, SMALL),
-    "replay_record.record_stable": ("state_is_of_stable_prefix", 1, SMALL),
-    "fence_broker.is_active": ("state_is_of_stable_prefix", 1, DATA),
-    "remove_topic.none_active_since": ("active_state_is_at_end", 5, SMALL),
-    "register_broker.session_over": ("fenced_broker_leads_nothing", 4, DATA),
-    "stop_broker.wants_to_stop": ("acknowledged_is_kept", 14, DATA),
-    "create_topic.id_is_new": ("acknowledged_is_kept", 12, DATA),
-    "elect_leader.in_isr": ("isr_is_never_empty", 5, DATA),
-    "propose_expand.caught_up": ("acknowledged_is_kept", 13, DATA),
-    "propose_shrink.not_leader_itself": ("isr_is_never_empty", 7, DATA),
-    "acknowledge.isr_has_it": ("acknowledged_is_kept", 7, DATA),
-    "order_snapshot.none_makes_one": ("one_snapshot_in_the_making", 13, SMALL),
-    "begin_snapshot.of_own_epoch": ("one_snapshot_in_the_making", 17, SMALL),
-    "heartbeat.order_taken": ("one_snapshot_in_the_making", 15, "1/3/1/1/1/1/1/1"),
-    "alter_partition.partition_epoch_matches": ("acknowledged_is_kept", 17, "2/1/1/4/0/1/0/0"),
-    "refuse_member.partition_epoch_matches": ("acknowledged_is_kept", 16, "2/1/1/4/0/1/0/0"),
-}
-
-
-@pytest.mark.parametrize("guard", list(GUARDS))
-def test_without_any_one_of_these_guards_a_promise_breaks(guard: str) -> None:
-    promise, length, constants = GUARDS[guard]
-    answer = explore(Query.of(at(constants, "kip-631-safe", guard)))
-    assert answer.path is not None
-    assert (answer.violated, len(answer.path)) == (promise, length)
-
-
 @pytest.mark.parametrize("constants", ["2/1/1/2/0/1/0/1", "2/1/2/2/0/1/0/1", "1/2/1/1/1/1/1/1"])
 def test_two_ways_to_fence_have_the_same_visible_states(constants: str) -> None:
     """One FenceBroker, or one batch of an IsrChange for each partition: each step of one is a step of the other."""

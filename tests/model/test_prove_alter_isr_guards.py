@@ -7,16 +7,12 @@ without the guard, for any number of replicas, offsets and epochs; and why that 
 from __future__ import annotations
 
 import pytest
-from fencepost.model.core.ground import ground
-from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.proof_alter_isr import kip_497
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.counterexample import breaking_run
-from fencepost.model.prove.finite import Concrete
 from fencepost.model.prove.run import judge
 
-from .test_prove_guards import first_counterexample
+from .guards import confirmed, counterexample_without, guards_of, proved_without
 
 asked = pytest.mark.asked("proofs", "fencing")
 KIP_497 = fencing.traced("kip-497")
@@ -88,8 +84,7 @@ run from the initial state breaks, with the number of its steps.
 
 
 def test_every_guard_is_accounted_for_once() -> None:
-    guards = [f"{action.name}.{guard}" for action in KIP_497.actions for guard, _ in action.guards]
-    assert sorted([*NEEDED, *REDUNDANT]) == sorted(guards)
+    assert sorted([*NEEDED, *REDUNDANT]) == guards_of(KIP_497)
 
 
 def test_every_twin_is_accounted_for_once() -> None:
@@ -99,28 +94,13 @@ def test_every_twin_is_accounted_for_once() -> None:
 @asked
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
-    action, _, name = guard.partition(".")
-    dropped = KIP_497.drop(guard)
-    found = first_counterexample(judge(kip_497, dropped))
-    assert (found.action, found.conjunct) == (action, NEEDED[guard])
-    # The mutant takes that step, and the text itself refuses it by just this guard.
-    mutant, text = (ground(traced, found.constants) for traced in (dropped, KIP_497))
-    own = found.state[: len(text.layout.cells)]
-    assert found.after is not None
-    assert Reference(mutant).step(own, action, found.params) == found.after[: len(own)]
-    assert Reference(text).refused_by(own, action, found.params) == name
-    # All conjuncts hold before it, and this one not after it.
-    concrete = Concrete(attach(kip_497, KIP_497), found.constants)
-    assert concrete.broken(found.state) == []
-    assert found.conjunct in concrete.broken(found.after)
+    assert counterexample_without(kip_497, guard) == NEEDED[guard]
 
 
 @asked
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
-    run = judge(kip_497, KIP_497.drop(guard))
-    assert [result.obligation.name for result in run.failed] == []
-    assert len(run.results) == len(run.attached.conjuncts), "one action was asked, and all of it"
+    proved_without(kip_497, guard)
 
 
 @asked
@@ -128,11 +108,7 @@ def test_without_it_every_promise_is_still_proved(guard: str) -> None:
 def test_no_twin_is_proved(variant: str) -> None:
     run = judge(kip_497, fencing.traced(variant))
     conjunct, promise, steps = TWINS[variant]
-    found = first_counterexample(run)
-    assert found.conjunct == conjunct
-    concrete = Concrete(run.attached, found.constants)
-    assert concrete.broken(found.state) == []
-    assert found.after is not None and conjunct in concrete.broken(found.after)
+    assert confirmed(run).conjunct == conjunct
     broken = breaking_run(run.attached)
     assert broken is not None and broken.path is not None
     assert (broken.violated, len(broken.path)) == (promise, steps)

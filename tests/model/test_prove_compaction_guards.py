@@ -6,16 +6,10 @@ without the guard, for any number of everything; and why that is so.
 
 from __future__ import annotations
 
-import copy
-
 import pytest
-from fencepost.model.core.ground import ground
-from fencepost.model.explore import Verdict
-from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.compaction.proof import kip_280
-from fencepost.model.prove.attached import attach
-from fencepost.model.prove.finite import Concrete
-from fencepost.model.prove.run import judge
+
+from .guards import counterexample_without, guards_of, proved_without
 
 asked = pytest.mark.asked("proofs", "compaction")
 SAFE = kip_280.protocol.traced()
@@ -92,39 +86,21 @@ REDUNDANT = {
 }
 
 
+LARGER = tuple({**kip_280.sizes[0], **more} for more in ({"log_size": 3}, {"consumers": 0}))
+"""Some counterexamples take a third offset, and one that nobody reads."""
+
+
 def test_every_guard_is_accounted_for_once() -> None:
-    guards = [f"{action.name}.{guard}" for action in SAFE.actions for guard, _ in action.guards]
-    assert sorted([*NEEDED, *REDUNDANT]) == sorted(guards)
+    assert sorted([*NEEDED, *REDUNDANT]) == guards_of(SAFE)
 
 
 @asked
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
-    action, _, name = guard.partition(".")
-    # Some counterexamples take a third offset, and one that nobody reads.
-    larger = copy.copy(kip_280)
-    first = kip_280.sizes[0]
-    larger.sizes = (*kip_280.sizes, {**first, "log_size": 3}, {**first, "consumers": 0})
-    run = judge(larger, SAFE.drop(guard))
-    assert run.verdict is Verdict.VIOLATED
-    found = run.results[-1].counterexample
-    assert found is not None and found.after is not None
-    assert (found.action, found.conjunct) == (action, NEEDED[guard])
-    # The mutant takes that step, and the text itself refuses it by just this guard.
-    mutant, text = (ground(traced, found.constants) for traced in (SAFE.drop(guard), SAFE))
-    own = found.state[: len(text.layout.cells)]
-    assert Reference(mutant).step(own, action, found.params) == found.after[: len(own)]
-    assert Reference(text).refused_by(own, action, found.params) == name
-    # All conjuncts hold before it, and this one not after it.
-    concrete = Concrete(attach(kip_280, SAFE), found.constants)
-    assert concrete.broken(found.state) == []
-    assert found.conjunct in concrete.broken(found.after)
+    assert counterexample_without(kip_280, guard, LARGER) == NEEDED[guard]
 
 
 @asked
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
-    run = judge(kip_280, SAFE.drop(guard), decide=False)
-    assert [result.obligation.name for result in run.failed] == []
-    inductive = [name for name in run.attached.conjuncts if name not in kip_280.follows]
-    assert len(run.results) == len(inductive), "one action was asked, and all of it"
+    proved_without(kip_280, guard)

@@ -7,16 +7,16 @@ without the guard, for any number of replicas, offsets and epochs; and why that 
 from __future__ import annotations
 
 import pytest
-from fencepost.model.core.ground import ground
 from fencepost.model.core.mutants import mutant_named
 from fencepost.model.explore import Verdict
-from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.proof import kip_320
 from fencepost.model.prove.attached import attach
 from fencepost.model.prove.counterexample import breaking_run, shown
 from fencepost.model.prove.finite import Concrete, Counterexample
-from fencepost.model.prove.run import ProofRun, judge
+from fencepost.model.prove.run import judge
+
+from .guards import counterexample_without, first_counterexample, guards_of, proved_without
 
 NEEDED = {
     "controller_elect_leader.in_quorum_isr": "leader_in_isr",
@@ -64,41 +64,19 @@ REDUNDANT = {
 
 
 def test_every_guard_is_accounted_for_once() -> None:
-    guards = [f"{action.name}.{guard}" for action in fencing.traced().actions for guard, _ in action.guards]
-    assert sorted([*NEEDED, *REDUNDANT]) == sorted(guards)
-
-
-def first_counterexample(run: ProofRun) -> Counterexample:
-    assert run.verdict is Verdict.VIOLATED
-    found = run.results[-1].counterexample
-    assert found is not None
-    return found
+    assert sorted([*NEEDED, *REDUNDANT]) == guards_of(fencing.traced())
 
 
 @pytest.mark.asked("proofs", "fencing")
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
-    action, _, name = guard.partition(".")
-    found = first_counterexample(judge(kip_320, fencing.traced().drop(guard)))
-    assert (found.action, found.conjunct) == (action, NEEDED[guard])
-    # The mutant takes that step, and the text itself refuses it by just this guard.
-    mutant, text = (ground(traced, found.constants) for traced in (fencing.traced().drop(guard), fencing.traced()))
-    own = found.state[: len(text.layout.cells)]
-    assert found.after is not None
-    assert Reference(mutant).step(own, action, found.params) == found.after[: len(own)]
-    assert Reference(text).refused_by(own, action, found.params) == name
-    # All conjuncts hold before it, and this one not after it.
-    concrete = Concrete(attach(kip_320, fencing.traced()), found.constants)
-    assert concrete.broken(found.state) == []
-    assert found.conjunct in concrete.broken(found.after)
+    assert counterexample_without(kip_320, guard) == NEEDED[guard]
 
 
 @pytest.mark.asked("proofs", "fencing")
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
-    run = judge(kip_320, fencing.traced().drop(guard))
-    assert [result.obligation.name for result in run.failed] == []
-    assert len(run.results) == len(run.attached.conjuncts), "one action was asked, and all of it"
+    proved_without(kip_320, guard)
 
 
 @pytest.mark.parametrize("variant", [v for v in fencing.variants if v not in ("kip-320", "kip-320-restarts")])

@@ -10,15 +10,13 @@ from __future__ import annotations
 import copy
 
 import pytest
-from fencepost.model.core.ground import ground
-from fencepost.model.explore import Verdict
-from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.snapshots import snapshots
 from fencepost.model.protocols.snapshots.proof import kip_630
 from fencepost.model.prove.attached import attach
 from fencepost.model.prove.counterexample import breaking_run, shown
-from fencepost.model.prove.finite import Concrete, Counterexample
-from fencepost.model.prove.run import ProofRun, judge
+from fencepost.model.prove.run import judge
+
+from .guards import confirmed, counterexample_without, first_counterexample, guards_of, proved_without
 
 asked = pytest.mark.asked("proofs", "snapshots")
 
@@ -141,8 +139,7 @@ ELSEWHERE = ("kip-630-votes", "late-votes")
 
 
 def test_every_guard_is_accounted_for_once() -> None:
-    guards = [f"{action.name}.{guard}" for action in snapshots.traced().actions for guard, _ in action.guards]
-    assert sorted([*NEEDED, *REDUNDANT]) == sorted(guards)
+    assert sorted([*NEEDED, *REDUNDANT]) == guards_of(snapshots.traced())
 
 
 def test_every_variant_is_accounted_for_once() -> None:
@@ -151,50 +148,24 @@ def test_every_variant_is_accounted_for_once() -> None:
     assert sorted([*TWINS, *ELSEWHERE, *proved, "kip-630-quorum"]) == sorted(snapshots.variants)
 
 
-def first_counterexample(run: ProofRun) -> Counterexample:
-    assert run.verdict is Verdict.VIOLATED
-    found = run.results[-1].counterexample
-    assert found is not None
-    return found
-
-
 @asked
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
-    action, _, name = guard.partition(".")
-    dropped = snapshots.traced().drop(guard)
-    found = first_counterexample(judge(kip_630, dropped))
-    assert (found.action, found.conjunct) == (action, NEEDED[guard])
-    # The mutant takes that step, and the text itself refuses it by just this guard.
-    mutant, text = (ground(traced, found.constants) for traced in (dropped, snapshots.traced()))
-    own = found.state[: len(text.layout.cells)]
-    assert found.after is not None
-    assert Reference(mutant).step(own, action, found.params) == found.after[: len(own)]
-    assert Reference(text).refused_by(own, action, found.params) == name
-    # All conjuncts hold before it, and this one not after it.
-    concrete = Concrete(attach(kip_630, snapshots.traced()), found.constants)
-    assert concrete.broken(found.state) == []
-    assert found.conjunct in concrete.broken(found.after)
+    assert counterexample_without(kip_630, guard) == NEEDED[guard]
 
 
 @asked
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
-    run = judge(kip_630, snapshots.traced().drop(guard))
-    assert [result.obligation.name for result in run.failed] == []
-    assert len(run.results) == len(run.attached.conjuncts), "one action was asked, and all of it"
+    proved_without(kip_630, guard)
 
 
 @asked
 @pytest.mark.parametrize("variant", TWINS)
 def test_no_variant_with_a_hole_is_proved(variant: str) -> None:
     run = judge(kip_630, snapshots.traced(variant))
-    found = first_counterexample(run)
     conjunct, promise, steps = TWINS[variant]
-    assert found.conjunct == conjunct
-    concrete = Concrete(run.attached, found.constants)
-    assert concrete.broken(found.state) == []
-    assert found.after is not None and found.conjunct in concrete.broken(found.after)
+    assert confirmed(run).conjunct == conjunct
     broken = breaking_run(run.attached)
     assert broken is not None and broken.path is not None
     assert (broken.violated, len(broken.path)) == (promise, steps)

@@ -12,19 +12,17 @@ import re
 
 import pytest
 from fencepost.model.core.algebra import Algebra, Value, View
-from fencepost.model.core.ground import ground
 from fencepost.model.core.mutants import mutant_named
 from fencepost.model.core.protocol import TracedProtocol, Variant
-from fencepost.model.explore import Verdict
-from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.truncation import truncation
 from fencepost.model.protocols.truncation.proof import kip_320_mended
 from fencepost.model.protocols.truncation.state import Check, Outcome, Rules
 from fencepost.model.prove.attached import attach
 from fencepost.model.prove.counterexample import breaking_run, shown
-from fencepost.model.prove.finite import Concrete, Counterexample
 from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.run import ProofRun, judge, prove
+
+from .guards import confirmed, counterexample_without, first_counterexample, guards_of, proved_without
 
 asked = pytest.mark.asked("proofs", "truncation")
 MENDED = "kip-320-mended"
@@ -116,30 +114,11 @@ induction and to a run, and the steps of that.
 
 
 def test_every_guard_is_accounted_for_once() -> None:
-    guards = [f"{action.name}.{guard}" for action in truncation.traced().actions for guard, _ in action.guards]
-    assert sorted([*NEEDED, *REDUNDANT]) == sorted(guards)
+    assert sorted([*NEEDED, *REDUNDANT]) == guards_of(truncation.traced())
 
 
 def test_every_variant_is_accounted_for_once() -> None:
     assert sorted([*TWINS, MENDED, "kip-320-client"]) == sorted(truncation.variants)
-
-
-def first_counterexample(run: ProofRun) -> Counterexample:
-    assert run.verdict is Verdict.VIOLATED
-    found = run.results[-1].counterexample
-    assert found is not None
-    return found
-
-
-def confirmed(run: ProofRun) -> Counterexample:
-    """The counterexample, after the texts on plain ints have said that it is one."""
-    found = first_counterexample(run)
-    concrete = Concrete(run.attached, found.constants)
-    assert concrete.broken(found.state) == []
-    assert found.after is not None
-    assert concrete.step(found.state, found.action, found.params) == found.after
-    assert found.conjunct in concrete.broken(found.after)
-    return found
 
 
 def run_that_breaks(run: ProofRun) -> tuple[str, int]:
@@ -152,24 +131,13 @@ def run_that_breaks(run: ProofRun) -> tuple[str, int]:
 @asked
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
-    action, _, name = guard.partition(".")
-    dropped = truncation.traced().drop(guard)
-    found = confirmed(judge(kip_320_mended, dropped))
-    assert (found.action, found.conjunct) == (action, NEEDED[guard])
-    # The mutant takes that step, and the text itself refuses it by just this guard.
-    mutant, text = (ground(traced, found.constants) for traced in (dropped, truncation.traced()))
-    own = found.state[: len(text.layout.cells)]
-    assert found.after is not None
-    assert Reference(mutant).step(own, action, found.params) == found.after[: len(own)]
-    assert Reference(text).refused_by(own, action, found.params) == name
+    assert counterexample_without(kip_320_mended, guard) == NEEDED[guard]
 
 
 @asked
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
-    run = judge(kip_320_mended, truncation.traced().drop(guard))
-    assert [result.obligation.name for result in run.failed] == []
-    assert len(run.results) == len(run.attached.conjuncts), "one action was asked, and all of it"
+    proved_without(kip_320_mended, guard)
 
 
 @asked

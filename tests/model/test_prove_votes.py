@@ -23,8 +23,8 @@ from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.run import judge, prove
 from fencepost.model.prove.solve import ask
 
+from .guards import confirmed, counterexample_without, guards_of, proved_without
 from .test_prove_snapshots import reachable
-from .test_prove_snapshots_guards import first_counterexample
 
 asked = pytest.mark.asked("proofs", "snapshots")
 VOTES = snapshots.traced("kip-630-votes")
@@ -139,35 +139,26 @@ def test_a_wrong_lemma_is_seen_in_a_state_that_is_reached() -> None:
 
 
 def test_every_guard_about_votes_is_accounted_for_once() -> None:
-    about = [action for action in VOTES.actions if action.name.endswith("_vote")]
-    assert sorted([*NEEDED, *REDUNDANT]) == sorted(f"{each.name}.{guard}" for each in about for guard, _ in each.guards)
+    about = [guard for guard in guards_of(VOTES) if guard.partition(".")[0].endswith("_vote")]
+    assert sorted([*NEEDED, *REDUNDANT]) == about
 
 
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
-    found = first_counterexample(judge(kip_630_votes, VOTES.drop(guard)))
-    assert (f"{found.action}.", found.conjunct) == (guard[: guard.index(".") + 1], NEEDED[guard])
-    concrete = Concrete(attach(kip_630_votes, VOTES), found.constants)
-    assert concrete.broken(found.state) == []
-    assert found.after is not None and found.conjunct in concrete.broken(found.after)
+    assert counterexample_without(kip_630_votes, guard) == NEEDED[guard]
 
 
 @asked
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
-    run = judge(kip_630_votes, VOTES.drop(guard))
-    assert [result.obligation.name for result in run.failed] == []
-    assert len(run.results) == len(run.attached.conjuncts), "one action was asked, and all of it"
+    proved_without(kip_630_votes, guard)
 
 
 def test_its_twin_is_not_proved() -> None:
     """A vote of a former candidacy: to induction it breaks a promise, and a run does in eleven steps."""
     run = judge(kip_630_votes, snapshots.traced("late-votes"))
-    found = first_counterexample(run)
+    found = confirmed(run)
     assert (found.action, found.conjunct) == ("hear_vote", "no_committed_record_lost")
-    concrete = Concrete(run.attached, found.constants)
-    assert concrete.broken(found.state) == []
-    assert found.after is not None and found.conjunct in concrete.broken(found.after)
     broken = breaking_run(run.attached)
     assert broken is not None and broken.path is not None
     assert (broken.violated, len(broken.path)) == ("no_committed_record_lost", 11)
