@@ -86,7 +86,7 @@ NEEDED = {
     "refuse_member.none_active_since": "isr_is_counted_on",
     "refuse_member.partition_epoch_matches": "isr_is_counted_on",
     "leader_write.not_acknowledged": "proposed_member_keeps",
-    "follower_fetch.presumes_leadership": "member_keeps",
+    "follower_fetch.presumes_leadership": "proposed_member_keeps",
     "acknowledge.presumes_leadership": "acknowledged_in_its_epoch",
     "acknowledge.written": "acknowledged_in_its_epoch",
     "acknowledge.isr_has_it": "proposed_member_keeps",
