@@ -5,6 +5,8 @@ and the guards beside it say as much, but for steps that change nothing. ``REDUN
 every promise is still proved without the guard, for any number of everything; and why that is so. For nearly all that
 is needed ``test_controller_guards.py`` has a run that breaks a promise without it.
 
+What is needed is so where the log begins with nothing; what is not, where it begins with an image, too.
+
 What no promise needs is there because somebody asks for it: the text (``specs/CLAUSES.md``), or whom ``ASKED`` names.
 """
 
@@ -12,16 +14,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
 from fencepost.model.protocols.controller.proof import kip_631
+from fencepost.model.protocols.controller.proof_bootstrapped import kip_631_bootstrapped
+from fencepost.model.prove.fixed import FixedProof
 from fencepost.model.prove.implied import Implications, Relation
 
 from .guards import counterexample_without, guards_of, proved_without
 
 asked = pytest.mark.asked("proofs", "controller")
 SAFE = kip_631.protocol.traced()
+PROOFS = {"bootstrapped-0": kip_631, "bootstrapped-1": kip_631_bootstrapped}
+by_both = pytest.mark.parametrize("proof", PROOFS.values(), ids=PROOFS.keys())
 CLAUSES = Path(__file__).parents[2] / "specs" / "CLAUSES.md"
 
 NEEDED = {
@@ -110,7 +117,6 @@ IMPLIED = (
     "refuse_member.exists",
     "refuse_member.is_leader",
     "refuse_member.leader_epoch_matches",
-    "follower_fetch.follows_leader",
 )
 
 STUTTERS = (
@@ -167,6 +173,7 @@ REDUNDANT = {
     "refuse_member.joins": _REFUSED,
     "refuse_member.not_eligible": _REFUSED,
     "leader_write.presumes_leadership": "a record is told by its epoch: that one's leader could have written it",
+    "follower_fetch.follows_leader": "two who are in one leader epoch know one leader",
     "follower_fetch.takes_part": "whoever does not take part is counted by nobody",
     "follower_fetch.epoch_not_fenced": "who leads again has what was acknowledged, and counts who is in its own epoch",
     "heartbeat.is_active": "what a node says of itself is so, whoever hears it",
@@ -248,9 +255,9 @@ LARGER = ({**dict.fromkeys(kip_631.protocol.constants, 1), "replicas": 3, "log_s
 """Where a leader can ask for a second broker while it waits for the answer about a first one."""
 
 
-@pytest.fixture(scope="module")
-def implications() -> Implications:
-    return Implications(kip_631, SAFE)
+@cache
+def implications(proof: FixedProof) -> Implications:
+    return Implications(proof, proof.protocol.traced())
 
 
 def test_every_guard_is_accounted_for_once() -> None:
@@ -272,13 +279,15 @@ def test_without_it_an_obligation_fails(guard: str) -> None:
 
 
 @asked
+@by_both
 @pytest.mark.parametrize("guard", [*IMPLIED, *STUTTERS])
-def test_without_it_there_are_no_steps_but_such_as_change_nothing(guard: str, implications: Implications) -> None:
-    found = implications.judge(SAFE.drop(guard), guard.partition(".")[0])
+def test_without_it_there_are_no_steps_but_such_as_change_nothing(guard: str, proof: FixedProof) -> None:
+    found = implications(proof).judge(proof.protocol.traced().drop(guard), guard.partition(".")[0])
     assert found.relation is (Relation.SAME if guard in IMPLIED else Relation.STILL)
 
 
 @asked
+@by_both
 @pytest.mark.parametrize("guard", REDUNDANT)
-def test_without_it_every_promise_is_still_proved(guard: str) -> None:
-    proved_without(kip_631, guard)
+def test_without_it_every_promise_is_still_proved(guard: str, proof: FixedProof) -> None:
+    proved_without(proof, guard)
