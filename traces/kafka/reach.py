@@ -110,7 +110,7 @@ def reach(
         witnesses={},
         constraint=confined,
     )
-    found = explore(Query.of(searched, limits=limits), "batch")
+    found = explore(Query.of(searched, limits=limits), "auto")
     verdict = Verdict.UNKNOWN if found.verdict is Verdict.UNKNOWN else Verdict.VIOLATED
     if found.violated == GOAL:
         verdict = Verdict.HOLDS
