@@ -35,7 +35,7 @@ def test_every_file_that_a_row_outside_names_exists() -> None:
     for _, where in outside:
         for place in re.findall(r"`([^`]+)`", where):
             assert (ROOT / place).exists(), place
-        for row in re.findall(r"\bW\d+\b", where):
+        for row in re.findall(r"\b[BCW]\d+\b", where):
             assert f"\n| {row} |" in text_of("DEVIATIONS.md")
 
 
