@@ -13,6 +13,10 @@ from typing import Any, TypeAlias
 
 import z3
 
+# The process's end frees the main context. Where terms are left when it is deleted, as may be at exit, z3 goes through
+# all of them once for each level of the deepest: minutes, after a whole proof was told.
+z3.main_ctx().owner = False
+
 Truth: TypeAlias = Any
 """A Python bool, or a ``z3.BoolRef``."""
 

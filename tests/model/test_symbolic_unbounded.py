@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -304,3 +306,21 @@ def test_an_index_out_of_range_reads_the_dead_value() -> None:
     nobody = unbounded.pre.read("request_leader", (z3.IntVal(-1),))
     assert z3.simplify(nobody == unbounded.universe.none).eq(z3.BoolVal(True))
     assert EPOCH.name in unbounded.traced.protocol.indices
+
+
+LEFT = """
+import sys, types, z3
+import fencepost.model.interpret.symbolic_values
+left = types.ModuleType("left")
+left.itself, left.context, left.terms = left, z3.main_ctx(), [z3.Int("x")]
+for number in range(20_000):
+    left.terms.append(z3.If(left.terms[-1] > number, left.terms[-1], left.terms[0]))
+sys.modules["left"] = left
+print("told")
+"""
+"""A process with a deep term that is left when it ends, where z3 took some five minutes to delete its context."""
+
+
+def test_a_process_ends_when_all_is_told() -> None:
+    done = subprocess.run([sys.executable, "-c", LEFT], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "told\n", "")
