@@ -97,10 +97,14 @@ def append_other(_k: Algebra, s: View, node: Value) -> Step:
 
 @cluster.action(node=NODE, broker=REPLICA)
 def register_broker(k: Algebra, s: View, node: Value, broker: Value) -> Step:
-    """A process that has started registers, and is fenced at first; the session of the one before it is over."""
+    """A process that has started registers, and is fenced at first; the session of the one before it is over.
+
+    One that is registered already is told its epoch again, whatever it is by now.
+    """
+    is_new = s.incarnation[broker] != s.as_incarnation[broker]
     yield from _acts(s, node)
-    yield "is_new", s.incarnation[broker] != s.as_incarnation[broker]
-    yield "session_over", k.negate(k.member(broker, s.unfenced))
+    yield "is_new", is_new
+    yield "session_over", k.implies(is_new, k.negate(k.member(broker, s.unfenced)))
     yield s.update(
         registered=k.with_member(s.registered, broker),
         shutting_down=k.without_member(s.shutting_down, broker),
