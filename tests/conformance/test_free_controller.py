@@ -27,6 +27,10 @@ from fencepost.conformance.protocols.controller.metadata_log import MetadataLog,
 from fencepost.conformance.protocols.controller.plan import PLAN
 from fencepost.conformance.protocols.controller.produced import _rising
 from fencepost.conformance.protocols.controller.running import cluster
+from fencepost.impl.log import Record
+from fencepost.impl.metadata import changes, encode
+from fencepost.impl.metadata.elections import PartitionImage
+from fencepost.impl.metadata.image import PartitionKey
 from fencepost.impl.wire.messages import TopicPartition
 from fencepost.model.core.errors import BadInput
 from fencepost.model.explore import Verdict
@@ -68,6 +72,25 @@ def test_a_broker_that_gets_on_is_seen_to_before_it_takes_anything_up() -> None:
     system.close()
     seen = [done.observed or {} for done in machine.history]
     assert any(int(str(each["view_end[0]"])) > 1 and each["view_applied[0]"] == 0 for each in seen)
+
+
+def test_a_process_that_is_registered_is_told_its_epoch_again() -> None:
+    """The copy of its registration comes when it is unfenced: its own session keeps nobody out."""
+    told = Event(What.DELIVER, "BrokerRegistration", node=3, source=1)
+    beat, due, later = (
+        Event(What.TIMER, "heartbeat", 1),
+        Event(What.TIMER, "due", 1),
+        Event(What.TIME, args=(("ms", 200),)),
+    )
+    events = [later, due, beat, later, later, due, replace(due, node=3), replace(told, number=2)]
+    events += [replace(told, name="BrokerRegistrationResponse", node=1, source=3), Event(What.SYNC, "replicate"), due]
+    system = FreeControllers()
+    machine = Machine(CLUSTER.ways("3/1/2"), system, 10259148, Met())
+    assert machine.start() is None
+    for event in (*events, replace(told, name="BrokerHeartbeat"), told):
+        assert machine.perform(event) is None
+    system.close()
+    assert (machine.history[-1].observed or {})["unfenced"] == (1,)
 
 
 @pytest.mark.night(seconds=400)
@@ -186,6 +209,34 @@ def test_what_is_acknowledged_is_on_every_disk_of_the_isr() -> None:
     files.remove(f"{FIRST}/partition.metadata")
     with pytest.raises(WrongState, match="b'1' was acknowledged at offset 0, and it has nothing there"):
         system.happen(Event(What.TIME, args=(("ms", 10),)))
+    system.close()
+
+
+def test_who_is_in_an_isr_of_a_log_that_may_be_the_next_has_it_too() -> None:
+    """A controller that leads no more has an IsrChange that its successor lacks, and may be elected again."""
+    system = written(WRITTEN)
+    (topic,) = (
+        each for each in system.produced.acknowledged if system.log.prefix(system.log.end).names[each] == "first"
+    )
+
+    def state() -> PartitionImage:
+        return system.log.prefix(system.log.end).image.partitions[PartitionKey(topic, 0)]
+
+    gone = next(each for each in state().isr if each != state().leader)
+    there = system.broker(state().leader).broker.partitions[FIRST]
+    system.happen(Event(What.CRASH, node=gone, args=(("seed", 1),)))
+    system.run_until(lambda: there.leader is not None and gone not in there.leader.isr.members)
+    for event in (Event(What.CALL, "write", args=(("partition", 0),)), *[Event(What.SYNC, "produce")] * 2):
+        system.happen(event)
+    assert gone not in state().isr and len(system.produced.acknowledged[topic]) == 2
+    other = next(each for each in map(system.controller, system.voters) if each is not system.newest_leader)
+    system.run_until(lambda: other.quorum.replica.end == system.log.end)
+    now = state()
+    told = changes.isr(PartitionKey(topic, 0), now._replace(isr=now.replicas, partition_epoch=now.partition_epoch + 1))
+    other.quorum.replica.append([Record(encode(told))], other.quorum.replica.last_epoch)
+    assert other in system.next_controllers
+    with pytest.raises(WrongState, match=f"broker {gone} may be elected for first-0"):
+        system.happen(Event(What.TIME, args=(("ms", 1),)))
     system.close()
 
 

@@ -321,3 +321,16 @@ class FreeControllers(KraftNodes):
             return None
         node = self.controller(leads)
         return node if node.quorum.is_leader and node.quorum.epoch == epoch else None
+
+    @property
+    def next_controllers(self) -> list[ControllerNode]:
+        """Who leads the newest epoch, and who of those that are up would be elected by a majority of them (KIP-595).
+
+        A deposed one may be among them, with records that its successor lacks: they are back when it is elected.
+        """
+        up = [self.controller(each) for each in self.voters if each not in self.down]
+        ends = sorted(each.quorum.replica.vote_position for each in up)
+        if len(ends) <= len(self.voters) // 2:
+            return [each for each in up if each is self.newest_leader]
+        enough = ends[len(self.voters) // 2]
+        return [each for each in up if each.quorum.replica.vote_position >= enough or each is self.newest_leader]

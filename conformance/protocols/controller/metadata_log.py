@@ -178,6 +178,14 @@ class MetadataLog:
             prefix = prefix.after(offset, entry)
             yield prefix
 
+    def beyond(self, node: QuorumNode) -> Iterator[Prefix]:
+        """What a node's log comes to behind each record beyond what is committed, if it has all of that."""
+        prefix = self.prefix(self.end)
+        has_it = self.is_committed(node.replica.epoch_at(self.end - 1), self.end)
+        for offset, entry in self._read(node, self.end, node.replica.end) if has_it else ():
+            prefix = prefix.after(offset, entry)
+            yield prefix
+
     def _low(self, node: QuorumNode) -> int:
         return min(max(node.replica.begin, node.replica.high_watermark), self.end)
 

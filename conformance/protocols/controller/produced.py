@@ -2,10 +2,10 @@
 
 It is the producer of ``impl/producer``: idempotent, with acks=all, and it asks brokers who leads. A batch is
 acknowledged when a leader sends the answer that says so, whether or not that arrives. From then on, as long as there is
-the topic, every broker that may be elected next has it on its disk: whoever is in the ISR by any end of the log that a
-next controller may begin with, from the last stable offset to the end of the newest leader's log
-(``acknowledged_is_kept`` of ``model/protocols/controller``). Disks are read past the brokers, of those that are down,
-too: such a one is in an ISR until it is fenced, and comes back with what it has.
+the topic, every broker that may be elected next has it on its disk: whoever is in the ISR by any end of a log that a
+next controller may begin with, from the last stable offset to the end of the log of the newest leader, or of whoever
+may be elected after it (``acknowledged_is_kept`` of ``model/protocols/controller``). Disks are read past the brokers,
+of those that are down, too: such a one is in an ISR until it is fenced, and comes back with what it has.
 
 What a leader answers belongs to the topic that its replica is of: producers name no topic id, so that a late request
 may write to the next topic of the name.
@@ -201,19 +201,18 @@ class Produced:
         if not self.acknowledged:
             return
         system = self._system
-        leader = system.newest_leader
-        end = None if leader is None else (leader.address, leader.quorum.epoch, leader.quorum.replica.end)
+        elected = [each.quorum for each in system.next_controllers]
+        ends = tuple((each.address, each.epoch, each.replica.vote_position) for each in elected)
         disks = [system.store.files(broker) for broker in system.brokers]
         changes = [files.changes for files in disks if isinstance(files, SimulatedFiles)]
-        seen = end, system.log.end, tuple(changes), sum(map(len, self.acknowledged.values()))
+        seen = ends, system.log.end, tuple(changes), sum(map(len, self.acknowledged.values()))
         if len(changes) == len(disks) and seen == self._seen:
             return
         self._seen = seen
         images = [system.log.prefix(system.log.end).image]
         for topic in [each for each in self.acknowledged if each not in images[0].topics]:
             del self.acknowledged[topic]
-        if leader is not None:
-            images += [each.image for each in system.log.pending(leader.quorum)]
+        images += [each.image for quorum in elected for each in system.log.beyond(quorum)]
         for topic in self.acknowledged:
             key = PartitionKey(topic, 0)
             states = [image.partitions[key] for image in images if key in image.partitions]
