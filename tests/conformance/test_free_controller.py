@@ -240,6 +240,21 @@ def test_who_is_in_an_isr_of_a_log_that_may_be_the_next_has_it_too() -> None:
     system.close()
 
 
+def test_a_leader_whose_disk_has_failed_may_acknowledge_still() -> None:
+    """It gives up its metadata log, and leads on until it is fenced: what it says counts as others' word does."""
+    system, at_leader = FreeControllers(), Event(What.TIMER, "due", 2)
+    machine = Machine(CLUSTER.ways("3/1/2"), system, 11747920, Met())
+    assert machine.start() is None
+    later = Event(What.TIME, args=(("ms", 200),))
+    write, arrives = Event(What.CALL, "write", args=(("partition", 1),)), Event(What.DELIVER, "Produce", node=2)
+    for event in (later, at_leader, write, arrives, later, replace(at_leader, node=3), Event(What.DISK, "full", 2)):
+        assert machine.perform(event) is None
+    before = sum(map(len, system.produced.acknowledged.values()))
+    assert settle(machine, Event(What.PEACE, node=2)) is None
+    assert 2 in system.down and sum(map(len, system.produced.acknowledged.values())) == before + 1
+    system.close()
+
+
 def test_a_batch_whose_offset_is_torn_is_none() -> None:
     assert list(_rising([(0, b"1"), (0, b"2")])) == [(0, b"1")]
     assert list(_rising([(0, b"1"), (3, b"2"), (2, b"3"), (4, b"4")])) == [(0, b"1"), (3, b"2")]

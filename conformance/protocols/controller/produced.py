@@ -172,10 +172,10 @@ class Produced:
     # -- what was told ----------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Before an event: of which topics the brokers' replicas are."""
+        """Before an event: of which topics the brokers' replicas are. Whose disk has failed it may answer still."""
         system = self._system
-        up = (broker for broker in system.brokers if broker not in system.down)
-        self._topics = {broker: dict(system.broker(broker).publisher.topics) for broker in up}
+        there = (broker for broker in system.brokers if broker in system.nodes)
+        self._topics = {broker: dict(system.broker(broker).publisher.topics) for broker in there}
 
     def answered(self, answer: Envelope, asked: Envelope | None) -> None:
         """A broker has sent an answer. Raises ``WrongState``."""
