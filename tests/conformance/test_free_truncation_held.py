@@ -15,13 +15,19 @@ from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.protocols.truncation.binding import TRUNCATION
 from fencepost.conformance.protocols.truncation.free import RunningConsumer
+from fencepost.conformance.protocols.truncation.free_asking import Asking
 from fencepost.conformance.protocols.truncation.free_commits import WRONG, Ledger, OfConsumer, WrongAnswer
+from fencepost.conformance.protocols.truncation.free_partition import READER, TIMEOUT_MS
 from fencepost.conformance.protocols.truncation.free_producer import check_acknowledged
 from fencepost.conformance.protocols.truncation.plan import PLAN
 from fencepost.impl.consumer import Commit, OffsetAndMetadata
 from fencepost.impl.replica.partition import PartitionState, Role
 from fencepost.impl.wire.errors import ErrorCode
 from fencepost.impl.wire.messages import (
+    Envelope,
+    FetchRequest,
+    FetchResponse,
+    MetadataRequest,
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetFetchRequest,
@@ -155,6 +161,26 @@ FAULTS = {
         Patch("consumer/consumer.py", "kept.get(name) or Partition(name, self.config)", "Partition(name, self.config)"),
         "",
     ),
+    "nobody is asked who leads where the leader does not answer": (
+        Patch(
+            "consumer/partition.py",
+            "        self.last_error = ErrorCode.REQUEST_TIMED_OUT\n        self._retry(now)\n",
+            "        self.last_error = ErrorCode.REQUEST_TIMED_OUT\n",
+        ),
+        "before it has asked who leads",
+    ),
+    "a commit that is deleted is there again after a start": (
+        Patch("offsets/coordinator.py", "                    offsets.pop(key, None)\n", "                    pass\n"),
+        "would be committed",
+    ),
+    "a commit is deleted in memory alone": (
+        Patch(
+            "offsets/coordinator.py",
+            "        return self._write(key, None) if key in self._offsets else ErrorCode.NONE\n",
+            "        self._offsets.pop(key, None)\n        return ErrorCode.NONE\n",
+        ),
+        "would be committed",
+    ),
     "the metadata of a commit is not given back": (
         Patch(
             "consumer/partition.py", "response.serving_epoch, metadata=response.metadata\n", "response.serving_epoch\n"
@@ -171,19 +197,6 @@ def test_a_planted_fault_is_found(name: str) -> None:
         parted = first_parting(Parts.of(root), FreePlan())
     assert parted is not None
     assert word in parted.headline, parted.headline
-
-
-@pytest.mark.night
-def test_who_never_asks_again_is_found_in_peace() -> None:
-    """It takes a leader that does not answer, and another that is elected meanwhile."""
-    patch = Patch(
-        "consumer/partition.py",
-        "        self.last_error = ErrorCode.REQUEST_TIMED_OUT\n        self._retry(now)\n",
-        "        self.last_error = ErrorCode.REQUEST_TIMED_OUT\n",
-    )
-    with patched(patch) as root:
-        parted = first_parting(Parts.of(root), FreePlan())
-    assert parted is not None and "read all" in parted.headline
 
 
 BESIDE = TopicPartition("t", 1)
@@ -220,6 +233,69 @@ def test_of_a_commit_that_failed_nobody_knows(answer: OffsetCommitResponse | Non
     ledger.asked(FETCH, NONE, stays=False)
     ledger.started(lambda _: found)
     ledger.asked(FETCH, found, stays=True)
+
+
+def test_what_was_deleted_stays_so() -> None:
+    ledger = Ledger([BESIDE])
+    key = (COMMIT.group, BESIDE)
+    ledger.asked(COMMIT, DONE, stays=True)
+    with pytest.raises(WrongAnswer, match="is to be deleted, and that fails"):
+        ledger.deleted(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, stays=True)
+    with pytest.raises(WrongAnswer, match="is to be deleted, and that fails"):
+        ledger.deleted(key, ErrorCode.KAFKA_STORAGE_ERROR, stays=True)
+    ledger.deleted(key, ErrorCode.NONE, stays=True)
+    ledger.asked(FETCH, NONE, stays=True)
+    ledger.started(lambda _: NONE)
+    with pytest.raises(WrongAnswer, match="a coordinator starts with"):
+        ledger.started(lambda _: FOUND)
+
+
+@pytest.mark.parametrize("found", [NONE, FOUND])
+def test_of_a_deletion_that_failed_nobody_knows(found: OffsetFetchResponse) -> None:
+    ledger = Ledger([BESIDE])
+    ledger.asked(COMMIT, DONE, stays=True)
+    ledger.deleted((COMMIT.group, BESIDE), ErrorCode.KAFKA_STORAGE_ERROR, stays=False)
+    ledger.started(lambda _: found)
+    ledger.asked(FETCH, found, stays=True)
+
+
+def told(
+    body: MetadataRequest | FetchRequest | FetchResponse, number: int, *, node: int = 0, answer: bool = False
+) -> tuple[str, Envelope]:
+    """What the consumer has sent to a node, or heard from one."""
+    ends = (node, READER) if answer else (READER, node)
+    return "delivered" if answer else "sent", Envelope(*ends, number, body)
+
+
+ASKS = MetadataRequest(BESIDE)
+READS = FetchRequest(-1, BESIDE, 0, 1)
+LEADS_NO_MORE = FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+@pytest.mark.parametrize(
+    ("later", "heard"), [(TIMEOUT_MS, []), (1, [told(LEADS_NO_MORE, 1, answer=True)])], ids=["silence", "refusal"]
+)
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_leader_in_doubt_is_not_asked_before_somebody_says_who_leads(
+    later: int, heard: list[tuple[str, Envelope]], asks: bool
+) -> None:
+    asking = Asking(TIMEOUT_MS)
+    asking.look(READER, [told(READS, 1)], lambda _: True, 0, woken=False)
+    asking.look(READER, heard, lambda _: not heard, later, woken=True)
+    next_one = [told(ASKS, 2, node=1)] if asks else []
+    if asks:
+        asking.look(READER, [*next_one, told(READS, 3)], lambda _: True, later, woken=True)
+    else:
+        with pytest.raises(WrongAnswer, match="before it has asked who leads"):
+            asking.look(READER, [told(READS, 3)], lambda _: True, later, woken=True)
+
+
+def test_whoever_seeks_or_begins_anew_doubts_nobody() -> None:
+    asking = Asking(TIMEOUT_MS)
+    asking.look(READER, [told(READS, 1)], lambda _: False, 0, woken=False)
+    asking.look(READER, [told(READS, 2)], lambda _: True, TIMEOUT_MS, woken=True)
+    asking.forget()
+    asking.look(READER, [told(READS, 3)], lambda _: True, 3 * TIMEOUT_MS, woken=True)
 
 
 @pytest.mark.parametrize("wrong", WRONG)

@@ -108,6 +108,7 @@ class RunningConsumer(RunningBeside):
         self._consumer.assign(both if self.pace.beside else [PARTITION])
         self._was = None
         self._commits.forget()
+        self._asking_leaders.forget()
         self._awaited = "nothing"
         self._read: dict[int, ConsumerRecord] = {}
         self._told: OffsetAndMetadata | None = None

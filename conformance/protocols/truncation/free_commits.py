@@ -82,9 +82,24 @@ class Ledger:
             sure = self._sure.get(key, NOTHING)
             if found not in (sure, *self._doubtful.get(key, ())):
                 raise WrongAnswer(f"a coordinator starts with {_shown(found, key)}, and acknowledged {sure}")
-            if found != NOTHING:
-                self._sure[key] = found
+            self._sure[key] = found
         self._doubtful.clear()
+
+    def deleted(self, key: Key, error: ErrorCode, *, stays: bool) -> None:
+        """A commit was taken away (OffsetDelete, or its retention is over); ``stays``: the coordinator goes on.
+
+        Raises WrongAnswer.
+        """
+        if error is ErrorCode.NONE:
+            self._sure[key] = NOTHING
+        elif error is ErrorCode.KAFKA_STORAGE_ERROR and not stays:
+            self.in_doubt(key, NOTHING)
+        else:
+            raise WrongAnswer(f"a commit of group {key[0]} in {key[1]} is to be deleted, and that fails: {error.name}")
+
+    def in_doubt(self, key: Key, perhaps: Committed) -> None:
+        """What the coordinator's next process may find: nobody was told whether it is committed."""
+        self._doubtful.setdefault(key, []).append(perhaps)
 
     def holds(self, fetch: Callable[[OffsetFetchRequest], OffsetFetchResponse]) -> None:
         """Look at a coordinator that is up: what it would answer now. Raises WrongAnswer."""
@@ -97,7 +112,7 @@ class Ledger:
         wanted, key = self.wanted(request), (request.group, request.partition)
         failed = error in (None, ErrorCode.KAFKA_STORAGE_ERROR) and not stays
         if failed and wanted is ErrorCode.NONE:
-            self._doubtful.setdefault(key, []).append(Committed.of(request))
+            self.in_doubt(key, Committed.of(request))
         elif error is not None and error is not wanted:
             raise WrongAnswer(f"{request} is answered {error.name}, and is to be answered {wanted.name}")
         elif error is ErrorCode.NONE:

@@ -24,9 +24,11 @@ from ....impl.wire.messages import (
 from ...adapters.cluster import PARTITION
 from ...adapters.nodes import Mailbox
 from ...free.events import Event, What
+from ...free.power import PowerLost
 from ...free.system import Happened
 from ...lockstep.adapter import ModelStep
-from .free_commits import MOST_METADATA, WRONG, Ledger, OfConsumer
+from .free_asking import Asking
+from .free_commits import MOST_METADATA, NOTHING, WRONG, Ledger, OfConsumer
 from .free_partition import BESIDE, ELSEWHERE, GROUP, READER, TIMEOUT_MS, call
 from .free_producer import RunningProducer
 
@@ -51,6 +53,7 @@ class RunningGroup(RunningProducer):
         self.network.attach(Mailbox(MEMBER, lambda _answer: None))
         self._ledger = Ledger((PARTITION, BESIDE, ELSEWHERE))
         self._commits = OfConsumer(TIMEOUT_MS)
+        self._asking_leaders = Asking(TIMEOUT_MS)
         self._told_of: list[tuple[str, Envelope]] = []
         """What was sent and what has arrived in this event, in order."""
         self._stays = True
@@ -114,9 +117,14 @@ class RunningGroup(RunningProducer):
                 commit = self._commits.heard(envelope.correlation, body.error)
                 if commit is not None and not body.error and not told_more and commit.partition in reads:
                     self._commits.knows(commit, self._consumer.committed(commit.partition))
-        self._commits.look(self.clock.now(), woken=event.name in ("poll", "wake"))
+        woken = event.name in ("poll", "wake")
+        self._commits.look(self.clock.now(), woken=woken)
+        self._asking_leaders.look(READER, self._told_of, self._waits_for, self.clock.now(), woken=woken)
         if event.what is What.TIME and self.pace.peace and self.coordinator not in self.down | self.cut:
             self._commits.time_passes()
+
+    def _waits_for(self, partition: TopicPartition) -> bool:
+        return partition in self._consumer.assignment and self._consumer.state(partition).in_flight
 
     def _sends_commits(self, commits: Sequence[Commit]) -> None:
         """The consumer has just sent these."""
@@ -143,6 +151,9 @@ class RunningGroup(RunningProducer):
             for offset in _OFFSETS:
                 yield call("member_commits", key=key, offset=offset)
             yield call("member_asks", key=key)
+        if self.coordinator not in self.down:
+            for key in range(len(_KEYS)):
+                yield Event(What.CALL, "delete_commit", self.coordinator, args=(("key", key),))
         for wrong in _WRONG:
             yield Event(What.CALL, "member_errs", args=(("what", wrong),))
 
@@ -158,12 +169,24 @@ class RunningGroup(RunningProducer):
                 self._ask_coordinator(_commit_of(int(event.arg("key")), int(event.arg("offset"))))
             case "member_asks":
                 self._ask_coordinator(OffsetFetchRequest(*_KEYS[int(event.arg("key"))]))
+            case "delete_commit":
+                self._delete_commit(_KEYS[int(event.arg("key"))])
             case "member_errs":
                 self._ask_coordinator(WRONG[str(event.arg("what"))](_commit_of(0, _OFFSETS[1])))
             case _:
                 return super()._operate(event)
         self.pace.happened("member")
         return ()
+
+    def _delete_commit(self, key: tuple[str, TopicPartition]) -> None:
+        """An operator's OffsetDelete, or a retention that is over: what is gone stays so, whoever starts next."""
+        coordinator = cast(GroupCoordinator, self._broker(self.coordinator).coordinator)
+        try:
+            error = coordinator.delete(*key)
+        except PowerLost:
+            self._ledger.in_doubt(key, NOTHING)
+            raise
+        self._ledger.deleted(key, error, stays=not self._is_lost(self.coordinator))
 
     def _ask_coordinator(self, body: OffsetCommitRequest | OffsetFetchRequest) -> None:
         self._correlation += 1
