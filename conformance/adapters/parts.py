@@ -18,6 +18,7 @@ from ...impl.kraft.config import ControllerConfig, LifecycleConfig
 from ...impl.kraft.node import ControllerNode
 from ...impl.log.config import LogConfig
 from ...impl.offsets import GroupCoordinator
+from ...impl.producer import Producer, ProducerConfig
 from ...impl.quorum.config import QuorumConfig
 from ...impl.quorum.machine import KeyValueMachine
 from ...impl.quorum.node import NotLeader, QuorumNode
@@ -41,6 +42,8 @@ class Parts:
     log_truncation_error: type[LogTruncationError]
     offset_and_metadata: type[OffsetAndMetadata]
     reset_policy: type[ResetPolicy]
+    producer: type[Producer]
+    producer_config: type[ProducerConfig]
     coordinator: type[GroupCoordinator]
     quorum_node: type[QuorumNode]
     quorum_config: type[QuorumConfig]
@@ -82,6 +85,8 @@ class Parts:
             log_truncation_error=named("consumer", "LogTruncationError"),
             offset_and_metadata=named("consumer", "OffsetAndMetadata"),
             reset_policy=named("consumer", "ResetPolicy"),
+            producer=named("producer", "Producer"),
+            producer_config=named("producer", "ProducerConfig"),
             coordinator=named("offsets", "GroupCoordinator"),
             quorum_node=named("quorum.node", "QuorumNode"),
             quorum_config=named("quorum.config", "QuorumConfig"),

@@ -60,6 +60,10 @@ FAULTS = {
         Patch("replica/fetch.py", "        epoch = partition.log.epoch_for(end - 1)\n", "        pass\n"),
         "where leader epoch",
     ),
+    "a consumer beyond the end is told of its range, and not that the log was truncated": (
+        Patch("replica/fetch.py", "NONE and is_truncated(", "NONE and offset <= log.end and is_truncated("),
+        "LOG_TRUNCATION",
+    ),
     "a request of a controller that is over is taken up": (
         Patch(
             "replica/broker.py",

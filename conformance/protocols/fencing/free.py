@@ -46,7 +46,7 @@ from ...lockstep.adapter import ModelStep
 from .free_answers import Row, WrongAnswer
 from .free_clients import PROBER, READER, ClientNodes
 from .free_controller import PARTITION, RESEND, RETRY_MS
-from .free_held import Held
+from .free_held import Held, known_of
 
 _LAG_MS: Final = 100
 _TIMEOUT_MS: Final = 4 * _LAG_MS
@@ -104,6 +104,8 @@ class RunningCluster(ClientNodes):
         self._closed: dict[int, tuple[int, int, int]] = {}
         """By node that was shut down in order: the leader epoch, the end and the high watermark that it had."""
         self._metadata = chance.random() < _TELLS_METADATA
+        if self._metadata:
+            self._begin_application(range(constants["replicas"]), _TIMEOUT_MS)
         self._controller_fails = chance.random() < _CONTROLLER_FAILS
         self._start_controller(range(constants["replicas"]))
         return range(constants["replicas"])
@@ -273,9 +275,9 @@ class RunningCluster(ClientNodes):
             if controller is None or not self._metadata or self._is_unregistered(node):
                 continue
             told = self._broker(node).metadata.get(PARTITION)
-            if told is None or (told.leader, told.leader_epoch, told.isr, told.offline) != known:
+            if (told is None or known_of(told) != known) and not self._held.was_told(node, known):
                 return f"broker {node} would tell clients {told}, and the controller has {known}"
-        return None
+        return self._waits_for_all() if but is None else None
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -478,6 +480,7 @@ class RunningCluster(ClientNodes):
         quorum = self.quorum
         if quorum.leader_epoch >= 0:
             self._requests[quorum.leader_epoch] = quorum.leader, quorum.isr
+        self._look_at_application(event, self._just_sent)
         return steps
 
     def _may_arrive(self, envelope: Envelope) -> bool:
@@ -486,12 +489,9 @@ class RunningCluster(ClientNodes):
         if isinstance(body, ProduceRequest) and node not in self.down:
             payloads = self.producers.payloads(body)
             state = self._state(node)
-            unborn = sum(payload not in self._ids for payload in payloads)
             end = 0 if state is None else state.end
-            return (
-                len(self._ids) + unborn <= self.constants["max_records"]
-                and end + len(payloads) <= self.constants["log_size"]
-            )
+            fits = end + len(payloads) <= self.constants["log_size"]
+            return fits and len({*self._ids, *payloads}) <= self.constants["max_records"]
         if isinstance(body, LeaderAndIsrResponse) and body.error is ErrorCode.KAFKA_STORAGE_ERROR:
             return self._epochs_left() > 0
         return True

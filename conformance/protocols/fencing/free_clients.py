@@ -30,6 +30,7 @@ from ...free.events import Event, What
 from ...free.system import Pending
 from ...lockstep.adapter import ModelStep
 from .free_answers import Row, WrongAnswer
+from .free_application import GIVE, WAKE, Application
 from .free_controller import PARTITION, ControlledNodes
 from .free_operator import OPERATOR, ask_operator, operator_probes
 from .free_probes import body_of, broker_probes, controller_probes, is_probe
@@ -45,8 +46,14 @@ _LARGEST_BATCH: Final = 3
 _PROBED: Final = 0.5
 """In so many runs somebody asks what changes nothing."""
 _CLIENT: Final = "User:client"
-_OF_ISR: Final = frozenset({"AlterIsr", "AlterIsrResponse"})
-"""Messages that are few beside all others, and as often lost."""
+_MARKED: Final = frozenset({"AlterIsr", "AlterIsrResponse", WAKE.name})
+"""What is due, and messages that are few beside all others, and as often lost."""
+_OF_PRODUCERS: Final = frozenset({"Metadata", "MetadataResponse", "Produce", "ProduceResponse", "UpdateMetadata"})
+_HEARD: Final = 5.0
+"""How likely an application hears of something, beside any other message that arrives."""
+_PASSES: Final = 15.0
+"""How likely time passes where an application waits for nothing else: beside so many others hardly any would."""
+_DRAWN_APART: Final = 0x5BD1E995
 
 
 class ClientNodes(ControlledNodes):
@@ -59,6 +66,7 @@ class ClientNodes(ControlledNodes):
         for client in (PRODUCER, READER, PROBER):
             self.network.attach(Mailbox(client, self._told))
         self._probed = chance.random() < _PROBED
+        self._application: Application | None = None
         self._pace = Pace(self.seed)
         self._correlation = 0
         self._ids: dict[Payload, int] = {}
@@ -91,7 +99,11 @@ class ClientNodes(ControlledNodes):
             self._states = {}
         if weight is not unhurried:
             found = [_weighed(each, weight(each.event)) if each.event.what in CONCERNED else each for each in found]
-        return [replace(each, sort="isr") if each.event.name in _OF_ISR else each for each in found]
+        if self._application is not None:
+            found = [_heard(each) if each.event.name in _OF_PRODUCERS else each for each in found]
+            if self._application.waits_for_time:
+                found = [replace(each, weight=_PASSES) if each.event.what is What.TIME else each for each in found]
+        return [_marked(each) if each.event.name in _MARKED else each for each in found]
 
     def _under_way(self) -> set[int]:
         """The batches that are on their way, or are or were in some log."""
@@ -105,8 +117,18 @@ class ClientNodes(ControlledNodes):
         records, state = self._records.get(node), self._states[node]
         return bool(records and state is not None and records[-1][1] == state.leader_epoch)
 
+    def _begin_application(self, nodes: Sequence[int], timeout_ms: int) -> None:
+        """An application with a producer of its own begins: what it draws changes nothing that others draw."""
+        chance = Random(self.seed ^ _DRAWN_APART)  # noqa: S311 - repeatable on purpose
+        self._application = Application(
+            self._parts, self.network, self.clock, PARTITION, nodes, chance, timeout_ms=timeout_ms
+        )
+        self._pace.applies = True
+
     def _calls(self) -> Iterator[Event]:
         up = [node for node in self.replicas if node not in self.down]
+        if self._application is not None:
+            yield from self._application.offers(self.constants["max_records"] - len(self._ids))
         yield from self._writes(up)
         if self._probed:
             yield from self._probes(up)
@@ -120,7 +142,9 @@ class ClientNodes(ControlledNodes):
 
     def _writes(self, up: Sequence[int]) -> Iterator[Event]:
         left = self.constants["max_records"] - len(self._ids)
-        unborn = sum(1 for batch in self.producers.batches if batch.payloads[0] not in self._ids)
+        adopted = self.producers.adopted
+        own = [(number, each) for number, each in enumerate(self.producers.batches) if number not in adopted]
+        unborn = sum(1 for _, batch in own if batch.payloads[0] not in self._ids)
         for node in up:
             state = self._state(node)
             leads = state is not None and state.leader == node
@@ -132,7 +156,7 @@ class ClientNodes(ControlledNodes):
                     for records in range(2, min(left, _LARGEST_BATCH) + 1):
                         yield _call("produce", to=node, acks=-1, records=records)
             if leads:
-                for number in range(len(self.producers.batches)):
+                for number, _ in own:
                     yield _call("retry", to=node, batch=number)
 
     def _probes(self, up: Sequence[int]) -> Iterator[Event]:
@@ -145,6 +169,10 @@ class ClientNodes(ControlledNodes):
             yield from operator_probes()
 
     def _call(self, event: Event) -> Sequence[ModelStep]:
+        if event in (GIVE, WAKE):
+            assert self._application is not None
+            self._application.does(event)
+            return ()
         if event.name == OPERATOR:
             controller = cast(Controller, self.nodes[CONTROLLER])
             sent = self.network.counts.sent
@@ -178,6 +206,32 @@ class ClientNodes(ControlledNodes):
         self._correlation += 1
         self.network.send(Envelope(client, node, self._correlation, body, principal))
 
+    def _garbles(self, envelope: Envelope) -> bool:
+        """At brokers; what comes to clients here is read by nobody's code but ours."""
+        return envelope.destination in self.replicas
+
+    def _look_at_application(self, event: Event, sent: list[Envelope]) -> None:
+        if self._application is not None:
+            for payload, offset in self._application.look(event, self.arrived, sent, self.producers):
+                self._acknowledge(payload, offset)
+
+    def _waits_for_all(self) -> str | None:
+        """What the application still waits for in peace, where its leader has room for all of it."""
+        application, quorum = self._application, self.quorum
+        leader = quorum.leader
+        state = None if leader < 0 or leader in self.down else self._state(leader)
+        if application is None or state is None or (state.leader, state.leader_epoch) != (leader, quorum.leader_epoch):
+            return None
+        if any(map(self._is_unregistered, self.replicas)):
+            return None  # there are not leader epochs enough for it to come back
+        waiting = application.waiting
+        room = min(self.constants["log_size"] - state.end, self.constants["max_records"] - len(self._ids))
+        return application.unsettled() if waiting <= room else None
+
+    def _acknowledge(self, payload: Payload, offset: int) -> None:
+        # One that is acknowledged and in no log ever shows as one that nobody wrote.
+        self._acknowledged[self._ids.setdefault(payload, len(self._ids))] = offset
+
     def _told(self, envelope: Envelope) -> None:
         """A client gets an answer."""
         body: Any = envelope.body
@@ -186,12 +240,20 @@ class ClientNodes(ControlledNodes):
             return
         if isinstance(body, ProduceResponse) and isinstance(request, ProduceRequest) and request.acks == -1:
             for number, payload in enumerate(self.producers.payloads(request)):
-                # One that is acknowledged and in no log ever shows as one that nobody wrote.
-                record = self._ids.setdefault(payload, len(self._ids))
-                self._acknowledged[record] = body.base_offset + number
+                self._acknowledge(payload, body.base_offset + number)
         elif isinstance(body, FetchResponse) and envelope.destination == READER:
             for offset, _, payload in self._reader.decode(body.records):
                 self._read[offset] = self._ids.setdefault(payload, len(self._ids))
+
+
+def _heard(pending: Pending) -> Pending:
+    """An answer overtakes the one before it as often as not: in calm the later of two is the less likely."""
+    overtakes = pending.event.number if pending.event.name == "ProduceResponse" else 0
+    return replace(pending, weight=_HEARD * (1 + 3 * overtakes))
+
+
+def _marked(pending: Pending) -> Pending:
+    return replace(pending, due=True) if pending.event == WAKE else replace(pending, sort="isr")
 
 
 def _weighed(pending: Pending, weight: float) -> Pending:

@@ -6,7 +6,7 @@ What may be wrong is in ``free_answers.py`` and ``free_producers.py``; here is w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ....impl.controller import PartitionState as Quorum
 from ....impl.replica.partition import PartitionState
@@ -36,7 +36,15 @@ from .free_answers import (
     check_list_offsets,
 )
 from .free_probes import refused_produce
-from .free_producers import Producers, Waiting, check_produce
+from .free_producers import Producers, Waiting, check_produce, timestamp_of
+
+Known: TypeAlias = tuple[int, int, frozenset[int], frozenset[int]]
+"""What clients are told of the partition: leader, leader epoch, ISR and offline marks."""
+
+
+def known_of(told: UpdateMetadataRequest) -> Known:
+    """What a broker that is told this would tell clients."""
+    return told.leader, told.leader_epoch, told.isr, told.offline
 
 
 class Held:
@@ -53,6 +61,8 @@ class Held:
         """By node: the latest controller epoch that its process has heard of."""
         self._metadata: dict[int, UpdateMetadataRequest] = {}
         """By node: what it was told last of the partition."""
+        self._heard: dict[int, set[Known]] = {}
+        """By node: all that its process was ever told of the partition."""
         self._marks: dict[int, tuple[int, int, int, frozenset[int]]] = {}
         """By node: the leader epoch in which it leads; the version of the marks that it goes by, and of those that it
         may have taken up, the same ones; and these marks."""
@@ -64,6 +74,7 @@ class Held:
         if process:
             self._controllers.pop(node, None)
             self._metadata.pop(node, None)
+            self._heard.pop(node, None)
 
     def lost(self, node: int, arrived: Envelope | None, sent: Sequence[Envelope]) -> None:
         """A message has reached a broker whose replica has given up. Raises WrongAnswer."""
@@ -143,7 +154,7 @@ class Held:
             case OffsetsForLeaderEpochRequest():
                 check_epoch_end(body, answer, node, state, rows)
             case ListOffsetsRequest():
-                check_list_offsets(body, answer, node, state, rows, self._producers.timestamp)
+                check_list_offsets(body, answer, node, state, rows, timestamp_of)
             case _:
                 self._of_controller(node, body, answer, state)
 
@@ -164,6 +175,7 @@ class Held:
             return
         self._controllers[node] = body.controller_epoch
         if isinstance(body, UpdateMetadataRequest):
+            self._heard.setdefault(node, set()).add(known_of(body))
             told = self._metadata.get(node)
             if told is None or told.leader_epoch <= body.leader_epoch:
                 self._metadata[node] = body
@@ -209,6 +221,13 @@ class Held:
         if metadata is not None and told is not None and metadata.leader_epoch != told.leader_epoch:
             said = f"would tell clients of leader epoch {metadata.leader_epoch}"
             raise WrongAnswer(f"a broker that was told of leader epoch {told.leader_epoch} {said}")
+
+    def was_told(self, node: int, known: Known) -> bool:
+        """Whether a broker was told this, if perhaps before something older: of one leader epoch the last one counts.
+
+        Kafka's controller has one request to a broker on its way, here they overtake each other.
+        """
+        return known in self._heard.get(node, ())
 
     def _asks_for(self, body: AlterIsrRequest, state: PartitionState) -> None:
         """A leader does not ask for whom it knows to be offline: a zombie would count for acks=all (KIP-320)."""

@@ -63,7 +63,9 @@ def broker_probes(node: int, state: PartitionState, others: list[int]) -> Iterat
     yield _probe("list-offsets", to=node, timestamp=10 * (state.end // 2), epoch=epoch - 1)
     for asked in range(max(0, epoch - _EPOCHS_BACK), epoch + 2):
         yield _probe("epoch-end", to=node, replica=CONSUMER, epoch=NO_EPOCH, asked=asked)
-        yield _probe("position", to=node, offset=state.high_watermark, epoch=NO_EPOCH, last=asked)
+        # Below, at and beyond the end: of two reasons to refuse a position the one that says more is to be told.
+        for offset in dict.fromkeys((state.high_watermark, state.end, state.end + 1)):
+            yield _probe("position", to=node, offset=offset, epoch=NO_EPOCH, last=asked)
     yield _probe("position", to=node, offset=state.end + 1, epoch=epoch, last=NO_EPOCH)
     yield _probe("produce", to=node, wrong="crc")
     yield _probe("produce", to=node, wrong="acks")

@@ -44,6 +44,12 @@ class Batch:
         return self.first + len(self.payloads) - 1
 
 
+def timestamp_of(payload: Payload) -> int:
+    """A record's timestamp: by the number of its batch, and of the record in it."""
+    number, each = payload.split(b".")
+    return 10 * int(number) + int(each)
+
+
 class Producers:
     """All producers of a run. ``rich``: records have keys, headers and timestamps, and batches are compressed."""
 
@@ -51,6 +57,8 @@ class Producers:
         self.batches: list[Batch] = []
         self.of: dict[bytes, int] = {}
         """The number of a batch by its bytes."""
+        self.adopted: set[int] = set()
+        """The numbers of the batches that somebody else has made, who also sends them again."""
         self._in: dict[Payload, int] = {}
         self._rich = rich
         # Most often each batch has a producer of its own, and none of them waits for another.
@@ -82,16 +90,17 @@ class Producers:
 
     def _record(self, payload: Payload, number: int) -> Record:
         if not self._rich:
-            return Record(payload, timestamp=self.timestamp(payload))
+            return Record(payload, timestamp=timestamp_of(payload))
         headers = (("trace", payload), ("none", None)) if number % 2 else ()
-        return Record(
-            payload, key=b"k" * 70 if number % 3 else None, timestamp=self.timestamp(payload), headers=headers
-        )
+        return Record(payload, key=b"k" * 70 if number % 3 else None, timestamp=timestamp_of(payload), headers=headers)
 
-    def timestamp(self, payload: Payload) -> int:
-        """A record's timestamp: by the number of its batch, and of the record in it."""
-        number, each = payload.split(b".")
-        return 10 * int(number) + int(each)
+    def adopt(self, producer: int, epoch: int, first: int, payloads: tuple[Payload, ...], data: bytes) -> None:
+        """Enter a batch that somebody else has made, unless it is known."""
+        if data not in self.of:
+            number = self.of[data] = len(self.batches)
+            self.batches.append(Batch(producer, epoch, first, payloads, data))
+            self._in.update(dict.fromkeys(payloads, number))
+            self.adopted.add(number)
 
     def payloads(self, request: ProduceRequest) -> tuple[Payload, ...]:
         """What a request holds; nothing of what no producer has sent."""

@@ -21,8 +21,12 @@ _WRITES: Final = 4.0
 """How likely a leader is written to, beside any other call of a client."""
 _BEGINS: Final = 8.0
 """The same of a leader that has written nothing in its epoch."""
+_GIVES: Final = 20.0
+"""How likely an application writes, which waits for what it has written itself."""
 _VAINLY: Final = 0.4
 """How likely somebody is written to who does not lead, or once more what is on its way."""
+_BESIDE: Final = 0.1
+"""How likely others write where an application does: there is room for few records."""
 _PARTS: Final = 5.0
 """How likely another leader is elected that lacks a record."""
 _ALONE: Final = 2.0
@@ -51,6 +55,8 @@ class Pace:
 
     def __init__(self, seed: int) -> None:
         self._waits = seed // 6 % _HURRIED != 0
+        self.applies = False
+        """Whether an application writes by a producer of its own: all other producers hold back."""
         self._events = 0
         self._cut: dict[int, int] = {}
         """By node: when its log was cut last."""
@@ -79,8 +85,12 @@ class Pace:
 
         def weight(event: Event) -> float:
             match event.what, event.name:
+                case What.CALL, "give":
+                    return _GIVES
                 case What.CALL, "produce" | "retry":
                     to = int(event.arg("to"))
+                    if self.applies:
+                        return _BESIDE
                     if to not in leaders or (event.name == "retry" and int(event.arg("batch")) in sent):
                         return _VAINLY
                     return _WRITES if begun.get(to) else _BEGINS
