@@ -21,7 +21,7 @@ from ...impl.net.interface import Endpoint
 from ...impl.net.simulated import SimulatedNetwork
 from ...impl.replica.timers import Key
 from ...impl.wire.messages import Envelope
-from ..free.events import Event, What
+from ..free.events import GARBLED, Event, What
 from ..free.power import Power, PowerLost
 from ..free.system import Happened, Judged, Message, Pending, Said
 from ..lockstep.adapter import ModelStep
@@ -43,8 +43,10 @@ from .events import (
     passes,
     way_of,
 )
+from .garbled import garbled, has_batches
 from .parts import Parts
 from .stores import DiskStore, MemoryStore, Store
+from .wire import Wire
 
 EFFECTS: Final = frozenset({"append", "truncate", "fsync", "fsync_dir", "make_dir", "rename", "remove"})
 """The operations of a disk that leave something behind."""
@@ -54,6 +56,7 @@ _SLACK: Final = 64
 """A disk that is full has less than so many bytes left."""
 _WORKS_FOR: Final = 6
 """A disk that fails does so after fewer operations than this."""
+_OF_MESSAGES: Final = frozenset({What.DELIVER, What.LOSE, What.REPEAT, What.GARBLE})
 DUE: Final = "due"
 """The timer that stands for all of a node that have run off."""
 
@@ -78,19 +81,6 @@ class Mailbox:
 
     def wake(self) -> None:
         """Nothing."""
-
-
-class _Wire:
-    """A node's transport: what it sends is an effect, and nothing is sent by a node that has lost power."""
-
-    def __init__(self, network: SimulatedNetwork, power: Power) -> None:
-        self._network = network
-        self._power = power
-
-    def send(self, envelope: Envelope) -> None:
-        """Take a message on its way."""
-        self._power.effect()
-        self._network.send(envelope)
 
 
 class GaveUpError(Exception):
@@ -214,9 +204,9 @@ class RunningNodes:
         assert self._store is not None
         return self._store
 
-    def wire(self) -> _Wire:
+    def wire(self) -> Wire:
         """What a node sends by."""
-        return _Wire(self.network, self._power)
+        return Wire(self.network, self._power)
 
     def _start(self, node: int) -> None:
         files = self.store.files(node)
@@ -266,7 +256,8 @@ class RunningNodes:
                 way = way_of(flight.envelope)
                 number = alike.get(way, 0)
                 alike[way] = number + 1
-                found.append(Pending(arrives(*way, number), flight.number))
+                garbles = has_batches(flight.envelope) and self._garbles(flight.envelope)
+                found.append(Pending(arrives(*way, number), flight.number, garbles=garbles))
         up = [node for node in self.replicas if node not in self.down]
         timers = [fires(key[0], node) for node in up for key in self._timers(node)]
         found += [fires(DUE, node, due=True) for node in up if self._is_due(self.nodes[node])]
@@ -298,7 +289,7 @@ class RunningNodes:
         """Whose process an event happens in; None for a client's, and where only time passes."""
         if event.node is not None or event.what in (What.CALL, What.TIME):
             return event.node
-        if event.what in (What.DELIVER, What.REPEAT):
+        if event.what in _OF_MESSAGES:
             return None if self.arrived is None or self.arrived.destination != self.unnumbered else self.unnumbered
         return self.unnumbered
 
@@ -311,6 +302,10 @@ class RunningNodes:
         """Whether a message is offered: not where what comes of it is beyond the model's bounds."""
         return True
 
+    def _garbles(self, envelope: Envelope) -> bool:  # noqa: ARG002 - for those who have it refused
+        """Whether a message with record batches may arrive garbled."""
+        return False
+
     # -- what happens -----------------------------------------------------------------------------------------------
 
     def happen(self, event: Event) -> Happened:
@@ -321,15 +316,17 @@ class RunningNodes:
         crashed: set[int] = set()
         started: set[int] = set()
         flight: Flight | None = None
-        if event.what in (What.DELIVER, What.LOSE, What.REPEAT):
-            flight = self._flight(event)
+        if event.what in _OF_MESSAGES:
+            flight = self._flight(event.plain())
+            if event.what is What.GARBLE:
+                flight.envelope = garbled(flight.envelope, int(event.arg(GARBLED)))
         self.decided = []
         reaches = flight is not None and event.what is not What.LOSE and self._reaches(flight.envelope)
         self.arrived = flight.envelope if flight is not None and reaches else None
         at = self._at(event)
         try:
             match event.what:
-                case What.DELIVER | What.REPEAT:
+                case What.DELIVER | What.REPEAT | What.GARBLE:
                     assert flight is not None
                     self.network.deliver(flight, keep=event.what is What.REPEAT)
                 case What.LOSE:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from ...model.core.errors import BadInput
 from ...traces.story import Json
@@ -21,6 +21,7 @@ class What(Enum):
     DELIVER = "deliver", "the message arrives, and whatever its receiver does at once is done"
     REPEAT = "repeat", "a copy of the message arrives; the message itself stays in flight"
     LOSE = "lose", "the message is lost, and nobody is told"
+    GARBLE = "garble", "the message arrives, and what a checksum covers in it is not as it was sent, by args.garbled"
     TIMER = "timer", "a timer of a node fires, due or not"
     TIME = "time", "the clock moves on by args.ms, and nothing else happens; timers that are due stay pending"
     CALL = "call", "a client or a consumer asks for something"
@@ -49,6 +50,11 @@ class What(Enum):
 
 
 Argument = int | str
+
+GARBLED: Final = "garbled"
+"""The argument of what arrives garbled: one number for each way in which it may be."""
+_VARIATIONS: Final = frozenset({What.REPEAT, What.LOSE, What.GARBLE})
+"""What may become of a message besides that it arrives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +93,20 @@ class Event:
         """The same, and in its midst the node loses power."""
         return replace(self, crash=after)
 
+    def garbled(self, way: int) -> Event:
+        """The same message arrives, and not as it was sent."""
+        return replace(self, what=What.GARBLE, args=(*self.args, (GARBLED, way)))
+
+    def plain(self) -> Event:
+        """The event as a system names it: its message arrives, as it was sent, and no power is lost."""
+        if self.what in _VARIATIONS:
+            args = tuple(each for each in self.args if each[0] != GARBLED)
+            return replace(self, what=What.DELIVER, args=args, crash=None)
+        return replace(self, crash=None)
+
     def __str__(self) -> str:
         place = "" if self.node is None else f" at {self.node}"
-        if self.what in (What.DELIVER, What.REPEAT, What.LOSE):
+        if self.what is What.DELIVER or self.what in _VARIATIONS:
             sender = "?" if self.source is None else str(self.source)
             place = f" {sender} -> {'?' if self.node is None else self.node}"
         args = f" ({', '.join(f'{name}={value}' for name, value in self.args)})" if self.args else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from ...model.core.errors import BadInput
@@ -19,7 +19,8 @@ from .parted import Parted, Sort
 from .system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
 from .ways import Ways
 
-_VARIATIONS: Final = (What.LOSE, What.REPEAT)
+_IN_VAIN: Final = (What.LOSE, What.GARBLE)
+"""Nothing of the message is to be taken."""
 _SWEEP: Final = 32
 """After so many events the mail that is no longer in flight is let go."""
 
@@ -121,9 +122,9 @@ class Machine:
             # What is drawn is most often one of these very objects; to compare them takes far longer.
             if each.event is event:
                 return each
-        what = What.DELIVER if event.what in _VARIATIONS else event.what
-        wanted = replace(event, what=what, crash=None)
-        return next((each for each in pending if each.event == wanted), None)
+        wanted = event.plain()
+        found = next((each for each in pending if each.event == wanted), None)
+        return None if found is None or (event.what is What.GARBLE and not found.garbles) else found
 
     def perform(self, event: Event) -> Parted | None:
         """Let an event happen that can, and follow it. Raises BadInput where the system does, and threads.Spent."""
@@ -140,7 +141,7 @@ class Machine:
             # Whatever a system under test raises is what we are looking for.
             self.history.append(Done(event, Happened(), message, (), None, self.peace is not None))
             return _fell_over(event, error, "it")
-        delivered = None if event.what is What.LOSE else message
+        delivered = None if event.what in _IN_VAIN else message
         found = self.follower.after(event, delivered, happened, observed)
         self.history.append(Done(event, happened, message, self._path(found), observed, self.peace is not None))
         if found is None and len(self.history) % _SWEEP == 0:

@@ -45,7 +45,7 @@ ASKING = 0.7
 RECENT = 40
 """By so many events it is told whom the others talk to."""
 _TROUBLES = (What.CRASH, What.CUT, What.DISK)
-_FAULTS = frozenset({*_TROUBLES, What.LOSE})
+_FAULTS = frozenset({*_TROUBLES, What.LOSE, What.GARBLE})
 
 OnProgress = Callable[[int, int], None]
 """Told how many runs and how many events are over."""

@@ -56,6 +56,12 @@ _QUIET: Final = (0, 0, 40, 80)
 in what goes wrong."""
 _OFF: Final = 0.2
 """So many kinds of failures and operations do not happen in a run."""
+_GARBLINGS: Final = (0.0, 0.03, 0.1)
+"""How often a message that has a checksum arrives garbled; each run draws one of these."""
+_GARBLED_WAYS: Final = 12
+"""In so many ways."""
+_GARBLED: Final = "garbled"
+_GARBLES: Final = 0x2545F491
 _EFFECTS: Final = 12
 """Power is lost after fewer effects than this."""
 _WITHIN: Final = frozenset({What.DELIVER, What.REPEAT, What.TIMER, What.SYNC, What.START, What.CALL})
@@ -107,9 +113,9 @@ class Memory:
         return math.pow(1.0 + self._happened[kind], -0.25)
 
     def fresh(self, pending: Pending, failure: str) -> float:
-        """How likely a failure comes to an event of a sort of its own, for having seldom done so."""
+        """How likely a failure comes to an event of a sort of its own, or garbles one, for having seldom done so."""
         event = pending.event
-        if not pending.sort:
+        if not pending.sort and failure != _GARBLED:
             return 0.0
         return _FRESH * math.pow(1 + self._failed[(event.what, event.name), pending.sort, failure], -0.7)
 
@@ -147,6 +153,9 @@ class Scheduler:
         self._repeat = self._faults * chance.choice((0.0, 0.01, 0.05, 0.15))
         self._crash_within = self._faults * chance.choice((0.0, 0.0, 0.01, 0.03))
         self._crash_after = self._faults * chance.choice((0.0, 0.01, 0.05, 0.2))
+        # Drawn apart: for a system whose messages have no checksum nothing is.
+        self._garbler = random.Random(seed ^ _GARBLES)  # noqa: S311 - repeatable on purpose
+        self._garble = self._faults * self._garbler.choice(_GARBLINGS)
         self._storm = chance.choice((0.1, 0.3, 0.5, 0.9))
         self._late = chance.choice((0.0, 0.1, 0.3))
         self._stretch = chance.choice(_QUIET)
@@ -337,6 +346,9 @@ class Scheduler:
     def _varied(self, pending: Pending, crashable: bool) -> Event:
         """The event, or that its message is lost or comes twice, or that whoever can crash loses power in its midst."""
         chance, event = self._chance, pending.event
+        if pending.garbles and self._garbler.random() < self._often(pending, _GARBLED, self._garble):
+            self._memory.failed(pending, _GARBLED)
+            return event.garbled(self._garbler.randrange(_GARBLED_WAYS))
         if event.what is What.DELIVER:
             point = chance.random()
             lost, again = self._often(pending, "lost", self._lose), self._often(pending, "repeated", self._repeat)

@@ -154,7 +154,7 @@ class _Search:
         peace = best[-1] if best[-1].what is What.PEACE else None
         wanted = {_kind(event) for event in best}
         calms = [event for event in best if event.what is What.CALM]
-        varied = {_kind(event): event for event in best if event.crash is not None or event.what in _VARIATIONS}
+        varied = {_kind(event): event for event in best if event != event.plain()}
         while self._draws < DRAWS and not self.late:
             self._draws += 1
             chance = random.Random(self._failed.seed * 31 + self._draws)  # noqa: S311 - repeatable on purpose
@@ -177,15 +177,13 @@ class _Search:
         return None
 
 
-_VARIATIONS: Final = (What.LOSE, What.REPEAT)
-
 _Kind: TypeAlias = tuple[What, str, int | None, int | None, tuple[tuple[str, Argument], ...]]
 
 
 def _kind(event: Event) -> _Kind:
     """What an event is and at whom, whatever else is pending."""
-    what = What.DELIVER if event.what in _VARIATIONS else event.what
-    return what, event.name, event.node, event.source, event.args
+    plain = event.plain()
+    return plain.what, plain.name, plain.node, plain.source, plain.args
 
 
 def _drawn(machine: Machine) -> int:
@@ -206,7 +204,7 @@ def _one(
     event = chance.choice(events)
     other = varied.get(_kind(event))
     if other is not None and chance.random() < 0.5:
-        return replace(event, what=other.what, crash=other.crash)
+        return replace(event, what=other.what, args=other.args, crash=other.crash)
     return event
 
 
@@ -221,6 +219,9 @@ def plainer(event: Event) -> Iterator[Event]:
             yield replace(event, crash=effects)
     if event.what is What.REPEAT:
         yield replace(event, what=What.DELIVER)
+    if event.what is What.GARBLE:
+        yield event.plain()
+        yield replace(event.plain(), what=What.LOSE)
     if event.what is What.PEACE:
         if event.args:
             yield replace(event, args=())

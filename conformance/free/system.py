@@ -29,6 +29,8 @@ class Pending:
     ``weight``: how likely it is now, beside 1 of any other: a system that knows what leads to where little is ever
     tried may say so. ``sort``: what the event is besides its name, where that decides what comes of it: an answer that
     names a snapshot. Of each sort it is tried that it is lost, comes twice, or is broken off by a loss of power.
+    ``garbles``: something in the message is under a checksum, and the system can have it arrive otherwise than it was
+    sent (``What.GARBLE``). To the model that is a message which was lost: whoever gets it may take nothing of it.
     """
 
     event: Event
@@ -36,6 +38,7 @@ class Pending:
     due: bool = False
     weight: float = 1.0
     sort: str = ""
+    garbles: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from .parted import Parted
 from .smaller import Ran
 from .tell import Look, looks, script
 
-_FATES = {What.DELIVER: "arrived", What.REPEAT: "repeated", What.LOSE: "lost"}
+_FATES = {What.DELIVER: "arrived", What.REPEAT: "repeated", What.LOSE: "lost", What.GARBLE: "garbled"}
 
 
 def timeline_of(ran: Ran, name: str) -> Timeline:

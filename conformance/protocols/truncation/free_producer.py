@@ -16,7 +16,7 @@ from ...adapters.cluster import PARTITION
 from ...free.events import Event
 from ...lockstep.adapter import ModelStep
 from .free_commits import WrongAnswer
-from .free_partition import LEADER, Row, RunningPartition, call
+from .free_partition import LEADER, READER, Row, RunningPartition, call
 
 _AGAIN = 3
 """So many of the last batches may be sent again."""
@@ -32,6 +32,9 @@ class RunningProducer(RunningPartition):
 
     def _produced(self, data: bytes) -> None:
         self._batches_sent.append(data)
+
+    def _garbles(self, envelope: Envelope) -> bool:
+        return envelope.destination in (READER, *self.replicas)
 
     def _writings(self) -> Iterator[Event]:
         yield from super()._writings()

@@ -1,0 +1,20 @@
+"""What a freely running node sends by."""
+
+from __future__ import annotations
+
+from ...impl.net.simulated import SimulatedNetwork
+from ...impl.wire.messages import Envelope
+from ..free.power import Power
+
+
+class Wire:
+    """A node's transport: what it sends is an effect, and nothing is sent by a node that has lost power."""
+
+    def __init__(self, network: SimulatedNetwork, power: Power) -> None:
+        self._network = network
+        self._power = power
+
+    def send(self, envelope: Envelope) -> None:
+        """Take a message on its way."""
+        self._power.effect()
+        self._network.send(envelope)
