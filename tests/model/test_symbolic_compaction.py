@@ -7,12 +7,11 @@ consumers.
 from __future__ import annotations
 
 import pytest
-from fencepost.model.core.ground import System, ground
-from fencepost.model.explore.result import Verdict
 from fencepost.model.interpret.symbolic import Symbolic
 from fencepost.model.protocols.compaction import compaction
-from fencepost.model.prove.crosscheck import CrossCheck, crosscheck, exhaustive
-from fencepost.model.prove.spread import spread
+from fencepost.model.prove.crosscheck import exhaustive
+
+from .every_step import at, drawn, every_step, tells_apart
 
 SEED = 280
 SMALLEST = ("2/1/1/1/0/0/1/0/0/0", "1/2/1/1/0/0/0/1/0/0")
@@ -21,34 +20,9 @@ LARGER = "3/3/2/2/2/1/1/2/0/1"
 SAFE = "kip-280-safe"
 
 
-def system_of(variant: str, constants: str) -> System:
-    values = dict(zip(compaction.constants, map(int, constants.split("/")), strict=True))
-    return ground(compaction.traced(variant), values)
-
-
-def every_step(variant: str, constants: str) -> CrossCheck:
-    system = system_of(variant, constants)
-    sample = exhaustive(system)
-    check = crosscheck(system, sample, SEED, thorough=5, refused=500)
-    print(f"{variant} {constants}, seed {SEED}: {check}")
-    assert (check.verdict, check.first_failure) == (Verdict.HOLDS, None)
-    assert check.accepted == len(sample.transitions)
-    assert check.refused == min(500, len(sample.refused))
-    return check
-
-
-def drawn(variant: str, count: int, max_states: int) -> CrossCheck:
-    system = system_of(variant, LARGER)
-    sample = spread(system, count, SEED, max_states=max_states)
-    check = crosscheck(system, sample, SEED, thorough=5, refused=500)
-    print(f"{variant} {LARGER}, seed {SEED}: {check}")
-    assert (check.verdict, check.first_failure, check.accepted) == (Verdict.HOLDS, None, count)
-    return check
-
-
 @pytest.mark.parametrize("constants", SMALLEST)
 def test_every_transition_at_the_smallest_constants(constants: str) -> None:
-    every_step(SAFE, constants)
+    every_step(at(compaction, SAFE, constants), SEED)
 
 
 @pytest.mark.asked("model", "compaction")
@@ -56,14 +30,14 @@ def test_every_transition_at_the_smallest_constants(constants: str) -> None:
 @pytest.mark.parametrize("variant", compaction.variants)
 def test_every_transition_of_every_variant(variant: str) -> None:
     for constants in SMALLEST:
-        every_step(variant, constants)
+        every_step(at(compaction, variant, constants), SEED)
 
 
 @pytest.mark.asked("model", "compaction")
 @pytest.mark.night(seconds=60)
 @pytest.mark.parametrize("variant", [SAFE, "empty-batch", "kip-280"])
 def test_five_hundred_transitions_at_larger_constants(variant: str) -> None:
-    check = drawn(variant, 500, 100_000)
+    check = drawn(at(compaction, variant, LARGER), SEED, 500, 100_000)
     assert len(check.by_action) > 10
 
 
@@ -72,9 +46,7 @@ def test_five_hundred_transitions_at_larger_constants(variant: str) -> None:
 )
 def test_the_relation_of_another_variant_is_reported(variant: str, action: str) -> None:
     """A twin's relation against the mended rules: some step of a reachable state tells them apart."""
-    system = system_of(SAFE, SMALLEST[1])
-    sample = exhaustive(system).of_action(action)
+    system = at(compaction, SAFE, SMALLEST[1])
     other = Symbolic(compaction.traced(variant), system.constants)
-    check = crosscheck(system, sample, SEED, symbolic=other, thorough=0, refused=2000, states=0)
-    assert check.verdict is Verdict.VIOLATED
-    assert action in str(check.first_failure)
+    found = tells_apart(system, exhaustive(system).of_action(action), other, SEED)
+    assert action in str(found.first_failure)

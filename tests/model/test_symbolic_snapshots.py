@@ -6,13 +6,15 @@ Constants: replicas/observers/log size/leader epoch/chunks/minimum records/late 
 from __future__ import annotations
 
 import pytest
-from fencepost.model.core.ground import System, ground
+from fencepost.model.core.ground import System
 from fencepost.model.explore.result import Verdict
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.interpret.symbolic import Symbolic
 from fencepost.model.protocols.snapshots import snapshots
-from fencepost.model.prove.crosscheck import CrossCheck, Sample, crosscheck, disturbed, exhaustive
+from fencepost.model.prove.crosscheck import Sample, crosscheck, disturbed, exhaustive
 from fencepost.model.prove.spread import lone_refusals, spread
+
+from .every_step import at, drawn, every_step, tells_apart
 
 SEED = 630
 SMALLEST = ("2/1/1/0/1/0/1/1", "3/0/1/0/1/0/0/1")
@@ -38,45 +40,19 @@ IMPLIED = {
 """Guards that the others imply in every state that ``type_ok`` allows, by z3's word at ``MIXED``."""
 
 
-def system_of(variant: str, constants: str) -> System:
-    return ground(
-        snapshots.traced(variant), dict(zip(snapshots.constants, map(int, constants.split("/")), strict=True))
-    )
-
-
-def every_step(variant: str, constants: str, *, thorough: int = 25, refused: int | None = None) -> CrossCheck:
-    system = system_of(variant, constants)
-    sample = exhaustive(system)
-    check = crosscheck(system, sample, SEED, thorough=thorough, refused=refused)
-    print(f"{variant} {constants}, seed {SEED}: {check}")
-    assert (check.verdict, check.first_failure) == (Verdict.HOLDS, None)
-    assert check.accepted == len(sample.transitions)
-    assert check.near_misses == len(sample.transitions) + thorough * len(system.layout.cells)
-    assert check.determined == thorough
-    assert check.refused == (len(sample.refused) if refused is None else refused)
-    return check
-
-
-def drawn(variant: str, constants: str, *, count: int = 2000, max_states: int = 1_000_000) -> CrossCheck:
-    system = system_of(variant, constants)
-    sample = spread(system, count, SEED, max_states=max_states)
-    check = crosscheck(system, sample, SEED, thorough=25, refused=1000)
-    print(f"{variant} {constants}, seed {SEED}: {check}")
-    assert (check.verdict, check.first_failure) == (Verdict.HOLDS, None)
-    assert (check.accepted, check.determined, check.refused) == (count, 25, min(1000, len(sample.refused)))
-    assert check.near_misses == count + 25 * len(system.layout.cells)
-    return check
-
-
 def test_every_transition_at_the_smallest_constants() -> None:
-    seen = {action for constants in SMALLEST for action in every_step(SAFE, constants).by_action}
+    seen = {
+        action
+        for constants in SMALLEST
+        for action in every_step(at(snapshots, SAFE, constants), SEED, thorough=25, refused=None).by_action
+    }
     unseen = {"follower_truncate", "hold_divergence", "late_divergence", "delete_snapshot"}
     assert {action.name for action in snapshots.traced(SAFE).actions} - seen == unseen
 
 
 @pytest.mark.parametrize("variant", ["kip-630", "lbo-misread", "mixed-chunks"])
 def test_every_transition_of_the_others(variant: str) -> None:
-    every_step(variant, SMALLEST[0], thorough=5, refused=300)
+    every_step(at(snapshots, variant, SMALLEST[0]), SEED, refused=300)
 
 
 @of_model
@@ -84,19 +60,19 @@ def test_every_transition_of_the_others(variant: str) -> None:
 @pytest.mark.parametrize("constants", SMALLEST)
 @pytest.mark.parametrize("variant", snapshots.variants)
 def test_every_transition_and_every_refused_step(variant: str, constants: str) -> None:
-    every_step(variant, constants, thorough=100)
+    every_step(at(snapshots, variant, constants), SEED, thorough=100, refused=None)
 
 
 @of_model
 @nightly
 def test_every_transition_where_logs_diverge() -> None:
-    check = every_step(SAFE, DIVERGING, thorough=100, refused=50_000)
+    check = every_step(at(snapshots, SAFE, DIVERGING), SEED, thorough=100, refused=50_000)
     assert "follower_truncate" in check.by_action
 
 
 def test_two_thousand_transitions_at_larger_constants() -> None:
-    check = drawn(SAFE, LARGER, max_states=200_000)
-    assert set(system_of(SAFE, LARGER).actions) - set(check.by_action) == {"delete_snapshot"}
+    check = drawn(at(snapshots, SAFE, LARGER), SEED, 2000, 200_000, thorough=25, refused=1000)
+    assert set(at(snapshots, SAFE, LARGER).actions) - set(check.by_action) == {"delete_snapshot"}
     assert min(check.by_action.values()) >= 80, "as many of one action as of another"
 
 
@@ -105,17 +81,17 @@ def test_two_thousand_transitions_at_larger_constants() -> None:
 @pytest.mark.parametrize("constants", LARGEST)
 @pytest.mark.parametrize("variant", snapshots.variants)
 def test_two_thousand_transitions_of_every_variant(variant: str, constants: str) -> None:
-    drawn(variant, constants)
+    drawn(at(snapshots, variant, constants), SEED, 2000, 1_000_000, thorough=25, refused=1000)
 
 
 def test_a_sample_depends_on_its_seed_alone() -> None:
-    system = system_of(SAFE, SMALLEST[0])
+    system = at(snapshots, SAFE, SMALLEST[0])
     assert spread(system, 100, 1) == spread(system, 100, 1)
     assert spread(system, 100, 1) != spread(system, 100, 2)
 
 
 def test_a_sample_of_all_that_there_is() -> None:
-    system = system_of(SAFE, "2/0/1/0/1/0/0/1")
+    system = at(snapshots, SAFE, "2/0/1/0/1/0/0/1")
     sample, whole = spread(system, 10_000, SEED, refused_each=3), exhaustive(system)
     assert set(sample.transitions) == set(whole.transitions)
     assert len(sample.transitions) == len(whole.transitions)
@@ -125,7 +101,7 @@ def test_a_sample_of_all_that_there_is() -> None:
 
 
 def test_steps_from_states_that_no_run_reaches() -> None:
-    system = system_of(SAFE, LARGER)
+    system = at(snapshots, SAFE, LARGER)
     sample = disturbed(system, spread(system, 100, SEED, max_states=20_000).states, 40, SEED)
     check = crosscheck(system, sample, SEED, thorough=0, refused=500, states=20)
     assert (check.verdict, check.first_failure) == (Verdict.HOLDS, None)
@@ -135,7 +111,7 @@ def test_steps_from_states_that_no_run_reaches() -> None:
 @pytest.fixture(scope="module")
 def alone() -> tuple[System, Sample, list[str]]:
     """Each guard that can refuse by itself, doing so."""
-    system = system_of(SAFE, MIXED)
+    system = at(snapshots, SAFE, MIXED)
     return system, *lone_refusals(system)
 
 
@@ -168,9 +144,8 @@ def test_a_relation_without_a_guard_is_reported(alone: tuple[System, Sample, lis
 
 def test_the_relation_of_another_variant_is_reported() -> None:
     """The text's rules, and each twin's, against the mended ones: some step of a reachable state tells them apart."""
-    system = system_of(SAFE, SMALLEST[0])
+    system = at(snapshots, SAFE, SMALLEST[0])
     sample = exhaustive(system)
     for variant in ("kip-630", "lbo-past-snapshot", "snapshot-past-hw", "delete-at-lbo", "lbo-misread"):
         other = Symbolic(snapshots.traced(variant), system.constants)
-        check = crosscheck(system, sample, SEED, symbolic=other, thorough=0, refused=2000, states=0)
-        assert check.verdict is Verdict.VIOLATED, variant
+        tells_apart(system, sample, other, SEED)

@@ -19,7 +19,7 @@ from fencepost.model.core.ground import State, System
 from fencepost.model.core.terms import Term
 from fencepost.model.interpret.staged import expression, stage
 
-from .test_tlc import Tlc, read_value
+from .tlc import Tlc, read_value
 
 Told: TypeAlias = Callable[[System, State], Mapping[str, Any]]
 """A state by the variables of a module: records and functions as dicts, sequences as lists, sets as frozensets."""

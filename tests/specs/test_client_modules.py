@@ -7,7 +7,7 @@ import re
 from fencepost.model.protocols.truncation import truncation
 from fencepost.model.protocols.truncation.state import Asking, Awaited, Outcome
 
-from .test_modules import SPECS, camel, read_module, snake
+from .modules import SPECS, camel, read_module, snake
 from .test_truncation_modules import outcomes_of
 
 CLIENT = truncation.traced("kip-320-client")

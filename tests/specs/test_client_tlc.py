@@ -10,13 +10,12 @@ from fencepost.model.explore import Query, explore
 from fencepost.model.protocols.truncation import truncation
 from fencepost.model.protocols.truncation.state import Asking, Awaited, Outcome
 
+from .cfgs import cfg_text
 from .drawn import draw, edges_of_python, edges_of_tlc, named_in
-from .test_modules import SPECS
-from .test_tlc import Tlc, cfg_text, thorough, tlc
+from .modules import SPECS
+from .tlc import Tlc, thorough
 
 pytestmark = pytest.mark.asked("tlc", "truncation")
-
-__all__ = ["tlc"]
 
 CLIENT = "kip-320-client"
 LEAST = (1, 1, 1, 0)

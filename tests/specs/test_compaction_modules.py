@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields
 
 import pytest
-from fencepost.conformance.harness import plan_of
 from fencepost.model.protocols.compaction import compaction
-from fencepost.model.protocols.compaction.state import Last, Rules
+from fencepost.model.protocols.compaction.state import Rules
 
-from .test_modules import SPECS, camel, read_module, snake
+from .cfgs import hold_cfg, written_rules
+from .modules import camel, hold_missing_guard, left_out, read_module, steps_of
 
 VARIANTS = tuple(compaction.variants)
 RULES = [field.name for field in fields(Rules)]
@@ -41,16 +40,6 @@ LEFT_OUT = {
 }
 
 
-def rules_of(variant: str) -> dict[str, str]:
-    """The rule constants of a variant, as a ``.cfg`` has them."""
-    rules = compaction.variants[variant].rules
-    values = {name: getattr(rules, name) for name in RULES}
-    return {
-        camel(name): f'"{value.name.lower()}"' if isinstance(value, Last) else str(value).upper()
-        for name, value in values.items()
-    }
-
-
 def test_constants_variables_and_invariants_are_those_of_the_protocol() -> None:
     module = read_module("Compaction")
     assert module.constants == (*(camel(name) for name in compaction.constants), *map(camel, RULES))
@@ -61,40 +50,19 @@ def test_constants_variables_and_invariants_are_those_of_the_protocol() -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_actions_have_the_same_names_parameters_and_guards(variant: str) -> None:
-    module = read_module("Compaction")
-    missing = set()
-    for action in compaction.traced(variant).actions:
-        definition = module.definitions[camel(action.name)]
-        assert tuple(map(snake, definition.parameters)) == tuple(action.params)
-        guards = [name for name, _ in action.guards]
-        missing |= set(definition.guards()) - set(guards)
-        assert [name for name in definition.guards() if name in guards] == guards, action.name
-    assert missing == LEFT_OUT.get(variant, set())
+    assert left_out(read_module("Compaction"), compaction.traced(variant)) == LEFT_OUT.get(variant, set())
 
 
 def test_next_has_every_action_and_no_other() -> None:
-    text = read_module("Compaction").definitions["Next"].text
-    steps = re.findall(r"\\/ (?:\\E [^:]+ : )?(\w+)", text)
-    assert sorted(steps) == sorted(map(camel, compaction.actions))
+    assert steps_of(read_module("Compaction")) == sorted(map(camel, compaction.actions))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_cfg_of_a_variant_has_its_rules_and_every_promise(variant: str) -> None:
-    text = (SPECS / f"Compaction-{variant}.cfg").read_text(encoding="ascii")
-    given = dict(re.findall(r"^    (\w+) = (.+)$", text, flags=re.MULTILINE))
-    plan = plan_of(compaction)
-    sizes = {**plan.holds, **plan.breaks}.get(variant, plan.at).split("/")
-    constants = dict(zip(map(camel, compaction.constants), sizes, strict=True))
-    replicas = ", ".join(map(str, range(int(constants["Replicas"]))))
-    assert given == {**constants, "Replicas": f"{{{replicas}}}", **rules_of(variant)}
-    promises = re.findall(r"^    (\w+)$", text, flags=re.MULTILINE)
-    assert promises == [camel(name) for name in ("type_ok", *compaction.traced(variant).invariants)]
+    rules = written_rules(compaction.variants[variant].rules)
+    hold_cfg(compaction, variant, rules, ("type_ok", *compaction.traced(variant).invariants))
 
 
 def test_a_guard_that_is_dropped_from_the_module_is_found() -> None:
-    """The planted fault for the comparison: a cleaner that has not heard of the leader."""
-    definition = read_module("Compaction").definitions["RemoveRecord"]
-    lines = [line for line in definition.text.split("\n") if not line.endswith(" follows_leader")]
-    planted = type(definition)(definition.name, definition.parameters, "\n".join(lines))
-    action = compaction.traced().action("remove_record")
-    assert planted.guards() != [name for name, _ in action.guards] == definition.guards()
+    """A cleaner that has not heard of the leader."""
+    hold_missing_guard(compaction, "remove_record", "follows_leader")

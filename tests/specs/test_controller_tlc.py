@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
-from fencepost.model.core.ground import Cell, State, System, ground
-from fencepost.model.explore.graph import build_graph
+from fencepost.model.core.ground import System, ground
 from fencepost.model.protocols.controller import controller
 
-from .test_modules import SPECS, camel, snake
-from .test_tlc import Tlc, read_value, thorough, tlc
+from .cfgs import cfg_of
+from .graphs import hold_graph, states_without
+from .modules import SPECS, camel, snake
+from .tlc import Tlc, thorough
 
 pytestmark = pytest.mark.asked("tlc", "controller")
-
-__all__ = ["tlc"]
 
 # replicas/nodes/partitions/log size/controller epoch/bootstrapped/snapshots/removals
 DATA = (2, 1, 1, 2, 0, 1, 0, 1)
@@ -61,15 +59,6 @@ SLOW_BREACHES = {
 }
 
 
-def cfg_of(variant: str, constants: tuple[int, ...], *checked: str) -> str:
-    """The variant's ``.cfg`` at other constants, checking only this."""
-    text = (SPECS / f"Controller-{variant}.cfg").read_text(encoding="ascii").partition("INVARIANTS")[0]
-    for name, value in zip(map(camel, controller.constants), constants, strict=True):
-        replicas = f"{{{', '.join(map(str, range(value)))}}}"
-        text = re.sub(rf" {name} = .+", f" {name} = {replicas if name == 'Replicas' else value}", text)
-    return "\n".join([text, *(f"INVARIANT {name}" for name in checked), ""])
-
-
 @pytest.mark.parametrize("variant", [*BREACHES, *(pytest.param(variant, marks=thorough) for variant in SLOW_BREACHES)])
 def test_the_cfgs_of_the_twins_break_as_the_explorer_says(tlc: Tlc, variant: str) -> None:
     run = tlc.run("controller", SPECS / f"Controller-{variant}.cfg")
@@ -88,7 +77,7 @@ def test_the_cfgs_of_what_is_safe_hold(tlc: Tlc, variant: str, expected: tuple[i
 
 def test_the_safe_variant_holds_at_small_constants(tlc: Tlc) -> None:
     promises = [camel(name) for name in controller.invariant_names]
-    run = tlc.run("controller", cfg_of("kip-631-safe", FAILOVER, *promises))
+    run = tlc.run("controller", cfg_of(controller, "kip-631-safe", FAILOVER, *promises))
     assert (run.violated, run.distinct, run.depth) == (None, *GRAPHS["kip-631-safe", FAILOVER])
 
 
@@ -99,40 +88,18 @@ def test_the_safe_variant_holds_at_small_constants(tlc: Tlc) -> None:
 )
 def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str, constants: tuple[int, ...]) -> None:
     """Same states and, by action name, the same edges: not only as many."""
-    dump = tlc.scratch / "graph.dot"
-    run = tlc.run("controller", cfg_of(variant, constants), "-dump", "dot,actionlabels", str(dump))
-    assert (run.distinct, run.depth) == GRAPHS[variant, constants]
     system = ground(controller.traced(variant), dict(zip(controller.constants, constants, strict=True)))
-    states, edges = read_dump(system, dump.read_text(encoding="ascii"))
-    graph = build_graph(system)
-    assert states == set(graph.states)
-    tla_name = {instance.action: controller.actions[instance.action].tla_name for instance in system.instances}
-    assert edges == {
-        (graph.states[source], tla_name[system.instances[label].action], graph.states[target])
-        for source, label, target in zip(graph.source, graph.instance, graph.target, strict=True)
-        if source != target
-    }
+    run, states = hold_graph(tlc, "controller", cfg_of(controller, variant, constants), system, cells_of)
+    assert (run.distinct, run.depth) == GRAPHS[variant, constants]
     if constants == DATA:
-        mutant = ground(system.traced.drop("unfence_broker.broker_epoch_matches"), system.constants)
-        dropped = ground(system.traced.drop("fence_broker.is_unfenced"), system.constants)
-        assert states != set(build_graph(dropped).states), "the comparison would see a dropped guard"
-        assert states == set(build_graph(mutant).states), "no broker has another epoch yet where two records fit"
+        dropped = states_without(system, "fence_broker.is_unfenced")
+        assert states != dropped, "the comparison would see a dropped guard"
+        mutant = states_without(system, "unfence_broker.broker_epoch_matches")
+        assert states == mutant, "no broker has another epoch yet where two records fit"
 
 
-def read_dump(system: System, text: str) -> tuple[set[State], set[tuple[State, str, State]]]:
-    """TLC's graph as states of the Python protocol and labelled edges between different states."""
-    nodes = {
-        name: to_state(system, label.replace("\\n", "\n").replace("\\\\", "\\").replace('\\"', '"'))
-        for name, label in re.findall(r'^(-?\d+) \[label="(/\\.*?)"(?:,style|\])', text, flags=re.MULTILINE)
-    }
-    arrows = re.findall(r'^(-?\d+) -> (-?\d+) \[label="(\w+)"', text, flags=re.MULTILINE)
-    return set(nodes.values()), {(nodes[a], action, nodes[b]) for a, b, action in arrows if a != b}
-
-
-def to_state(system: System, text: str) -> State:
-    """A state as TLC prints it, as the Python protocol has it."""
-    variables = dict(re.findall(r"/\\ (\w+) = ((?:.|\n)*?)(?=\n/\\|\Z)", text))
-    tla = {name: read_value(value) for name, value in variables.items()}
+def cells_of(system: System, tla: dict[str, Any]) -> dict[str, Any]:
+    """The cells of a state of the module."""
     cells: dict[str, Any] = {"newest_epoch": tla["newestEpoch"], "brokers": list(range(system.constants["replicas"]))}
     log = tla["metadataLog"]
     cells |= {snake(name): log[name] for name in ("activeEpoch", "end", "leaderEnd", "stable")}
@@ -156,13 +123,6 @@ def to_state(system: System, text: str) -> State:
             cells |= {f"{snake(name)}[{broker}][{partition}]": value for name, value in state.items()}
     for partition, state in tla["topics"].items():
         cells |= {f"{name}[{partition}]": value for name, value in state.items()}
-    assert system.layout.by_name.keys() <= cells.keys()
-    assert all(name.startswith("change_") for name in cells.keys() - system.layout.by_name.keys())
-    return tuple(number(cell, cells[cell.name]) for cell in system.layout.cells)
-
-
-def number(cell: Cell, value: Any) -> int:
-    """A value as TLC prints it, as the cell holds it: a set is a mask, a name its place among the names."""
-    if isinstance(value, str):
-        return cell.variable.values.names.index(value) if value != "none" else -1
-    return sum(1 << i for i in value) if isinstance(value, list) else int(value)
+    known = system.layout.by_name.keys()
+    assert all(name.startswith("change_") for name in cells.keys() - known)
+    return {name: value for name, value in cells.items() if name in known}

@@ -7,7 +7,7 @@ import re
 import pytest
 from fencepost.model.protocols.snapshots import snapshots
 
-from .test_modules import SPECS, camel, read_module, snake
+from .modules import SPECS, camel, read_module, snake
 
 QUORUM = snapshots.traced("kip-630-quorum")
 # Our names for the cells of a TLA+ variable. The voters never change, and are a definition; no response is late.

@@ -10,12 +10,10 @@ from fencepost.model.explore.graph import build_graph
 from fencepost.model.protocols.snapshots import snapshots
 
 from .drawn import draw, edges_of_python, edges_of_tlc, read_edges
-from .test_modules import SPECS, camel
-from .test_tlc import Tlc, tlc
+from .modules import SPECS, camel
+from .tlc import Tlc
 
 pytestmark = pytest.mark.asked("tlc", "snapshots")
-
-__all__ = ["tlc"]
 
 QUORUM = "kip-630-quorum"
 NAMES = tuple(name for name in snapshots.constants if name != "late_responses")

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields
 
 import pytest
 from fencepost.model.protocols.snapshots import snapshots
 from fencepost.model.protocols.snapshots.state import Boot, Rules
 
-from .test_modules import SPECS, camel, read_module, snake
+from .cfgs import hold_cfg, written_rules
+from .modules import camel, hold_missing_guard, left_out, read_module, steps_of
 
 OF_ITS_OWN = "kip-630-quorum"
 VARIANTS = tuple(variant for variant in snapshots.variants if variant != OF_ITS_OWN)
@@ -42,17 +42,6 @@ SIZES = {
 }
 
 
-def rules_of(variant: str) -> dict[str, str]:
-    """The rule constants of a variant, as a ``.cfg`` has them."""
-    rules = snapshots.variants[variant].rules
-    assert isinstance(rules, Rules)
-    values = {name: getattr(rules, name) for name in RULES}
-    return {
-        camel(name): f'"{BOOTS[value]}"' if isinstance(value, Boot) else str(value).upper()
-        for name, value in values.items()
-    }
-
-
 def test_constants_variables_and_invariants_are_those_of_the_protocol() -> None:
     module = read_module("Snapshots")
     assert module.constants == (*(camel(name) for name in snapshots.constants), *map(camel, RULES))
@@ -67,39 +56,25 @@ def test_constants_variables_and_invariants_are_those_of_the_protocol() -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_actions_have_the_same_names_parameters_and_guards(variant: str) -> None:
-    module = read_module("Snapshots")
-    for action in snapshots.traced(variant).actions:
-        definition = module.definitions[camel(action.name)]
-        assert tuple(map(snake, definition.parameters)) == tuple(action.params)
-        assert definition.guards() == [name for name, _ in action.guards], action.name
+    assert not left_out(read_module("Snapshots"), snapshots.traced(variant))
 
 
 def test_next_has_every_action_and_no_other() -> None:
-    text = read_module("Snapshots").definitions["Next"].text
-    steps = re.findall(r"\\/ \\E [^:]+ : (\w+)", text)
     actions = {action.name for variant in VARIANTS for action in snapshots.traced(variant).actions}
-    assert sorted(steps) == sorted(map(camel, actions))
+    assert steps_of(read_module("Snapshots")) == sorted(map(camel, actions))
     its_own = {action.name for action in snapshots.traced(OF_ITS_OWN).actions} - actions
     assert set(snapshots.actions) == actions | its_own
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_cfg_of_a_variant_has_its_rules_and_every_promise(variant: str) -> None:
-    text = (SPECS / f"Snapshots-{variant}.cfg").read_text(encoding="ascii")
-    given = dict(re.findall(r"^    (\w+) = (.+)$", text, flags=re.MULTILINE))
+    rules = snapshots.variants[variant].rules
+    assert isinstance(rules, Rules)
+    written = written_rules(rules, "running") | {"Boot": f'"{BOOTS[rules.boot]}"'}
     defaults = "/".join(str(spec.default) for spec in snapshots.constants.values())
-    sizes = SIZES.get(variant, defaults).split("/")
-    constants = dict(zip(map(camel, snapshots.constants), sizes, strict=True))
-    replicas = ", ".join(map(str, range(int(constants["Replicas"]))))
-    assert given == {**constants, "Replicas": f"{{{replicas}}}", **rules_of(variant)}
-    promises = re.findall(r"^    (\w+)$", text, flags=re.MULTILINE)
-    assert promises == [camel(name) for name in snapshots.invariant_names]
+    hold_cfg(snapshots, variant, written, snapshots.invariant_names, SIZES.get(variant, defaults))
 
 
 def test_a_guard_that_is_dropped_from_the_module_is_found() -> None:
-    """The planted fault for the comparison: a fetch that is served below the LBO."""
-    definition = read_module("Snapshots").definitions["FollowerFetch"]
-    lines = [line for line in definition.text.split("\n") if "reaches_back" not in line]
-    planted = type(definition)(definition.name, definition.parameters, "\n".join(lines))
-    action = snapshots.traced().action("follower_fetch")
-    assert planted.guards() != [name for name, _ in action.guards] == definition.guards()
+    """A fetch that is served below the LBO."""
+    hold_missing_guard(snapshots, "follower_fetch", "reaches_back")

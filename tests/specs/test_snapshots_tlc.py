@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
-from fencepost.model.core.ground import State, System, ground
-from fencepost.model.explore.graph import build_graph
+from fencepost.model.core.ground import System, ground
 from fencepost.model.protocols.snapshots import snapshots
 
-from .test_modules import SPECS, camel, snake
-from .test_tlc import Tlc, read_value, thorough, tlc
+from .cfgs import cfg_of
+from .graphs import hold_graph, states_without
+from .modules import SPECS, camel, snake
+from .tlc import Tlc, thorough
 
 pytestmark = pytest.mark.asked("tlc", "snapshots")
-
-__all__ = ["tlc"]
 
 # replicas/observers/log size/leader epoch/chunks/minimum records/late responses/lag expires
 LATE = (2, 1, 2, 0, 1, 0, 1, 1)
@@ -54,15 +52,6 @@ SLOW_BREACHES = {
 }
 
 
-def cfg_of(variant: str, constants: tuple[int, ...], *checked: str) -> str:
-    """The variant's ``.cfg`` at other constants, checking only this."""
-    text = (SPECS / f"Snapshots-{variant}.cfg").read_text(encoding="ascii").partition("INVARIANTS")[0]
-    for name, value in zip(map(camel, snapshots.constants), constants, strict=True):
-        replicas = f"{{{', '.join(map(str, range(value)))}}}"
-        text = re.sub(rf" {name} = .+", f" {name} = {replicas if name == 'Replicas' else value}", text)
-    return "\n".join([text, *(f"INVARIANT {name}" for name in checked), ""])
-
-
 @pytest.mark.parametrize("variant", [*BREACHES, *(pytest.param(variant, marks=thorough) for variant in SLOW_BREACHES)])
 def test_the_cfgs_of_the_twins_break_as_the_explorer_says(tlc: Tlc, variant: str) -> None:
     run = tlc.run("snapshots", SPECS / f"Snapshots-{variant}.cfg")
@@ -77,7 +66,7 @@ def test_the_cfg_of_the_safe_variant_holds(tlc: Tlc) -> None:
 
 def test_the_safe_variant_holds_at_small_constants(tlc: Tlc) -> None:
     promises = [camel(name) for name in snapshots.invariant_names]
-    run = tlc.run("snapshots", cfg_of("kip-630-safe", VOTERS, *promises))
+    run = tlc.run("snapshots", cfg_of(snapshots, "kip-630-safe", VOTERS, *promises))
     assert (run.violated, run.distinct, run.depth) == (None, *GRAPHS["kip-630-safe", VOTERS])
 
 
@@ -88,38 +77,16 @@ def test_the_safe_variant_holds_at_small_constants(tlc: Tlc) -> None:
 )
 def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str, constants: tuple[int, ...]) -> None:
     """Same states and, by action name, the same edges: not only as many."""
-    dump = tlc.scratch / "graph.dot"
-    run = tlc.run("snapshots", cfg_of(variant, constants), "-dump", "dot,actionlabels", str(dump))
-    assert (run.distinct, run.depth) == GRAPHS[variant, constants]
     system = ground(snapshots.traced(variant), dict(zip(snapshots.constants, constants, strict=True)))
-    states, edges = read_dump(system, dump.read_text(encoding="ascii"))
-    graph = build_graph(system)
-    assert states == set(graph.states)
-    tla_name = {instance.action: snapshots.actions[instance.action].tla_name for instance in system.instances}
-    assert edges == {
-        (graph.states[source], tla_name[system.instances[label].action], graph.states[target])
-        for source, label, target in zip(graph.source, graph.instance, graph.target, strict=True)
-        if source != target
-    }
+    run, states = hold_graph(tlc, "snapshots", cfg_of(snapshots, variant, constants), system, cells_of)
+    assert (run.distinct, run.depth) == GRAPHS[variant, constants]
     if constants == VOTERS:
-        mutant = ground(system.traced.drop("become_candidate.not_leading"), system.constants)
-        assert states != set(build_graph(mutant).states), "the comparison would see a dropped guard"
+        without = states_without(system, "become_candidate.not_leading")
+        assert states != without, "the comparison would see a dropped guard"
 
 
-def read_dump(system: System, text: str) -> tuple[set[State], set[tuple[State, str, State]]]:
-    """TLC's graph as states of the Python protocol and labelled edges between different states."""
-    nodes = {
-        name: to_state(system, label.replace("\\n", "\n").replace("\\\\", "\\"))
-        for name, label in re.findall(r'^(-?\d+) \[label="(/\\.*?)"[,\]]', text, flags=re.MULTILINE)
-    }
-    arrows = re.findall(r'^(-?\d+) -> (-?\d+) \[label="(\w+)"', text, flags=re.MULTILINE)
-    return set(nodes.values()), {(nodes[a], action, nodes[b]) for a, b, action in arrows if a != b}
-
-
-def to_state(system: System, text: str) -> State:
-    """A state as TLC prints it, as the Python protocol has it."""
-    variables = dict(re.findall(r"/\\ (\w+) = ((?:.|\n)*?)(?=\n/\\|\Z)", text))
-    tla = {name: read_value(value) for name, value in variables.items()}
+def cells_of(system: System, tla: dict[str, Any]) -> dict[str, Any]:
+    """The cells of a state of the module."""
     cells: dict[str, Any] = {snake(name): value for name, value in tla["election"].items()}
     cells["voters"] = tla["voters"]
     cells |= indexed("epoch_leader", tla["epochLeader"])
@@ -144,9 +111,7 @@ def to_state(system: System, text: str) -> State:
     if "granted" in system.traced.variables:
         for epoch, answers in tla["voteAnswers"].items():
             cells |= {f"{name}[{epoch}]": value for name, value in answers.items()}
-    assert cells.keys() == system.layout.by_name.keys()
-    values = (cells[cell.name] for cell in system.layout.cells)
-    return tuple(sum(1 << i for i in value) if isinstance(value, list) else value for value in values)
+    return cells
 
 
 def indexed(name: str, function: dict[int, Any]) -> dict[str, Any]:

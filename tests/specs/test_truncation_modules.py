@@ -8,7 +8,7 @@ import pytest
 from fencepost.model.protocols.truncation import truncation
 from fencepost.model.protocols.truncation.state import Check, Outcome, Reset, Rules
 
-from .test_modules import SPECS, Module, camel, read_module, snake
+from .modules import SPECS, Module, camel, read_module, snake
 
 # The module is of consumers whose exchanges are one step each; ``Kip320Client.tla`` is of the other one.
 VARIANTS = tuple(name for name in truncation.variants if name != "kip-320-client")

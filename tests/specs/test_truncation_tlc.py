@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fencepost.model.core.ground import State, System, ground
-from fencepost.model.explore.graph import build_graph
+from fencepost.model.core.ground import System, ground
 from fencepost.model.protocols.truncation import truncation
-from fencepost.model.protocols.truncation.state import Outcome
 
-from .test_modules import SPECS, camel
-from .test_tlc import Tlc, read_value, thorough, tlc
+from .graphs import hold_graph, states_without
+from .modules import SPECS, camel, snake
+from .tlc import Tlc, thorough
 
 pytestmark = pytest.mark.asked("tlc", "truncation")
-
-__all__ = ["tlc"]
 
 VARIANTS = tuple(name for name in truncation.variants if name != "kip-320-client")
 # Distinct states and depth at 2/1/1/2 (replicas/log size/records/leader epoch).
@@ -96,38 +93,16 @@ def test_the_mended_variant_holds_at_small_constants(tlc: Tlc) -> None:
 def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str) -> None:
     """Same states and, by action name, the same edges at 2/1/1/2: not only as many."""
     constants = (2, 1, 1, 2)
-    dump = tlc.scratch / "graph.dot"
-    run = check(tlc, cfg_of(variant, constants), "-dump", "dot,actionlabels", str(dump))
-    assert (run.distinct, run.depth) == GRAPHS[variant]
     system = ground(truncation.traced(variant), dict(zip(truncation.constants, constants, strict=True)))
-    states, edges = read_dump(system, dump.read_text(encoding="ascii"))
-    graph = build_graph(system)
-    assert states == set(graph.states)
-    tla_name = {instance.action: truncation.actions[instance.action].tla_name for instance in system.instances}
-    assert edges == {
-        (graph.states[source], tla_name[system.instances[label].action], graph.states[target])
-        for source, label, target in zip(graph.source, graph.instance, graph.target, strict=True)
-        if source != target
-    }
-    mutant = ground(system.traced.drop("refresh_metadata.epoch_started"), system.constants)
-    assert states != set(build_graph(mutant).states), "the comparison would see a dropped guard"
+    run, states = hold_graph(tlc, "truncation", cfg_of(variant, constants), system, cells_of)
+    assert (run.distinct, run.depth) == GRAPHS[variant]
+    without = states_without(system, "refresh_metadata.epoch_started")
+    assert states != without, "the comparison would see a dropped guard"
 
 
-def read_dump(system: System, text: str) -> tuple[set[State], set[tuple[State, str, State]]]:
-    """TLC's graph as states of the Python protocol and labelled edges between different states."""
-    nodes = {
-        name: to_state(system, re.sub(r"\\(.)", lambda each: "\n" if each[1] == "n" else each[1], label))
-        for name, label in re.findall(r'^(-?\d+) \[label="((?:[^"\\]|\\.)+)"', text, flags=re.MULTILINE)
-    }
-    arrows = re.findall(r'^(-?\d+) -> (-?\d+) \[label="(\w+)"', text, flags=re.MULTILINE)
-    return set(nodes.values()), {(nodes[a], action, nodes[b]) for a, b, action in arrows if a != b}
-
-
-def to_state(system: System, text: str) -> State:
-    """A state as TLC prints it, as the Python protocol has it."""
-    variables = dict(re.findall(r"/\\ (\w+) = ((?:.|\n)*?)(?=\n/\\|\Z)", text))
-    tla = {name: read_value(value) for name, value in variables.items()}
-    cells: dict[str, int] = {
+def cells_of(system: System, tla: dict[str, Any]) -> dict[str, Any]:
+    """The cells of a state of the module."""
+    cells: dict[str, Any] = {
         "next_record_id": tla["nextRecordId"],
         "metadata_leader": tla["metadataLeader"],
         "quorum_leader_epoch": len(tla["elections"]) - 1,
@@ -145,16 +120,12 @@ def to_state(system: System, text: str) -> State:
         cells[f"leader_epoch[{replica}]"] = known["leaderEpoch"]
     consumer = tla["consumer"]
     for name in ("position", "lastEpoch", "seenEpoch", "consumedFrom"):
-        cells[re.sub(r"(?=[A-Z])", "_", name).lower()] = consumer[name]
+        cells[snake(name)] = consumer[name]
     for place, record in enumerate(consumer["consumed"]):
         cells[f"consumed_id[{consumer['consumedFrom'] + place}]"] = record
     for name, value in tla["answer"].items():
-        number = Outcome.names.index(value) if name == "outcome" else value
-        cells[re.sub(r"(?=[A-Z])", "_", name).lower()] = number
+        cells[snake(name)] = value
     commit = tla["committed"]
     cells |= {"committed": commit["offset"], "committed_epoch": commit["epoch"], "committed_seen": commit["seen"]}
-    unknown = cells.keys() - system.layout.by_name.keys()
-    assert not unknown, unknown
-    return tuple(
-        cells.get(cell.name, 0 if cell.variable.name == "epoch_unclean" else -1) for cell in system.layout.cells
-    )
+    unset = {cell.name: 0 if cell.variable.name == "epoch_unclean" else -1 for cell in system.layout.cells}
+    return unset | cells
