@@ -4,8 +4,7 @@ For each defect the calls of the minimal run that lockstep finds, or its events 
 lockstep; a * says that there was no time to make it minimal (what ``tests/conformance/test_mutants_defects.py``
 holds below a bound). And the steps that were taken until a run showed it. Nothing pins these lengths: a search that
 draws otherwise finds other runs, and two tables, of before and after, say what became of them. The same seed gives the
-same table; ``fencepost mutants --impl`` may tell another run of the same seed, as Hypothesis draws from the constants
-of whatever modules are imported, too.
+same table.
 """
 
 from __future__ import annotations

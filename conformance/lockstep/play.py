@@ -21,17 +21,11 @@ MAX_IDLE: Final = 10
 
 @dataclass(frozen=True, repr=False)
 class Played:
-    """A run that is over. ``tries`` were carried out; the last one led to the disagreement, if there is one.
-
-    ``new`` counts the states that no earlier round had met, ``depth`` is how far the run got from its start: the length
-    of the run without its loops.
-    """
+    """A run that is over. ``tries`` were carried out; the last one led to the disagreement, if there is one."""
 
     seed: int
     history: tuple[Done, ...]
     disagreement: Disagreement | None
-    new: int = 0
-    depth: int = 0
 
     @property
     def tries(self) -> tuple[Try, ...]:
@@ -45,20 +39,15 @@ def play(
     """A drawn run of at most so many tries."""
     machine = Machine(space, adapter, seed, coverage)
     found = machine.start()
-    depths = {machine.node.state: 0}
     idle = 0
     chooser.begin(source)
     while found is None and len(machine.history) <= steps and idle < MAX_IDLE:
-        before = machine.node.state
         asked = chooser.next(machine, source)
         if asked is None:
             break
         found = machine.perform(asked)
-        after = machine.node.state
-        depths[after] = min(depths.get(after, len(depths)), depths[before] + 1)
         idle = idle + 1 if chooser.stuck(machine.node) else 0
-    new = sum(state not in coverage.visits for state in depths)
-    return Played(seed, tuple(machine.history), found, new, max(depths.values()))
+    return Played(seed, tuple(machine.history), found)
 
 
 def repeat(space: Space, adapter: Adapter, seed: int, tries: Iterable[Try]) -> Played:

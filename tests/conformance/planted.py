@@ -94,10 +94,10 @@ class ActsThoughLost(ModelAdapter):
 
 
 class WritesToAFullDisk(ModelAdapter):
-    """Takes a record and answers that the disk is full."""
+    """Takes a producer's record and answers that the disk is full."""
 
     def apply(self, action: str, params: Mapping[str, int], fault: Fault | None = None) -> Outcome:
-        if fault is not None and fault.kind is Kind.DISK_FULL:
+        if action == "leader_write" and fault is not None and fault.kind is Kind.DISK_FULL:
             super().apply(action, params)
         return super().apply(action, params, fault)
 
