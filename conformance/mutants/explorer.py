@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...model.core.errors import BadInput, ProtocolError
 from ...model.core.ground import System, ground, ground_mutant
@@ -53,7 +53,7 @@ class Finding:
     ``change``: how its steps differ over all rungs that were tried. ``path``: a run of it to a broken promise.
     ``base``, ``system`` and ``difference``: the model, the mutant and how they differ at the first rung where they do,
     or the one at which the mutant was killed; None where its steps are the same everywhere. ``model``: the model there,
-    also where it was not explored itself.
+    also where it was not explored itself. ``apart``: how they differ at each rung at which they do, by its constants.
     """
 
     cell: Cell
@@ -63,6 +63,7 @@ class Finding:
     base: Base | None = None
     difference: Difference | None = None
     model: System | None = None
+    apart: tuple[tuple[Mapping[str, int], Difference], ...] = ()
 
 
 class Explorer:
@@ -108,10 +109,16 @@ class Explorer:
 
     def judge(self, mutant: Mutant, on_progress: OnProgress | None = None) -> Finding:
         """Try a mutant at each rung, until it breaks something."""
+        differing: list[tuple[Base, System, Difference]] = []
+        finding = self._tried(mutant, differing, on_progress)
+        return replace(finding, apart=tuple((system.constants, found) for _, system, found in differing))
+
+    def _tried(
+        self, mutant: Mutant, differing: list[tuple[Base, System, Difference]], on_progress: OnProgress | None
+    ) -> Finding:
         for rung in self.rungs:
             self.base(rung, on_progress)  # a model that is broken anywhere is refused before anything is said
         start = time.perf_counter()
-        differing: list[tuple[Base, System, Difference]] = []
         for rung in self.rungs:
             base = self.base(rung)
             if base is None:

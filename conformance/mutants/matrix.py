@@ -45,7 +45,8 @@ class Outcome(Enum):
 class Cell:
     """A judge's answer. ``length``: steps of the minimal trace, where a trace is what kills. ``detail``: one line.
 
-    ``relation``: how the mutant's steps are proved to be beside the model's, where they are.
+    ``relation``: how the mutant's steps are proved to be beside the model's, where they are. ``at``: the values of
+    constants that a proof speaks of, where it does not speak of all; ``unproved``: the promises that it leaves out.
     """
 
     outcome: Outcome
@@ -53,6 +54,12 @@ class Cell:
     length: int | None = None
     seconds: float = 0.0
     relation: Relation | None = None
+    at: tuple[Mapping[str, int], ...] = ({},)
+    unproved: frozenset[str] = frozenset()
+
+    def speaks_of(self, constants: Mapping[str, int]) -> bool:
+        """Whether what is proved is about these constants, too."""
+        return any(all(constants[name] == value for name, value in fixed.items()) for fixed in self.at)
 
     def to_json(self) -> dict[str, object]:
         """As a JSON object."""

@@ -57,10 +57,15 @@ _ALLOWED = {
 def _not_as_proved(proof: Cell, finding: Finding) -> list[str]:
     """What the explorer found that cannot be, by the proof: one of the two is wrong."""
     faults = []
-    if finding.path is not None and proof.outcome in (Outcome.SURVIVED, Outcome.EQUIVALENT):
-        faults.append(f"the proof goes through, and yet there is a run to {finding.cell.detail}")
-    if proof.relation is not None and finding.change not in _ALLOWED[proof.relation]:
-        faults.append(f"it is proved to have {proof.relation.value}; it has {finding.change.value}")
+    goes_through = proof.outcome in (Outcome.SURVIVED, Outcome.EQUIVALENT)
+    if goes_through and finding.path is not None and finding.system is not None:
+        broken = finding.cell.detail.partition(" at ")[0]
+        if proof.speaks_of(finding.system.constants) and broken not in proof.unproved:
+            faults.append(f"the proof goes through, and yet there is a run to {finding.cell.detail}")
+    if proof.relation is not None:
+        change = Change.of(*(apart for constants, apart in finding.apart if proof.speaks_of(constants)))
+        if change not in _ALLOWED[proof.relation]:
+            faults.append(f"it is proved to have {proof.relation.value}; it has {change.value}")
     return faults
 
 

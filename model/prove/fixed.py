@@ -8,7 +8,7 @@ with all of its constants; what is fixed is a copy under the same name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Any
@@ -17,8 +17,8 @@ from ..core.algebra import Algebra, Constant, Value, View
 from ..core.domains import REPLICA, Constants, Index, Size, Values, Variable
 from ..core.enumeration import Enumeration
 from ..core.errors import ProtocolError
-from ..core.protocol import Protocol
-from ..core.terms import BINDERS, Sort, Term, rebuild
+from ..core.protocol import Protocol, TracedAction, TracedProtocol
+from ..core.terms import BINDERS, Sort, Term, const, node, rebuild
 from .proof import Proof
 
 ONCE = Index("once", Sort.INT, lambda _: 1)
@@ -173,6 +173,64 @@ def fixed(protocol: Protocol, constants: Constants, without: Collection[str] = (
     return copy
 
 
+def _put_in(action: TracedAction, constants: Constants, indices: Mapping[str, Index]) -> TracedAction:
+    """An action with numbers for these constants, and with the names that ``_Fixed`` gives to questions of sets."""
+    read: dict[Term, Term] = {}
+
+    def put(term: Term) -> Term:
+        if term not in read:
+            args = tuple(map(put, term.args))
+            if term.op == "constant" and term.value in constants:
+                read[term] = const(constants[str(term.value)])
+            elif term.op in BINDERS:
+                read[term] = node(term.op, args, term.sort, term.value)
+            elif term.op == "ite":
+                read[term] = rebuild(term, (_with_names(args[0]), *args[1:]))
+            else:
+                read[term] = rebuild(term, args)
+        return read[term]
+
+    return replace(
+        action,
+        params={name: indices.get(index.name, index) for name, index in action.params.items()},
+        guards=tuple((name, put(condition)) for name, condition in action.guards),
+        writes=tuple((put(target), put(value)) for target, value in action.writes),
+    )
+
+
+def _with_names(condition: Term) -> Term:
+    """The name of a question that has one; it has where a text was read that asks it."""
+    if condition.op in BINDERS:
+        return condition
+    if condition in _NAMES:
+        return _NAMES[condition]
+    if condition.sort is not Sort.BOOL or not condition.args or condition.op == "eq":
+        return condition
+    return rebuild(condition, tuple(map(_with_names, condition.args)))
+
+
+def _alike(action: TracedAction, other: TracedAction) -> bool:
+    """Whether two actions are the same but for the names of bound variables."""
+    if [name for name, _ in action.guards] != [name for name, _ in other.guards]:
+        return False
+    sides = ([*(g for _, g in each.guards), *(t for w in each.writes for t in w)] for each in (action, other))
+    left, right = sides
+    names: dict[Term, Term] = {}
+    seen: set[tuple[Term, Term]] = set()
+
+    def same(one: Term, two: Term) -> bool:
+        if one.op == "bound" and two.op == "bound" and one.sort is two.sort:
+            return names.setdefault(one, two) is two
+        if (one.op, one.value, one.sort, len(one.args)) != (two.op, two.value, two.sort, len(two.args)):
+            return False
+        if (one, two) not in seen:
+            seen.add((one, two))
+            return all(map(same, one.args, two.args))
+        return True
+
+    return len(left) == len(right) and all(map(same, left, right)) and len(set(names.values())) == len(names)
+
+
 def once_is_zero(_k: Algebra, s: View) -> Value:
     """What is 0 for ever is 0: by this z3 finds out of two sets whether they differ."""
     return s.once[0] == 0
@@ -189,6 +247,8 @@ class FixedProof(Proof):
         self, protocol: Protocol, variant: str, constants: Constants, without: Collection[str] = (), **more: Any
     ) -> None:
         super().__init__(fixed(protocol, constants, without), variant, **more)
+        self._text = protocol
+        self._copies: dict[str, TracedProtocol] = {}
         self.constants = dict(constants)
         self.without = tuple(without)
         self.lemma()(once_is_zero)
@@ -198,6 +258,37 @@ class FixedProof(Proof):
         """What it is about, and what it leaves out, in a line."""
         at = ", ".join(f"{name} {value}" for name, value in self.constants.items())
         return f"at {at}" + (f"; not proved: {', '.join(self.without)}" if self.without else "")
+
+    @property
+    def text(self) -> Protocol:
+        """The protocol with all of its constants."""
+        return self._text
+
+    @property
+    def at(self) -> Constants:
+        """The fixed constants."""
+        return self.constants
+
+    def reads(self, traced: TracedProtocol) -> TracedProtocol:
+        """A variant of the text, or a mutant of one, with numbers for the fixed constants in its terms.
+
+        A mutant is made of terms, and has no text that could be read once more. So what becomes of the variant's own
+        terms is held against what its text reads as: the two have to be alike, but for the names of bound variables.
+        Raises ProtocolError where they are not.
+        """
+        if traced.protocol is not self._text:
+            raise ProtocolError(f"this is a proof of {self._text.name}, as it stands in {self._text.where}")
+        name = traced.variant.name
+        if name not in self._copies:
+            copy = self.protocol.traced(name)
+            for action, read in zip(copy.actions, self._actions(self._text.traced(name).actions), strict=True):
+                if not _alike(action, read):
+                    raise ProtocolError(f"{action.name} {self.told} is not what its terms come to")
+            self._copies[name] = copy
+        return replace(self._copies[name], actions=self._actions(traced.actions))
+
+    def _actions(self, actions: Sequence[TracedAction]) -> tuple[TracedAction, ...]:
+        return tuple(_put_in(action, self.constants, self.protocol.indices) for action in actions)
 
     def _own(self, params: Mapping[str, Index]) -> dict[str, Index]:
         return {name: self.protocol.indices.get(index.name, index) for name, index in params.items()}

@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 from ..core.algebra import Algebra, Value, View
 from ..core.domains import Constants, Index, Size, Values, Variable
 from ..core.errors import ProtocolError
-from ..core.protocol import Protocol
+from ..core.protocol import Protocol, TracedProtocol
 
 Ghosts = Mapping[str, Callable[..., Value]]
 """What an update gives: for each ghost that changes, its new value as a function of its indices."""
@@ -121,6 +121,20 @@ class Proof:
         self.hint_texts: dict[str, list[HintSpec]] = {}
         # Another protocol declares the ghosts, so that this one stays as it is.
         self._declared = Protocol(protocol.name, protocol.source, constants=tuple(protocol.constants.values()))
+
+    @property
+    def text(self) -> Protocol:
+        """The protocol that is proved, as its module has it; ``protocol`` may be a copy of it (``fixed.py``)."""
+        return self.protocol
+
+    @property
+    def at(self) -> Constants:
+        """The constants that it is about at one value alone. All others are any."""
+        return {}
+
+    def reads(self, traced: TracedProtocol) -> TracedProtocol:
+        """A variant of the text, or a mutant of one, as a variant of ``protocol``."""
+        return traced
 
     @property
     def ghosts(self) -> Mapping[str, Variable]:

@@ -248,16 +248,19 @@ def _chosen(obligations: Obligations, actions: Sequence[str], conjuncts: Sequenc
     ]
 
 
-def judge(proof: Proof, mutant: TracedProtocol, *, seed: int = 0, decide: bool = True) -> ProofRun:
-    """Whether the proof notices a mutant of its variant: stops at the first counterexample.
+def judge(
+    proof: Proof, mutant: TracedProtocol, own: TracedProtocol | None = None, *, seed: int = 0, decide: bool = True
+) -> ProofRun:
+    """Whether the proof notices a mutant of its variant, ``own``: stops at the first counterexample.
 
     Only those actions are asked that differ from the variant's own; of the others the obligations are the same, and
     hold. Where the verdict is ``violated``, the last result has the counterexample to induction: the mutant breaks
     the argument, and maybe a promise. Where it ``holds``, the mutant keeps every promise, with no bound. Without
     ``decide`` no counterexample is looked for, which is what takes the time: it ``holds``, or is ``unknown``.
     """
-    own = {action.name: _parts(action) for action in proof.protocol.traced(proof.variant).actions}
-    changed = [action.name for action in mutant.actions if _parts(action) != own.get(action.name)]
+    proved = proof.protocol.traced(proof.variant) if own is None else own
+    parts = {action.name: _parts(action) for action in proved.actions}
+    changed = [action.name for action in mutant.actions if _parts(action) != parts.get(action.name)]
     attached = attach(proof, mutant)
     return (
         prove(attached, actions=changed, seed=seed, witnesses=False, first=True, decide=decide)
