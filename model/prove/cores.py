@@ -4,8 +4,9 @@ Every conjunct is a hypothesis of every obligation, which is what a proof is all
 them, and z3 spends most of its time on instances of the others: given those few alone it mostly finds it with a tenth
 of the effort. So the hypotheses in an unsat core are written down, and asked first. To assume less is always sound:
 what is refuted so is refuted, whatever the file says. Where it is not (the file is older than a lemma, or a term is
-missing that another hypothesis would have brought), the obligation is asked with all hypotheses, as if there were no
-file. F* records its proofs' cores for the same reason (its manual calls them hints, ``--record_hints``).
+missing that another hypothesis would have brought), and is not in other orders either, the obligation is asked with all
+hypotheses, as if there were no file. F* records its proofs' cores for the same reason (its manual calls them hints,
+``--record_hints``).
 
 The file is JSON: for each action and conjunct the hypotheses, which are clauses of conjuncts, ``logs_match.0``.
 ``fencepost prove --write-cores`` writes it.
@@ -31,6 +32,11 @@ VERSION = 1
 CORE_RLIMIT = RLIMIT // 10
 """Of z3's resource units, for an obligation with its core alone. What is refuted so takes less; what is not mostly
 gives up early, as little is there to be instantiated."""
+
+CORE_ORDERS = (631_001, 631_002)
+"""Seeds of the orders in which a core is asked where z3 gives up on it in its own. Which terms come up, and when,
+depends on the order: a core that is not enough in one of twenty is in the next, for a tenth of what all hypotheses
+take."""
 
 WORTH = 20_000
 """Of z3's resource units: what takes less with all hypotheses needs no core. A hundredth of a second."""

@@ -19,7 +19,7 @@ from ..core.errors import BadInput
 from ..core.protocol import TracedAction, TracedProtocol
 from ..explore.result import Verdict
 from .attached import AttachedProof, attach
-from .cores import CORE_RLIMIT, Cores, read_cores
+from .cores import CORE_ORDERS, CORE_RLIMIT, Cores, read_cores
 from .finite import Counterexample, FiniteProof, Found, UndecidedError
 from .obligations import FOLLOWS, INITIAL, Obligation, Obligations
 from .proof import Proof
@@ -198,14 +198,18 @@ def _answers(
     """Each obligation with z3's answer, in their order."""
 
     def settled(name: _Name, asked: Obligation, answer: Answer) -> tuple[Obligation, Answer]:
-        """Where the core was not enough: with all hypotheses."""
-        if answer.proved or name not in known:
-            return asked, answer
-        whole = obligations.obligation(*name)
-        again = asking(whole.smt)
-        return whole, replace(
-            again, seconds=answer.seconds + again.seconds, resources=answer.resources + again.resources
-        )
+        """Where z3 gave up on the core: in other orders, and then with all hypotheses."""
+        seconds, resources = 0.0, 0
+        for order in CORE_ORDERS:
+            if answer.proved or name not in known or answer.resources >= CORE_RLIMIT:
+                break
+            seconds, resources = seconds + answer.seconds, resources + answer.resources
+            answer = asking(asked.smt, shuffle=order, **limit(name))
+        if not answer.proved and name in known:
+            seconds, resources = seconds + answer.seconds, resources + answer.resources
+            asked = obligations.obligation(*name)
+            answer = asking(asked.smt)
+        return asked, replace(answer, seconds=seconds + answer.seconds, resources=resources + answer.resources)
 
     def limit(name: _Name) -> dict[str, int]:
         return {"rlimit": CORE_RLIMIT} if name in known else {}

@@ -10,9 +10,12 @@ import pytest
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.registry import REGISTRY
 from fencepost.model.explore import Verdict
+from fencepost.model.protocols.controller.proof import kip_631
+from fencepost.model.protocols.controller.proof_bootstrapped import kip_631_bootstrapped
 from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.proof import kip_320
 from fencepost.model.prove import cores as cores_module
+from fencepost.model.prove import run as run_module
 from fencepost.model.prove.attached import AttachedProof, attach
 from fencepost.model.prove.cores import CORE_RLIMIT, find_cores, read_cores, written_cores
 from fencepost.model.prove.obligations import INITIAL, Obligations
@@ -87,6 +90,31 @@ def test_it_is_asked_first_and_with_all_that_there_is_where_it_is_not_enough(
             hypotheses = result.obligation.smt.count("(assert")
             assert (hypotheses == whole.obligation.smt.count("(assert")) is asked_again
             assert (result.answer.resources > whole.answer.resources) is asked_again
+
+
+IN_ITS_ORDER = {
+    "replay_metadata.view_is_of_stable_prefix": (kip_631, 4),
+    "replay_record.state_is_of_stable_prefix": (kip_631_bootstrapped, 9),
+}
+"""Obligations whose core is not enough in its own order with one seed, and is in another."""
+
+
+@pytest.mark.asked("proofs", "controller")
+@pytest.mark.parametrize("name", IN_ITS_ORDER)
+def test_it_is_asked_in_another_order_where_z3_gives_up(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    proof, seed = IN_ITS_ORDER[name]
+    action, conjunct = name.split(".")
+
+    def effort() -> int:
+        run = prove(
+            attach(proof, proof.protocol.traced()), actions=[action], conjuncts=[conjunct], seed=seed, witnesses=False
+        )
+        assert run.verdict is Verdict.HOLDS
+        return run.results[0].answer.resources
+
+    assert effort() < CORE_RLIMIT
+    monkeypatch.setattr(run_module, "CORE_ORDERS", ())
+    assert effort() > 2 * CORE_RLIMIT
 
 
 def test_no_core_proves_what_is_not_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
