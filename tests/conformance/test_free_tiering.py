@@ -139,6 +139,33 @@ def test_a_copy_is_whole_or_not_there_and_never_another() -> None:
         check_copy(0, 0, 2, epochs, objects, other)
 
 
+def test_a_copy_that_is_given_up_and_was_read_from_another_log_is_none() -> None:
+    """What a deposed leader had asked of the store is done late, when its log is another's; nobody finishes it."""
+
+    def call(name: str, **args: int) -> Event:
+        return Event(What.OPERATE if name.startswith("elect") else What.CALL, name, args=tuple(args.items()))
+
+    def hear(node: int, number: int = 0) -> Event:
+        return Event(What.DELIVER, "LeaderAndIsr", node, number=number)
+
+    write = [call("produce", to=0), Event(What.DELIVER, "Produce", 0)]
+    offices = [call("elect-unclean", broker=broker) for broker in (1, 0, 1, 0, 1)]
+    events = (
+        *(*write, *write, Event(What.SYNC, "work", 0)),
+        *(*offices, hear(0), Event(What.SYNC, "work", 0), *(hear(1) for _ in range(4))),
+        *(call("produce", to=1), Event(What.DELIVER, "Produce", 1), hear(0), hear(0, 1)),
+        *(Event(What.SYNC, "follow"), Event(What.SYNC, "store", 0, args=(("request", 0),))),
+    )
+    system = FreeTiering()
+    system.reset(constants_of(tiered, PLAN.free[1]), 165645577)
+    for event in events:
+        system.happen(event)
+        cells = system.observe()
+    assert (cells["copying[1]"], cells["finished_at[1]"], cells["stored[1]"]) == (0, -1, 0)
+    assert cells["record_epoch[0][0]"] == 6 != cells["copy_epoch[1][0]"]
+    system.close()
+
+
 def test_there_are_enough_defects_and_each_is_told_from_the_others() -> None:
     assert len(DEFECTS) >= 12
     assert len({each.patches for each in DEFECTS.values()}) == len(DEFECTS)

@@ -37,8 +37,8 @@ from ...free.system import Happened, Judged, Pending
 from ...lockstep.adapter import ModelStep
 from .asks import Clients, is_urgent, offers
 from .cluster import GIVEN
-from .held import Written, WrongAnswer, check_copy, check_fetch, check_list_offsets
-from .metadata_log import Copy, MetadataView, said_in
+from .held import Written, WrongAnswer, WrongRecord, check_copy, check_fetch, check_list_offsets
+from .metadata_log import NEVER, Copy, MetadataView, said_in
 from .nodes import PARTITION, TieredNodes
 from .pace import Pace
 from .seen import Looks, rolled
@@ -421,13 +421,24 @@ class FreeTiering(TieredNodes):
         segment = f"00000000-0000-0000-0000-{number + 1:012x}"
         return f"{PARTITION.topic}-{PARTITION.partition}-{topic_id}/{copy.start:020d}-{segment}.{part}"
 
+    def _making(self) -> set[int]:
+        """The copies that somebody has not given up."""
+        remotes = (remote for node in self.up() if (remote := self.remote(node)) is not None)
+        return {segment.int - 1 for remote in remotes for segment in remote.copying}
+
     def _look_at_store(self) -> None:
         if self._seen_changes == self._bucket.changed:
             return
         self._seen_changes = self._bucket.changed
         for number, copy in self.metadata.copies.items():
             objects = self._objects(number)
-            said = check_copy(number, copy.start, copy.end, copy.epochs, objects, self.written) if objects else None
+            try:
+                said = check_copy(number, copy.start, copy.end, copy.epochs, objects, self.written) if objects else None
+            except WrongRecord:
+                if number in self._making() or copy.finished_at != NEVER:
+                    raise
+                # Who was deposed read its log when others had written it anew: nobody finishes that copy (TR2).
+                said = None
             self._stored[number] = said is not None
             for offset, epoch in (said or {}).items():
                 if copy.epochs.setdefault(offset, epoch) != epoch and EPOCHS in objects:
@@ -456,13 +467,7 @@ class FreeTiering(TieredNodes):
             cells |= {f"{name}[{node}]": value for name, value in self._kept[node].items()}
         self._look_at_metadata()
         self._look_at_store()
-        making = [
-            segment.int - 1
-            for node in self.up()
-            if (remote := self.remote(node)) is not None
-            for segment in remote.copying
-        ]
-        cells |= self._looks.copies(self.metadata, making, self._begun, self._done, self._stored)
+        cells |= self._looks.copies(self.metadata, self._making(), self._begun, self._done, self._stored)
         self._cells = cells
         return cells
 
