@@ -17,7 +17,7 @@ from .lockstep.binding import Binding
 from .mutants.arguments import Arguments, Collected
 from .mutants.defects import Defect
 from .mutants.generated.equivalent import Equivalent
-from .plan import Plan
+from .plan import Plan, constants_of
 
 
 class MakeOver(Protocol):
@@ -193,6 +193,12 @@ def in_lockstep(protocol: str, where: str = "PROTOCOL") -> tuple[Model, Binding]
     harness = find_harness(REGISTRY.named(protocol, where).name)
     own = None if harness is None else harness.find_lockstep()
     return stepped(protocol, where), binding_of(protocol, where) if own is None else own
+
+
+def stepped_at(protocol: str, given: Mapping[str, int], where: str = "PROTOCOL") -> dict[str, int]:
+    """The constants at which an adapter is driven: those given, and the plan's. Raises BadInput for others."""
+    text = stepped(protocol, where)
+    return dict(text.check_constants({**constants_of(text, plan_of(text).stepped), **given}))
 
 
 def bound_protocols() -> Iterator[str]:

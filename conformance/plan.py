@@ -73,7 +73,8 @@ class Plan:
     breaks a promise.
 
     ``free``: constants that free runs go through by turns; none: the default ones. Small ones reach depth, large ones
-    breadth. They are of the text that systems are held to (``Harness.text``). ``followed``: a check lets what ``impl/``
+    breadth. They are of the text that systems are held to (``Harness.text``). ``stepped``: those at which an adapter is
+    driven where nobody gives others. ``followed``: a check lets what ``impl/``
     has of it run freely, too. ``compared``: pairs of runs that the report shows side by side, each a ``Compared`` as
     ``module:name``, from the plan's own package on.
     """
@@ -93,5 +94,6 @@ class Plan:
     symmetric: bool = False
     beyond: Mapping[str, Beyond] = field(default_factory=dict)
     free: tuple[Written, ...] = ()
+    stepped: Written = ""
     followed: bool = True
     compared: tuple[str, ...] = ()

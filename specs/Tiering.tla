@@ -12,7 +12,7 @@
 (* How replicas agree on leaders and records is in Fencing: a leader takes *)
 (* office at once, others hear of it late and cut off what differs.        *)
 (*                                                                         *)
-(* The variants differ in sixteen constants, which the .cfg files set:     *)
+(* The variants differ in twenty constants, which the .cfg files set:       *)
 (*   WaitsForLeader   an unknown EPUO is the local log start only where    *)
 (*                    that is the log start                                *)
 (*   HeedsLogStart    no follower begins at an EPUO below the log start    *)
@@ -34,6 +34,10 @@
 (*                    all that its leader has locally                      *)
 (*   IsrHearsStart    where it is switched off the log begins for all of   *)
 (*                    the ISR where its leader's does                      *)
+(*   LooksOnce        a leader looks in remote storage once in its epoch    *)
+(*   HighestStands    the highest offset on remote stands for all below it *)
+(*   ForgetsRemote    a log that is cut below its local log start is empty *)
+(*   KeepsOlder       a segment of epochs before all of the log's stays    *)
 (* All TRUE, with "stable" and "contiguous", is the KIP less its holes.    *)
 (*                                                                         *)
 (* The reading rule of Fencing holds here: every conjunct of an action is  *)
@@ -65,7 +69,11 @@ CONSTANTS
     LooksAnew,
     FencesDeletion,
     WholeIsr,
-    IsrHearsStart
+    IsrHearsStart,
+    LooksOnce,
+    HighestStands,
+    ForgetsRemote,
+    KeepsOlder
 
 None == -1
 NotLooked == -2
@@ -77,7 +85,8 @@ ASSUME ConstantsOk ==
     /\ Uploads \in {"stable", "committed", "written"}
     /\ LogStart \in {"its_own", "first", "contiguous"}
     /\ {WaitsForLeader, HeedsLogStart, BuildsToTarget, HeedsFlag, OnlyEmpty, DropsUncompared, EpochsFirst,
-        FromCheckpoint, ByLineage, AfterCommit, LooksAnew, FencesDeletion, WholeIsr, IsrHearsStart} \subseteq BOOLEAN
+        FromCheckpoint, ByLineage, AfterCommit, LooksAnew, FencesDeletion, WholeIsr, IsrHearsStart,
+        LooksOnce, HighestStands, ForgetsRemote, KeepsOlder} \subseteq BOOLEAN
 
 VARIABLES
     partition,      \* the newest leader epoch, who leads each, the ISR, whether there is tiering, what is stable
@@ -208,10 +217,10 @@ BecomeFollowerEffect(leader, follower) ==
         end == Min(Leo(leader), Leo(follower))
         cut == FirstOf({o \in Offsets : begin <= o /\ o < end /\ checkpoint[leader][o] # checkpoint[follower][o]}, end)
         emptied == cut < LocalStart(follower)
-        start == IF emptied THEN cut
-                 ELSE IF DropsUncompared /\ begin <= cut THEN begin ELSE LogStartOf(follower)
+        kept == IF DropsUncompared /\ begin <= cut THEN begin ELSE LogStartOf(follower)
+        start == IF ~ emptied THEN kept ELSE IF ForgetsRemote THEN cut ELSE Min(kept, cut)
         local == IF emptied THEN cut
-                 ELSE IF DropsUncompared THEN Max(LocalStart(follower), start) ELSE LocalStart(follower)
+                 ELSE IF DropsUncompared THEN Max(LocalStart(follower), kept) ELSE LocalStart(follower)
     IN  OffsetsEffect(follower, [replicaState[follower] EXCEPT
             !.leaderEpoch = Epoch(leader),
             !.leo = cut,
@@ -312,10 +321,10 @@ StartFound(leader) ==
 FindHighestRemoteOffset(leader) ==
     /\ Leads(leader)                                                            \* presumes_leadership
     /\ Tiered                                                                   \* tiering_enabled
-    /\ Highest(leader) = NotLooked                                              \* not_looked
+    /\ LooksOnce => Highest(leader) = NotLooked                                 \* not_looked
     /\ StartFound(leader) <= Hw(leader)                                         \* log_start_is_committed
     /\ OffsetsEffect(leader, [replicaState[leader] EXCEPT
-            !.highestRemote = IF LooksAnew THEN HighestFound(leader) ELSE Max(HighestFound(leader), @),
+            !.highestRemote = IF LooksAnew /\ LooksOnce THEN HighestFound(leader) ELSE Max(HighestFound(leader), @),
             !.logStart = StartFound(leader),
             !.localStart = Max(@, StartFound(leader))])
     /\ UNCHANGED <<partition, segments, remoteEpoch>>
@@ -356,7 +365,9 @@ FinishCopy(leader, start) ==
     /\ Tiered                                                                   \* tiering_enabled
     /\ segments[Epoch(leader)][start].state = "copied"                          \* copied
     /\ segments' = [segments EXCEPT ![Epoch(leader)][start].state = "copy_finished"]
-    /\ OffsetsEffect(leader, [replicaState[leader] EXCEPT !.highestRemote = segments[Epoch(leader)][start].end - 1])
+    /\ LET last == segments[Epoch(leader)][start].end - 1
+       IN  OffsetsEffect(leader, [replicaState[leader] EXCEPT
+                !.highestRemote = IF LooksOnce THEN last ELSE Max(@, last)])
     /\ UNCHANGED <<partition, remoteEpoch>>
 
 IsCopied(leader, offset) ==
@@ -364,7 +375,9 @@ IsCopied(leader, offset) ==
         /\ segments[Epoch(leader)][start].state = "copied"
         /\ start <= offset /\ offset < segments[Epoch(leader)][start].end
 
-IsUploaded(leader, offset) == offset <= Highest(leader) \/ (~ AfterCommit /\ IsCopied(leader, offset))
+IsUploaded(leader, offset) ==
+    \/ IF HighestStands THEN offset <= Highest(leader) ELSE IsFound(leader, offset)
+    \/ ~ AfterCommit /\ IsCopied(leader, offset)
 
 DeleteLocal(leader) ==
     /\ Leads(leader)                                                            \* presumes_leadership
@@ -389,12 +402,18 @@ DeleteSegmentEffect(epoch, start) ==
     IN  /\ segments' = [segments EXCEPT ![epoch] = row]
         /\ remoteEpoch' = [remoteEpoch EXCEPT ![epoch] = Within(@, 0, CheckpointEnd(row))]
 
+FirstEpoch(leader) ==
+    IF LogStartOf(leader) < Leo(leader) THEN At(checkpoint[leader], LogStartOf(leader)) ELSE Epoch(leader)
+IsUseless(leader, epoch, start) ==
+    LET end == segments[epoch][start].end
+    IN  end <= LogStartOf(leader) \/ (~ KeepsOlder /\ At(remoteEpoch[epoch], end - 1) < FirstEpoch(leader))
+
 DeleteSegment(leader, epoch, start) ==
     /\ Leads(leader)                                                            \* presumes_leadership
     /\ Tiered                                                                   \* tiering_enabled
     /\ FencesDeletion => Epoch(leader) = partition.newestEpoch                  \* epoch_is_newest
     /\ segments[epoch][start].state = "copy_finished"                           \* copy_finished
-    /\ segments[epoch][start].end <= LogStartOf(leader)                         \* below_log_start
+    /\ IsUseless(leader, epoch, start)                                          \* below_log_start
     /\ DeleteSegmentEffect(epoch, start)
     /\ UNCHANGED <<partition, replicaState, checkpoint>>
 

@@ -17,6 +17,7 @@ from ...traces.story import Json
 from ...traces.write import write_trace
 from ..free.registry import Way
 from ..harness import in_lockstep as bound_text
+from ..harness import stepped_at
 from ..lockstep.adapter import Adapter
 from ..lockstep.answer import Run, reachable, to_json
 from ..lockstep.binding import Binding
@@ -60,7 +61,8 @@ class _Target:
 
 def _target(asked: Asked, adapter: Adapter) -> _Target:
     text, binding = bound_text(adapter.protocol, f"--impl {asked.impl}")
-    system = asked.grounded(text, asked.variant or adapter.variant, asked.constants)
+    at = stepped_at(adapter.protocol, asked.constants, f"--impl {asked.impl}")
+    system = asked.grounded(text, asked.variant or adapter.variant, at)
     return _Target(asked.impl, adapter, system, binding)
 
 

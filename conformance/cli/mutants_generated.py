@@ -16,7 +16,7 @@ from ...model.core.loading import is_place
 from ...model.core.protocol import Protocol
 from ...model.core.registry import PROTOCOLS, REGISTRY
 from ..free.registry import Way, offered
-from ..harness import find_harness, held_to, plan_of, stepped
+from ..harness import find_harness, held_to, plan_of, stepped_at
 from ..mutants.generated.answer import print_measure, print_row
 from ..mutants.generated.driving import Drive
 from ..mutants.generated.equivalent import Equivalent
@@ -121,8 +121,10 @@ def _theirs(
 
 def _at(protocol: Protocol, way: Way, constants: Mapping[str, int]) -> tuple[tuple[tuple[str, int], ...], ...]:
     """At which constants runs are: those given, else for free runs those of the plan, else the default ones."""
-    text = stepped(protocol.name) if way is Way.LOCKSTEP else held_to(protocol.name)
-    if constants or way is Way.LOCKSTEP:
+    if way is Way.LOCKSTEP:
+        return (tuple(stepped_at(protocol.name, constants).items()),)
+    text = held_to(protocol.name)
+    if constants:
         return (tuple(text.check_constants(constants).items()),)
     planned = plan_of(protocol).free or ("",)
     return tuple(tuple(constants_of(text, each).items()) for each in planned)

@@ -20,6 +20,7 @@ from .conftest import COMPILED
 
 DEFAULT = "2/2/1/1/1/1/1/1"
 SAFE = "kip-1023-safe"
+BROKERS = "up-to-gap"
 PROMISES = tuple(tiering.invariants)
 
 # Distinct states and depth of the safe variant.
@@ -105,8 +106,24 @@ def answer_to(system: System, *invariants: str) -> Exploration:
 def test_the_default_constants_and_variant() -> None:
     assert "/".join(str(spec.default) for spec in tiering.constants.values()) == DEFAULT
     assert tiering.default_variant == SAFE
-    assert {*BREACHES, SAFE} == set(tiering.variants)
-    assert set(PLAN.breaks) == set(BREACHES)
+    assert {*BREACHES, BROKERS, SAFE} == set(tiering.variants)
+    assert (set(PLAN.breaks), set(PLAN.holds)) == (set(BREACHES), {BROKERS})
+
+
+@pytest.mark.parametrize(
+    ("constants", "expected"),
+    [(PLAN.holds["up-to-gap"], (2555, 22)), (PLAN.stepped, (68777, 34))],
+)
+def test_what_brokers_do_holds_where_nothing_expires(constants: str, expected: tuple[int, int]) -> None:
+    answer = answer_to(at(constants, BROKERS))
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *expected)
+
+
+def test_what_brokers_do_leaves_a_gap_where_records_expire() -> None:
+    """Whoever has not heard of the log start claims what is deleted; brokers raise theirs by the metadata log."""
+    answer = answer_to(at(PLAN.breaks["highest-alone"], BROKERS))
+    assert (answer.violated, len(answer.path or ())) == ("leader_can_serve", 16)
+    assert [step.instance.action for step in answer.path or ()][-2:] == ["elect_leader", "find_highest_remote_offset"]
 
 
 def test_the_mended_rules_keep_every_promise_at_the_default_constants() -> None:

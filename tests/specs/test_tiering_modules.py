@@ -29,6 +29,7 @@ LEFT_OUT = {
     "deposed-deletes": {"epoch_is_newest"},
     "disabled-under-isr": {"isr_is_whole", "has_all_there_is"},
     "disabled-at-leader": {"isr_reaches_start"},
+    "up-to-gap": {"not_looked"},
 }
 
 

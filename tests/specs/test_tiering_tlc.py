@@ -34,6 +34,8 @@ GRAPHS = {
     ("deletes-uncommitted", ONE_RECORD): (5087, 22),
     ("epochs-to-local-start", ONE_EPOCH): (5089, 25),
     ("below-log-start", ONE_EPOCH): (5121, 25),
+    ("up-to-gap", (2, 1, 1, 1, 1, 0, 0, 0)): (2555, 22),
+    ("up-to-gap", (2, 2, 1, 1, 0, 0, 0, 0)): (42775, 34),
 }
 QUICK = ((SAFE, ONE_RECORD), (SAFE, ONE_EPOCH))
 # What TLC's search finds first with the variant's own ``.cfg``, and after how many steps.

@@ -7,6 +7,8 @@ __all__ = ["HARNESS"]
 HARNESS = Harness(
     __name__,
     binding=".binding:TIERING",
+    over_impl=".adapter:TieringAdapter",
+    lockstep=".stepped:STEPPED",
     free=".free:FreeTiering",
     text=".running:tiered",
     defects=".defects:DEFECTS",

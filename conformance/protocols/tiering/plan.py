@@ -17,6 +17,8 @@ PLAN: Final = Plan(
     # Twelve hundred obligations, in half a minute: ``fencepost prove tiering`` asks them.
     proves=False,
     liveness="2/1/1/1/1/0/0/1",
+    # At 2/2/1/1/1/0/0/0, where brokers are driven, too.
+    holds={"up-to-gap": "2/1/1/1/1/0/0/0"},
     # Each at the smallest constants at which it breaks.
     breaks={
         "kip-1023": "2/1/1/1/0/0/0/1",
@@ -41,6 +43,8 @@ PLAN: Final = Plan(
     },
     # Brokers, offsets, leader epochs, copies: of ``running.py``.
     free=("3/10/14/20", "2/8/14/16", "3/6/14/20"),
+    # Of ``up-to-gap``: brokers have no transactions, and nothing expires, or is switched off, where they are driven.
+    stepped="2/2/1/1/1/0/0/0",
     # ``fencepost conform --protocol tiering`` does, in a minute or two.
     followed=False,
 )

@@ -41,14 +41,18 @@ def _runs(k: Algebra, s: View, leader: Value) -> Iterator[tuple[str, Value]]:
 
 @tiering.action(leader=REPLICA)
 def find_highest_remote_offset(k: Algebra, s: View, leader: Value) -> Step:
-    """The task runs for the first time: the leader learns of the highest offset, and of the log start, on remote."""
+    """The task runs for the first time: the leader learns of the highest offset, and of the log start, on remote.
+
+    Or each time, and it learns of what others have uploaded since.
+    """
     begin, end = s.log_start[leader], s.leo[leader]
 
     def is_remote(offset: Value) -> Value:
         return k.all(begin <= offset, offset < end, is_found(k, s, leader, offset))
 
     found = k.last(OFFSET, is_remote, -1)
-    highest = found if k.rules.looks_anew else k.max(found, s.highest_remote[leader])
+    known = s.highest_remote[leader]
+    highest = found if k.rules.looks_anew and k.rules.looks_once else k.max(found, known)
     below = k.max(found + 1, s.local_start[leader])
     lacks = k.last(OFFSET, lambda o: k.all(o < below, k.negate(is_remote(o))), -1)
     start = {
@@ -57,7 +61,8 @@ def find_highest_remote_offset(k: Algebra, s: View, leader: Value) -> Step:
         LogStart.CONTIGUOUS: k.max(begin, lacks + 1),
     }[k.rules.log_start]
     yield from _runs(k, s, leader)
-    yield "not_looked", s.highest_remote[leader] == NOT_LOOKED
+    if k.rules.looks_once:
+        yield "not_looked", known == NOT_LOOKED
     yield "log_start_is_committed", start <= s.hw[leader]
     yield s.update(
         highest_remote={leader: highest},
@@ -116,9 +121,10 @@ def finish_copy(k: Algebra, s: View, leader: Value, start: Value) -> Step:
     epoch = s.leader_epoch[leader]
     yield from _runs(k, s, leader)
     yield "copied", s.segment_state[epoch, start] == Segment.copied
+    last = s.segment_end[epoch, start] - 1
     yield s.update(
         segment_state={(epoch, start): Segment.copy_finished},
-        highest_remote={leader: s.segment_end[epoch, start] - 1},
+        highest_remote={leader: last if k.rules.looks_once else k.max(last, s.highest_remote[leader])},
     )
 
 
@@ -131,7 +137,7 @@ def delete_local(k: Algebra, s: View, leader: Value) -> Step:
         state = s.segment_state[s.leader_epoch[leader], start]
         return k.all(state == Segment.copied, start <= first, first < s.segment_end[s.leader_epoch[leader], start])
 
-    uploaded = first <= s.highest_remote[leader]
+    uploaded = first <= s.highest_remote[leader] if k.rules.highest_stands else is_found(k, s, leader, first)
     if not k.rules.after_commit:
         uploaded = k.any(uploaded, k.exists(OFFSET, is_copied))
     yield from _runs(k, s, leader)
@@ -156,12 +162,21 @@ def increment_log_start(k: Algebra, s: View, leader: Value) -> Step:
 
 @tiering.action(leader=REPLICA, epoch=EPOCH, start=OFFSET)
 def delete_segment(k: Algebra, s: View, leader: Value, epoch: Value, start: Value) -> Step:
-    """A leader deletes a segment that lies below its log start, whoever uploaded it."""
+    """A leader deletes a segment that lies below its log start, whoever uploaded it.
+
+    Or one of leader epochs before all of its log's, as an unclean election leaves behind, which nobody can ask for.
+    """
+    end = s.segment_end[epoch, start]
+    useless = end <= s.log_start[leader]
+    if not k.rules.keeps_older:
+        begin = s.log_start[leader]
+        first = k.ite(begin < s.leo[leader], s.record_epoch[leader, begin], s.leader_epoch[leader])
+        useless = k.any(useless, s.remote_epoch[epoch, end - 1] < first)
     yield from _runs(k, s, leader)
     if k.rules.fences_deletion:
         yield "epoch_is_newest", s.leader_epoch[leader] == s.newest_epoch
     yield "copy_finished", s.segment_state[epoch, start] == Segment.copy_finished
-    yield "below_log_start", s.segment_end[epoch, start] <= s.log_start[leader]
+    yield "below_log_start", useless
     yield s.update(segment_state={(epoch, start): Segment.none})
 
 

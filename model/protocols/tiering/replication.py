@@ -54,7 +54,7 @@ def become_follower(k: Algebra, s: View, leader: Value, follower: Value) -> Step
     """A replica hears of a newer leader, and cuts off what differs from that leader's log (``fencing``).
 
     What lies below the leader's log start it cannot compare, so that its own log begins there, too. Where it is to cut
-    below its local log start, nothing is left of its log, as in ``UnifiedLog.truncateTo``.
+    below its local log start, nothing is left of its log, as in ``UnifiedLog.truncateTo``, or what is remote below.
     """
     begin = k.max(s.log_start[leader], s.log_start[follower])
     end = k.min(s.leo[leader], s.leo[follower])
@@ -69,7 +69,8 @@ def become_follower(k: Algebra, s: View, leader: Value, follower: Value) -> Step
     if k.rules.drops_uncompared:
         start = k.ite(begin <= cut, begin, start)
         local = k.max(local, start)
-    start, local = k.ite(emptied, cut, start), k.ite(emptied, cut, local)
+    left = cut if k.rules.forgets_remote else k.min(start, cut)
+    start, local = k.ite(emptied, left, start), k.ite(emptied, cut, local)
     yield "not_leader_itself", leader != follower
     yield "presumes_leadership", leads(k, s, leader)
     yield "epoch_newer", s.leader_epoch[follower] < s.leader_epoch[leader]

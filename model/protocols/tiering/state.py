@@ -88,6 +88,11 @@ class Rules:
     who is deposed. ``whole_isr``: tiering is switched off only where all of the ISR have what the leader has locally,
     and nobody else joins it then. ``isr_hears_start``: where it is switched off, the log of all of the ISR begins where
     the leader's does from then on, and so does that of who joins it while it is off.
+
+    Of what brokers do otherwise. ``looks_once``: a leader looks in remote storage once in its epoch, and not again and
+    again. ``highest_stands``: the highest offset stands for all below it, which are not looked for one by one.
+    ``forgets_remote``: where a log is cut below its local log start, nothing is left of it, remote or not.
+    ``keeps_older``: a segment of leader epochs before all of the log's is not deleted for that.
     """
 
     waits_for_leader: bool = True
@@ -106,6 +111,10 @@ class Rules:
     fences_deletion: bool = True
     whole_isr: bool = True
     isr_hears_start: bool = True
+    looks_once: bool = True
+    highest_stands: bool = True
+    forgets_remote: bool = True
+    keeps_older: bool = True
 
 
 AS_WRITTEN = Rules(
@@ -150,6 +159,11 @@ tiering.variant("deposed-deletes", Rules(fences_deletion=False), "a deposed lead
 tiering.variant("disabled-under-isr", Rules(whole_isr=False), "tiering is switched off under an ISR: hole 5 alone")
 tiering.variant(
     "disabled-at-leader", Rules(isr_hears_start=False), "tiering is switched off at the leader alone: hole 6 alone"
+)
+tiering.variant(
+    "up-to-gap",
+    Rules(log_start=LogStart.ITS_OWN, looks_once=False, highest_stands=False, forgets_remote=False, keeps_older=False),
+    "a leader deletes locally up to the first gap on remote, and looks again and again: brokers' mend of hole 3",
 )
 tiering.variant("kip-1023-safe", Rules(), "the KIP less its holes")
 
