@@ -64,6 +64,14 @@ FAULTS = {
         Patch("replica/fetch.py", "NONE and is_truncated(", "NONE and offset <= log.end and is_truncated("),
         "LOG_TRUNCATION",
     ),
+    "a follower says that its log begins later than it does": (
+        Patch("replica/follower.py", "log_start_offset=log.log_start,", "log_start_offset=log.log_start + 1,"),
+        "asks with",
+    ),
+    "a follower asks for the epoch before its latest": (
+        Patch("replica/follower.py", "self.epoch, log.latest_epoch)", "self.epoch, log.latest_epoch - 1)"),
+        "asks with",
+    ),
     "a request of a controller that is over is taken up": (
         Patch(
             "replica/broker.py",

@@ -157,6 +157,10 @@ FAULTS = {
         ),
         "the position moves",
     ),
+    "whoever seeks to the nearest goes to the end of the epoch, ahead of it": (
+        Patch("consumer/position.py", "offset = min(end_offset, position.offset)", "offset = end_offset"),
+        "",
+    ),
     "a partition that is assigned anew forgets the others": (
         Patch("consumer/consumer.py", "kept.get(name) or Partition(name, self.config)", "Partition(name, self.config)"),
         "",

@@ -141,6 +141,26 @@ def check_list_offsets(
         raise _wrong(what, said, (offset, epoch, timestamp))
 
 
+def check_asked(body: object, node: int, state: PartitionState) -> None:
+    """What a replica asks its leader says what it is like. Raises WrongAnswer.
+
+    The leader goes by it: an end that it acknowledges, an epoch that fences it, a log start that holds back deletions
+    for nobody (KIP-101, KIP-107, KIP-320).
+    """
+    latest = state.epochs[-1][0] if state.epochs else NO_EPOCH
+    match body:
+        case FetchRequest():
+            said = body.replica_id, body.current_leader_epoch, body.fetch_offset, body.log_start_offset
+            wanted = node, state.leader_epoch, state.end, state.log_start
+        case OffsetsForLeaderEpochRequest():
+            said = body.replica_id, body.current_leader_epoch, body.leader_epoch, latest
+            wanted = node, state.leader_epoch, latest, latest
+        case _:
+            return
+    if said != wanted:
+        raise WrongAnswer(f"a replica asks with {body}, and is like {state}")
+
+
 def check_fetch(
     request: FetchRequest,
     answer: FetchResponse,

@@ -31,6 +31,7 @@ from .free_answers import (
     Row,
     WrongAnswer,
     check_alter_isr,
+    check_asked,
     check_epoch_end,
     check_fetch,
     check_list_offsets,
@@ -102,6 +103,8 @@ class Held:
         """
         produced = [each for each in sent if isinstance(each.body, ProduceResponse)]
         for each in sent:
+            if state is not None:
+                check_asked(each.body, node, state)
             if isinstance(each.body, AlterIsrRequest) and state is not None:
                 self._asks_for(each.body, state)
             if state is not None and getattr(each.body, "error", None) is ErrorCode.KAFKA_STORAGE_ERROR:

@@ -60,6 +60,8 @@ class RunningBeside(RunningGroup):
         """What is, or was, in the second partition's log."""
         self._was: Reading | None = None
         """What the consumer knew of it last; None of one that has just begun."""
+        self._near: OffsetAndMetadata | None = None
+        """Near to what the application has last asked to go there."""
         self._asked: list[tuple[Envelope, Reading]] = []
         """What the consumer has sent for it in this event, and what it knew then."""
         self._rests = 0
@@ -146,8 +148,8 @@ class RunningBeside(RunningGroup):
                 assert at is not None
                 # As if it had been kept elsewhere: what is ahead was lost meanwhile.
                 offset = at.offset + int(event.arg("ahead"))
-                there = self._parts.offset_and_metadata(offset, at.leader_epoch, at.serving_epoch)
-                consumer.seek_to_nearest(BESIDE, there)
+                self._near = self._parts.offset_and_metadata(offset, at.leader_epoch, at.serving_epoch)
+                consumer.seek_to_nearest(BESIDE, self._near)
             case "reassign":
                 both = consumer.assignment
                 consumer.assign([name for name in both if name != BESIDE])
@@ -263,7 +265,7 @@ class RunningBeside(RunningGroup):
             check_request(envelope, reading, given=event.name == "commit_given")
         now = self._reads_beside()
         if self._was is not None:
-            check_move(self._was, now, self._answered_beside())
+            check_move(self._was, now, self._answered_beside(), self._near)
         if event.what is What.TIME and self.pace.peace and self.coordinator not in self.down | self.cut:
             same = self._was is not None and _shows(self._was) == self._at_rest
             self._rests = self._rests + 1 if same else 0
@@ -321,16 +323,21 @@ def check_turns(before: Sequence[tuple[int, int]], given: Sequence[ConsumerRecor
         raise WrongAnswer(f"poll serves the partitions {served} of {before}, by their turns, and then they are {after}")
 
 
-def check_move(before: Reading, after: Reading, answers: Sequence[_Answer]) -> None:
-    """Between polls the position moves by an answer, to what that says. Raises WrongAnswer."""
+def check_move(
+    before: Reading, after: Reading, answers: Sequence[_Answer], near: OffsetAndMetadata | None = None
+) -> None:
+    """Between polls the position moves by an answer, to what that says. Raises WrongAnswer.
+
+    ``near``: what the application has asked last to go near to.
+    """
     found = after.position
     if _triple(found) == _triple(before.position):
         return
-    if found is None or not any(_brings(answer, found) for answer in answers):
+    if found is None or not any(_brings(answer, found, near) for answer in answers):
         raise WrongAnswer(f"the position moves from {before.position} to {found}, and the answers were {answers}")
 
 
-def _brings(answer: _Answer, found: OffsetAndMetadata) -> bool:
+def _brings(answer: _Answer, found: OffsetAndMetadata, near: OffsetAndMetadata | None) -> bool:
     match answer:
         case ListOffsetsResponse():
             return _triple(found) == (answer.offset, answer.leader_epoch, answer.answering_epoch)
@@ -338,8 +345,10 @@ def _brings(answer: _Answer, found: OffsetAndMetadata) -> bool:
             same = _triple(found) == (answer.offset, answer.leader_epoch, answer.serving_epoch)
             return same and found.metadata == answer.metadata
         case OffsetsForLeaderEpochResponse():
-            # To the nearest: never behind where the logs part.
-            return answer.end_offset == NO_OFFSET or found.offset <= answer.end_offset
+            # To the nearest: not behind where the logs part, and never ahead of what was asked for (KIP-320).
+            if near is None or answer.end_offset == NO_OFFSET:
+                return near is not None and found.offset == near.offset
+            return found.offset == min(answer.end_offset, near.offset)
 
 
 def check_request(envelope: Envelope, reading: Reading, *, given: bool) -> None:
