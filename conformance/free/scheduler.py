@@ -228,7 +228,9 @@ class Scheduler:
     def _drawn(self, pending: Sequence[Pending]) -> Pending:
         groups: dict[What, list[Pending]] = {}
         for each in pending:
-            what = self._class_of(each)
+            what = each.event.what
+            if what is What.OPERATE or what is What.DISK:
+                what = self._class_of(each)
             if what in groups:
                 groups[what].append(each)
             else:

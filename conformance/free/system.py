@@ -40,6 +40,10 @@ class Pending:
     sort: str = ""
     garbles: bool = False
 
+    def weighing(self, weight: float) -> Pending:
+        """The same, so likely: twice as fast as ``dataclasses.replace``, and done for much of what is pending."""
+        return Pending(self.event, self.message, self.due, weight, self.sort, self.garbles)
+
 
 @dataclass(frozen=True, slots=True)
 class Said:

@@ -242,11 +242,11 @@ def _weighed(pending: Pending, *, slow: bool) -> Pending:
     """How likely an event is; ``slow``: followers seldom ask."""
     event = pending.event
     if slow and event.name == "fetch":
-        return replace(pending, weight=_SLOWLY)
+        return pending.weighing(_SLOWLY)
     if event.what is What.TIMER and event.name == CLEANER:
         return replace(pending, weight=_CLEANS, sort="clean")
     weight = _WEIGHTS.get(event.name, 1.0)
-    return pending if weight == 1.0 else replace(pending, weight=weight)
+    return pending if weight == 1.0 else pending.weighing(weight)
 
 
 @lru_cache(64)

@@ -102,7 +102,7 @@ class ClientNodes(ControlledNodes):
         if self._application is not None:
             found = [_heard(each) if each.event.name in _OF_PRODUCERS else each for each in found]
             if self._application.waits_for_time:
-                found = [replace(each, weight=_PASSES) if each.event.what is What.TIME else each for each in found]
+                found = [each.weighing(_PASSES) if each.event.what is What.TIME else each for each in found]
         return [_marked(each) if each.event.name in _MARKED else each for each in found]
 
     def _under_way(self) -> set[int]:
@@ -249,7 +249,7 @@ class ClientNodes(ControlledNodes):
 def _heard(pending: Pending) -> Pending:
     """An answer overtakes the one before it as often as not: in calm the later of two is the less likely."""
     overtakes = pending.event.number if pending.event.name == "ProduceResponse" else 0
-    return replace(pending, weight=_HEARD * (1 + 3 * overtakes))
+    return pending.weighing(_HEARD * (1 + 3 * overtakes))
 
 
 def _marked(pending: Pending) -> Pending:
@@ -257,7 +257,7 @@ def _marked(pending: Pending) -> Pending:
 
 
 def _weighed(pending: Pending, weight: float) -> Pending:
-    return pending if weight == 1.0 else replace(pending, weight=weight)
+    return pending if weight == 1.0 else pending.weighing(weight)
 
 
 @lru_cache(4_096)

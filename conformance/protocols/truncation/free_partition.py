@@ -256,7 +256,7 @@ class RunningPartition(SeveredNodes):
                 each for each in everything if each.event.what not in _WHEN_IT_IS_TIME or self._may_fail(each.event)
             ]
             if self._has_zombie():
-                found = [replace(each, weight=_SOON) if each.event.name in _ELECTS else each for each in found]
+                found = [each.weighing(_SOON) if each.event.name in _ELECTS else each for each in found]
             elif self._severed is not None:
                 weight = self._astray()
                 found = [_weighed(each, weight(each.event)) for each in found]
@@ -487,7 +487,7 @@ def call(name: str, **args: int) -> Event:
 
 
 def _weighed(pending: Pending, weight: float) -> Pending:
-    return pending if weight == 1.0 else replace(pending, weight=weight)
+    return pending if weight == 1.0 else pending.weighing(weight)
 
 
 def _triple(name: str, commit: Triple) -> dict[str, Value]:
