@@ -4,8 +4,8 @@ The two are texts of their own, with other variables and constants: a running sy
 log; a model that is explored has a short log and no requests in flight. A mapping gives the running text's cells as
 functions of a model's state, and views give what it cannot know in several ways (what a request says). Of each state
 that the model reaches, in each view, each step that the running text takes is looked at: the model must have a run of
-at most ``PATH`` steps to a state that maps to what that step leads to, or stay where it is. Then by induction every run
-of such steps from the initial state is one of the model, and what the model promises holds of it.
+a few steps (``Relation.path``) to a state that maps to what that step leads to, or stay where it is. Then by induction
+every run of such steps from the initial state is one of the model, and what the model promises holds of it.
 
 Steps of some actions are not asked about (``but``): those that say only that a process is there or not. Differences are
 collected, each with the step of the model that comes nearest, and the guards of it that refuse: in one of the model's
@@ -27,7 +27,7 @@ from ..interpret.reference import IntState, Reference
 from ..interpret.staged import stage
 
 PATH: Final = 2
-"""So many steps of the model may stand for one."""
+"""So many steps of the model may stand for one, where a relation does not say otherwise."""
 
 CellMap: TypeAlias = Mapping[str, Callable[..., Value]]
 """For each variable its cells, as ``f(*indices)``."""
@@ -55,6 +55,8 @@ class Relation:
     grows: str | None = None
     is_full: Callable[[Algebra, View], Value] = lambda _k, _s: False
     comes_to: Callable[[Algebra, View], Changes] = lambda _k, _s: {}
+    excused: Callable[[Algebra, View, View], Value] | None = None
+    path: int = PATH
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,13 @@ class _Seen:
         """Whether the model has no room for another record."""
         return bool(self.relation.is_full(self._k, IntState(self._system, state)))
 
+    def excuses(self, state: State, after: State) -> bool:
+        """Whether a step of the running text to this state is not asked about."""
+        excused = self.relation.excused
+        if excused is None:
+            return False
+        return bool(excused(self._k, IntState(self._system, state), IntState(self._running, after)))
+
     def grows(self, before: State, after: State) -> bool:
         """Whether a step of the running text raises what the model has no room for."""
         name = self.relation.grows
@@ -167,9 +176,9 @@ class _Model:
         self._effects = stage(self._free).successors
 
     def has_run(self, state: State, wanted: State) -> bool:
-        """Whether a run of at most ``PATH`` steps leads to what is wanted; none, where the state is that already."""
+        """Whether a run of so few steps leads to what is wanted; none, where the state is that already."""
         level = {state}
-        for _ in range(PATH + 1):
+        for _ in range(self._seen.relation.path + 1):
             if any(self._seen.key_of(each) == wanted for each in level):
                 return True
             level = {after for each in level for _, after in self.staged.successors(each)}
@@ -212,6 +221,8 @@ def simulate(running: System, traced: TracedProtocol, constants: Mapping[str, in
             for view, at in seen.views(state):
                 for number, after in takes.successors(at):
                     if number not in asked or (full and seen.grows(at, after)):
+                        continue
+                    if seen.excuses(state, after):
                         continue
                     instance, wanted = running.instances[number], seen.key(after)
                     if (state, wanted) not in known:
