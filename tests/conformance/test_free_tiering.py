@@ -45,6 +45,8 @@ FOUND = {
     "consumer-told-moved": "OFFSET_MOVED_TO_TIERED_STORAGE, and its state says NONE",
     "copy-begins-unsaid": "is_done",
     "reads-uncommitted-metadata": "highest_remote",
+    "latest-is-local": "which is in remote storage",
+    "forgets-objects": "and whoever is well is in its ISR",
 }
 """Of each kind one that is found within seconds, and what is told of it."""
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 TIMESTAMPS: Final = (LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LAST_TIERED, EARLIEST_PENDING_UPLOAD)
 _BEYOND: Final = 1 << 20
 """A leader epoch that no leader is ever in."""
+_SKEW_MS: Final = 1_000
 _EPOCHS_LEFT: Final = 5
 """So many leader epochs are kept for the end of a run."""
 
@@ -81,7 +82,7 @@ def _of_leader(system: FreeTiering, node: int, here: Any) -> Iterator[Event]:
     for at in {log.log_start, log.local_start - 1, here.high_watermark}:
         if at >= log.log_start:
             yield event(What.CALL, "consume", to=node, offset=at)
-    for timestamp in TIMESTAMPS:
+    for timestamp in (*TIMESTAMPS, system.clock.wall() // _SKEW_MS * _SKEW_MS - 3 * _SKEW_MS):
         yield event(What.CALL, "list-offsets", to=node, timestamp=timestamp)
     if log.log_start < here.high_watermark and system.retention_left():
         yield event(What.OPERATE, "delete-records", to=node, offset=log.log_start + 1)
@@ -170,7 +171,10 @@ class Clients:
         """One record."""
         system = self._system
         value = b"%06d" % (len(self.sent) + 1) + b"." * system.record_bytes
-        data = encode_batch([Record(value, timestamp=system.clock.wall())])
+        # Producers' clocks differ: what is newest in a log need not be what comes last.
+        timestamp = system.clock.wall() - _SKEW_MS * (len(self.sent) * 5 % 7)
+        system.written.times[value] = timestamp
+        data = encode_batch([Record(value, timestamp=timestamp)])
         self.sent[self._send(to, ProduceRequest(PARTITION, -1, data))] = value
 
     def write_metadata(self, data: bytes) -> None:

@@ -95,8 +95,8 @@ TIERING: Final = Binding(
     given=_AT_FIRST | GIVEN,
     settles=(_partition_is_led, _followers_have_all, _all_is_uploaded, _leader_serves_all),
     asks=frozenset({"produce"}),
-    # What is asked again and again moves nothing.
-    restless=frozenset({"told_start", "told_local", "told_epuo"}),
+    # What is asked, and tried, again and again moves nothing.
+    restless=frozenset({"told_start", "told_local", "told_epuo", "begins"}),
     # Of a follower that is moved to a tiered offset nothing is seen before it has it: a fetch refused, offsets asked
     # for, the metadata log read, a checkpoint fetched from the store, each with a pause where it comes in vain.
     quiet=20,

@@ -75,6 +75,27 @@ DEFECTS: Final[tuple[Defect, ...]] = (
         "if error is ErrorCode.NONE and not log.log_start <= offset <= log.end:",
         "if error is ErrorCode.NONE and not 0 <= offset <= log.end:",
     ),
+    _of(
+        "latest-is-local",
+        "the record with the largest timestamp is looked for in the local log alone",
+        "tiering/reader",
+        "            segment = self._find(offset)\n            largest = max(largest, segment.max_timestamp)\n",
+        "            segment = self._find(offset)\n",
+    ),
+    _of(
+        "first-segment-skipped",
+        "by a timestamp a segment is skipped whose latest record has it",
+        "tiering/reader",
+        "if segment.max_timestamp < timestamp:",
+        "if segment.max_timestamp <= timestamp:",
+    ),
+    _of(
+        "forgets-objects",
+        "which objects a finished copy has is forgotten, so that nobody can read it",
+        "tiering/segments",
+        "objects=objects or known.objects)",
+        "objects=known.objects)",
+    ),
     # -- uploads ----------------------------------------------------------------------------------------------------
     _of(
         "uploads-uncommitted",

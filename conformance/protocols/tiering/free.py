@@ -245,9 +245,8 @@ class FreeTiering(TieredNodes):
             else:
                 remote = None if here is None else here.remote
                 copier = None if remote is None else remote.copier
-                check_list_offsets(
-                    here, cast(ListOffsetsRequest, request.body), body, None if copier is None else copier.highest
-                )
+                highest = None if copier is None else copier.highest
+                check_list_offsets(here, cast(ListOffsetsRequest, request.body), body, highest, self.written)
 
     def _wants_written(self, node: int, body: ProduceRequest) -> None:
         """A broker asks to write something to the metadata log."""

@@ -19,6 +19,7 @@ from ....impl.wire.messages import (
     EARLIEST_PENDING_UPLOAD,
     LAST_TIERED,
     LATEST,
+    MAX_TIMESTAMP,
     FetchRequest,
     FetchResponse,
     ListOffsetsRequest,
@@ -55,6 +56,8 @@ class Written:
         self._rows: dict[tuple[int, int], bytes] = {}
         self.acknowledged: dict[int, bytes] = {}
         """By offset, what a producer was told is committed, and no unclean election has cut off."""
+        self.times: dict[bytes, int] = {}
+        """The timestamp of each record that a producer has sent."""
 
     def add(self, rows: Sequence[Row], where: str) -> None:
         """Raises WrongRecord for one that is another's."""
@@ -66,6 +69,11 @@ class Written:
     def at(self, offset: int, epoch: int) -> bytes | None:
         """The record of an epoch at an offset."""
         return self._rows.get((offset, epoch))
+
+    def time_at(self, log: Any, offset: int) -> int | None:
+        """The timestamp of the record that a log has at an offset; None where it was seen in no log yet."""
+        value = self.at(offset, log.epoch_for(offset))
+        return None if value is None else self.times.get(value)
 
     def lost(self, start: int, end: int, lineage: Mapping[int, int]) -> str | None:
         """What was acknowledged and a leader's log, from its start to its end, does not have."""
@@ -207,7 +215,7 @@ def check_fetch(
 
 
 def check_list_offsets(
-    here: Any, request: ListOffsetsRequest, answer: ListOffsetsResponse, highest: int | None
+    here: Any, request: ListOffsetsRequest, answer: ListOffsetsResponse, highest: int | None, written: Written
 ) -> None:
     """Raises WrongAnswer. ``highest``: the last offset that the leader knows to be in remote storage."""
     what = f"the offset of timestamp {request.timestamp}"
@@ -234,6 +242,7 @@ def check_list_offsets(
     if request.timestamp not in offsets:
         if answer.offset >= here.high_watermark:
             raise _wrong(what, answer.offset, f"an offset below {here.high_watermark}")
+        _check_time(what, log, request, answer, written)
         return
     offset = offsets[request.timestamp]
     at = offset if request.timestamp <= EARLIEST_LOCAL else offset - 1
@@ -241,6 +250,28 @@ def check_list_offsets(
     epoch = log.epoch_for(at) if known else -1
     if (answer.offset, answer.leader_epoch) != (offset, epoch):
         raise _wrong(what, (answer.offset, answer.leader_epoch), (offset, epoch))
+
+
+def _check_time(
+    what: str, log: Any, request: ListOffsetsRequest, answer: ListOffsetsResponse, written: Written
+) -> None:
+    """The record that is answered has the timestamp that is, and none in remote storage is better.
+
+    Where the store was asked meanwhile, what is local now may have been written, or committed, after that.
+    """
+    remote = ((at, written.time_at(log, at)) for at in range(log.log_start, log.local_start))
+    known = {at: time for at, time in remote if time is not None}
+    if answer.offset >= log.log_start:
+        time = written.time_at(log, answer.offset)
+        if time is not None and time != answer.timestamp:
+            raise _wrong(f"{what}, as to the timestamp,", answer.timestamp, time)
+    if request.timestamp == MAX_TIMESTAMP:
+        better = [at for at, time in known.items() if time > answer.timestamp]
+    else:
+        end = log.local_start if answer.offset < 0 else answer.offset
+        better = [at for at, time in known.items() if at < end and time >= request.timestamp]
+    if better:
+        raise _wrong(what, answer.offset, f"offset {better[0]}, which is in remote storage")
 
 
 _SENTINELS: Final = frozenset({EARLIEST, LATEST, EARLIEST_LOCAL, LAST_TIERED, EARLIEST_PENDING_UPLOAD})
