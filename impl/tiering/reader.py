@@ -161,18 +161,49 @@ class Reader:
     def _latest(self) -> Steps:
         """Offset and timestamp of the first record with the largest timestamp."""
         log = self._partition.log
-        offset = log.log_start
+        while True:
+            local_start = log.local_start
+            found = yield from self._latest_remote()
+            expired = NO_OFFSET < found[0] < log.log_start
+            if not expired and log.local_start == local_start:
+                break
         latest = latest_of(log, self._partition.high_watermark)
-        largest = -1
+        return latest if latest[1] > found[1] else found
+
+    def _latest_remote(self) -> Steps:
+        """The same of what is in remote storage; -1 and -1 where nothing is.
+
+        What is known of a segment bounds its records' timestamps: the largest may be of another lineage, or be deleted.
+        """
+        log = self._partition.log
+        parts: list[tuple[int, int, int]] = []
+        offset = log.log_start
         while offset < log.local_start:
             segment = self._find(offset)
-            largest = max(largest, segment.max_timestamp)
-            offset = self._end_in_lineage(segment, offset)
-        if largest < latest[1]:
-            return latest
-        found = yield from self._first(largest)
-        # Of a segment that this lineage has in part, the largest may be another's.
-        return max(found, latest, key=lambda each: each[1])
+            end = min(self._end_in_lineage(segment, offset), log.local_start)
+            parts.append((-segment.max_timestamp, offset, end))
+            offset = end
+        best = NO_OFFSET, -1
+        for bound, offset, end in sorted(parts):
+            if (bound, offset) > (-best[1], best[0]):
+                break
+            found = yield from self._latest_in(offset, end)
+            best = min(best, found, key=lambda each: (-each[1], each[0]))
+        return best
+
+    def _latest_in(self, offset: int, end: int) -> Steps:
+        """The same of the records from an offset to an end."""
+        best = NO_OFFSET, -1
+        while offset < end:
+            batches = yield from self.read(offset, _READ_BYTES)
+            for batch in batches:
+                for record in batch.records() if batch.max_timestamp > best[1] and not batch.is_control else ():
+                    if record.timestamp > best[1] and offset <= record.offset < end:
+                        best = record.offset, record.timestamp
+            if not batches:
+                break
+            offset = batches[-1].next_offset
+        return best
 
     def _deadline(self) -> int:
         return self._remote.now() + self._partition.runtime.config.request_timeout_ms

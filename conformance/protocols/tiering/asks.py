@@ -82,7 +82,9 @@ def _of_leader(system: FreeTiering, node: int, here: Any) -> Iterator[Event]:
     for at in {log.log_start, log.local_start - 1, here.high_watermark}:
         if at >= log.log_start:
             yield event(What.CALL, "consume", to=node, offset=at)
-    for timestamp in (*TIMESTAMPS, system.clock.wall() // _SKEW_MS * _SKEW_MS - 3 * _SKEW_MS):
+    there = {log.log_start, log.local_start - 1} if log.log_start < log.end else set()
+    times = (system.written.time_at(log, at) for at in there if at >= log.log_start)
+    for timestamp in (*TIMESTAMPS, *sorted({time for time in times if time is not None})):
         yield event(What.CALL, "list-offsets", to=node, timestamp=timestamp)
     if log.log_start < here.high_watermark and system.retention_left():
         yield event(What.OPERATE, "delete-records", to=node, offset=log.log_start + 1)

@@ -79,8 +79,8 @@ DEFECTS: Final[tuple[Defect, ...]] = (
         "latest-is-local",
         "the record with the largest timestamp is looked for in the local log alone",
         "tiering/reader",
-        "            segment = self._find(offset)\n            largest = max(largest, segment.max_timestamp)\n",
-        "            segment = self._find(offset)\n",
+        "return latest if latest[1] > found[1] else found",
+        "return latest",
     ),
     _of(
         "first-segment-skipped",
