@@ -1,4 +1,4 @@
-"""Controllers and brokers held against KIP-631: binding, what running ones are held to, system, defects, plan."""
+"""Controllers and brokers held against KIP-631: binding, what running ones are held to, system, plan."""
 
 from ...harness import Harness
 
@@ -9,6 +9,7 @@ HARNESS = Harness(
     binding=".binding:CONTROLLER",
     free=".free:FreeControllers",
     text=".running:cluster",
+    arguments={"kip-631-safe": ".arguments:kip_631_safe"},
     defects=".defects:DEFECTS",
     plan=".plan:PLAN",
     drives=(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...plan import Plan
+from .beyond import BEYOND
 
 _DATA: Final = "2/1/1/3/0/1/0/1"
 _SNAPSHOTS: Final = "1/2/1/1/1/1/1/1"
@@ -34,6 +35,23 @@ PLAN: Final = Plan(
         "keeps-pending": _SNAPSHOTS,
         "answers-pending": "1/1/1/2/1/1/0/1",
     },
+    rungs=(
+        "1/1/1/2/0/1/1/1",
+        "1/1/1/2/1/1/0/1",
+        "2/1/2/3/0/0/0/1",
+        "1/2/1/1/2/1/0/1",
+        "2/1/2/2/0/1/0/1",
+        _SNAPSHOTS,
+        "1/2/2/1/1/1/0/0",
+        "1/1/1/4/0/1/0/1",
+        _DATA,
+        "1/1/1/5/0/1/0/0",
+        "2/1/1/4/0/1/0/0",
+        "1/2/1/2/1/1/1/0",
+        _THREE_NODES,
+        "2/2/1/2/1/1/0/0",
+    ),
+    beyond=BEYOND,
     # Brokers, controllers, partitions: of ``running.py``.
     free=("3/3/2", "2/3/2", "3/3/1", "3/1/2"),
     # ``fencepost conform --protocol controller`` does, in a minute or two.
