@@ -53,7 +53,7 @@ FOUND = {
 
 @pytest.mark.parametrize("name", FOUND)
 def test_a_planned_defect_is_found(name: str) -> None:
-    found = BROKERS.first_parted(PLAN.free, FreePlan(runs=12), *DEFECTS[name].patches)
+    found = BROKERS.first_parted(PLAN.free, FreePlan(runs=24), *DEFECTS[name].patches)
     assert found is not None
     assert FOUND[name] in found.headline
 
