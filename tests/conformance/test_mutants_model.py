@@ -458,4 +458,5 @@ def test_the_usual_constants_begin_with_the_smallest() -> None:
         "fencing": TINY,
         "truncation": TINY,
         "snapshots": SMALL[:1],
+        "controller": ("1/1/1/2/0/1/1/1",),
     }
