@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from fencepost.impl.files import SimulatedFiles
 from fencepost.impl.log import LogConfig, Record, encode_batch
-from fencepost.impl.tiering import METADATA, TieredTopic
+from fencepost.impl.tiering import METADATA, RemoteStore, TieredTopic
 from fencepost.impl.wire.messages import (
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
@@ -18,6 +18,7 @@ from fencepost.impl.wire.messages import (
 )
 
 from .brokers import TP
+from .s3_server import s3_server
 from .tiering_rack import CONFIG, TIERING, TieredRack, value_of, values_of
 
 ENABLED = replace(TIERING, follower_fetch_last_tiered_offset_enable=True)
@@ -330,3 +331,16 @@ def test_a_slow_store_delays_and_changes_nothing(latency: tuple[int, int]) -> No
     join(rack)
     assert rack.log(2).local_start > 0 and epochs(rack, 2) == epochs(rack, 0)
     assert values_of(rack.consume(0, 0)) == list(range(30))
+
+
+def test_an_empty_follower_begins_by_what_a_slow_s3_server_has() -> None:
+    """Real requests to a server in a process of its own, each looked at late; the reads below go there, too."""
+    with s3_server() as (url, options):
+        store = RemoteStore.at(url, **options)
+        rack = ready(records=12, store=lambda _: store, latency=(50, 200))
+        rack.until(lambda: rack.log(0).local_start > 0)
+        got = store.counts.got_bytes
+        join(rack)
+        assert rack.log(2).local_start > 0 and epochs(rack, 2) == epochs(rack, 0)
+        assert store.counts.got_bytes > got
+        assert values_of(rack.consume(0, 0)) == list(range(12))
