@@ -66,11 +66,12 @@ class Row:
             found.append(f"{self.wrong} traces are judged otherwise")
         if not self.groups or (self.mutant and len(self.groups) != 1):
             found.append(f"{len(self.groups)} groups: {'; '.join(str(group.bug) for group in self.groups)}")
-        for group in self.groups:
-            if not group.minimised or group.minimal is None:
-                found.append(f"not minimal: {group.note}")
-            elif self.shortest is not None and len(group.minimal) > 1.5 * self.shortest:
-                found.append(f"{len(group.minimal)} steps, and the explorer takes {self.shortest}")
+        unfinished = (group for group in self.groups if not group.minimised or group.minimal is None)
+        found += (f"not minimal: {group.note}" for group in unfinished)
+        # Of several bugs one is the soonest, and the explorer's.
+        soonest = min((len(group.minimal) for group in self.groups if group.minimal is not None), default=0)
+        if self.shortest is not None and soonest > 1.5 * self.shortest:
+            found.append(f"{soonest} steps, and the explorer takes {self.shortest}")
         return found
 
 
