@@ -20,7 +20,6 @@ call raises ``LogOffline`` until the log is opened again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import NamedTuple
 
 from ..files.interface import Files
@@ -29,11 +28,12 @@ from .codecs import Codec
 from .compacted_part import CompactedPart
 from .config import LogConfig
 from .epochs import UNDEFINED_EPOCH, LeaderEpochCache
-from .errors import CorruptBatch, InvalidAppend, LogOffline, OffsetOutOfRange
+from .errors import CorruptBatch, InvalidAppend, OffsetOutOfRange
+from .offline_part import OfflinePart
 from .records import Record, StoredRecord
 from .recovery import Recovered, recover
 from .remote_part import OffsetStore, RemotePart
-from .segment import INDEX_SUFFIX, LOG_SUFFIX, Segment, close_all, segment_name
+from .segment import INDEX_SUFFIX, LOG_SUFFIX, Segment, segment_name
 
 
 class AppendInfo(NamedTuple):
@@ -45,29 +45,7 @@ class AppendInfo(NamedTuple):
     size: int
 
 
-class _Storage:
-    """What touches the disk: refused while the log is offline, and takes it offline where it fails.
-
-    One object for all, and no generator: it is entered several times for each record that is copied.
-    """
-
-    __slots__ = ("_log",)
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-
-    def __enter__(self) -> None:
-        if self._log._offline is not None:
-            self._log._require_online()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, OSError):
-            self._log._fail(error)
-
-
-class Log(RemotePart, CompactedPart):
+class Log(OfflinePart, RemotePart, CompactedPart):
     """An open log. Not for several threads at once. Offsets: ``log_start <= recovery_point <= end`` after ``flush``.
 
     Records from ``log_start`` up to ``local_start`` are in remote storage (KIP-405); the two are the same where none
@@ -94,10 +72,9 @@ class Log(RemotePart, CompactedPart):
         self.folder = folder
         self.config = config
         self._store = store
-        self._offline: str | None = None
         self.removing: list[str] = []
         """Files that were removed, and may be there again after a crash."""
-        self._storage = _Storage(self)
+        self._begin_online()
         first = max(log_start, local_start)
         self.recovered: Recovered = recover(files, folder, config, recovery_point, first, log_start)
         """What opening the log has found, cut and removed."""
@@ -146,11 +123,6 @@ class Log(RemotePart, CompactedPart):
     def size(self) -> int:
         """Bytes of all segments."""
         return sum(segment.size for segment in self._segments)
-
-    @property
-    def offline(self) -> str | None:
-        """Why the log is offline; ``None`` while it is not."""
-        return self._offline
 
     def end_offset_for(self, epoch: int) -> tuple[int, int]:
         """``LeaderEpochCache.end_offset_for`` with this log's end: what OffsetsForLeaderEpoch answers."""
@@ -468,21 +440,7 @@ class Log(RemotePart, CompactedPart):
             self.flush()
         self.abandon()
 
-    def abandon(self) -> None:
-        """Close the files as they are: what is not synced stays so."""
-        self._offline = self._offline or "the log is closed"
-        close_all(self._segments)
-
     # -- guards -----------------------------------------------------------------------------------------------------
-
-    def _fail(self, error: OSError) -> None:
-        self._offline = f"storage failed: {error.strerror or error} ({error.filename or self.folder})"
-        self.abandon()
-        raise LogOffline(self._offline, self.folder, "mend the disk, then open the log again") from error
-
-    def _require_online(self) -> None:
-        if self._offline is not None:
-            raise LogOffline(self._offline, self.folder, "mend the disk, then open the log again")
 
     def _require_epoch(self, epoch: int) -> None:
         latest = self._epochs.latest_epoch

@@ -11,8 +11,8 @@ from typing import Final
 from ....model.core.domains import OPTIONAL_REPLICA, REPLICA, Index, integers
 from ....model.core.protocol import ConstantSpec, Protocol
 from ....model.core.terms import Sort
-from ....model.protocols.compaction.state import KEY, Last, Rules, Strategy
-from ....model.protocols.logs import EPOCH, LOG_SIZE, OFFSET
+from ....model.protocols.compaction.state import KEY, Last, Rules, Strategy, declare_records
+from ....model.protocols.logs import LOG_SIZE, OFFSET
 
 WRITTEN_KEY = Index("written_key", Sort.INT, lambda c: c["keys"] + 1)
 """What a producer gives for a key; the last one stands for none."""
@@ -46,7 +46,6 @@ LARGEST: Final = 1 << 40
 _EPOCHS = integers(-1, lambda c: c["max_leader_epoch"])
 _ENDS = integers(0, lambda c: c["log_size"])
 _FLAG = integers(0, lambda _: 1)
-_HEADERS = integers(-1, lambda c: c["header_values"])
 _VERSIONS = integers(-1, lambda c: c["timestamps"] + c["header_values"])
 _TIMES = integers(-1, lambda _: LARGEST)
 
@@ -93,25 +92,7 @@ brokers.variable("eager", "1 where whatever can be cleaned is due (min.cleanable
 brokers.variable("rolls", "1 where an active segment is closed at once that has a record (segment.ms is 1)", _FLAG)
 
 # What the records are.
-brokers.variable(
-    "record_key",
-    "the key of the record that an epoch's leader wrote at an offset; -1: it wrote none",
-    integers(-1, lambda c: c["keys"] - 1),
-    per=(EPOCH, OFFSET),
-    initially=-1,
-)
-brokers.variable("record_tombstone", "1 where it has no value", _FLAG, per=(EPOCH, OFFSET))
-brokers.variable("record_timestamp", "its timestamp", integers(0, lambda c: c["timestamps"] - 1), per=(EPOCH, OFFSET))
-brokers.variable(
-    "record_header",
-    "its header, in the last occurrence; -1: it has none; the largest: it is no long",
-    _HEADERS,
-    per=(EPOCH, OFFSET),
-    initially=-1,
-)
-brokers.variable(
-    "record_earlier_header", "the same of the occurrence before", _HEADERS, per=(EPOCH, OFFSET), initially=-1
-)
+declare_records(brokers)
 brokers.variable(
     "committed",
     "the leader epoch of the record that was committed at an offset",

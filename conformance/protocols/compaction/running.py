@@ -21,7 +21,13 @@ from __future__ import annotations
 
 from ....model.core.algebra import EVERY, Algebra, Step, Value, View
 from ....model.core.domains import REPLICA
-from ....model.protocols.compaction.promises import committed_key, deletes, is_winner
+from ....model.protocols.compaction.promises import (
+    committed_key,
+    deletes,
+    gone_from_all,
+    is_winner,
+    kept_by_all,
+)
 from ....model.protocols.compaction.state import (
     HEADER,
     TIMESTAMP,
@@ -344,37 +350,13 @@ def winner_is_kept(k: Algebra, s: View) -> Value:
     So a reader from the start, which applies the same strategy, finds the same value on any replica, before and after
     any cleaning.
     """
-
-    def kept(offset: Value) -> Value:
-        def has_it(replica: Value) -> Value:
-            past = k.all(follows(k, s, replica), offset < s.leo[replica])
-            return k.implies(past, holds_committed(k, s, replica, offset))
-
-        wins = k.all(_wins(k, s, offset), k.negate(deletes(s, offset)))
-        return k.implies(wins, k.forall(REPLICA, has_it))
-
-    return k.forall(OFFSET, kept)
+    return kept_by_all(k, s, _wins)
 
 
 @brokers.always
 def deleted_stays_deleted(k: Algebra, s: View) -> Value:
     """A key whose winner is a tombstone is in no log of those who have come past it, unless the tombstone is, too."""
-
-    def stays(offset: Value) -> Value:
-        def gone(replica: Value) -> Value:
-            past = k.all(follows(k, s, replica), offset < s.leo[replica])
-
-            def is_there(other: Value) -> Value:
-                same = key_at(s, replica, other) == committed_key(s, offset)
-                return k.all(other < s.hw, holds(k, s, replica, other), same)
-
-            has_it = holds_committed(k, s, replica, offset)
-            return k.implies(past, k.any(has_it, k.negate(k.exists(OFFSET, is_there))))
-
-        wins = k.all(_wins(k, s, offset), deletes(s, offset))
-        return k.implies(wins, k.forall(REPLICA, gone))
-
-    return k.forall(OFFSET, stays)
+    return gone_from_all(k, s, _wins)
 
 
 @brokers.always

@@ -7,11 +7,17 @@ it so that "the already compacted log still remains as such".
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA
 from ..logs import OFFSET
 from .state import KEY, Last, Strategy, compaction, follows, holds, holds_committed, key_at
 from .strategy import is_long, order, strategy_of, version
+
+Wins: TypeAlias = Callable[[Algebra, View, Value], Value]
+"""Whether the record that was committed at an offset is its key's winner."""
 
 
 def counts(k: Algebra, s: View, offset: Value) -> Value:
@@ -49,28 +55,22 @@ def is_winner(k: Algebra, s: View, offset: Value) -> Value:
     return k.all(counts(k, s, offset), undeleted, k.negate(k.exists(OFFSET, beaten_by)))
 
 
-@compaction.always
-def winner_is_kept(k: Algebra, s: View) -> Value:
-    """Each replica that has come past the winner of a key has it, unless it is a tombstone.
-
-    So a reader from the start, which applies the same strategy, finds the same value on any replica, before and after
-    any cleaning.
-    """
+def kept_by_all(k: Algebra, s: View, wins: Wins) -> Value:
+    """Each replica that has come past a winner has it, unless it is a tombstone."""
 
     def kept(offset: Value) -> Value:
         def has_it(replica: Value) -> Value:
             past = k.all(follows(k, s, replica), offset < s.leo[replica])
             return k.implies(past, holds_committed(k, s, replica, offset))
 
-        wins = k.all(is_winner(k, s, offset), k.negate(deletes(s, offset)))
-        return k.implies(wins, k.forall(REPLICA, has_it))
+        stays = k.all(wins(k, s, offset), k.negate(deletes(s, offset)))
+        return k.implies(stays, k.forall(REPLICA, has_it))
 
     return k.forall(OFFSET, kept)
 
 
-@compaction.always
-def deleted_stays_deleted(k: Algebra, s: View) -> Value:
-    """A key whose winner is a tombstone is in no log of those who have come past it, unless the tombstone is, too."""
+def gone_from_all(k: Algebra, s: View, wins: Wins) -> Value:
+    """Of a key whose winner is a tombstone each replica that has come past it has it, or nothing committed."""
 
     def stays(offset: Value) -> Value:
         def gone(replica: Value) -> Value:
@@ -83,10 +83,25 @@ def deleted_stays_deleted(k: Algebra, s: View) -> Value:
             has_it = holds_committed(k, s, replica, offset)
             return k.implies(past, k.any(has_it, k.negate(k.exists(OFFSET, is_there))))
 
-        wins = k.all(is_winner(k, s, offset), deletes(s, offset))
-        return k.implies(wins, k.forall(REPLICA, gone))
+        return k.implies(k.all(wins(k, s, offset), deletes(s, offset)), k.forall(REPLICA, gone))
 
     return k.forall(OFFSET, stays)
+
+
+@compaction.always
+def winner_is_kept(k: Algebra, s: View) -> Value:
+    """Each replica that has come past the winner of a key has it, unless it is a tombstone.
+
+    So a reader from the start, which applies the same strategy, finds the same value on any replica, before and after
+    any cleaning.
+    """
+    return kept_by_all(k, s, is_winner)
+
+
+@compaction.always
+def deleted_stays_deleted(k: Algebra, s: View) -> Value:
+    """A key whose winner is a tombstone is in no log of those who have come past it, unless the tombstone is, too."""
+    return gone_from_all(k, s, is_winner)
 
 
 @compaction.always

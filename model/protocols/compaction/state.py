@@ -206,28 +206,34 @@ compaction.variable(
     "checkpoint", "how far a replica's log is clean, exclusive (cleaner-offset-checkpoint)", _ENDS, per=(REPLICA,)
 )
 
+
 # What the records are.
-compaction.variable(
-    "record_key",
-    "the key of the record that an epoch's leader wrote at an offset; -1: it wrote none",
-    integers(-1, lambda c: c["keys"] - 1),
-    per=(EPOCH, OFFSET),
-    initially=-1,
-)
-compaction.variable("record_tombstone", "1 where it has no value", _FLAG, per=(EPOCH, OFFSET))
-compaction.variable(
-    "record_timestamp", "its timestamp", integers(0, lambda c: c["timestamps"] - 1), per=(EPOCH, OFFSET)
-)
-compaction.variable(
-    "record_header",
-    "its header, in the last occurrence; -1: it has none; the largest: it is no long",
-    _HEADERS,
-    per=(EPOCH, OFFSET),
-    initially=-1,
-)
-compaction.variable(
-    "record_earlier_header", "the same of the occurrence before", _HEADERS, per=(EPOCH, OFFSET), initially=-1
-)
+def declare_records(protocol: Protocol) -> None:
+    """What is written down of each record, by the epoch of who wrote it and its offset."""
+    protocol.variable(
+        "record_key",
+        "the key of the record that an epoch's leader wrote at an offset; -1: it wrote none",
+        integers(-1, lambda c: c["keys"] - 1),
+        per=(EPOCH, OFFSET),
+        initially=-1,
+    )
+    protocol.variable("record_tombstone", "1 where it has no value", _FLAG, per=(EPOCH, OFFSET))
+    protocol.variable(
+        "record_timestamp", "its timestamp", integers(0, lambda c: c["timestamps"] - 1), per=(EPOCH, OFFSET)
+    )
+    protocol.variable(
+        "record_header",
+        "its header, in the last occurrence; -1: it has none; the largest: it is no long",
+        _HEADERS,
+        per=(EPOCH, OFFSET),
+        initially=-1,
+    )
+    protocol.variable(
+        "record_earlier_header", "the same of the occurrence before", _HEADERS, per=(EPOCH, OFFSET), initially=-1
+    )
+
+
+declare_records(compaction)
 compaction.variable(
     "committed",
     "the leader epoch of the record that was committed at an offset",
