@@ -12,6 +12,7 @@ HARNESS = Harness(
     free=".free:RunningCompaction",
     text=".running:brokers",
     defects=".defects:DEFECTS",
+    arguments={"kip-280-safe": ".arguments:kip_280_safe"},
     plan=".plan:PLAN",
     drives=(
         "compaction/cleaner.py",

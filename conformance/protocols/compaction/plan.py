@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...plan import Plan
+from .beyond import BEYOND
 
 _MAIN: Final = "2/2/1/2/0/0/1/0/2/1"
 _SMALL: Final = "2/2/1/2/0/0/0/0/2/1"
@@ -52,6 +53,22 @@ PLAN: Final = Plan(
     relations=("2/1/1/1/0/0/1/0/0/1", "1/2/1/2/0/0/0/0/2/0"),
     liveness="1/3/1/1/0/0/0/0/0/1",
     replayed=("forgets-deletes", _READ),
+    rungs=(
+        _READ,
+        "1/2/1/2/0/0/0/1/2/1",
+        "1/2/1/2/1/0/0/2/3/1",
+        _SET,
+        _TWO_KEYS,
+        "1/3/1/1/1/0/0/1/0/0",
+        "1/3/1/1/2/1/0/0/3/0",
+        "2/2/1/1/0/0/1/0/0/1",
+        "2/2/1/2/0/0/0/1/0/0",
+        "2/2/1/2/0/0/0/3/0/0",
+        "2/3/2/1/0/0/0/0/0/0",
+        "3/1/1/1/0/0/2/0/0/0",
+        _MAIN,
+    ),
+    beyond=BEYOND,
     # Brokers, log size, keys, timestamps, values of the header, leader epochs: of ``running.py``.
     free=("1/8/2/3/3/3", "2/6/2/2/2/5", "2/8/2/3/3/5", "3/6/2/2/2/6"),
     # ``fencepost conform --protocol compaction`` does, in a minute or two.
