@@ -459,4 +459,5 @@ def test_the_usual_constants_begin_with_the_smallest() -> None:
         "truncation": TINY,
         "snapshots": SMALL[:1],
         "controller": ("1/1/1/2/0/1/1/1",),
+        "compaction": ("1/2/1/2/0/0/0/0/2/1",),
     }
