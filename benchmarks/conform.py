@@ -1,10 +1,10 @@
 """How fast systems are held against their models: ``python benchmarks/conform.py [RUNS] [SEED] [SYSTEM...]``.
 
 Every built-in system of every protocol, or those named, is held against its own variant with every fault that it can
-bring about. In lockstep at the protocol's default constants, drawn by a seeded generator and by Hypothesis: steps a
-second. Running freely, at the constants of the protocol's plan: events a second, and after how many of them more than
-one state of the model explained what was seen. Beside both, what the harness costs of that (processor time, all but the
-system's calls), and ratios within this run.
+bring about. In lockstep at constants of the plan, or the default ones, drawn by a seeded generator and by Hypothesis:
+steps a second. Running freely, at the constants of the protocol's plan: events a second, and after how many of them
+more than one state of the model explained what was seen. Beside both, what the harness costs of that (processor time,
+all but the system's calls), and ratios within this run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from fencepost.conformance.free.answer import share_wide
 from fencepost.conformance.free.registry import free_names, make_free
 from fencepost.conformance.free.runner import Free, FreePlan, run_freely
 from fencepost.conformance.free.ways import Ways
-from fencepost.conformance.harness import binding_of, bound_protocols, held_to, plan_of
+from fencepost.conformance.harness import binding_of, bound_protocols, held_to, plan_of, stepped_at
+from fencepost.conformance.harness import in_lockstep as stepped_text
 from fencepost.conformance.lockstep.registry import adapter_names, make_adapter
 from fencepost.conformance.lockstep.runner import Conformance, Drawing, Plan, conform
 from fencepost.conformance.plan import constants_of
@@ -54,8 +55,9 @@ class Timed:
 
 def in_lockstep(adapter: Any, examples: int, seed: int, draw: Drawing) -> Conformance:
     """Hold an adapter against its variant; it must conform."""
-    system = ground(held_to(adapter.protocol).traced(adapter.variant), {})
-    found = conform(adapter, system, binding_of(adapter.protocol, "--protocol"), Plan(examples, 50, seed, draw=draw))
+    text, binding = stepped_text(adapter.protocol)
+    system = ground(text.traced(adapter.variant), stepped_at(adapter.protocol, {}))
+    found = conform(adapter, system, binding, Plan(examples, 50, seed, draw=draw))
     assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
     return found
 

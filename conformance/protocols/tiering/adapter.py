@@ -394,8 +394,7 @@ class TieringAdapter(StoredAdapter):
         if upload is None or job is None or upload.start != params["start"] or self._is_stored(upload):
             return Outcome()
         if upload.start < self._here(leader).log.local_start:
-            # It would be given up, which the model has not.
-            return Outcome()
+            return Outcome()  # it would be given up, which the model has not
         cluster.work(leader, job)
         return Outcome((("copy_segment", params),) if self._is_stored(upload) else ())
 
