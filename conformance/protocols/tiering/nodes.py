@@ -24,6 +24,7 @@ from ....impl.wire.messages import (
     Envelope,
     FetchRequest,
     FetchResponse,
+    LeaderAndIsrResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     OffsetsForLeaderEpochRequest,
@@ -124,6 +125,8 @@ class TieredNodes(RunningNodes):
         self.copies = 0
         """So many copies were begun."""
         self.managers: dict[int, Any] = {}
+        self._failed: set[int] = set()
+        """Whose disk would not take a new replica."""
         self.jobs: dict[int, EventJobs] = {}
         self._victim: int | None = None
         """Who may lose power in the midst of this event; None: whoever does anything."""
@@ -141,6 +144,7 @@ class TieredNodes(RunningNodes):
     def _begin(self, node: int, first_correlation: int) -> Node:
         parts, clock = self._parts, self.clock.at(node)
         self._incarnations[node] += 1
+        self._failed.discard(node)
         jobs = self.jobs[node] = EventJobs(clock)
         config = parts.tiering_config(
             follower_fetch_last_tiered_offset_enable=self._flags[node],
@@ -270,7 +274,7 @@ class TieredNodes(RunningNodes):
             self.network.drop(flight)
 
     def _is_lost(self, node: int) -> bool:
-        return any(each.failure is not None for each in self.broker(node).partitions.values())
+        return node in self._failed or any(each.failure is not None for each in self.broker(node).partitions.values())
 
     def _lose(self, address: int, event: Event) -> None:
         # It has one log directory: where that fails for one partition its process ends, and no other goes on (KIP-112).
@@ -287,6 +291,8 @@ class TieredNodes(RunningNodes):
         """Told of every message that is sent, and of what becomes of it."""
         body: Any = envelope.body
         partition = getattr(body, "partition", None)
+        if what == "sent" and isinstance(body, LeaderAndIsrResponse) and body.error.name == "KAFKA_STORAGE_ERROR":
+            self._failed.add(envelope.source)
         if what == "sent" and partition is not None:
             self._of[envelope.source, envelope.correlation] = partition
 
