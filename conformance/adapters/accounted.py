@@ -20,7 +20,7 @@ from ...impl.log.log import Log
 from ...impl.quorum.replica import Replica
 from ...impl.quorum.snapshots import PART_SUFFIX
 from ...impl.quorum.state_file import QUORUM_STATE
-from ..free.system import Happened
+from ..free.system import Contradiction, Happened
 from .nodes import RunningNodes
 
 _OFFSETS: Final = re.compile(r"[a-z-]+-checkpoint")
@@ -29,7 +29,7 @@ _OF_SEGMENT: Final = re.compile(r"(\d{20})\.(log|index)")
 _LOG: Final = "log"
 
 
-class Unaccounted(Exception):
+class Unaccounted(Contradiction):
     """Files that no process accounts for lie in its data directory, or some are gone that should be there."""
 
 

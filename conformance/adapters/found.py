@@ -18,7 +18,7 @@ from ...impl.log.segment import LOG_SUFFIX
 from ...impl.replica.partition import PartitionState
 from ...impl.wire.messages import Envelope, TopicPartition
 from ..free.events import Event
-from ..free.system import Happened
+from ..free.system import Contradiction, Happened
 from .nodes import EFFECTS, RunningNodes
 
 Row: TypeAlias = tuple[int, int, bytes]
@@ -32,7 +32,7 @@ MOST: Final = 6
 """So many copies are taken in one event, while a log is cut."""
 
 
-class NotFound(Exception):
+class NotFound(Contradiction):
     """What a running node says that it has would not be there after a loss of power, or nobody could open it."""
 
 

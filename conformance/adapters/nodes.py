@@ -23,7 +23,7 @@ from ...impl.replica.timers import Key
 from ...impl.wire.messages import Envelope
 from ..free.events import GARBLED, Event, What
 from ..free.power import Power, PowerLost
-from ..free.system import Happened, Judged, Message, Pending, Said
+from ..free.system import Contradiction, Happened, Judged, Message, Pending, Said
 from ..lockstep.adapter import ModelStep
 from .carrier import LIFE
 from .events import (
@@ -83,7 +83,7 @@ class Mailbox:
         """Nothing."""
 
 
-class GaveUpError(Exception):
+class GaveUpError(Contradiction):
     """A node has given up for no fault of its disk: it took something else for one."""
 
 

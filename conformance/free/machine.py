@@ -16,7 +16,7 @@ from .events import Event, What
 from .follow import Follower
 from .met import Met
 from .parted import Parted, Sort
-from .system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
+from .system import Contradiction, Demands, FreeSystem, Happened, HearsOfPeace, Pending
 from .ways import Ways
 
 _IN_VAIN: Final = (What.LOSE, What.GARBLE)
@@ -156,7 +156,12 @@ class Machine:
 
 
 def _fell_over(event: Event | None, error: BaseException, what: str) -> Parted:
-    """What the system raised; a system that ends the process, and one that hangs, are such too."""
+    """What the system raised; a system that ends the process, and one that hangs, are such too.
+
+    Whoever drives it may have found a contradiction, and that is no exception of the system's.
+    """
+    if isinstance(error, Contradiction):
+        return Parted(Sort.CONTRADICTED, event, str(error))
     if isinstance(error, Hung):
         return Parted(Sort.HUNG, event, str(error), at=raised_at(error))
     if not isinstance(error, Exception | SystemExit):

@@ -22,6 +22,7 @@ class Sort(Enum):
     PROMISE = "a promise of the protocol is broken, in the model as in the implementation"
     NEVER = "what must come in the end does not come"
     UNKNOWN = "the system showed, or told, what the model has no word for"
+    CONTRADICTED = "what is seen, or answered, contradicts what is known"
     RAISED = "the implementation raised an exception"
     HUNG = "the implementation did not come back"
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ...free.system import Contradiction
 from .records import Row, cells_of_record
 
 
-class WrongState(Exception):
+class WrongState(Contradiction):
     """What is on a disk is not what was written, or not what may be left of it."""
 
 

@@ -21,11 +21,12 @@ from ....impl.metadata.machine import MetadataMachine
 from ....impl.metadata.values import MetadataRecord
 from ....impl.quorum.node import QuorumNode
 from ....impl.wire.controller import ResourceType
+from ...free.system import Contradiction
 
 _UNKNOWN: Final = -1
 
 
-class WrongState(Exception):
+class WrongState(Contradiction):
     """What a node holds, or has said, is not what the metadata log comes to."""
 
 

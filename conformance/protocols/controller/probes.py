@@ -26,6 +26,7 @@ from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import BROKER_PRINCIPAL, Envelope, TopicPartition
 from ...adapters.carrier import CLIENT
 from ...free.events import Event, What
+from ...free.system import Contradiction
 from .seen import NAMES
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _SNAPSHOT: Final = 1 << 20
 _NO_TOPIC = UUID(int=7)
 
 
-class WrongAnswer(Exception):
+class WrongAnswer(Contradiction):
     """A controller has answered what it must refuse otherwise than with the protocol's code."""
 
 

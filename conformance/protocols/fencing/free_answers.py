@@ -31,6 +31,7 @@ from ....impl.wire.messages import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
+from ...free.system import Contradiction
 
 Row: TypeAlias = tuple[int, int, bytes]
 
@@ -38,7 +39,7 @@ _ELSEWHERE: Final = frozenset({ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_
 """What is answered for reasons that no state shows."""
 
 
-class WrongAnswer(Exception):
+class WrongAnswer(Contradiction):
     """A node has answered, or keeps from answering, what its own state does not bear out."""
 
 

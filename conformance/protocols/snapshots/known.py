@@ -15,7 +15,7 @@ from ....impl.quorum.node import QuorumNode
 from ....impl.wire.errors import ErrorCode
 from ....impl.wire.quorum import BeginQuorumEpochRequest, QuorumFetchResponse
 from ...adapters.stores import OncePerChange, SegmentReader
-from ...free.system import Happened
+from ...free.system import Contradiction, Happened
 from .appended import Appended, Content, State, content_of
 from .lasting import LastingNodes
 from .machines import BothMachines, kept_in
@@ -25,7 +25,7 @@ _UNKNOWN: Final = -2
 """The epoch that is seen of a record that no client has appended."""
 
 
-class WrongState(Exception):
+class WrongState(Contradiction):
     """What a node has applied is not what is committed in its log, or does not come to what its machine holds."""
 
 

@@ -24,6 +24,7 @@ from ....impl.wire.quorum import (
     VoteRequest,
 )
 from ...free.events import Event, What
+from ...free.system import Contradiction
 from .counting import CHUNK
 from .quorum import PARTITION
 
@@ -33,7 +34,7 @@ _NOBODY: Final = 90
 """The number of a node that there is not."""
 
 
-class WrongAnswer(Exception):
+class WrongAnswer(Contradiction):
     """A node has answered what it must refuse otherwise than with the protocol's code."""
 
 

@@ -25,6 +25,7 @@ from ....impl.wire.messages import (
     ListOffsetsRequest,
     ListOffsetsResponse,
 )
+from ...free.system import Contradiction
 
 Row = tuple[int, int, bytes]
 """Offset, leader epoch, content."""
@@ -32,11 +33,11 @@ _WAITS: Final = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_
 """What may be answered at any time where the store is asked."""
 
 
-class WrongRecord(Exception):
+class WrongRecord(Contradiction):
     """A log, or a copy of a part of one, has what nobody wrote there."""
 
 
-class WrongAnswer(Exception):
+class WrongAnswer(Contradiction):
     """A broker has answered what its own state, or what was written, does not bear out."""
 
 

@@ -22,6 +22,7 @@ from ....impl.wire.messages import (
     OffsetFetchResponse,
     TopicPartition,
 )
+from ...free.system import Contradiction
 
 MOST_METADATA: Final = 4096
 """Kafka's ``offset.metadata.max.bytes``, in bytes of UTF-8."""
@@ -31,7 +32,7 @@ Key: TypeAlias = tuple[str, TopicPartition]
 GroupRequest: TypeAlias = OffsetCommitRequest | OffsetFetchRequest
 
 
-class WrongAnswer(Exception):
+class WrongAnswer(Contradiction):
     """A node has answered, or keeps from answering, what it was not asked, or what its own state does not bear out."""
 
 
