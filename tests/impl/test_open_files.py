@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 from fencepost.impl.files import DiskFiles, SimulatedFiles
-from fencepost.impl.log import CorruptLog, DataDirectory, LogConfig, LogError, Record, log, recovery
+from fencepost.impl.log import CorruptLog, DataDirectory, LogConfig, LogError, Record, offline_part, recovery
 from fencepost.impl.net import LoopbackHost
 from fencepost.impl.quorum import KeyValueMachine, NotLeader, QuorumNode
 from fencepost.impl.quorum.replica import Replica
@@ -136,7 +136,7 @@ def test_whatever_fails_nothing_stays_open(work: Callable[[Disk], None]) -> None
     [
         (work_as_broker, DataDirectory, "abandon", ".log"),
         (work_as_broker, recovery, "close_all", ".log"),
-        (work_as_broker, log, "close_all", ".log"),
+        (work_as_broker, offline_part, "close_all", ".log"),
         (work_as_quorum, DataDirectory, "abandon", ".log"),
         (work_as_quorum, Replica, "abandon", ".part"),
         (work_as_quorum, PartialSnapshot, "abandon", ".part"),

@@ -68,7 +68,7 @@ FOR_CVC5 = {"hw_within_log"}
 """As in the proof of kip-320: z3 does without, as it follows from the range of an index."""
 
 WITHOUT_HINT = {
-    "when_committed": "become_leader.weak_isr",
+    "when_committed": "controller_alter_isr.strong_isr",
     "_not_blocked": "leader_inc_high_watermark.consumers_agree",
     "_acknowledged": "leader_inc_high_watermark.strong_isr",
     "below_the_epoch": "leader_propose_expand.later_members_have_it",

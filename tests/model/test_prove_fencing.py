@@ -57,7 +57,7 @@ WITHOUT_HINT = {
     "when_committed": "become_leader.weak_isr",
     "_sealed_or_newest": "leader_inc_high_watermark.committed_never_lost",
 }
-"""For each hint an obligation that z3 leaves open without it."""
+"""For each hint an obligation that z3 leaves open without it, asked with all hypotheses in their order."""
 
 
 @pytest.mark.parametrize("variant", ["kip-320", "kip-320-restarts"])
@@ -125,11 +125,13 @@ def test_every_hint_is_needed(hint: str) -> None:
     proof.hint_texts = {
         name: [spec for spec in specs if spec.text.__name__ != hint] for name, specs in kip_320.hint_texts.items()
     }
-    assert ask(Obligations(attach(kip_320, fencing.traced())).obligation(action, conjunct).smt).proved
+    with_it, without = (
+        ask(Obligations(attach(each, fencing.traced())).obligation(action, conjunct).smt) for each in (kip_320, proof)
+    )
+    assert with_it.proved and not without.proved
+    # The few hypotheses that its core names may do without. What is left open is not taken for a counterexample.
     run = prove(attach(proof, fencing.traced()), actions=[action], conjuncts=[conjunct], witnesses=False)
-    # A hint that is missing is not taken for a counterexample: there is none.
-    assert run.verdict is Verdict.UNKNOWN
-    assert run.results[0].reason.startswith("(incomplete quantifiers); no counterexample at 2/1/1/1, 2/2/2/2, 3/2/2/2")
+    assert run.verdict is not Verdict.VIOLATED
 
 
 def test_every_hint_is_accounted_for() -> None:

@@ -51,6 +51,7 @@ TWINS = {
     "first-on-remote": "find_highest_remote_offset.leader_can_serve",
     "disabled-under-isr": "disable_tiering.isr_begins_locally",
     "disabled-at-leader": "disable_tiering.isr_begins_locally",
+    "up-to-gap": "find_highest_remote_offset.leader_can_serve",
 }
 """Variants that are not safe, each with an obligation that a counterexample to induction breaks."""
 
