@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -319,8 +320,10 @@ def test_a_lemma_is_proved_from_those_of_its_layer_and_below() -> None:
     below, same = (Obligations(attach(in_layers(of, 0), token().traced())) for of in (1, 0))
     for action in ("initial", "pass_on"):
         # The one below is given less, and the one above no less.
-        lower = len(below.obligation(action, "last_to_get_it_holds_it").smt)
-        assert (lower < len(same.obligation(action, "last_to_get_it_holds_it").smt)) is (action == "pass_on")
+        # What z3 calls a shared term depends on how many there have been in the process.
+        texts = (each.obligation(action, "last_to_get_it_holds_it").smt for each in (below, same))
+        lower, whole = (len(re.sub(r"\$x\d+", "$x", text)) for text in texts)
+        assert (lower < whole) is (action == "pass_on")
         upper = [len(each.obligation(action, "who_had_it_got_it").smt.splitlines()) for each in (below, same)]
         assert upper[0] == upper[1]
     assert len(below.hypotheses) == len(same.hypotheses)
