@@ -9,6 +9,9 @@ By the quorum's own replica and key-value machine, on real files in a temporary 
 reads it and writes the snapshot (``.part``, fsync, renaming), one loads that, which must give what the log gave. What
 was just written is read from the operating system's cache. Seconds by the clock and of CPU; resident memory at the
 start, at the end and at most, in MiB. The machine's state alone is most of it.
+
+The image of a cluster with a million partitions, from KIP-631's own records and beside Apache Kafka's MetadataImage, is
+``metadata_load.py``.
 """
 
 from __future__ import annotations

@@ -40,8 +40,9 @@ from fencepost.impl.wire.messages import (
     OffsetsForLeaderEpochResponse,
     TopicPartition,
 )
+from fencepost.model.core.errors import BadInput
 
-from tests.impl.s3_server import s3_server
+from tests.impl.s3_server import require_s3, s3_server
 
 app = App(help=__doc__, version_flags=[])
 
@@ -219,8 +220,8 @@ def main(
     shares: tuple[float, ...] = (0.8, 0.85, 0.9, 0.95),
     store: Literal["folder", "s3", "both"] = "both",
     as_json: bool = False,
-) -> None:
-    """Measure.
+) -> int:
+    """Measure. Exit code 2 where there is no such store.
 
     Parameters
     ----------
@@ -235,14 +236,30 @@ def main(
     as_json
         Print a row for each run as JSON, and nothing else.
     """
+    try:
+        if store != "folder":
+            require_s3()  # before anything is measured
+        rows = _rows(mib, segment_kib << 10, shares, ("folder", "s3") if store == "both" else (store,))
+    except BadInput as absent:
+        print(absent, file=sys.stderr)
+        return 2
+    _show(rows, mib, segment_kib, as_json=as_json)
+    return 0
+
+
+def _rows(mib: int, segment: int, shares: tuple[float, ...], kinds: tuple[str, ...]) -> list[Row]:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as scratch:
-        for kind in ("folder", "s3") if store == "both" else (store,):
+        for kind in kinds:
             with stores(kind, Path(scratch) / kind) as open_store:
                 for number, (share, enabled) in enumerate((s, e) for s in shares for e in (False, True)):
                     folder = Path(scratch) / kind / str(number)
                     opener = open_store(number)
-                    rows.append(measure(folder, opener, kind, mib, segment_kib << 10, share, enabled))
+                    rows.append(measure(folder, opener, kind, mib, segment, share, enabled))
+    return rows
+
+
+def _show(rows: list[Row], mib: int, segment_kib: int, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([asdict(row) for row in rows]))
         return

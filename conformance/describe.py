@@ -54,7 +54,13 @@ def _text(protocol: Protocol, defaults: dict[str, int]) -> dict[str, Json]:
             for each in protocol.variants.values()
         ],
         "constants": [
-            {"name": each.name, "default": each.default, "minimum": each.minimum, "says": each.doc}
+            {
+                "name": each.name,
+                "default": each.default,
+                "minimum": each.minimum,
+                **({} if each.maximum is None else {"maximum": each.maximum}),
+                "says": each.doc,
+            }
             for each in protocol.constants.values()
         ],
         "variables": [_variable(each, defaults) for each in protocol.variables.values()],

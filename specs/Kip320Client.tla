@@ -392,6 +392,7 @@ FetchRecord(leader) ==
     /\ ~ EpochUnknown(leader)                                       \* epoch_known
     /\ ~ Truncated(leader)                                          \* not_truncated
     /\ InRange(leader)                                              \* in_range
+    /\ fetched.end = consumer.position \/ fetched.seen = Epoch(leader) \* of_one_answer
     /\ fetched.end < Hw(leader)                                     \* below_high_watermark
     /\ fetched' = [end |-> fetched.end + 1, seen |-> Epoch(leader),
                    records |-> [fetched.records EXCEPT ![fetched.end] = RecordAt(leader, fetched.end)]]

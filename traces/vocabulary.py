@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from ..model.core.domains import Constants
 from ..model.core.ground import Layout
@@ -14,8 +14,6 @@ from ..model.core.protocol import Protocol
 from ..model.core.registry import PROTOCOLS
 from .format import TraceEvent, TraceHeader
 from .observe import domain_words, encode
-
-LARGEST_CONSTANT: Final = 63
 
 
 @dataclass(frozen=True)
@@ -135,8 +133,8 @@ def header_faults(header: TraceHeader, protocols: Mapping[str, Protocol] = PROTO
         if spec is None:
             known = ", ".join(protocol.constants)
             yield Fault(f"{protocol.name} has no constant {shown(name)}", f"its constants are {known}")
-        elif not spec.minimum <= value <= LARGEST_CONSTANT:
-            yield Fault(f"the constant {name} is {value}", f"give an integer from {spec.minimum} to {LARGEST_CONSTANT}")
+        elif not spec.minimum <= value <= spec.largest:
+            yield Fault(f"the constant {name} is {value}", f"give an integer from {spec.minimum} to {spec.largest}")
     for name in protocol.constants:
         if name not in header.constants:
             yield Fault(f"the constant {name} is missing", "give every constant of the protocol")

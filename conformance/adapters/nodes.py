@@ -20,7 +20,8 @@ from ...impl.net.faults import Faults, Flight
 from ...impl.net.interface import Endpoint
 from ...impl.net.simulated import SimulatedNetwork
 from ...impl.replica.timers import Key
-from ...impl.wire.messages import Envelope
+from ...impl.wire.errors import ErrorCode
+from ...impl.wire.messages import Envelope, LeaderAndIsrResponse
 from ..free.events import GARBLED, Event, What
 from ..free.power import Power, PowerLost
 from ..free.system import Contradiction, Happened, Judged, Message, Pending, Said
@@ -174,6 +175,8 @@ class RunningNodes:
         self.cut: set[int] = set()
         self.bad: dict[int, str] = {}
         """The disks that are full, or fail."""
+        self._refused: set[int] = set()
+        """Who refused a new replica in this event for want of a disk: there is none that could say so afterwards."""
         self._works_for: dict[int, int] = {}
         """For how many operations more a disk works that is about to fail."""
         self.arrived: Envelope | None = None
@@ -206,7 +209,16 @@ class RunningNodes:
 
     def wire(self) -> Wire:
         """What a node sends by."""
-        return Wire(self.network, self._power)
+        return Wire(self.network, self._power, self.sends)
+
+    def sends(self, envelope: Envelope) -> None:
+        """A node sends a message: one that is to have a replica, and has no disk for it, gives up."""
+        body, node = envelope.body, envelope.source
+        if isinstance(body, LeaderAndIsrResponse) and body.error is ErrorCode.KAFKA_STORAGE_ERROR:
+            _, asked = self._requested[envelope.destination, envelope.correlation]
+            # Of a replica that is there ``_is_lost`` knows.
+            if cast(Any, asked.body).partition not in cast(Any, self.nodes[node]).partitions:
+                self._refused.add(node)
 
     def _start(self, node: int) -> None:
         files = self.store.files(node)
@@ -321,6 +333,7 @@ class RunningNodes:
             if event.what is What.GARBLE:
                 flight.envelope = garbled(flight.envelope, int(event.arg(GARBLED)))
         self.decided = []
+        self._refused.clear()
         reaches = flight is not None and event.what is not What.LOSE and self._reaches(flight.envelope)
         self.arrived = flight.envelope if flight is not None and reaches else None
         at = self._at(event)
@@ -363,10 +376,15 @@ class RunningNodes:
             crashed.add(at)
             started.discard(at)
         for node in sorted(self.nodes):
-            if node not in self.down and self._is_lost(node):
+            lost = node not in self.down and self._is_lost(node)
+            if lost or (node not in self.down and node in self._refused):
                 if node not in self.bad:
                     raise GaveUpError(f"node {node} gave up as if its disk had failed, and it had not")
-                self._lose(node, event)
+                if lost:
+                    self._lose(node, event)
+                else:
+                    # Its one disk has failed it, and its process ends (KIP-112): it would take the next request well.
+                    self._stop(node, self._crash_seed(event))
                 crashed.add(node)
                 started.discard(node)
                 told = told or f"the disk of {'?' if node == self.unnumbered else node} failed it"

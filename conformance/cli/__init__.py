@@ -26,19 +26,21 @@ INTERRUPTED = 130
 DEBUG = "FENCEPOST_DEBUG"
 """The environment variable with which an internal failure shows its traceback."""
 
-COMMANDS = (
-    "explore",
-    "replay",
-    "prove",
-    "check",
-    "conform",
-    "mutants",
-    "simulate",
-    "ingest",
-    "mine",
-    "protocols",
-    "new",
+_PLACES = (
+    ".explore:explore",
+    ".replay:replay",
+    ".prove:prove",
+    ".check:check",
+    ".conform:conform",
+    ".mutants:mutants",
+    ".simulate:simulate",
+    ".ingest:ingest",
+    ".mine:mine",
+    ".protocols:protocols",
+    ".new:new",
 )
+"""Where each command is, loaded when it is used. Written out: what a test depends on is read from such words too."""
+COMMANDS = tuple(place.rpartition(":")[2] for place in _PLACES)
 
 app = App(
     name="fencepost",
@@ -52,8 +54,8 @@ app = App(
     suppress_keyboard_interrupt=False,
     config=Settings(COMMANDS),
 )
-for _command in COMMANDS:
-    app.command(f"{__package__}.{_command}:{_command}", name=_command)
+for _place, _command in zip(_PLACES, COMMANDS, strict=True):
+    app.command(f"{__package__}{_place}", name=_command)
 app.register_install_completion_command(help="Have the shell (bash, zsh or fish) complete commands and options.")
 
 

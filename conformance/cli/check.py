@@ -25,9 +25,11 @@ from ..check.groups import all_groups, answering
 from ..check.mining import bundled_mining
 from ..check.notes import cluster_notes
 from ..check.task import Task, carry_out
+from ..stages import stages
 from . import options, output
 from .annotations import annotate, place_of
 from .options import Positive, unwrapped
+from .progress import progress_bar
 
 _LOST = {"6-unclean-election: ": (("payments", 0),)}
 """In the bundled corpus, the logs that an unclean election left: no run of kip-320 reaches them."""
@@ -95,13 +97,15 @@ def check(
         results = _carry_out(file_tasks(cluster, "brokers' files", Searches(of_logs, variant)))
     else:
         results = _everything(variant)
-    folder = write_report(report, results, notes)
+    # What there is of each text is of a check of all of it, and says nothing of somebody's brokers.
+    overview = None if path else stages()
+    folder = write_report(report, results, notes, overview)
     _annotate(results)
     code = _EXIT[overall(results)]
     if cluster is not None and (cluster.refused or cluster.report.bad_input):
         code = _BAD_INPUT
     if json:
-        answer: dict[str, object] = dict(report_json(results, notes))
+        answer: dict[str, object] = dict(report_json(results, notes, overview))
         if cluster is not None:
             answer["files"] = cluster.report.to_json()
             answer["refused"] = [{"what": f.what, "where": f.where, "mend": f.mend} for f in cluster.refused]
@@ -139,7 +143,7 @@ def _everything(variant: str | None) -> list[Obligation]:
     # The models in processes of their own, while this one reads files, and waits for Spark.
     with answering(all_groups()) as models, bundled_mining() as mining:
         files = _carry_out(_corpus_tasks(variant))
-        with output.progress_bar() as bar:
+        with progress_bar() as bar:
             whole = bar.add_task("the models", total=None)
             met = 0
 
@@ -162,7 +166,7 @@ def _corpus_tasks(variant: str | None) -> list[Task]:
 
 
 def _carry_out(tasks: Sequence[Task]) -> list[Obligation]:
-    with output.progress_bar() as bar:
+    with progress_bar() as bar:
         whole = bar.add_task("check", total=len(tasks))
         done = -1
 

@@ -18,7 +18,7 @@ from ..free.schedule import is_schedule
 from ..lockstep.faults import Kind, kinds_named
 from ..lockstep.watch import STEP_TIMEOUT
 from .conform_free import SCHEDULE, DrawnFree, freely, replay_schedule
-from .conform_lockstep import TRACE, Drawn, in_lockstep, replay_trace
+from .conform_lockstep import TRACE, Drawn, ready_for_lockstep, replay_trace
 from .conform_ways import Asked, Told, together
 from .explore import protocol_named
 from .options import Duration, Natural, Positive, Seconds, Whole, refuse_idle, refuse_twice, unwrapped
@@ -29,6 +29,7 @@ from .output import print_json, print_verdict, refuse_same, refuse_unwritable, s
 def conform(
     *,
     impl: str | None = None,
+    kafka: str | None = None,
     protocol: str | None = None,
     variant: str | None = None,
     way: Literal["free", "lockstep", "both"] | None = None,
@@ -63,6 +64,9 @@ def conform(
     ----------
     impl
         The system: a built-in one by its name, module:attribute, or file.py:attribute.
+    kafka
+        Of --impl kafka: the release of Apache Kafka whose classes run, by default the one that the drivers were made
+        for; fetched by Maven where it is not there yet.
     protocol
         One that is installed, by its name, or yours: file.py:name or module:name; by default the system's own.
     variant
@@ -153,6 +157,7 @@ def conform(
         step_timeout,
         trace_out,
         html,
+        kafka,
     )
     if replay is not None:
         one = replay_schedule(replay, asked) if is_schedule(replay) else replay_trace(replay, asked)
@@ -161,6 +166,7 @@ def conform(
         refuse_same(trace_out=default, html=html, junitxml=junitxml)
         refuse_unwritable(default)
     with closing(offered(asked.impl, protocol, variant, _wanted(way))) as system:
+        asked.of_release(system.free)
         own: dict[Way, dict[str, object]] = {
             Way.FREE: {"runs": runs, "events": events, "source": source, "corpus": corpus},
             Way.LOCKSTEP: {"examples": examples, "steps": steps, "fault": fault, "draw": draw},
@@ -190,10 +196,12 @@ def _driven(asked: Asked, system: Offered, lockstep: Drawn, free: DrawnFree) -> 
         max_seconds=None if asked.max_seconds is None else asked.max_seconds / ways,
     )
     told: list[Told] = []
+    # What does not fit is told before the runs of the other way.
+    in_lockstep = None if system.lockstep is None else ready_for_lockstep(asked, system.lockstep, lockstep)
     if system.free is not None:
         told.append(freely(asked, system.free, free))
-    if system.lockstep is not None and not any(each.failed for each in told):
-        told.append(in_lockstep(asked, system.lockstep, lockstep))
+    if in_lockstep is not None and not any(each.failed for each in told):
+        told.append(in_lockstep())
     if not any(each.failed for each in told):
         asked.no_page()
     return told

@@ -32,7 +32,8 @@ from ..harness import binding_of, held_to, plan_of
 from ..plan import constants_of
 from .conform_free_answer import FOLLOWS, annotate_parted, obligations, print_answer, print_parted
 from .conform_ways import Asked, Told, options_of
-from .output import progress_bar, stdout, write_text, written
+from .output import stdout, write_text, written
+from .progress import progress_bar
 
 SCHEDULE: Final = Path("disagreement.schedule.jsonl")
 """Where a disagreement is written if nothing else is said."""
@@ -136,6 +137,7 @@ def replay_schedule(file: Path, asked: Asked) -> Told:
     asked = replace(asked, impl=impl, protocol=protocol, variant=variant, constants=constants)
     # A system that has one variant of its own refuses to be made for another by name.
     with closing(make_free(impl, protocol, asked.variant)) as system:
+        asked.of_release(system)
         ways = _ways(asked, system, _complete(system, constants))
         reason = None
         ran: Ran | None = None

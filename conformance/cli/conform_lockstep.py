@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +32,8 @@ from ..lockstep.tell import story_of_failure
 from ..lockstep.watch import Watched
 from .conform_answer import annotate_disagreement, obligations, print_answer, print_failure, replayed
 from .conform_ways import Asked, Told, options_of
-from .output import exploring, progress_bar, stdout, written
+from .output import exploring, stdout, written
+from .progress import progress_bar
 
 TRACE: Final = Path("disagreement.trace.jsonl")
 """Where a disagreement is written if nothing else is said: without the file nobody could replay it."""
@@ -66,8 +67,8 @@ def _target(asked: Asked, adapter: Adapter) -> _Target:
     return _Target(asked.impl, adapter, system, binding)
 
 
-def in_lockstep(asked: Asked, adapter: Adapter, drawn: Drawn) -> Told:
-    """Draw runs and carry them out beside the model. Raises BadInput for what does not fit."""
+def ready_for_lockstep(asked: Asked, adapter: Adapter, drawn: Drawn) -> Callable[[], Told]:
+    """Drawing runs and carrying them out beside the model. Raises BadInput for what does not fit, before any run."""
     target = _target(asked, adapter)
     if drawn.named:
         refuse_impossible(adapter, Space(target.system, target.binding), drawn.kinds, "--fault")
@@ -81,6 +82,10 @@ def in_lockstep(asked: Asked, adapter: Adapter, drawn: Drawn) -> Told:
         asked.max_seconds,
         seconds=asked.seconds,
     )
+    return lambda: _in_lockstep(asked, adapter, target, plan)
+
+
+def _in_lockstep(asked: Asked, adapter: Adapter, target: _Target, plan: Plan) -> Told:
     with progress_bar() as bar:
         task = bar.add_task(adapter.name, total=plan.examples if asked.seconds is None else None)
 

@@ -11,9 +11,11 @@ from ...model.core.errors import BadInput
 from ...model.core.ground import System, ground
 from ...model.core.protocol import Protocol
 from ...model.explore.result import Verdict
+from ...traces.kafka.maven import is_version
 from ...traces.report.obligation import Obligation
 from ...traces.story import Json
 from ..free.registry import Way
+from ..kafka.process import OfKafka
 from .output import note, write_text, written
 
 
@@ -22,7 +24,7 @@ class Asked:
     """What the command line says, whichever way is taken. ``place``: a protocol that is named by its file or module.
 
     ``seconds`` and ``max_seconds`` are those of one way. ``trace``: where a disagreement is to be written, if that was
-    said.
+    said. ``kafka``: a release of Apache Kafka.
     """
 
     impl: str
@@ -38,11 +40,24 @@ class Asked:
     step_timeout: float
     trace: Path | None
     html: Path | None
+    kafka: str | None = None
+
+    def of_release(self, system: object) -> None:
+        """Have a system run the release of Apache Kafka that was asked for. Raises BadInput where it runs none."""
+        if self.kafka is None:
+            return
+        if not isinstance(system, OfKafka):
+            mend = "leave it out, or name --impl kafka"
+            raise BadInput("no class of Apache Kafka runs in this system", f"--kafka {self.kafka}", mend)
+        if not is_version(self.kafka):
+            raise BadInput(f"{self.kafka!r} is not a version of Kafka", "--kafka", "write it as in 4.4.0")
+        system.release = self.kafka
 
     @property
     def again(self) -> list[str]:
         """The words with which every command about this system begins."""
         words = ["fencepost", "conform", "--impl", self.impl]
+        words += [] if self.kafka is None else ["--kafka", self.kafka]
         return words if self.place is None else [*words, "--protocol", self.place]
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -17,9 +18,9 @@ from ...model.explore import Exploration, Limits, Query, Verdict, memory
 from ...model.explore import explore as search
 from ...model.explore.graph import GRAPH_LIMITS, BudgetExceeded, build_graph, write_graph
 from ...model.explore.liveness import Liveness, check_liveness
-from ...model.explore.result import Step
+from ...model.explore.result import OnProgress, Step
 from ...traces.record import record, run_of
-from ...traces.report.junit import write_junit
+from ...traces.report.obligation import Obligation
 from ...traces.report.page import render_page
 from ...traces.story import Json
 from ...traces.write import write_trace
@@ -52,6 +53,8 @@ def explore(
     drop: Annotated[Sequence[str], Parameter(negative=())] = (),
     refines: str | None = None,
     but: Annotated[Sequence[str], Parameter(negative=())] = (),
+    directory: Annotated[Path | None, Parameter(name="--dir")] = None,
+    master: str | None = None,
     max_states: Positive | None = None,
     max_memory: Positive = Limits.max_memory >> 20,
     max_depth: Natural | None = None,
@@ -96,8 +99,17 @@ def explore(
         Ask instead whether every step is a run of this other variant, once the states are mapped to its own.
     but
         Hold it against the other variant with this guard of that one gone, written ACTION.GUARD (repeatable).
+    directory
+        Keep the states in files of this directory, which is made if it is not there, so that memory does not limit how
+        many they are. A state takes 8 bytes for each 64-bit word of its key, and for a while there are the successors
+        of one level that memory has no room for. A search that was killed, or has spent a budget, goes on there from
+        its last finished level when it is asked again.
+    master
+        With --dir: where Spark does the levels, local[N], local[*] or spark://HOST:PORT, whose workers all see that
+        directory; each of its processes is granted --max-memory. By default serial: this process, without Spark.
     max_states
-        Give up, with verdict unknown, after so many distinct states; by default 50,000,000.
+        Give up, with verdict unknown, after so many distinct states; by default 50,000,000, with --dir never.
+        There the level whose successors are too many is finished first, and its steps are among those that are counted.
     max_memory
         Give up, with verdict unknown, before the process has more than so many MiB of memory resident. Fencepost itself
         takes 140 of them: with fewer nothing is explored.
@@ -144,13 +156,17 @@ def explore(
         refuse_idle(f"the {engine or 'batch'} engine does not ask z3", "add --engine symbolic", max_effort=max_effort)
     if engine in ("batch", "reference", "symbolic"):
         refuse_idle(f"the {engine} engine has one of its own", "leave it out, or take compiled", threads=threads)
+    if directory is None:
+        refuse_idle("only states on disk are spread over processes", "add --dir, or leave it out", master=master)
+    else:
+        _refuse_beside_files(engine, master, refines=refines, liveness=liveness, graph=graph, threads=threads)
     spec = protocol_named(protocol)
     _refuse_vacuous_liveness(spec, liveness, fairness)
     # An option of a constant comes as it was typed: --log-size.
     values = {name.replace("-", "_"): value for name, value in constants.items()}
     traced = spec.traced(variant).drop(*drop)
     limits = Limits(
-        Limits.max_states if max_states is None else max_states,
+        (Limits.max_states if directory is None else sys.maxsize) if max_states is None else max_states,
         max_memory << 20,
         max_depth,
         Limits.max_effort if max_effort is None else max_effort,
@@ -164,7 +180,13 @@ def explore(
         return answer_refinement(registration, system, refines, tuple(but), limits, trace_out, json)
     query = Query.of(system, tuple(invariant), symmetry, limits)
     with exploring(f"{system.name} {system.traced.variant.name}") as told:
-        found = search(query, engine or "auto", told, threads)
+        found = (
+            search(query, engine or "auto", told, threads)
+            if directory is None
+            else _searched_on_disk(query, directory, engine, master, tuple(drop), told)
+        )
+    if directory is None and (found.reason or "").endswith("(--max-memory)") and found.engine in ("batch", "compiled"):
+        note("with --dir DIR states lie on disk, and memory does not limit how many they are")
     live: list[Liveness] = []
     if liveness and found.verdict is Verdict.HOLDS:
         with exploring("liveness") as told:
@@ -186,8 +208,7 @@ def explore(
         written(html)
     results = obligations(found, live, story)
     if junitxml is not None:
-        write_junit(junitxml, results, "fencepost explore")
-        written(junitxml)
+        _write_junit(junitxml, results)
     annotate_failures(spec, results)
     found.memory = max(found.memory, memory.peak())
     if json:
@@ -200,6 +221,34 @@ def explore(
     else:
         print_answer(found, live, story)
     return verdict.exit_code
+
+
+def _searched_on_disk(
+    query: Query, directory: Path, engine: str | None, master: str | None, dropped: tuple[str, ...], told: OnProgress
+) -> Exploration:
+    # What only --dir and --master need is not loaded without them.
+    if master in (None, "serial"):
+        from ...model.explore.disk.search import explore_on_disk
+
+        return explore_on_disk(query, directory, engine, told)
+    from ...model.explore.disk.spread import explore_spread
+    from ...traces.corpus.spread import spread
+
+    return explore_spread(query, directory, lambda pieces, work: spread(pieces, work, master), engine, dropped, told)
+
+
+def _refuse_beside_files(engine: str | None, master: str | None, **others: object) -> None:
+    """Raise BadInput for what is not asked of states on disk, and for a master that is none."""
+    if engine in ("reference", "symbolic"):
+        raise BadInput(
+            f"the {engine} engine keeps nothing in files", "--dir", "leave it out, or take batch or compiled"
+        )
+    refuse_idle("of states on disk all is done by one thread", "leave it out", threads=others.pop("threads"))
+    refuse_idle("it needs the whole graph in memory", "leave it out, or --dir", **others)
+    if master is not None:
+        from .masters import refuse_master
+
+        refuse_master(master)
 
 
 def _refuse_vacuous_liveness(spec: Protocol, liveness: bool, fairness: Sequence[str]) -> None:
@@ -219,14 +268,20 @@ def _refuse_vacuous_liveness(spec: Protocol, liveness: bool, fairness: Sequence[
 def _given_up(answer: Untouched, junitxml: Path | None, json: bool) -> int:
     """Say that a budget ran out before anything was explored."""
     if junitxml is not None:
-        write_junit(junitxml, answer.obligations, "fencepost explore")
-        written(junitxml)
+        _write_junit(junitxml, answer.obligations)
     annotate_failures(answer.traced.protocol, answer.obligations)
     if json:
         print_json(answer.to_json())
     else:
         answer.print()
     return Verdict.UNKNOWN.exit_code
+
+
+def _write_junit(path: Path, results: Sequence[Obligation]) -> None:
+    from ...traces.report.junit import write_junit
+
+    write_junit(path, results, "fencepost explore")
+    written(path)
 
 
 def _drawn(system: System, graph: Path, limits: Limits) -> bool:

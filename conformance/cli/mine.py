@@ -27,7 +27,8 @@ from ...traces.words import counted
 from .explore import protocol_named
 from .masters import MINED, SPARK, Work, master_for, refuse_master
 from .options import Natural, Positive, Seconds, unwrapped
-from .output import note, print_json, progress_bar, stdout, written
+from .output import note, print_json, stdout, written
+from .progress import progress_bar
 
 _EVERY_SECONDS: Final = 5.0
 """Where standard error is no terminal, progress is a line now and then."""

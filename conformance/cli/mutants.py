@@ -29,7 +29,8 @@ from .explore import protocol_named
 from .mutants_generated import SECONDS
 from .mutants_generated import generated as measure_generated
 from .options import Duration, Natural, Percent, Positive, Whole, refuse_idle, refuse_twice, unwrapped
-from .output import print_json, progress_bar, stdout
+from .output import print_json, stdout
+from .progress import progress_bar
 
 
 @unwrapped

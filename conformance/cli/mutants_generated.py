@@ -9,8 +9,6 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Final
 
-from rich.progress import BarColumn
-
 from ...model.core.errors import BadInput
 from ...model.core.loading import is_place
 from ...model.core.protocol import Protocol
@@ -25,7 +23,8 @@ from ..mutants.generated.run import Asked, measure
 from ..mutants.generated.source import Source, our_source, source_of
 from ..plan import constants_of
 from .explore import protocol_named
-from .output import print_json, progress_bar, stdout
+from .output import print_json, stdout
+from .progress import BarColumn, progress_bar
 
 SECONDS: Final = 60.0
 """Of the processor, for each mutant."""

@@ -1,4 +1,4 @@
-"""What every command does alike: one JSON object or text, progress, notes about the files written."""
+"""What every command does alike: one JSON object or text, notes about the files written, how far it is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -61,38 +60,15 @@ def written(path: Path) -> None:
     note(f"wrote {path}")
 
 
-class _Count(ProgressColumn):
-    """``12,345 states, depth 9``."""
-
-    def render(self, task: Task) -> Text:
-        return Text(printable(str(task.fields.get("detail", ""))))
-
-
-class _Description(ProgressColumn):
-    """What is going on, as it is written: a file's name may look like markup."""
-
-    def render(self, task: Task) -> Text:
-        return Text(printable(task.description))
-
-
-def progress_bar(*columns: ProgressColumn) -> Progress:
-    """A progress display on standard error, silent where that is no terminal."""
-    console = Terminal(stderr=True)
-    return Progress(
-        SpinnerColumn(),
-        _Description(),
-        *columns,
-        _Count(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-
-
 @contextmanager
 def exploring(description: str) -> Iterator[OnProgress]:
     """Progress of one exploration."""
+    if not Terminal(stderr=True).is_terminal:
+        yield lambda _: None
+        return
+    # Not loaded where nobody sees it.
+    from .progress import progress_bar
+
     with progress_bar() as bar:
         task = bar.add_task(description, total=None)
 
@@ -106,6 +82,8 @@ def exploring(description: str) -> Iterator[OnProgress]:
 @contextmanager
 def files_done(description: str) -> Iterator[Callable[[int, int], None]]:
     """Progress of work file by file."""
+    from .progress import BarColumn, progress_bar
+
     with progress_bar(BarColumn()) as bar:
         task = bar.add_task(description, total=None)
 

@@ -125,7 +125,7 @@ def _text(one: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
             [
                 (
                     "--" + c["name"].replace("_", "-"),
-                    f"{c['says']} (at least {c['minimum']}, by default {c['default']})",
+                    f"{c['says']} ({_range(c)}, by default {c['default']})",
                 )
                 for c in one["constants"]
             ],
@@ -137,6 +137,11 @@ def _text(one: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
         ("actions", [row for action in one["actions"] for row in _action(action)]),
         ("invariants", [(each["name"], each["says"]) for each in one["invariants"]]),
     ]
+
+
+def _range(constant: dict[str, Any]) -> str:
+    least = constant["minimum"]
+    return f"{least} to {constant['maximum']}" if "maximum" in constant else f"at least {least}"
 
 
 def _action(action: dict[str, Any]) -> list[tuple[str, str]]:

@@ -32,7 +32,8 @@ from ..check.task import word
 from ..check.unproved import print_case, print_failed
 from .annotations import annotate, place_of
 from .options import Natural, refuse_twice, unwrapped
-from .output import print_json, print_verdict, progress_bar, refuse_unwritable, stdout, table, write_text, written
+from .output import print_json, print_verdict, refuse_unwritable, stdout, table, write_text, written
+from .progress import progress_bar
 
 UNPROVED = Path("unproved")
 """Where obligations that stay unknown are written if no folder is named."""

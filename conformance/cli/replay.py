@@ -22,8 +22,10 @@ from ...traces.report.replay_text import render_replay
 from ...traces.stepper import stepper_for
 from .annotations import annotate, place_of
 from .explore import protocol_named
-from .options import Natural, Positive, Seconds, refuse_twice, unwrapped
-from .output import note, print_json, progress_bar, refuse_unwritable, stdout, write_text, written
+from .options import Natural, Positive, Seconds, refuse_idle, refuse_twice, unwrapped
+from .output import note, print_json, refuse_unwritable, stdout, write_text, written
+from .progress import progress_bar
+from .replay_on import replay_on
 
 
 @unwrapped
@@ -38,6 +40,7 @@ def replay(
     max_skipped: Natural = Budget.max_skipped,
     max_frontier: Positive = Budget.max_frontier,
     max_seconds: Seconds | None = None,
+    on: str | None = None,
     html: Path | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
@@ -66,6 +69,10 @@ def replay(
         Give up, with verdict unknown, at so many states at once.
     max_seconds
         Give up, with verdict unknown, after so many seconds.
+    on
+        Carry it out, in place of replaying it: kafka-cluster is three brokers and a controller of Apache Kafka, whose
+        messages wait at proxies until the story has them arrive. What is seen after each step must be what the model
+        has. A step that a cluster cannot be made to take ends it, with verdict unknown.
     html
         Write the run that explains the trace, as far as one does, as one HTML page.
     json
@@ -73,6 +80,14 @@ def replay(
     """
     refuse_unwritable(html)
     refuse_twice(invariant=invariant, drop=drop)
+    if on is not None:
+        given = {"variant": variant, "invariant": invariant, "drop": drop, "complete": complete}
+        refuse_idle(
+            "the story is carried out as it is", "leave it out, or --on", **given, max_seconds=max_seconds, html=html
+        )
+        if protocol is not None:
+            protocol_named(protocol, "--protocol")
+        return replay_on(trace, on, json=json)
     if protocol is not None:
         protocol = protocol_named(protocol, "--protocol").name
     scan = scan_trace(trace)

@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -25,10 +27,21 @@ from ...traces.kafka.maven import KafkaJars, default_cache, fetch_jar, fetch_kaf
 RELEASE: Final = "4.4.0"
 """The release that is driven unless another one is named."""
 
+BROKERS: Final = "Driver"
+QUORUM: Final = "QuorumDriver"
+CONSUMER: Final = "ReaderDriver"
+"""What a process drives: the class that reads its commands."""
+
+TRIED: Final = {RELEASE: (BROKERS, QUORUM, CONSUMER), "4.3.1": (CONSUMER,)}
+"""By release, the drivers that were tried on it: others do not compile against it."""
+_DRIVES: Final = {BROKERS: "brokers", QUORUM: "a quorum's nodes", CONSUMER: "a consumer"}
+
 COMPILER: Final = "org.eclipse.jdt:ecj:3.46.0"
 
 _SUMS: Final = "checksums.json"
 """SHA-256 of the compiler, and of the jars of the releases that the driver was tried on: file by file."""
+_MOVED: Final = "moved.json"
+"""By release, which classes of Kafka's have another package there than in the drivers' source."""
 _FLAGS: Final = ("-source", "17", "-target", "17", "-nowarn", "-encoding", "UTF-8")
 
 
@@ -40,8 +53,8 @@ class Classes:
     classpath: str
 
 
-def classes(release: str = RELEASE, cache: Path | None = None) -> Classes:
-    """The driver over a release of Kafka; fetched and compiled where they are not in the cache yet.
+def classes(release: str = RELEASE, cache: Path | None = None, drives: str = BROKERS) -> Classes:
+    """A driver over a release of Kafka; fetched and compiled where they are not in the cache yet.
 
     Raises BadInput where Maven or a JVM is out of reach, where a jar is not what it was when the driver was tried on
     it, and where the driver does not compile against a release.
@@ -52,18 +65,29 @@ def classes(release: str = RELEASE, cache: Path | None = None) -> Classes:
     for name, wanted in sums.get(release, {}).items():
         _check(jars.directory / name, wanted)
     source = {name: _own(name) for name in _names()}
-    digest = hashlib.sha256(json.dumps([COMPILER, _FLAGS, source]).encode()).hexdigest()[:16]
+    for here, there in json.loads(_own(_MOVED)).get(release, {}).items():
+        source = {name: text.replace(f"import {here};", f"import {there};") for name, text in source.items()}
+    # What was tried on it is compiled at once; of what was not, that alone which is asked for.
+    mains = TRIED[release] if drives in TRIED.get(release, ()) else (drives,)
+    digest = hashlib.sha256(json.dumps([COMPILER, _FLAGS, mains, source]).encode()).hexdigest()[:16]
     home = cache / f"driver-{release}-{digest}"
     if not home.is_dir():
         compiler = fetch_jar(COMPILER, cache)
         _check(compiler, sums["compiler"][compiler.name])
-        _compile(compiler, jars, source, home)
+        _compile(compiler, jars, source, mains, home)
     return Classes(release, os.pathsep.join((str(home), jars.classpath)))
 
 
 def _names() -> list[str]:
     folder = resources.files(__package__) / "driver"
     return sorted(each.name for each in folder.iterdir() if each.name.endswith(".java"))
+
+
+def _package(text: str) -> Path:
+    """The folder of a source file, by its package."""
+    found = re.search(r"^package ([\w.]+);", text, re.M)
+    assert found is not None
+    return Path(*found[1].split("."))
 
 
 def _own(name: str) -> str:
@@ -81,16 +105,19 @@ def _check(jar: Path, wanted: str) -> None:
         raise BadInput(f"its SHA-256 is {found}, not {wanted}", str(jar), f"remove {jar.parent}, and try again")
 
 
-def _compile(compiler: Path, jars: KafkaJars, source: dict[str, str], home: Path) -> None:
+def _compile(compiler: Path, jars: KafkaJars, source: dict[str, str], mains: Sequence[str], home: Path) -> None:
     """Compile, and put what comes of it in its place by a rename: another run may have done so meanwhile."""
     scratch = Path(tempfile.mkdtemp(prefix=".driver-", dir=home.parent))
     try:
-        for name, text in source.items():
-            (scratch / name).write_text(text, encoding="utf-8")
+        places = {name: scratch / "source" / _package(text) / name for name, text in source.items()}
+        for name, place in places.items():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(source[name], encoding="utf-8")
         there = os.pathsep.join(str(jar) for jar in sorted(jars.directory.glob("*.jar")))
+        begin = [str(places[f"{main}.java"]) for main in mains]
+        where = ("-cp", there, "-sourcepath", str(scratch / "source"), "-d", str(scratch / "classes"))
         done = subprocess.run(  # noqa: S603 - the JVM that was found, and our own source
-            [str(java_binary()), "-jar", str(compiler), *_FLAGS, "-cp", there, "-d", str(scratch / "classes")]
-            + [str(scratch / name) for name in source],
+            [str(java_binary()), "-jar", str(compiler), *_FLAGS, *where, *begin],
             capture_output=True,
             text=True,
             timeout=300,
@@ -99,13 +126,13 @@ def _compile(compiler: Path, jars: KafkaJars, source: dict[str, str], home: Path
         )
         if done.returncode:
             lines = [line for line in (done.stderr + done.stdout).splitlines() if "ERROR" in line]
-            first = (
-                lines[0].split("ERROR in ", 1)[1].replace(str(scratch) + os.sep, "") if lines else "the compiler failed"
-            )
+            first = Path(lines[0].split("ERROR in ", 1)[1]).name if lines else "the compiler failed"
+            what = " and ".join(_DRIVES[main] for main in mains)
+            tried = [release for release, all_ in TRIED.items() if set(mains) <= set(all_)]
             raise BadInput(
-                f"the driver does not compile against it: {first}",
+                f"the driver of {what} does not compile against it: {first}",
                 f"Apache Kafka {jars.version}",
-                f"name a release that it was tried on: {RELEASE}",
+                f"name a release that it was tried on: {', '.join(tried)}",
             )
         if not home.is_dir():
             (scratch / "classes").rename(home)

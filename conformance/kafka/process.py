@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -13,13 +14,17 @@ from typing import Any, Final
 
 from ...model.core.errors import BadInput
 from ...traces.jvm import java_binary
-from .jars import RELEASE, Classes, classes
+from .jars import BROKERS, CONSUMER, QUORUM, RELEASE, classes
+
+__all__ = ["BROKERS", "CONSUMER", "QUORUM", "DriverFailedError", "Jvm", "OfKafka"]
 
 _OPTIONS: Final = (
     "-Xmx512m",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
+    # What shuffles lists has a seed.
+    "--add-opens=java.base/java.util=ALL-UNNAMED",
 )
 
 
@@ -27,15 +32,29 @@ class DriverFailedError(Exception):
     """Kafka threw what nobody in it caught: the last line of its message, with the place."""
 
 
-class Jvm:
-    """A driver's process. Its brokers' files lie in a temporary folder, which goes with it."""
+_MEMORY: Final = "/dev/shm"  # noqa: S108 - a folder of its own is made in it
 
-    def __init__(self, found: Classes | None = None, options: Sequence[str] = ()) -> None:
-        found = found or classes(RELEASE)
+
+class OfKafka:
+    """A system that runs Apache Kafka's classes. ``release``: which, as long as it has not begun."""
+
+    release: str = RELEASE
+
+
+class Jvm:
+    """A driver's process. Its brokers' files lie in a temporary folder, which goes with it.
+
+    That is in memory where the system has a place for files there: a process that ends leaves as much, and they are
+    synced at every turn.
+    """
+
+    def __init__(self, release: str = RELEASE, options: Sequence[str] = (), drives: str = BROKERS) -> None:
+        found = classes(release, drives=drives)
         self.release = found.release
-        self._folder = Path(tempfile.mkdtemp(prefix="fencepost-kafka-"))
+        place = _MEMORY if os.access(_MEMORY, os.W_OK) else None
+        self._folder = Path(tempfile.mkdtemp(prefix="fencepost-kafka-", dir=place))
         self._errors = (self._folder / "stderr").open("wb")
-        command = [str(java_binary()), *_OPTIONS, *options, "-cp", found.classpath, "fencepost.kafka.Driver"]
+        command = [str(java_binary()), *_OPTIONS, *options, "-cp", found.classpath, f"fencepost.kafka.{drives}"]
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the JVM that was found, and our own classes
                 [*command, str(self._folder / "brokers")],
@@ -48,6 +67,11 @@ class Jvm:
             raise BadInput(
                 f"does not start ({failed.strerror})", command[0], "set JAVA_HOME to another JVM"
             ) from failed
+
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        return self._process.pid
 
     def ask(self, do: str, **more: Any) -> Mapping[str, Any]:
         """Have one thing happen. Raises DriverFailedError where Kafka throws, and where the process is gone."""
@@ -64,6 +88,13 @@ class Jvm:
         if "failed" in answer:
             raise DriverFailedError(answer["failed"])
         return answer
+
+    def plant(self, defect: str = "NONE") -> None:
+        """Have a change of a few lines in Kafka's classes hold from the next reset on, and no other; ``NONE``: none.
+
+        By its name in ``Defect.java``, ``QuorumDefect.java`` or ``Planted.java``, by what is driven.
+        """
+        self.ask("plant", defect=defect)
 
     def _last_words(self) -> str:
         self._errors.flush()

@@ -109,8 +109,9 @@ def expectation(space: Space, node: Node, asked: Try, standing: Standing) -> Exp
         if not askable(space, node, call):
             return None
     sight = space.sight(node, call)
-    if enabled and fault is None and action.waits(sight):
-        return _MAY_WAIT
+    if enabled and action.waits(sight):
+        # Nobody can say of one that may wait what a fault leaves behind.
+        return _MAY_WAIT if fault is None else None
     if standing.clear and fault is None:
         return _HAPPENS if enabled else Expectation(False, answer.errors)
     errors = frozenset({None}) if enabled else answer.errors

@@ -7,7 +7,8 @@ So does ``leader-epoch-seen-checkpoint``, with the leader epoch that each replic
 file, as its brokers read the leader epoch in the metadata log again. And ``local-log-start-offset-checkpoint``, where
 the records on this disk begin of logs whose earlier ones are in remote storage: Kafka takes the first segment's base
 for that, and cannot tell a segment that was lost from one that was moved. ``cleaner-offset-checkpoint`` has how far
-each compacted log is cleaned (``LogCleanerManager`` in Kafka).
+each compacted log is cleaned (``LogCleanerManager`` in Kafka). ``hole-offset-checkpoint``, of which Kafka has none, has
+the recovery point of each log that copies holes just now (``CompactedPart``).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ LOG_STARTS = "log-start-offset-checkpoint"
 LOCAL_LOG_STARTS = "local-log-start-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-seen-checkpoint"
 CLEANED_OFFSETS = "cleaner-offset-checkpoint"
+HOLES = "hole-offset-checkpoint"
 TEMPORARY = ".tmp"
 
 _MAX_OFFSET = (1 << 63) - 1

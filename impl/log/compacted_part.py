@@ -3,8 +3,12 @@
 Offsets never change, so that a compacted log has holes: between batches, and between records within one. A follower
 copies them. No CRC covers a batch's base offset, and where any may come, a tear in it would look like a hole. So
 opening a log believes a hole only below the *stored* recovery point. That is stored when what follows a hole is
-flushed, before anybody hears of it, and before a cleaned segment is put in. (Kafka believes any base offset that is not
-too small.)
+flushed, before anybody hears of it, and before a cleaned segment is put in.
+
+A tear may fill a hole, too: the batch behind it then begins where the log ended, as one would that follows. So before a
+batch is appended behind a hole, it is on disk that this log copies holes, and of such a one nothing is believed above
+the stored recovery point, hole or not. That is over with the first flush of batches that all follow one another. (Kafka
+believes any base offset that is not too small.)
 """
 
 from __future__ import annotations
@@ -14,7 +18,6 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from ..files.interface import Files
-from .batch import Batch
 from .config import LogConfig
 from .remote_part import OffsetStore
 from .segment import INDEX_SUFFIX, LOG_SUFFIX, Segment, close_all, segment_name
@@ -35,8 +38,10 @@ class CompactedPart:
     _storage: AbstractContextManager[None]
     _recovery_point: int
     _stored_recovery_point: int
-    _hole_end: int
-    """The end of the last batch that was appended behind a hole."""
+    _copies_holes: bool
+    """It is on disk that nothing is to be believed above the stored recovery point."""
+    _hole_appended: bool
+    """A batch was appended behind a hole since the last flush."""
     cuts: int
     """How often the log was cut since it was opened, where it is compacted."""
 
@@ -49,9 +54,13 @@ class CompactedPart:
 
         def _roll(self, base_offset: int) -> None: ...
 
-    def _begin_compacted(self, recovery_point: int) -> None:
+        def flush(self) -> int: ...
+
+    def _begin_compacted(self, recovery_point: int, *, copies_holes: bool) -> None:
         self.renaming = []
-        self._hole_end = self.cuts = 0
+        self.cuts = 0
+        self._copies_holes = copies_holes
+        self._hole_appended = False
         if recovery_point < 0:
             # None was stored, all has been looked at: from now on holes can be told from tears.
             self._store.store_recovery_point(self._recovery_point)
@@ -65,16 +74,27 @@ class CompactedPart:
 
     # -- holes ------------------------------------------------------------------------------------------------------
 
-    def _leaves_hole(self, end: int, batch: Batch) -> bool:
-        """Whether the batch may come next where ``end`` does, with a hole before it."""
-        if not self.config.compacted or batch.base_offset < end:
-            return False
-        self._hole_end = max(self._hole_end, batch.next_offset)
-        return True
+    def _begin_holes(self) -> None:
+        """Batches are about to be appended, one of them behind a hole."""
+        with self._storage:
+            if not self._copies_holes:
+                # What is there follows without a hole: it would not be believed any more unless it is flushed.
+                if self._stored_recovery_point < self.flush():
+                    self._store_recovery_point()
+                self._store.store_holes(self._recovery_point)
+                self._copies_holes = True
+            self._hole_appended = True
 
     def _store_holes(self) -> None:
-        if self._stored_recovery_point < self._hole_end:
+        if self._copies_holes and self._stored_recovery_point < self._recovery_point:
             self._store_recovery_point()
+
+    def _end_holes(self) -> None:
+        """What was appended is flushed, and the recovery point stored."""
+        if self._copies_holes and not self._hole_appended:
+            self._store.store_holes(None)
+            self._copies_holes = False
+        self._hole_appended = False
 
     def _store_recovery_point(self) -> None:
         self._store.store_recovery_point(self._recovery_point)

@@ -1,8 +1,8 @@
 """A broker's data directory (one of Kafka's ``log.dirs``): a folder for each partition, and what they share.
 
-``meta.properties`` names the node; six checkpoints hold, for all partitions together, the high watermarks, the
-recovery points, the log starts, the local log starts, how far compacted logs are cleaned, and the leader epochs that
-the replicas are in.
+``meta.properties`` names the node; seven checkpoints hold, for all partitions together, the high watermarks, the
+recovery points, the log starts, the local log starts, how far compacted logs are cleaned, which of them copy holes, and
+the leader epochs that the replicas are in.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from .checkpoints import (
     CLEANED_OFFSETS,
     EPOCH_CHECKPOINT,
     HIGH_WATERMARKS,
+    HOLES,
     LEADER_EPOCHS,
     LOCAL_LOG_STARTS,
     LOG_STARTS,
@@ -43,6 +44,7 @@ _MENDS = {
     LOG_STARTS: "put the file back from a copy, or write it anew with a line for each log that does not start at 0",
     LOCAL_LOG_STARTS: "put the file back from a copy, or write it anew with each log's first segment's base offset",
     CLEANED_OFFSETS: "delete the file: the logs are then cleaned from their starts",
+    HOLES: "delete the file, and the folders of compacted partitions where the power failed while they were copied",
     LEADER_EPOCHS: "delete the file after the controller has elected leaders in newer epochs",
 }
 
@@ -71,6 +73,12 @@ class _Offsets:
     def lower_cleaned(self, offset: int) -> None:
         if self.directory.cleaned(*self.key) > offset:
             self.directory.store(CLEANED_OFFSETS, {self.key: offset})
+
+    def store_holes(self, offset: int | None) -> None:
+        if offset is None:
+            self.directory.forget(HOLES, self.key)
+        else:
+            self.directory.store(HOLES, {self.key: offset})
 
 
 class DataDirectory:
@@ -147,7 +155,7 @@ class DataDirectory:
             if not self.files.exists(folder):
                 # Offsets of a partition that had this name and was lost say nothing of this one.
                 for name in _MENDS:
-                    self._forget(name, key)
+                    self.forget(name, key)
                 self._make(folder)
                 if self.config_of(topic).compacted:  # nothing is synced: else no hole could be told from a tear
                     self.store(RECOVERY_POINTS, {key: 0})
@@ -161,7 +169,12 @@ class DataDirectory:
                     self._write_anew(folder, (), ())
                 if config.compacted and key not in self._offsets[CLEANED_OFFSETS]:
                     self.store(CLEANED_OFFSETS, {key: 0})
-                self._logs[key] = Log(self.files, folder, config, _Offsets(self, key), *offsets)
+                if key not in self._offsets[RECOVERY_POINTS]:
+                    self.forget(HOLES, key)  # that was lost, and nothing tells what was flushed
+                copies_holes = key in self._offsets[HOLES]
+                self._logs[key] = Log(
+                    self.files, folder, config, _Offsets(self, key), *offsets, copies_holes=copies_holes
+                )
             except OSError:
                 self._in_doubt.add(key)
                 raise
@@ -224,7 +237,7 @@ class DataDirectory:
             self._empty(f"{folder}.{0:032x}-delete")
             self.files.fsync_dir("")
         for name in _MENDS:
-            self._forget(name, key)
+            self.forget(name, key)
 
     def _empty(self, folder: str) -> None:
         for name in self.files.list(folder):
@@ -303,7 +316,8 @@ class DataDirectory:
         self._unsure.discard(name)
         self._offsets[name] = offsets
 
-    def _forget(self, name: str, key: Key) -> None:
+    def forget(self, name: str, key: Key) -> None:
+        """Remove a partition's line from one of the checkpoints, on disk first."""
         if key in self._offsets[name]:
             self._write(name, {other: offset for other, offset in self._offsets[name].items() if other != key})
 

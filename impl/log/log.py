@@ -63,8 +63,12 @@ class Log(OfflinePart, RemotePart, CompactedPart):
         recovery_point: int,
         log_start: int,
         local_start: int = 0,
+        *,
+        copies_holes: bool = False,
     ) -> None:
         """Open the log in ``folder``, recovering it; the offsets are what ``store`` last stored, 0 if never.
+
+        ``copies_holes``: whether ``store`` last stored that it does.
 
         Raises ``CorruptLog`` or ``CorruptCheckpoint`` for damage that no crash explains, and ``OSError``.
         """
@@ -76,7 +80,9 @@ class Log(OfflinePart, RemotePart, CompactedPart):
         """Files that were removed, and may be there again after a crash."""
         self._begin_online()
         first = max(log_start, local_start)
-        self.recovered: Recovered = recover(files, folder, config, recovery_point, first, log_start)
+        self.recovered: Recovered = recover(
+            files, folder, config, recovery_point, first, log_start, copies_holes=copies_holes
+        )
         """What opening the log has found, cut and removed."""
         self._segments = self.recovered.segments
         self._epochs = self.recovered.epochs
@@ -85,7 +91,8 @@ class Log(OfflinePart, RemotePart, CompactedPart):
         self._stored_local_start = local_start
         self._recovery_point = self.recovered.end
         self._stored_recovery_point = recovery_point
-        self._begin_compacted(recovery_point)
+        self._begin_compacted(recovery_point, copies_holes=copies_holes)
+        self._begin_remote()
 
     # -- what there is ----------------------------------------------------------------------------------------------
 
@@ -186,9 +193,11 @@ class Log(OfflinePart, RemotePart, CompactedPart):
         """
         batches = self._parsed(data)
         end = self.end
+        hole = False
         epoch = self._epochs.epoch_for(end - 1) if end else NO_EPOCH
         for batch in batches:
-            if batch.base_offset != end and not self._leaves_hole(end, batch):
+            hole |= batch.base_offset > end
+            if batch.base_offset < end or (hole and not self.config.compacted):
                 what = f"a batch of offsets {batch.base_offset} to {batch.last_offset} where {end} follows"
                 raise InvalidAppend(what, self.folder)
             if 0 <= batch.leader_epoch < epoch:
@@ -204,6 +213,8 @@ class Log(OfflinePart, RemotePart, CompactedPart):
             (batch.base_offset, batch.last_offset, batch.leader_epoch if batch.magic == 2 else -2, batch.data)
             for batch in batches
         ]
+        if hole:
+            self._begin_holes()
         return self._append(placed, None)
 
     def straddled_by(self, data: bytes, leader_start: int = 0) -> int | None:
@@ -283,10 +294,13 @@ class Log(OfflinePart, RemotePart, CompactedPart):
     def flush(self) -> int:
         """Sync everything; gives the recovery point, which is the log's end now."""
         with self._storage:
-            if self._recovery_point < self.end:
+            grew = self._recovery_point < self.end
+            if grew:
                 self._segments[-1].fsync()
                 self._recovery_point = self.end
             self._store_holes()
+            if grew:
+                self._end_holes()
         return self._recovery_point
 
     # -- reading ----------------------------------------------------------------------------------------------------

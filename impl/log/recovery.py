@@ -47,18 +47,28 @@ class Recovered:
 
 
 def recover(
-    files: Files, folder: str, config: LogConfig, recovery_point: int, log_start: int, remote_start: int | None = None
+    files: Files,
+    folder: str,
+    config: LogConfig,
+    recovery_point: int,
+    log_start: int,
+    remote_start: int | None = None,
+    *,
+    copies_holes: bool = False,
 ) -> Recovered:
     """Open the log in ``folder``, which exists; offsets as the data directory's checkpoints have them (0 for none).
 
     ``log_start`` is where the records on this disk begin. Where earlier ones, from ``remote_start`` on, are in remote
     storage, their epochs are kept, and a log that cannot say them is damaged: nothing here could make them anew.
 
+    A log that ``copies_holes`` ends at the recovery point: what is above it may have been torn in a way that does not
+    show (``CompactedPart``).
+
     Raises ``CorruptLog`` for damage below the recovery point, ``CorruptCheckpoint`` for a damaged epoch checkpoint, and
     ``OSError``; no file is left open then.
     """
     first = log_start if remote_start is None else min(remote_start, log_start)
-    recovery = _Recovery(files, folder, config, recovery_point, log_start, first)
+    recovery = _Recovery(files, folder, config, recovery_point, log_start, first, copies_holes=copies_holes)
     try:
         return recovery.run()
     except BaseException:
@@ -68,13 +78,22 @@ def recover(
 
 class _Recovery:
     def __init__(
-        self, files: Files, folder: str, config: LogConfig, recovery_point: int, log_start: int, remote_start: int
+        self,
+        files: Files,
+        folder: str,
+        config: LogConfig,
+        recovery_point: int,
+        log_start: int,
+        remote_start: int,
+        *,
+        copies_holes: bool,
     ) -> None:
         self.files = files
         self.folder = folder
         self.config = config
         self.recovery_point = recovery_point
         self.remote_start = remote_start
+        self.copies_holes = copies_holes
         self.reopened: list[Segment] = []
         path = f"{folder}/{EPOCH_CHECKPOINT}"
         self.have_epochs = files.exists(path)
@@ -245,6 +264,9 @@ class _Recovery:
         epoch = self.epochs.epoch_for(base - 1) if base else -1
         try:
             for position, batch in segment.rebuilt():
+                if self.copies_holes and batch.next_offset > self.recovery_point:
+                    what = f"a batch above offset {self.recovery_point}, copied among holes and not flushed"
+                    raise CorruptBatch(what, position, segment.path)
                 self._check_offset(segment, batch, position)
                 epoch = self._check_epoch(segment, batch, position, epoch)
         except CorruptBatch as error:

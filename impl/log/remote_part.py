@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PRODUCERS_SUFFIX = ".snapshot"
 """Of what is known of the producers at an offset, as Kafka names the file. The log does not look into it."""
+BEGUN = "remote-part.begun"
+"""A file that is in the folder while a remote part is put before the log, and until all of it is on disk."""
 
 
 class OffsetStore(Protocol):
@@ -38,6 +40,9 @@ class OffsetStore(Protocol):
 
     def lower_cleaned(self, offset: int) -> None:
         """Nothing at or above ``offset`` is cleaned any more; asked of compacted logs alone."""
+
+    def store_holes(self, offset: int | None) -> None:
+        """Holes are copied above ``offset``, the recovery point that is stored; with ``None`` no more are."""
 
 
 class SealedSegment(NamedTuple):
@@ -114,15 +119,16 @@ class RemotePart:
         """Remove everything; the log is empty, ends at ``offset``, and what is in remote storage comes before it.
 
         That begins at ``log_start``; ``epochs`` are its leader epochs, the first of them at or below ``log_start``, all
-        of it below ``offset`` (KIP-405, "auxiliary state"; KIP-1023). A crash leaves all of that, or an empty log and
-        no remote part, or the log as it was but for its local records. Raises ``ValueError`` for epochs that do not say
-        that of each offset.
+        of it below ``offset`` (KIP-405, "auxiliary state"; KIP-1023). A crash leaves all of that, or an empty log that
+        begins at 0: one that began at ``offset`` would say of all that is remote that it was deleted. Raises
+        ``ValueError`` for epochs that do not say that of each offset.
         """
         first = epochs[0].start_offset if epochs else offset
         rising = all(a.epoch < b.epoch and a.start_offset < b.start_offset for a, b in pairwise(epochs))
         if not (0 <= first <= log_start < offset and rising and epochs[-1].start_offset < offset):
             raise ValueError(f"epochs {list(epochs)} do not say that of each offset from {log_start} to {offset}")
         with self._storage:
+            write_atomically(self._files, f"{self.folder}/{BEGUN}", b"")
             self._start_at(offset)
             self._store.store_local_start(offset)
             self._stored_local_start = offset
@@ -131,6 +137,17 @@ class RemotePart:
             self._epochs.truncate_from_start(log_start)
             self._store.store_log_start(log_start)
             self._log_start = log_start
+            self._remove_begun()
+
+    def _begin_remote(self) -> None:
+        """Once the log is open: begin anew where a crash has come in the midst of ``start_after_remote``."""
+        if self._files.exists(f"{self.folder}/{BEGUN}"):
+            self._start_at(0)
+            self._remove_begun()
+
+    def _remove_begun(self) -> None:
+        self._files.remove(f"{self.folder}/{BEGUN}")
+        self._files.fsync_dir(self.folder)
 
     def _cut_remote(self, offset: int) -> None:
         """Cut the log below its local start: what is remote below the cut stays so."""

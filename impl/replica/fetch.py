@@ -66,7 +66,7 @@ def answer_fetch(partition: Partition, request: FetchRequest, envelope: Envelope
     if error is not ErrorCode.NONE:
         return FetchResponse(error, log_start_offset=log.log_start, leader_epoch=leader.epoch)
     if replica:
-        leader.fetched(request.replica_id, offset)
+        leader.fetched(request.replica_id, offset, request.log_start_offset)
     records = b""
     if offset < (log.end if replica else partition.high_watermark):
         records = b"".join([batch.data for batch in log.read(offset, request.max_bytes, up_to)])

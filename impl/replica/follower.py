@@ -136,12 +136,6 @@ class Follower:
 
     def _take(self, body: FetchResponse) -> None:
         partition, log = self._partition, self._log
-        if partition.remote is not None and body.log_start_offset < log.log_start == log.end:
-            # A crash has come while a remote part was put before this log (``Log.start_after_remote``): it would begin
-            # here as if what is before were deleted, and with nothing in it there is no reason to keep it.
-            partition.start_at(body.log_start_offset)
-            self._next_in(0)
-            return
         if body.records:
             try:
                 base = log.straddled_by(body.records, body.log_start_offset)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..log.log import Log
 from ..wire.errors import ErrorCode
 from ..wire.messages import CONTROLLER, AlterIsrRequest, AlterIsrResponse, LeaderAndIsrRequest, Response
 from .progress import Progress
@@ -69,23 +70,25 @@ class Isr:
         self.fenced = False
         return True
 
-    def wanted(self, progress: list[Progress], end: int, high_watermark: int, epoch_start: int) -> frozenset[int]:
+    def wanted(self, progress: list[Progress], log: Log, high_watermark: int, epoch_start: int) -> frozenset[int]:
         """Who should be in the ISR now.
 
         Out: who has not been caught up to the log's end for ``replica.lag.time.max.ms``. In: who follows in this epoch
         and has reached the high watermark, once that has reached the start of the epoch; before, the leader does not
         know the high watermark of its predecessor (KAFKA-7128). Not in: who is marked offline (KIP-320, "Leader Fetch
-        Handling").
+        Handling"); and whose log begins below this one. What it has there it could not compare with anything, and has
+        not dropped yet: it may never have been committed.
         """
         now = self._runtime.clock.now()
         lag = self._runtime.config.replica_lag_time_max_ms
         wanted = set(self.members)
         for each in progress:
             if each.replica in self.members:
-                if each.end != end and now - each.caught_up_at >= lag:
+                if each.end != log.end and now - each.caught_up_at >= lag:
                     wanted.remove(each.replica)
             elif (
                 each.end >= high_watermark >= epoch_start
+                and each.log_start >= log.log_start
                 and now - each.fetched_at <= lag
                 and each.replica not in self.offline
             ):

@@ -61,9 +61,9 @@ class Leader:
         partition.set_high_watermark(end)
         self._complete()
 
-    def fetched(self, replica: int, offset: int) -> None:
-        """A follower in this epoch has fetched: it has synced everything below ``offset``."""
-        self.progress[replica].fetched(offset, self._log.end, self._runtime.clock.now())
+    def fetched(self, replica: int, offset: int, log_start: int) -> None:
+        """A follower in this epoch has fetched: it has synced everything from ``log_start`` to below ``offset``."""
+        self.progress[replica].fetched(offset, self._log.end, self._runtime.clock.now(), log_start=log_start)
         self.advance()
 
     # -- the ISR ----------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ class Leader:
         with one partition epoch serves for both, and a fetch never waits for the controller.
         """
         wanted = self.isr.wanted(
-            list(self.progress.values()), self._log.end, self._partition.high_watermark, self.epoch_start
+            list(self.progress.values()), self._log, self._partition.high_watermark, self.epoch_start
         )
         if self.isr.propose(wanted):
             self._count()

@@ -146,6 +146,9 @@ class Bootstrap:
         epochs = [entry for entry in parts.decode_epochs(data, where) if entry.start_offset < offset]
         if partition.follower is not follower:
             raise _Retry
+        found = self._remote.segments().find(epoch, offset - 1)
+        if found is None or found.id != segment.id:
+            raise _Retry  # meanwhile this broker has read that it is deleted, and would claim what nobody can serve
         if not epochs or epochs[-1].epoch != epoch:
             raise CorruptRemoteSegment(f"its epochs {epochs} do not end with {epoch} at {offset - 1}", where)
         self._begin(log_start, offset, epochs, producers)

@@ -101,8 +101,9 @@ class RemoteSegments:
         """A record that comes once more, and late, must not bring one of these back."""
         self._gone: dict[int, list[tuple[int, int]]] = {}
         """By leader epoch, the first and last offsets that were copied and are deleted."""
-        self._highest: dict[int, int] = {}
-        """Of each leader epoch the last offset that was copied, be it deleted since or not."""
+        self._copied: dict[int, list[tuple[int, int]]] = {}
+        """Of each leader epoch the first and last offsets that were copied, be they deleted since or not; those that
+        follow one another, or overlap, as one, in their order."""
 
     def __iter__(self) -> Iterator[RemoteSegment]:
         return iter(tuple(self._in_order()))
@@ -170,8 +171,17 @@ class RemoteSegments:
             for entry in known.epochs:
                 found = known.range_of(entry.epoch)
                 assert found is not None
-                self._highest[entry.epoch] = max(self._highest.get(entry.epoch, -1), found[1])
+                self._note_copied(entry.epoch, *found)
         return True
+
+    def _note_copied(self, epoch: int, first: int, last: int) -> None:
+        apart = []
+        for begin, end in self._copied.get(epoch, ()):
+            if end + 1 < first or last + 1 < begin:
+                apart.append((begin, end))
+            else:
+                first, last = min(first, begin), max(last, end)
+        self._copied[epoch] = sorted([*apart, (first, last)])
 
     # -- by lineage -------------------------------------------------------------------------------------------------
 
@@ -214,11 +224,13 @@ class RemoteSegments:
         """The last offset of a lineage that was ever copied, -1 where none was (``findHighestRemoteOffset``).
 
         An epoch may have more records in a deposed leader's segments than it has in this lineage: those do not count.
+        (Kafka takes the epoch's last one then, whether that was copied or not: it may have been deleted before.)
         """
         for entry in reversed(lineage.entries):
-            highest = self._highest.get(entry.epoch)
-            if highest is not None:
-                return min(highest, lineage.end_offset_for(entry.epoch, end)[1] - 1)
+            epoch_end = lineage.end_offset_for(entry.epoch, end)[1]
+            for first, last in reversed(self._copied.get(entry.epoch, ())):
+                if first < epoch_end:
+                    return min(last, epoch_end - 1)
         return -1
 
     def in_lineage(self, segment: RemoteSegment, lineage: LeaderEpochCache, end: int) -> bool:

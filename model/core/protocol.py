@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from . import declare
 from .algebra import Step, Value
@@ -31,15 +31,27 @@ ActionText = Callable[..., Step]
 ConditionText = Callable[..., Value]
 _Text = TypeVar("_Text", bound=Callable[..., Any])
 
+LARGEST_CONSTANT: Final = 63
+"""The largest value of a constant anywhere but in a proof, which is of all of them."""
+
 
 @dataclass(frozen=True)
 class ConstantSpec:
-    """A constant of a protocol: its name, smallest and default value, and what it means."""
+    """A constant of a protocol: its name, smallest and default value, and what it means.
+
+    ``maximum``: the largest value, where it is a choice among so many; a size has none, and a proof is of all of them.
+    """
 
     name: str
     default: int
     minimum: int
     doc: str
+    maximum: int | None = None
+
+    @property
+    def largest(self) -> int:
+        """The largest value that is explored, driven or replayed."""
+        return LARGEST_CONSTANT if self.maximum is None else self.maximum
 
 
 @dataclass(frozen=True)
@@ -365,15 +377,16 @@ class Protocol:
         return ("type_ok", *self.invariants)
 
     def check_constants(self, constants: Constants) -> dict[str, int]:
-        """The constants completed by their defaults. Raises BadInput for an unknown name or a value too small."""
+        """The constants completed by their defaults. Raises BadInput for an unknown name or a bad value."""
         for name, value in constants.items():
             spec = self.constants.get(name)
             option = "--" + name.replace("_", "-")
             if spec is None:
                 known = ", ".join(self.constants)
                 raise BadInput(f"{self.name} has no constant {name!r}", option, f"its constants are {known}")
-            if isinstance(value, bool) or not isinstance(value, int) or not spec.minimum <= value <= 63:
-                raise BadInput(f"{name} is {value!r}", option, f"give an integer from {spec.minimum} to 63")
+            if isinstance(value, bool) or not isinstance(value, int) or not spec.minimum <= value <= spec.largest:
+                mend = f"give an integer from {spec.minimum} to {spec.largest}"
+                raise BadInput(f"{name} is {value!r}", option, mend)
         return {name: constants.get(name, spec.default) for name, spec in self.constants.items()}
 
     def traced(self, variant: str | None = None) -> TracedProtocol:

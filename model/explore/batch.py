@@ -14,6 +14,7 @@ from ..interpret.batch import Batch, Block, Candidates
 from ..interpret.packing import Words
 from ..interpret.symmetry import Symmetry
 from ..interpret.table import INSERTED, Numbers, StateTable, grown
+from .beside import Beside
 from .memory import keep_pages
 from .path import rebuild, report_escape, taken
 from .result import Coverage, Exploration, OnProgress, Query, Step, Verdict, Watch, conclude
@@ -26,6 +27,9 @@ LEAST = 256
 
 WAITING = 4
 """So many successors for each state of a block are kept, and then go into the table together."""
+
+ASIDE = 1 << 14
+"""So many successors go into the table in a second thread while the next are computed; fewer are put in at once."""
 
 
 class Spent(Exception):
@@ -62,6 +66,9 @@ class Search:
         self._most = min(query.limits.max_states + (WAITING + 1) * BLOCK, query.limits.max_memory // (8 * words + 12))
         self.table = StateTable(words, self._most)
         self.begins = 0
+        self._beside = Beside()
+        self._bound = 0
+        self._aside = ASIDE if self._beside.worth() else None
         self._parents = np.empty(1 << 10, dtype=np.int32)
         self.answer = Exploration(query, "batch", Verdict.HOLDS, 0, 0, 0.0)
         self.answer.witnesses = dict.fromkeys(self.system.witnesses, 0)
@@ -84,6 +91,8 @@ class Search:
             self._levels(until)
         except Spent as spent:
             self.answer.verdict, self.answer.reason = Verdict.UNKNOWN, str(spent)
+        finally:
+            self._beside.close()
         answer = self.answer
         answer.coverage = self.coverage
         answer.seconds = self.watch.seconds
@@ -104,15 +113,21 @@ class Search:
             if until is not None and self.table.count >= until:
                 return
 
+    def _taken_by(self, rows: int) -> int:
+        """Bytes that a block of so many states takes at most, its successors and their insertion included."""
+        return rows * (self._of_state + (WAITING + 1) * (self._of_successor + self._of_taken + INSERTED))
+
     def _room(self, wanted: int) -> int:
         """How many states to expand next: ``wanted``, or as many as there is memory for. Raises Spent for too few."""
-        each = self._of_state + (WAITING + 1) * (self._of_successor + self._of_taken + INSERTED)
         # What made it small may be gone: a table that was larger for a moment.
         self.rows = min(2 * self.rows, BLOCK)
-        while not self.watch.grants(min(self.rows, wanted) * each):
-            if min(self.rows, wanted) <= LEAST:
+        while not self.watch.grants(self._taken_by(min(self.rows, wanted)) + self._beside.bytes):
+            if self._beside.busy:
+                self._beside.wait()
+            elif min(self.rows, wanted) <= LEAST:
                 raise Spent(self.watch.too_much)
-            self.rows //= 2
+            else:
+                self.rows //= 2
         return min(self.rows, wanted)
 
     def _add(self, keys: Words, parents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
@@ -129,28 +144,10 @@ class Search:
         answer.distinct = end
         transitions: Counter[int] = Counter()
         discoveries: Counter[int] = Counter()
-        escape: tuple[int, int] | None = None
-        broken: tuple[int, str] | None = None
-        at = start
-        while at < end:
-            self.watch.report(answer.depth, self.table.count, end - at)
-            count = self._room(end - at)
-            keys = self.table.keys[:, at : at + count].copy()
-            block = self.batch.block(keys)
-            broken = self._broken(block, count, at)
-            if broken:
-                break
-            numbers = np.arange(at, at + count, dtype=np.int32)
-            if self.system.constraint is not TRUE:
-                inside = self.batch.holds(block, self.system.constraint, count)
-                numbers, keys = numbers[inside], keys[:, inside]
-                block = self.batch.block(keys)
-            if numbers.size:
-                escape = self._expand(block, keys, numbers, transitions, discoveries) or escape
-            at += count
-            reason = self.watch.exhausted(self.table.count)
-            if reason:
-                raise Spent(reason)
+        try:
+            broken, escape = self._blocks(start, end, transitions, discoveries)
+        finally:
+            self._beside.wait()
         if broken:
             answer.verdict = Verdict.VIOLATED
             answer.violated = broken[1]
@@ -164,6 +161,36 @@ class Search:
             seen = self.coverage[action]
             self.coverage[action] = Coverage(seen.transitions + count, seen.discoveries + discoveries[number])
         return True
+
+    def _blocks(
+        self, start: int, end: int, transitions: Counter[int], discoveries: Counter[int]
+    ) -> tuple[tuple[int, str] | None, tuple[int, int] | None]:
+        """Block by block: the first state that breaks an invariant, and which; and whose successor is none, by what."""
+        escape: tuple[int, int] | None = None
+        at = start
+        while at < end:
+            self.watch.report(self.answer.depth, self.table.count, end - at)
+            count = self._room(end - at)
+            keys = self.table.keys[:, at : at + count].copy()
+            block = self.batch.block(keys)
+            broken = self._broken(block, count, at)
+            if broken:
+                return broken, escape
+            numbers = np.arange(at, at + count, dtype=np.int32)
+            if self.system.constraint is not TRUE:
+                inside = self.batch.holds(block, self.system.constraint, count)
+                numbers, keys = numbers[inside], keys[:, inside]
+                block = self.batch.block(keys)
+            if numbers.size:
+                escape = self._expand(block, keys, numbers, transitions, discoveries) or escape
+            at += count
+            if self._bound > self.query.limits.max_states:
+                # Where it ends is not to depend on how far the second thread has come.
+                self._beside.wait()
+            reason = self.watch.exhausted(self.table.count)
+            if reason:
+                raise Spent(reason)
+        return None, escape
 
     def _broken(self, block: Block, count: int, at: int) -> tuple[int, str] | None:
         """The first state of a block that breaks an invariant, and the first invariant that it breaks."""
@@ -208,18 +235,31 @@ class Search:
         transitions: Counter[int],
         discoveries: Counter[int],
     ) -> None:
-        while not self.watch.grants(count * self._of_taken + self.table.needs(count)):
+        self._beside.wait()
+        self._bound = self.table.count + count
+        needed = count * self._of_taken + self.table.needs(count)
+        while not self.watch.grants(needed):
             if self.table.dense:
                 raise Spent(self.watch.too_much)
             self.table.dense = True
-        keys = np.concatenate([c.keys for c in found], axis=1)
-        rows = np.concatenate([c.rows for c in found])
-        fresh = self._add(keys, numbers[rows])
-        bounds = np.cumsum([0, *(c.rows.size for c in found)])
-        new = np.searchsorted(fresh, bounds)
-        for candidates, (low, high) in zip(found, pairwise(new), strict=True):
+            needed = count * self._of_taken + self.table.needs(count)
+
+        def take() -> None:
+            keys = np.concatenate([c.keys for c in found], axis=1)
+            rows = np.concatenate([c.rows for c in found])
+            fresh = self._add(keys, numbers[rows])
+            bounds = np.cumsum([0, *(c.rows.size for c in found)])
+            new = np.searchsorted(fresh, bounds)
+            for candidates, (low, high) in zip(found, pairwise(new), strict=True):
+                discoveries[candidates.instance] += int(high - low)
+
+        for candidates in found:
             transitions[candidates.instance] += candidates.rows.size
-            discoveries[candidates.instance] += int(high - low)
+        # Not where the successors of another block would be too much beside it.
+        if self._aside is not None and count >= self._aside and self.watch.grants(needed + self._taken_by(self.rows)):
+            self._beside.begin(take, needed)
+        else:
+            take()
 
     def path(self, number: int) -> list[Step]:
         """The steps of a shortest run to the state of that number; each has been re-run by the reference."""

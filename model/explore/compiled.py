@@ -26,8 +26,9 @@ SLICE = 0.1
 ALONE = 1 << 13
 """A level of fewer states is expanded by one thread."""
 
-WORTH = 150_000
-"""States from which on what is compiled already is quicker than NumPy: loading it takes some hundredths of a second."""
+WORTH = 20_000
+"""States from which on what is compiled already is quicker than NumPy: printing its text, by whose hash it is known,
+and loading it take one or two hundredths of a second."""
 
 WORTH_COMPILING = 1_500_000
 """States from which on compiling, too, is likely to pay: NumPy takes half a second for so many, as a compiler does."""

@@ -22,9 +22,6 @@ from .trie import Trie, by_guards
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
-TABLE: Final = 1 << 12
-"""A computed cell's bits are looked up where its domain has at most so many values, and computed where it has more."""
-
 _TEMPORARY: Final = 64
 """Bytes a state of what is computed and not kept: rows, masks, a column of whole words while it is unpacked."""
 
@@ -46,6 +43,16 @@ def _majority(replicas: Array, of: Array) -> Array:
     return more
 
 
+def _chosen(condition: Array, then: Array, otherwise: Array) -> Array:
+    """``np.where`` by bits, which is thirty times as fast as by branches: a mask of states is hard to foretell."""
+    if not condition.ndim or then.dtype != otherwise.dtype:
+        return np.where(condition, then, otherwise)
+    differing = then ^ otherwise
+    # All ones where it holds; of truth values, it is the condition itself.
+    mask = condition if differing.dtype == np.bool_ else np.negative(condition.view(np.int8))
+    return otherwise ^ (differing & mask)
+
+
 _OPERATIONS: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -55,7 +62,7 @@ _OPERATIONS: dict[str, Callable[..., Array]] = {
     "le": np.less_equal,
     "eq": np.equal,
     "not": np.logical_not,
-    "ite": np.where,
+    "ite": _chosen,
     "with": lambda replicas, replica: replicas | _bit(replica, replicas.dtype),
     "without": lambda replicas, replica: replicas & ~_bit(replica, replicas.dtype),
     "majority": _majority,
@@ -121,21 +128,18 @@ def literal_cell(term: Term) -> int:
 class _Computed:
     """A field of a key that an instance computes.
 
-    ``bits[value]`` are the field's bits in its word; a value of -1 counts from the end, as Python's indices do. None
-    where the domain is too large for a table. ``certain`` says that the term cannot leave the cell's domain, so that
-    nothing has to be looked at.
+    ``certain`` says that the term cannot leave the cell's domain, so that nothing has to be looked at.
     """
 
     term: Term
     field: Field
-    bits: npt.NDArray[np.uint64] | None
     certain: bool
 
     def placed(self, value: Array) -> Words:
         """The field's bits in its word for each of these values, all of the domain."""
-        if self.bits is not None:
-            return self.bits.take(value)
-        return (value.astype(np.int64) - self.field.low).astype(np.uint64) << np.uint64(self.field.shift)
+        # The difference fits: the columns' dtype was chosen so.
+        above = value - value.dtype.type(self.field.low) if self.field.low else value
+        return above.astype(np.uint64) << np.uint64(self.field.shift)
 
 
 @dataclass(frozen=True)
@@ -181,7 +185,6 @@ class Batch:
     def __init__(self, system: System) -> None:
         self.system = system
         self.packing = Packing(system.layout)
-        self._tables: dict[int, npt.NDArray[np.uint64]] = {}
         self._bounds = Bounds(self.packing, system.constants.get("replicas", 0))
         self._edits = [self._edit(instance) for instance in system.instances]
         self._trie = by_guards(system)
@@ -197,19 +200,8 @@ class Batch:
                 fixed[field.word] |= (literal(term) - field.low) << field.shift
             else:
                 low, high = self._bounds(term)
-                bits = self._table(number, field)
-                computed.append(_Computed(term, field, bits, field.low <= low and high <= field.high))
+                computed.append(_Computed(term, field, field.low <= low and high <= field.high))
         return _Edit(tuple(clear), tuple(fixed), tuple(computed))
-
-    def _table(self, number: int, field: Field) -> npt.NDArray[np.uint64] | None:
-        """The bits of each value of a cell, made once a cell. A set of replicas has two to their number of values."""
-        if field.high - field.low >= TABLE:
-            return None
-        if number not in self._tables:
-            values = [*range(max(0, field.low), field.high + 1), *range(field.low, 0)]
-            bits = [(value - field.low) << field.shift for value in values]
-            self._tables[number] = np.array(bits, dtype=np.uint64)
-        return self._tables[number]
 
     def block(self, keys: Words) -> Block:
         """The states of these keys, ready for evaluation."""

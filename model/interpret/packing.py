@@ -62,8 +62,9 @@ class Packing:
         """The columns of keys."""
         columns = np.empty((len(self.fields), keys.shape[1]), dtype=self.dtype)
         for field, column in zip(self.fields, columns, strict=True):
-            mask = np.uint64((1 << field.bits) - 1)
-            np.copyto(column, (keys[field.word] >> np.uint64(field.shift)) & mask, casting="unsafe")
+            # What is cut off lies above the field: fewer bytes are masked.
+            np.copyto(column, keys[field.word] >> np.uint64(field.shift), casting="unsafe")
+            column &= np.uint64((1 << field.bits) - 1).astype(column.dtype)
             if field.low:
                 column += field.low
         return columns

@@ -51,18 +51,19 @@ class Unbounded:
 
     @cached_property
     def constant_axioms(self) -> list[z3.BoolRef]:
-        """Each constant is at least what the protocol says is its smallest value; and two quorums intersect.
+        """Each constant is within what the protocol says of its values; and two quorums intersect.
 
         Raises ProtocolError where there are majorities of two sets, or of one that a step changes.
         """
         specs = self.traced.protocol.constants.values()
-        least = [self.universe.constants[spec.name] >= spec.minimum for spec in specs]
+        within = [self.universe.constants[spec.name] >= spec.minimum for spec in specs]
+        within += [self.universe.constants[each.name] <= each.maximum for each in specs if each.maximum is not None]
         wholes = self._wholes
         if not wholes:
-            return least
+            return within
         if len(wholes) > 1 or wholes & self._written:
             raise ProtocolError(f"quorums are those of one set that never changes, not of {', '.join(sorted(wholes))}")
-        return [*least, self.universe.quorums.axiom()]
+        return [*within, self.universe.quorums.axiom()]
 
     @cached_property
     def _wholes(self) -> set[str]:

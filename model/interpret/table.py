@@ -34,24 +34,32 @@ _AT_ONCE = 1 << 16
 
 
 def grown(array: npt.NDArray[Kind], used: int, count: int, most: int) -> npt.NDArray[Kind]:
-    """An array with room for ``count`` entries along its last axis, of which the first ``used`` are as they were.
+    """An array with room for ``count`` entries along its first axis, of which the first ``used`` are as they were.
 
     A page to which nothing was written takes no memory. So a large array gets the addresses of ``most`` entries at
     once, and is never copied again, which would take its memory twice. Where there are not so many addresses, or
     ``most`` is less than what is needed, it becomes twice as large.
     """
-    if count <= array.shape[-1]:
+    if count <= len(array):
         return array
-    large = max(count, 2 * array.shape[-1])
+    large = max(count, 2 * len(array))
     if _AT_ONCE <= large < most:
         try:
-            larger = np.empty((*array.shape[:-1], most), dtype=array.dtype)
+            larger = np.empty((most, *array.shape[1:]), dtype=array.dtype)
         except MemoryError:
-            larger = np.empty((*array.shape[:-1], large), dtype=array.dtype)
+            larger = np.empty((large, *array.shape[1:]), dtype=array.dtype)
     else:
-        larger = np.empty((*array.shape[:-1], large), dtype=array.dtype)
-    larger[..., :used] = array[..., :used]
+        larger = np.empty((large, *array.shape[1:]), dtype=array.dtype)
+    larger[:used] = array[:used]
     return larger
+
+
+def _differ(keys: Words, others: Words) -> npt.NDArray[np.bool_]:
+    """Which of these keys, shape (n, words), are not the ones beside them."""
+    differ: npt.NDArray[np.bool_] = keys[:, 0] != others[:, 0]
+    for word in range(1, keys.shape[1]):
+        differ |= keys[:, word] != others[:, word]
+    return differ
 
 
 class StateTable:
@@ -62,7 +70,8 @@ class StateTable:
     """
 
     def __init__(self, words: int, most: int = 0) -> None:
-        self._keys = np.empty((words, 1 << 10), dtype=np.uint64)
+        # A key's words side by side: to compare one is to fetch one line of memory.
+        self._keys = np.empty((1 << 10, words), dtype=np.uint64)
         self._slots = np.full(1 << 12, _EMPTY, dtype=np.int32)
         self._most = most
         self.count = 0
@@ -71,7 +80,7 @@ class StateTable:
     @property
     def keys(self) -> Words:
         """All members, shape (words, count), in the order of insertion. A view: valid until the next insertion."""
-        return self._keys[:, : self.count]
+        return self._keys[: self.count].T
 
     @property
     def bytes(self) -> int:
@@ -80,9 +89,9 @@ class StateTable:
 
     def needs(self, more: int) -> int:
         """How many bytes more it takes at most, for a moment, to insert so many keys, all of them new."""
-        words, count = len(self._keys), self.count + more
+        words, count = self._keys.shape[1], self.count + more
         needed = more * (8 * words + INSERTED)
-        if count > self._keys.shape[1] and not _AT_ONCE <= max(count, 2 * self._keys.shape[1]) < self._most:
+        if count > len(self._keys) and not _AT_ONCE <= max(count, 2 * len(self._keys)) < self._most:
             needed += 8 * words * self.count
         if 2 * count > self._slots.size:
             # The former ones are given up first, and where they are large their pages at once.
@@ -92,8 +101,8 @@ class StateTable:
 
     def copy(self) -> StateTable:
         """A table of the same members, which can grow by itself."""
-        other = StateTable(len(self._keys), self._most)
-        other._keys, other._slots, other.count = self.keys.copy(), self._slots.copy(), self.count
+        other = StateTable(self._keys.shape[1], self._most)
+        other._keys, other._slots, other.count = self._keys[: self.count].copy(), self._slots.copy(), self.count
         other.dense = self.dense
         return other
 
@@ -115,59 +124,58 @@ class StateTable:
 
         Of equal new keys the first position counts. The new members' numbers are consecutive from the former count.
         """
-        self._reserve(self.count + keys.shape[1])
-        fresh = self._claim(keys, -2)
-        numbers = np.arange(self.count, self.count + fresh.size, dtype=np.int32)
-        self._slots[self._where[fresh]] = numbers
-        self._keys[:, self.count : self.count + fresh.size] = keys[:, fresh]
+        first, last = self.count, self.count + keys.shape[1]
+        self._reserve(last)
+        # They stand behind the members until it is known which are new: whatever a slot holds is compared alike.
+        self._keys[first:last] = keys.T
+        at = self._home(keys)
+        fresh = self._claim(at, first)
+        if fresh.size < keys.shape[1]:
+            self._keys[first : first + fresh.size] = self._keys.take(fresh + first, axis=0)
+            self._slots[at.take(fresh)] = np.arange(first, first + fresh.size, dtype=np.int32)
         self.count += fresh.size
         return fresh
 
-    def _claim(self, keys: Words, base: int) -> Numbers:
-        """Find or take a slot for each key; a taken slot holds ``base - position`` until its member is numbered."""
-        at = self._home(keys)
-        self._where = at
+    def _claim(self, at: npt.NDArray[np.int64], first: int) -> Numbers:
+        """Find or take a slot for each key from the number ``first`` on, searching from the slot ``at``, which is set.
+
+        Returns the positions of those that have taken one, in ascending order; it holds their number.
+        """
         mask = self._slots.size - 1
-        fresh: list[npt.NDArray[np.int64]] = []
-        rows = np.arange(keys.shape[1])
-        slot = at
-        while rows.size:
+        fresh: list[Numbers] = []
+        # None: all of them, which need not be gathered.
+        rows: Numbers | None = None
+        slot, mine = at, np.arange(first, first + at.size, dtype=np.int32)
+        while slot.size:
             held = self._slots.take(slot)
             empty = np.flatnonzero(held == _EMPTY)
             if empty.size:
                 # Written in descending order, so that of several rows that want one slot the first one gets it.
-                wanted = slot.take(empty)
-                mine = base - rows.take(empty)
-                self._slots[wanted[::-1]] = mine[::-1]
+                wanted, claimed = slot.take(empty), mine.take(empty)
+                self._slots[wanted[::-1]] = claimed[::-1]
                 owner = self._slots.take(wanted)
-                won = owner == mine
-                fresh.append(rows.take(empty[won]))
+                fresh.append(claimed[owner == claimed])
                 held[empty] = owner
-            rows = self._probed_on(keys, rows, held, base)
-            slot = (at.take(rows) + 1) & mask
+            asking = self._keys[first : first + at.size] if rows is None else self._keys.take(mine, axis=0)
+            apart = np.flatnonzero(_differ(asking, self._keys.take(held, axis=0)))
+            mine = mine.take(apart)
+            rows = mine - np.int32(first)
+            slot = (slot.take(apart) + 1) & mask
             at[rows] = slot
         if not fresh:
             return np.empty(0, dtype=np.int32)
-        return np.sort(np.concatenate(fresh)).astype(np.int32)
+        return np.sort(np.concatenate(fresh)) - np.int32(first)
 
-    def _probed_on(
-        self, keys: Words, rows: npt.NDArray[np.int64], held: npt.NDArray[np.int32], base: int
-    ) -> npt.NDArray[np.int64]:
-        """The rows whose slot another key holds: a member, or a row of this very call."""
-        old = np.flatnonzero(held >= 0)
-        apart = []
-        for chosen, against, holder in (
-            (old, self._keys, held.take(old)),
-            (claimed := np.flatnonzero(held < _EMPTY), keys, base - held.take(claimed).astype(np.int64)),
-        ):
-            if not chosen.size:
-                continue
-            asking = rows.take(chosen)
-            other = np.zeros(chosen.size, dtype=bool)
-            for mine, theirs in zip(keys, against, strict=True):
-                other |= mine.take(asking) != theirs.take(holder)
-            apart.append(asking[other])
-        return np.concatenate(apart) if apart else rows[:0]
+    def _place(self, at: npt.NDArray[np.int64], numbers: Numbers) -> None:
+        """Give members slots, searching from ``at``: no two of them are equal, so that nothing is compared."""
+        mask = self._slots.size - 1
+        while at.size:
+            empty = np.flatnonzero(self._slots.take(at) == _EMPTY)
+            wanted, claimed = at.take(empty), numbers.take(empty)
+            self._slots[wanted] = claimed
+            left = np.ones(at.size, dtype=np.bool_)
+            left[empty[self._slots.take(wanted) == claimed]] = False
+            at, numbers = (at[left] + 1) & mask, numbers[left]
 
     def _reserve(self, count: int) -> None:
         self._keys = grown(self._keys, self.count, count, self._most)
@@ -176,10 +184,8 @@ class StateTable:
             self._slots = np.empty(0, dtype=np.int32)
             self._slots = np.full(self._slots_for(count), _EMPTY, dtype=np.int32)
             for start in range(0, self.count, _REHASHED):
-                keys = self._keys[:, start : min(start + _REHASHED, self.count)]
-                fresh = self._claim(keys, -2)
-                assert fresh.size == keys.shape[1]
-                self._slots[self._where] = np.arange(start, start + keys.shape[1], dtype=np.int32)
+                numbers = np.arange(start, min(start + _REHASHED, self.count), dtype=np.int32)
+                self._place(self._home(np.ascontiguousarray(self._keys[start : start + numbers.size].T)), numbers)
 
     def _slots_for(self, count: int) -> int:
         """How many slots there are for so many members: a power of two, of which few are taken at first."""

@@ -121,12 +121,13 @@ def fixed(protocol: Protocol, constants: Constants, without: Collection[str] = (
 
     What else it promises and does is the same there. Its indices are its own: whoever writes of it takes them by their
     names (``indices``). Liveness is left out. Raises ProtocolError for a constant or a promise that there is not, or a
-    value that is too small.
+    value that it may not have.
     """
     if unknown := set(without) - set(protocol.invariants):
         raise ProtocolError(f"{protocol.name} has no promise {', '.join(sorted(unknown))}")
     for name, value in constants.items():
-        if name not in protocol.constants or value < protocol.constants[name].minimum:
+        spec = protocol.constants.get(name)
+        if spec is None or not spec.minimum <= value <= spec.largest:
             raise ProtocolError(f"{protocol.name} has no constant {name} that may be {value}")
     copy = Protocol(
         protocol.name,

@@ -8,6 +8,8 @@ import pytest
 
 from .conftest import Fencepost
 
+pytestmark = pytest.mark.asked("runs")
+
 
 def one_reason(rows: list[dict[str, object]]) -> set[object]:
     return {row["reason"] for row in rows}
@@ -36,7 +38,7 @@ def test_the_command_prints_a_line_for_each_mutant(fencepost: Fencepost) -> None
 
 def test_the_command_prints_a_table(fencepost: Fencepost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    said = fencepost("mutants", "--only", "leader_shrink_isr.true_leader")
+    said = fencepost("mutants", "--protocol", "fencing", "--only", "leader_shrink_isr.true_leader")
     assert said.code == 0 and said.err == ""
     for words in (
         "fencing kip-320",

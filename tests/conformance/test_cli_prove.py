@@ -26,6 +26,8 @@ from fencepost.model.prove.solve import RLIMIT
 
 from .conftest import Fencepost
 
+pytestmark = pytest.mark.asked("runs")
+
 PROMISES = ["type_ok", *fencing.traced().invariants, "log_matching", "committed_never_lost", "consumers_agree"]
 FENCED = "follower_fetch.epoch_not_fenced"
 

@@ -18,6 +18,8 @@ from fencepost.model.core.ground import System, ground
 from fencepost.model.explore.simulate import Simulated, simulate
 from fencepost.model.protocols.compaction import compaction
 
+pytestmark = pytest.mark.asked("runs", "compaction")
+
 DEVIATIONS = Path(__file__).resolve().parents[2] / "specs" / "DEVIATIONS.md"
 
 STATED = {

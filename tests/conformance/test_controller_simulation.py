@@ -18,6 +18,8 @@ from fencepost.model.core.ground import System, ground
 from fencepost.model.explore.simulate import Simulated, simulate
 from fencepost.model.protocols.controller import controller
 
+pytestmark = pytest.mark.asked("runs", "controller")
+
 DEVIATIONS = Path(__file__).resolve().parents[2] / "specs" / "DEVIATIONS.md"
 
 STATED = {

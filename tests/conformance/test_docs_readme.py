@@ -1,20 +1,32 @@
-"""The README's table of the five texts says what there is: each cell is made anew from the registry and the folders."""
+"""The table of the five texts says what there is, in the README, in ARCHITECTURE.md and on a report's first page.
+
+Each cell is made anew here, from what is traced and from the folders.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+from html import unescape
 from pathlib import Path
 
 import fencepost
+import pytest
+from fencepost.conformance.cli import check as checking
 from fencepost.conformance.harness import find_harness
+from fencepost.conformance.stages import markdown, stages
 from fencepost.model.core.registry import REGISTRY
 from fencepost.model.prove.fixed import FixedProof
 from fencepost.model.prove.proof import Proof
+from fencepost.traces.report.index import write_report
 
 ROOT = Path(str(fencepost.__file__)).parent
 SOURCES = Path(__file__).parents[2]
-HEAD = "| text | protocol | specification | model | explored | proved with no bound | `impl/` held to it | mined |"
-ORDER = ("fencing", "truncation", "snapshots", "controller", "tiering", "compaction")
+HEAD = (
+    "| text | protocol | specification | model | explored | proved with no bound | `impl/` held to it | mined "
+    "| brokers' files |"
+)
+ORDER = ("fencing", "truncation", "snapshots", "controller", "compaction", "tiering")
 
 
 def sentences(protocol: str) -> int:
@@ -22,6 +34,12 @@ def sentences(protocol: str) -> int:
     text = (ROOT / "specs" / "CLAUSES.md").read_text(encoding="utf-8")
     (part,) = re.findall(rf"^## {protocol}: .*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     return len(re.findall(r"^\| [A-Z]+[0-9]+ \|", part, re.MULTILINE))
+
+
+def asked_of_files(protocol: str) -> int:
+    """In how many rows of the table of checks the protocol is named."""
+    lines = (ROOT / "specs" / "FILES.md").read_text(encoding="utf-8").splitlines()
+    return sum(f"`{protocol}`" in line.split("|")[2] for line in lines if line.startswith("| `"))
 
 
 def proved(proof: Proof) -> str:
@@ -49,14 +67,41 @@ def row(name: str) -> str:
         proofs,
         ", ".join(ways) or "not yet",
         "yes",
+        f"{asked_of_files(name)} checks",
     )
     return f"| {' | '.join(cells)} |"
 
 
 def test_the_table_of_the_five_texts_is_true() -> None:
-    lines = (SOURCES / "README.md").read_text(encoding="utf-8").splitlines()
-    start = lines.index(HEAD)
     assert set(ORDER) == {name for name in REGISTRY if REGISTRY[name].package.startswith("fencepost.")}
     expected = [row(name) for name in ORDER]
-    assert lines[start + 2 : start + 2 + len(ORDER)] == expected, "\n".join(["", HEAD, *expected])
-    assert not lines[start + 2 + len(ORDER)].startswith("|")
+    head, rule, *rows = markdown(stages())
+    assert (head, rule) == (HEAD, "|---|---|---|---|---|---|---|---|---|")
+    assert rows == expected
+    for file in ("README.md", "ARCHITECTURE.md"):
+        lines = (SOURCES / file).read_text(encoding="utf-8").splitlines()
+        start = lines.index(HEAD)
+        assert lines[start + 2 : start + 2 + len(ORDER)] == expected, "\n".join([file, HEAD, *expected])
+        assert not lines[start + 2 + len(ORDER)].startswith("|")
+
+
+def test_a_report_of_all_there_is_begins_with_that_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The check's own command writes it; what is asked is another matter, and takes a minute."""
+    monkeypatch.setattr(checking, "_everything", lambda _variant: [])
+    assert checking.check(report=tmp_path / "report", json=True) == 0
+    told = json.loads(capsys.readouterr().out)["overview"]
+    rows = [f"| {' | '.join(cells)} |" for cells in told["rows"]]
+    assert rows == [row(name) for name in ORDER] and told["columns"] == HEAD.strip("| ").split(" | ")
+    page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    first = page.split("<table")[1]
+    shown = [unescape(re.sub(r"<code>(.*?)</code>", r"`\1`", cell)) for cell in re.findall(r"<td>(.*?)</td>", first)]
+    assert shown == [cell for cells in told["rows"] for cell in cells]
+    assert json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))["overview"] == told
+
+
+def test_a_report_of_somebody_s_brokers_has_no_such_table(tmp_path: Path) -> None:
+    write_report(tmp_path / "report", [])
+    assert "overview" not in json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))
+    assert 'class="overview"' not in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")

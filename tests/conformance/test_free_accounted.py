@@ -24,6 +24,8 @@ from fencepost.impl.wire.controller import ResourceType
 
 from .freely import Freely
 
+pytestmark = pytest.mark.asked("runs")
+
 QUORUM = Freely("snapshots", FreeQuorum, FreeQuorum.implemented)
 CLUSTER = Freely("controller", FreeControllers)
 

@@ -5,6 +5,8 @@ Constants: brokers/log size/keys/timestamps/values of the header/leader epochs.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from fencepost.conformance.cli.protocols import protocols
 from fencepost.conformance.free.events import What
@@ -13,9 +15,16 @@ from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.runner import FreePlan
 from fencepost.conformance.harness import all_defects, held_to
 from fencepost.conformance.plan import constants_of
+from fencepost.conformance.protocols import compaction
 from fencepost.conformance.protocols.compaction.cluster import call
 from fencepost.conformance.protocols.compaction.free import RunningCompaction
-from fencepost.conformance.protocols.compaction.held import WrongState, check_cleaning, check_contents, state_of
+from fencepost.conformance.protocols.compaction.held import (
+    WrongState,
+    check_ages,
+    check_cleaning,
+    check_contents,
+    state_of,
+)
 from fencepost.conformance.protocols.compaction.plan import PLAN
 from fencepost.conformance.protocols.compaction.records import Row, Sent, cells_of_record, made, row_of
 from fencepost.conformance.protocols.compaction.running import brokers
@@ -24,6 +33,8 @@ from fencepost.model.core.errors import BadInput
 from fencepost.model.explore import Verdict
 
 from .freely import Freely
+
+pytestmark = pytest.mark.asked("runs", "compaction")
 
 ALONE, USUAL = PLAN.free[:2]
 DEFECTS = {each.name: each for each in all_defects() if each.protocol == "compaction"}
@@ -44,7 +55,7 @@ def test_brokers_are_followed_whatever_happens() -> None:
 @pytest.mark.night(seconds=400)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_night_of_it(seed: int) -> None:
-    found = BROKERS.run(PLAN.free, FreePlan(runs=180, events=250, seed=seed))
+    found = BROKERS.run(PLAN.free, FreePlan(runs=240, events=250, seed=seed))
     assert (found.verdict, found.reason) == (Verdict.HOLDS, None)
     assert found.met.events > 50_000
 
@@ -67,7 +78,7 @@ CONSTANTS = constants_of(brokers, USUAL)
 
 
 def row(offset: int, key: bytes | None, value: bytes | None, timestamp: int = 0) -> Row:
-    return Row(offset, 0, key, value, made(Sent(0, 0, 0, 0, 0), CONSTANTS, 0).timestamp + timestamp, (), None)
+    return Row(offset, 0, key, value, made(Sent(0, 0, timestamp, 0, 0), CONSTANTS, 0).timestamp, (), None)
 
 
 @pytest.mark.parametrize("strategy", ["header", "offset"])
@@ -170,7 +181,30 @@ def test_there_are_enough_defects_and_each_is_told_from_the_others() -> None:
     assert len({each.patches for each in DEFECTS.values()}) == len(DEFECTS)
 
 
-def test_it_is_told_that_there_is_no_lockstep(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_told_that_there_is_no_lockstep(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a protocol whose harness has a system that runs freely, and no adapter."""
     line = "its systems run freely, and in no lockstep"
-    assert protocols("controller") == protocols("compaction") == 0
+    assert protocols("compaction") == 0
+    monkeypatch.setattr(compaction, "HARNESS", replace(compaction.HARNESS, over_impl=None, lockstep=None))
+    assert line not in capsys.readouterr().out
+    assert protocols("compaction") == 0
     assert capsys.readouterr().out.count(line) == 1
+
+
+def test_a_cleaning_is_held_to_how_old_records_must_be() -> None:
+    """Nothing from the first dirty record on that is too young; below, and where no age is asked for, anything."""
+    before = {offset: row(offset, b"k0", b"%d" % offset, 1 + offset // 2) for offset in range(4)}
+    now = before[2].timestamp + 50
+
+    def check(*kept: int, clean: int = 0, cleaned: int = 2, least: int = 60) -> None:
+        check_ages(before, {offset: before[offset] for offset in kept}, clean, cleaned, now, least)
+
+    check(1, 2, 3)
+    check(3, cleaned=4, least=0)
+    check(3, clean=4, cleaned=4)
+    with pytest.raises(WrongState, match="offset 2 is not 60 ms old, and the log is clean up to 3"):
+        check(1, 2, 3, cleaned=3)
+    with pytest.raises(WrongState, match="offset 2 is not 60 ms old, and a cleaning took the record at offset 2"):
+        check(1, 3)

@@ -38,6 +38,8 @@ from fencepost.traces.format import Value
 
 from .freely import Freely
 
+pytestmark = pytest.mark.asked("runs", "controller")
+
 USUAL = "3/3/2"
 FIRST = TopicPartition("first", 0)
 DEFECTS = {each.name: each for each in all_defects() if each.protocol == "controller"}
@@ -110,6 +112,8 @@ FOUND = {
     "replica-not-deleted": "and there are []",
     "acknowledged-by-leader-alone": "was acknowledged at offset",
     "follower-counts-unsynced": "was acknowledged at offset",
+    "standby-tells-nothing": "and its snapshots end at",
+    "told-and-makes-none": "and its snapshots end at",
 }
 """Of each kind one that is found within seconds, and what is told of it."""
 

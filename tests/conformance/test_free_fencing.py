@@ -17,6 +17,8 @@ from fencepost.model.core.ground import ground
 from fencepost.model.explore.result import Verdict
 from fencepost.model.protocols.fencing import fencing
 
+pytestmark = pytest.mark.asked("runs", "fencing")
+
 NAMES = ("replicas", "log_size", "max_records", "max_leader_epoch")
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.adapters.nodes import Node, RunningNodes
+from fencepost.conformance.adapters.nodes import GaveUpError, Node, RunningNodes
 from fencepost.conformance.adapters.stores import OncePerChange
 from fencepost.conformance.free.events import Event, What
 from fencepost.conformance.free.system import Happened, Judged
@@ -143,6 +144,32 @@ def test_a_node_whose_disk_fails_is_down_until_it_is_mended_and_started() -> Non
     happen(system, What.DISK, "mended", 1)
     assert happen(system, What.START, node=1).started == {1}
     assert system.broker(1).partitions[PARTITION].role is Role.NONE
+
+
+def test_a_node_whose_disk_takes_no_first_replica_ends_and_has_it_in_its_next_process() -> None:
+    """There is no replica yet that could be offline, and yet the node must not be taken for one that is well."""
+    system = started()
+    system.bad[1] = "fails"
+    happened = happen(system, What.DELIVER, "LeaderAndIsr", 1)
+    (answer,) = happened.sent
+    assert answer.name == "LeaderAndIsrResponse" and happened.crashed == {1} == system.down
+    assert 1 not in system.nodes
+    happen(system, What.DISK, "mended", 1)
+    assert happen(system, What.START, node=1).started == {1} and not system.down
+    system._settle()  # who leads is told once more
+    happen(system, What.DELIVER, "LeaderAndIsr", 1)
+    assert system.broker(1).partitions[PARTITION].role is Role.TRUNCATING
+
+
+def test_a_node_that_refuses_a_first_replica_though_its_disk_works_is_told_of() -> None:
+    system = started()
+
+    def full(_folder: str) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    system.broker(1).directory.files.make_dir = full  # type: ignore[method-assign]
+    with pytest.raises(GaveUpError, match="node 1 gave up as if its disk had failed, and it had not"):
+        happen(system, What.DELIVER, "LeaderAndIsr", 1)
 
 
 def test_the_same_seed_and_events_come_to_the_same() -> None:

@@ -16,6 +16,8 @@ from fencepost.conformance.testing import Failed, assert_runs_freely
 from .conftest import Fencepost
 from .test_lockstep_template import blocks
 
+pytestmark = pytest.mark.asked("runs")
+
 SOURCE = Path(template_free.__file__).read_text(encoding="utf-8")
 WRITE = "            self.disk.write((*self.log, Record(asked.number, self.epoch)), self.epoch)\n"
 SYNC = "            self.disk.sync()\n"

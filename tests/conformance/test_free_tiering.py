@@ -6,24 +6,44 @@ Constants: brokers/offsets/leader epochs/copies.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 
 import pytest
 from fencepost.conformance.free.events import Event, What
+from fencepost.conformance.free.machine import Machine
+from fencepost.conformance.free.met import Met
+from fencepost.conformance.free.parted import Sort
 from fencepost.conformance.free.runner import FreePlan
 from fencepost.conformance.harness import all_defects, held_to
+from fencepost.conformance.mutants.patched import Patch
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols.tiering.free import FreeTiering
-from fencepost.conformance.protocols.tiering.held import Written, WrongRecord, check_copy, check_local
+from fencepost.conformance.protocols.tiering.held import (
+    Written,
+    WrongAnswer,
+    WrongRecord,
+    check_copy,
+    check_fetch,
+    check_local,
+)
 from fencepost.conformance.protocols.tiering.metadata_log import Copy, MetadataView, Said
+from fencepost.conformance.protocols.tiering.nodes import PARTITION
+from fencepost.conformance.protocols.tiering.owed import Owed
 from fencepost.conformance.protocols.tiering.plan import PLAN
 from fencepost.conformance.protocols.tiering.running import tiered
+from fencepost.conformance.protocols.tiering.steps import steps_of_broker
 from fencepost.impl.log.batch import encode_batch
 from fencepost.impl.log.records import Record
 from fencepost.impl.tiering.segments import EPOCHS, INDEX, LOG, PRODUCERS, SegmentState
+from fencepost.impl.wire.errors import ErrorCode
+from fencepost.impl.wire.messages import FIRST_CLIENT, Envelope, FetchRequest, FetchResponse, ListOffsetsRequest
 from fencepost.model.explore import Verdict
+from fencepost.model.interpret.reference import IntState
 from fencepost.traces.format import Value
 
 from .freely import Freely
+
+pytestmark = pytest.mark.asked("runs", "tiering")
 
 USUAL = PLAN.free[0]
 DEFECTS = {each.name: each for each in all_defects() if each.protocol == "tiering"}
@@ -49,8 +69,8 @@ FOUND = {
     "forgets-objects": "and whoever is well is in its ISR",
 }
 """Of each kind one that is found within seconds, and what is told of it."""
-SEEDS = {"forgets-objects": 1}
-"""Where a run comes early in which a follower has to begin anew; by default after twenty."""
+SEEDS = {"forgets-objects": 1, "latest-is-local": 2}
+"""Where a run comes early in which it shows, as one in which a follower has to begin anew."""
 
 
 @pytest.mark.parametrize("name", FOUND)
@@ -60,13 +80,38 @@ def test_a_planned_defect_is_found(name: str) -> None:
     assert FOUND[name] in found.headline
 
 
+def test_a_consumer_that_is_never_answered_is_found() -> None:
+    """What is in remote storage is read, and goes to nobody."""
+    patch = Patch("tiering/reader.py", "        self._partition.runtime.respond(envelope, answer)\n", "        pass\n")
+    found = BROKERS.first_parted(PLAN.free, FreePlan(runs=8, seed=3), patch)
+    assert found is not None and found.sort is Sort.NEVER
+    assert "which leads t-0, has not answered the Fetch of a client" in found.headline
+
+
+def test_an_answer_is_owed_by_who_leads_still() -> None:
+    leads: dict[int, object] = {0: object(), 1: object()}
+    owed = Owed(lambda node, _partition: leads.get(node))
+    for node in (0, 1, 2):
+        owed.arrives(Envelope(FIRST_CLIENT, node, 7, FetchRequest(-1, PARTITION, 0, 1, -1)))
+    owed.arrives(Envelope(1, 0, 7, ListOffsetsRequest(PARTITION, -6, 1)))
+    assert owed.unanswered([0, 1, 2]) == "broker 0, which leads t-0, has not answered the Fetch of a client"
+    owed.was_sent(Envelope(0, FIRST_CLIENT, 7, FetchResponse(ErrorCode.NONE)))
+    assert owed.unanswered([0]) == "broker 0, which leads t-0, has not answered the ListOffsets of broker 1"
+    assert owed.unanswered([1]) is not None and owed.unanswered([2]) is None
+    leads[1] = object()  # in another leader epoch
+    del leads[0]
+    assert owed.unanswered([0, 1, 2]) is None
+
+
 @pytest.mark.night(seconds=400)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_night_of_it(seed: int) -> None:
     found = BROKERS.run(PLAN.free, FreePlan(runs=250, events=250, seed=seed))
     assert (found.verdict, found.reason) == (Verdict.HOLDS, None)
     assert found.met.events > 50_000
-    assert {action.name for action in tiered.traced(None).actions} - set(found.met.steps) <= {"start_at_local_start"}
+    # Rare: a leader whose log is shorter than its follower's, in one epoch; and one that has not uploaded anything yet.
+    rare = {"give_up_role", "start_at_local_start"}
+    assert {action.name for action in tiered.traced(None).actions} - set(found.met.steps) <= rare
 
 
 def test_running_systems_are_held_to_a_text_of_their_own() -> None:
@@ -91,6 +136,49 @@ def test_the_same_seed_and_the_same_events_lead_to_the_same() -> None:
     assert first == played()
     looks: list[Mapping[str, Value]] = [each for each in first if isinstance(each, dict)]
     assert looks[0]["leads[0]"] == 1
+
+
+def test_records_may_be_deleted_although_the_disk_has_failed_whoever_did() -> None:
+    """The log start is on disk before what lies below it is removed: so it is when the broker is back."""
+    system = FreeTiering()
+    machine = Machine(BROKERS.ways(USUAL), system, 3, Met())
+    assert machine.start() is None
+    leader = system.leaders()[0]
+
+    def happen(what: What, name: str = "", node: int | None = None, **more: int) -> None:
+        event = Event(what, name, node, args=tuple(more.items()))
+        assert machine.perform(event) is None, event
+
+    assert system.observe()[f"hw[{leader}]"] == 3
+    happen(What.DISK, "full", leader)
+    happen(What.OPERATE, "delete-records", offset=1, to=leader)
+    assert leader not in system.up()
+    happen(What.DISK, "mended", leader)
+    happen(What.START, node=leader)
+    assert system.observe()[f"log_start[{leader}]"] == 1
+    system.close()
+
+
+def test_who_cannot_hear_what_is_in_remote_storage_waits_and_nobody_else_does() -> None:
+    """Broker 1 is empty, and its leader 0 has uploaded what it would fetch first; 2 leads the metadata log."""
+    ways, system = BROKERS.ways(USUAL), FreeTiering()
+    machine = Machine(ways, system, 14591758, Met())
+    assert machine.start() is None
+    elect = Event(What.OPERATE, "elect-metadata", args=(("broker", 2),))
+    assert machine.perform(elect) is None
+    seen = system.observe()
+    assert (seen["leo[1]"], seen["isr"], seen["metadata_leader"]) == (0, (0, 2), 2) and seen["local_start[0]"] == 4
+    (thread,) = machine.follower.threads
+    state = IntState(ways.system, thread.state)
+
+    def broken(*well: int) -> list[str]:
+        settles = ways.binding.settles[:2]
+        mask = sum(1 << each for each in well)
+        return [text.__name__ for text in settles if not text(ways.space.reference.k, state, mask)]
+
+    assert broken(0, 1) == []
+    assert broken(0, 1, 2) == ["_partition_is_led", "_followers_have_all"]
+    system.close()
 
 
 def test_the_first_that_the_metadata_log_says_of_a_copy_counts() -> None:
@@ -124,6 +212,19 @@ def test_a_record_that_nobody_wrote_is_told() -> None:
         check_local(0, rows, {0: 0, 1: 1}, 0, 2, [0])
     with pytest.raises(WrongRecord, match="locally"):
         check_local(0, rows, {0: 0, 1: 0}, 0, 3, [0])
+
+
+def test_whose_disk_has_failed_says_so_whatever_is_asked() -> None:
+    """Before it says who leads, as Kafka does; and it says nothing else, nor does anybody whose disk is well."""
+    asked = FetchRequest(1, PARTITION, 0, 1, 4)
+    failed, well = SimpleNamespace(failure="no space left", leader=None), SimpleNamespace(failure=None, leader=None)
+    for here, right, wrong in (
+        (failed, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (well, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR),
+    ):
+        check_fetch(here, asked, FetchResponse(right), Written(), {}, late=False)
+        with pytest.raises(WrongAnswer, match=f"{wrong.name}, and its state says {right.name}"):
+            check_fetch(here, asked, FetchResponse(wrong), Written(), {}, late=False)
 
 
 def test_a_copy_is_whole_or_not_there_and_never_another() -> None:
@@ -174,3 +275,34 @@ def test_there_are_enough_defects_and_each_is_told_from_the_others() -> None:
     assert len(DEFECTS) >= 12
     assert len({each.patches for each in DEFECTS.values()}) == len(DEFECTS)
     assert {"KAFKA-17062", "KAFKA-19523"} <= {each.issue for each in DEFECTS.values()}
+
+
+def cells_of_a_log(start: int, epochs: list[int]) -> dict[str, Value]:
+    """What is seen of broker 0, which follows, with these leader epochs from offset 0 on."""
+    cells: dict[str, Value] = {f"record_epoch[0][{offset}]": epoch for offset, epoch in enumerate(epochs)}
+    names = ("leads", "settled", "highest_remote", "begins")
+    return (
+        cells
+        | {f"{name}[0]": 0 for name in names}
+        | {
+            "leader_epoch[0]": 3,
+            "log_start[0]": start,
+            "local_start[0]": start,
+            "leo[0]": len(epochs),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "epochs", "ends"),
+    [
+        (0, [0, 0, 1, 1, 3], {4, 5}),
+        # Followed in the same event: it learned of its leader's log start, cut its log, and has another record there.
+        (2, [-1, -1, 1, 1, 3], {0, 4, 5}),
+        (2, [-1, -1, 1, 1, 1], {0, 5}),
+    ],
+)
+def test_where_a_log_was_cut_is_seen_though_its_start_has_risen(start: int, epochs: list[int], ends: set[int]) -> None:
+    before, now = cells_of_a_log(0, [0, 0, 1, 1, 1]), cells_of_a_log(start, epochs)
+    steps = steps_of_broker(0, before, now, 5, Event(What.SYNC, "follow"), started=False)
+    assert {step[1]["end"] for step in steps if step[0] == "truncate"} == ends

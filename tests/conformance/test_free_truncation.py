@@ -7,10 +7,12 @@ from functools import cache
 import pytest
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.free.events import Event, What
+from fencepost.conformance.free.machine import Machine
 from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted, Sort
 from fencepost.conformance.free.runner import FreePlan, play, run_seed
 from fencepost.conformance.free.scheduler import Memory
+from fencepost.conformance.free.settle import ASKS, settle
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.protocols.truncation.binding import TRUNCATION
@@ -18,6 +20,8 @@ from fencepost.conformance.protocols.truncation.binding_client import CONSUMER
 from fencepost.conformance.protocols.truncation.free import RunningConsumer
 from fencepost.model.core.ground import ground
 from fencepost.model.protocols.truncation import truncation
+
+pytestmark = pytest.mark.asked("runs", "truncation")
 
 EVENTS = 300
 SEED = 6
@@ -66,6 +70,25 @@ def test_more_seeds_are_explained_and_every_action_is_taken() -> None:
     never = {action.name for action in portfolio()[0].system.traced.actions} - met.steps.keys()
     # Power that fails between the append and the answer is rare.
     assert never <= {"find_commit", "miss_commit", "refuse_commit"}
+
+
+def test_in_peace_a_broker_is_back_whose_disk_would_not_take_its_first_replica() -> None:
+    """It has nothing that is offline, so that it seemed well, and no controller sent it the partition again."""
+    system = RunningConsumer()
+    machine = Machine(portfolio()[1], system, 19)
+    assert machine.start() is None
+    for event in (
+        Event(What.DISK, "fails", 2),
+        Event(What.DELIVER, "LeaderAndIsr", 2),
+        Event(What.CALL, "produce", args=(("records", 1), ("to", 1))),
+    ):
+        assert machine.can(event)
+        assert machine.perform(event) is None
+        assert event.what is What.DISK or 2 in system.down
+    assert settle(machine, Event(What.PEACE, args=(ASKS,))) is None
+    observed = machine.history[-1].observed
+    assert observed is not None and not system.down
+    assert observed["leo[2]"] == observed["leo[1]"] > 0
 
 
 def test_the_same_seed_gives_the_same_events() -> None:

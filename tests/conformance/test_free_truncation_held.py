@@ -38,6 +38,8 @@ from fencepost.impl.wire.messages import (
 from fencepost.model.core.ground import ground
 from fencepost.model.protocols.truncation import truncation
 
+pytestmark = pytest.mark.asked("runs", "truncation")
+
 
 @cache
 def portfolio() -> tuple[Ways, ...]:

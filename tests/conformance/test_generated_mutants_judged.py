@@ -35,6 +35,8 @@ from fencepost.traces.story import Json
 
 from .conftest import Fencepost
 
+pytestmark = pytest.mark.asked("runs")
+
 IMPL = Path(impl.__path__[0])
 FENCING = (("replicas", 2), ("log_size", 2), ("max_records", 2), ("max_leader_epoch", 2))
 PLANS = {

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from fencepost.conformance.kafka.jars import RELEASE
 from fencepost.conformance.kafka.process import DriverFailedError, Jvm
-from fencepost.model.core.errors import BadInput
+
+from .kafka_jvm import one_jvm
 
 pytestmark = pytest.mark.kafka
 A, B, C = range(3)
@@ -17,12 +17,7 @@ A, B, C = range(3)
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Jvm]:
     """One JVM for all; each test starts its brokers afresh."""
-    try:
-        made = Jvm()
-    except BadInput as missing:
-        pytest.skip(f"absent: Apache Kafka {RELEASE}: {missing}")
-    yield made
-    made.close()
+    yield from one_jvm()
 
 
 class Trio:

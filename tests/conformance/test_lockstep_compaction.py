@@ -23,6 +23,8 @@ from fencepost.model.core.ground import System, ground
 from fencepost.model.explore.result import Verdict
 from fencepost.model.protocols.compaction import compaction
 
+pytestmark = pytest.mark.asked("runs", "compaction")
+
 DEFECTS = {each.name: each for each in all_defects() if each.protocol == "compaction"}
 ONE = "1/4/2/1/0/0/0/0/0/0"
 TWO = "2/3/1/2/1/1/1/2/0/1"

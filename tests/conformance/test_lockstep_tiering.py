@@ -23,6 +23,8 @@ from fencepost.model.core.ground import System, ground
 from fencepost.model.explore.result import Verdict
 from fencepost.model.protocols.tiering import tiering
 
+pytestmark = pytest.mark.asked("runs", "tiering")
+
 DEFECTS = {each.name: each for each in all_defects() if each.protocol == "tiering"}
 PAIR = {"leader": 0, "follower": 1}
 ALONE: tuple[ModelStep, ...] = (

@@ -32,6 +32,8 @@ from fencepost.model.explore.compare import Change
 from fencepost.model.prove.implied import Implications, Relation
 from fencepost.model.prove.proof import Proof
 
+pytestmark = pytest.mark.asked("runs")
+
 FENCING = PROTOCOLS["fencing"].traced("kip-320")
 TINY = ("2/1/1/1",)
 SNAPSHOTS = PROTOCOLS["snapshots"].traced("kip-630-safe")
@@ -459,5 +461,6 @@ def test_the_usual_constants_begin_with_the_smallest() -> None:
         "truncation": TINY,
         "snapshots": SMALL[:1],
         "controller": ("1/1/1/2/0/1/1/1",),
+        "tiering": ("2/1/1/1/0/0/0/1",),
         "compaction": ("1/2/1/2/0/0/0/0/2/1",),
     }

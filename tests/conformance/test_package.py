@@ -22,6 +22,7 @@ TESTS = "python3 -m venv .venv && .venv/bin/pip install tox && .venv/bin/tox"
 
 NEEDED = [
     "py.typed",
+    "model/explore/disk/disk.c",
     "model/interpret/search.c",
     "specs/Fencing.tla",
     "specs/Kip320.tla",

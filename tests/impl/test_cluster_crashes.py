@@ -12,6 +12,8 @@ from .cluster_faults import FAULTS
 from .ledger import Violation
 from .rack import Parts
 
+pytestmark = [pytest.mark.asked("runs"), pytest.mark.draws]
+
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 STORIES = 200
 """Stories of ten crash points each that a defect may survive at most: the 2,000 points of the command."""

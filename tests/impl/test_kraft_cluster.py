@@ -208,6 +208,23 @@ def test_a_fetch_of_a_former_process_is_refused_and_counts_for_nothing() -> None
     assert rack.client.answers[number].error is ErrorCode.INVALID_REQUEST
 
 
+def test_a_process_is_over_by_the_metadata_or_by_a_fetch_of_the_next_one() -> None:
+    """Whichever of the two the leader has heard of first."""
+    rack = settled()
+    rack.ask(CreateTopicsRequest("t", assignments=((0, 1),)))
+    rack.until(rack.even)
+    gateway, epoch = rack.brokers[0]._gateway, rack.brokers[1].lifecycle.broker_epoch
+    topic, fetch = rack.ledger.image.names["t"], FetchRequest(1, T0, 0, 1_000, current_leader_epoch=0)
+
+    def answer(last: int, asks: int) -> ErrorCode:
+        gateway._fetched[T0, 1] = last
+        return gateway._error(ReplicaRequest(asks, topic, fetch))
+
+    assert answer(epoch - 1, epoch - 1) is ErrorCode.NOT_LEADER_OR_FOLLOWER, "the metadata have the next one"
+    assert answer(epoch + 5, epoch) is ErrorCode.NOT_LEADER_OR_FOLLOWER, "the next one has fetched"
+    assert answer(epoch, epoch) is answer(epoch - 1, epoch) is answer(epoch, epoch + 5) is ErrorCode.NONE
+
+
 def test_a_follower_of_a_topic_made_anew_takes_nothing_from_who_has_the_former_one() -> None:
     """The leader has not heard yet, and has records of the same leader epoch under the same name."""
     rack = settled()

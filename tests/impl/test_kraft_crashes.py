@@ -9,6 +9,8 @@ import pytest
 from .kraft_crashes import CrashFailure, Story, main, play_many
 from .kraft_faults import CRASH_FAULTS
 
+pytestmark = [pytest.mark.asked("runs"), pytest.mark.draws]
+
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 STORIES = 30
 """Stories that a defect may survive at most."""

@@ -10,6 +10,8 @@ from fencepost.impl.log import LogError
 from .crashes import CrashFailure, crash_points, main
 from .faults import FAULTS
 
+pytestmark = [pytest.mark.asked("runs"), pytest.mark.draws]
+
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 TRIES = 12
 """Workloads of 250 crashes each that a defect may survive at most."""

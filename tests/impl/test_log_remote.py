@@ -92,6 +92,19 @@ def test_a_replica_starts_after_what_is_remote() -> None:
     assert [record.offset for record in again.records(6)] == [6]
 
 
+def test_a_crash_while_it_is_put_before_the_log_leaves_all_of_it_or_a_log_that_begins_at_0() -> None:
+    """One that began at 6, with nothing in it, would say that all before it was deleted."""
+    files, log = grown()
+    left: list[Starts] = []
+    files.hook = lambda _operation, _path: left.append(starts(opened(files.crashed_copy(len(left)))))
+    before = starts(log)
+    log.start_after_remote(0, 6, [EpochEntry(0, 0), EpochEntry(1, 3), EpochEntry(2, 5)])
+    files.hook = None
+    whole = Starts(0, 6, 6, ((0, 0), (1, 3), (2, 5)))
+    assert set(left) - {whole} == {before, Starts(0, 0, 0, ())}
+    assert starts(opened(files.crashed_copy(9))) == whole
+
+
 def test_the_first_epoch_begins_at_the_log_start() -> None:
     log = opened(SimulatedFiles(1))
     log.start_after_remote(4, 6, [EpochEntry(0, 0), EpochEntry(1, 3), EpochEntry(2, 5)])

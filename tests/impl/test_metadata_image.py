@@ -90,6 +90,17 @@ def test_fencing_twice_is_named() -> None:
         image.replay(changes.fence(0, 10))
 
 
+def test_a_feature_is_turned_on_and_off() -> None:
+    image = cluster(state())
+    before = dict(image.features)
+    image.replay(changes.feature("f", 2))
+    assert image.features == {**before, "f": 2}
+    image.replay(changes.feature("f", 0))
+    assert image.features == before
+    with pytest.raises(InvalidFeature):
+        image.replay(changes.feature("f", 0))
+
+
 def test_one_record_takes_a_broker_out_of_everything() -> None:
     image = cluster(state(), state((0,), 0), state((1, 2), 1), state((0, 1), 1))
     image.replay(changes.fence(0, 10))

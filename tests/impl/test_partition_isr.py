@@ -70,6 +70,32 @@ def answer(cluster: Cluster, error: ErrorCode = ErrorCode.NONE, **fields: Any) -
     cluster.brokers[0].receive(Envelope(CONTROLLER, 0, flight.envelope.correlation, response))
 
 
+def test_who_has_not_dropped_what_it_could_not_compare_does_not_join() -> None:
+    """Below the leader's log start nothing says whether a follower's records were ever committed (TH1)."""
+    cluster = Cluster(2)
+    cluster.tell(1, cluster.request(1, 0, [0, 1]))
+    cluster.produce(1, b"x")
+    cluster.produce(1, b"y")
+    assert cluster.state(1).high_watermark == 0
+    cluster.tell(0, cluster.request(0, 1, [0]))
+    cluster.produce(0, b"a")
+    cluster.produce(0, b"b")
+    assert cluster.state(0).high_watermark == 2
+    cluster.brokers[0].partitions[TP].log.delete_before(2)
+    cluster.tell(1, cluster.request(0, 1, [0]))
+    cluster.truncate(1)
+    assert cluster.values(1) == b"xy"
+    cluster.brokers[1].fire(("fetch", TP))
+    cluster.network.deliver(cluster.sent(1))
+    assert cluster.state(0).progress == ((1, 2),) and look(cluster) is None
+    # With the answer it hears where its leader's log begins, and its next fetch says that its own begins there, too.
+    cluster.network.deliver(cluster.sent(0))
+    assert cluster.state(1).log_start == 2
+    cluster.exchange(1)
+    asked = look(cluster)
+    assert asked is not None and asked.new_isr == {0, 1}
+
+
 # -- the high watermark -----------------------------------------------------------------------------------------------
 
 

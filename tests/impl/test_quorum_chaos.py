@@ -9,6 +9,8 @@ from fencepost.impl.net import Faults
 
 from .quorum_rack import Rack
 
+pytestmark = pytest.mark.asked("runs")
+
 ROUNDS = 40
 
 

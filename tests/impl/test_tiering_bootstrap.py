@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from fencepost.impl.files import SimulatedFiles
 from fencepost.impl.log import LogConfig, Record, encode_batch
-from fencepost.impl.tiering import METADATA, RemoteStore, TieredTopic
+from fencepost.impl.tiering import METADATA, RemoteStore, SimulatedJobs, TieredTopic
 from fencepost.impl.wire.messages import (
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
@@ -324,6 +324,34 @@ def test_a_deposed_leaders_segment_is_not_taken_for_the_lineage() -> None:
     assert values_of(rack.consume(0, 0)) == values, "the deposed leader has cut what it alone had"
 
 
+def test_a_segment_that_goes_while_it_is_read_is_not_begun_after() -> None:
+    """The follower has read of its deletion before the store has answered: it would claim what nobody can serve."""
+    rack = ready()
+    rack.latency = (3_000, 3_000)  # of the broker that starts now
+    rack.start(2)
+    rack.tell(2, METADATA)
+    rack.tell(2)
+    rack.until(lambda: rack.remote(2).building())
+    rack.run(100)
+    assert rack.remote(2).building() and rack.log(2).end == 0
+    jobs = rack.managers[0].jobs
+    assert isinstance(jobs, SimulatedJobs)
+    rack.log(0).delete_before(rack.state(0).high_watermark)
+    rack.until(lambda: len({name.partition(".")[0] for name in rack.objects()}) == 1)
+    jobs.latency = (20_000, 20_000)  # the last one's objects stay there for a while
+    rack.until(lambda: not rack.segments(2))
+    assert rack.remote(2).building()  # the store has not answered
+    claimed: list[int] = []
+
+    def joined() -> bool:
+        log = rack.log(2)
+        claimed.extend(range(log.log_start, log.local_start))
+        return rack.whole()
+
+    rack.until(joined)
+    assert not claimed and rack.log(2).log_start == rack.log(0).log_start == 30
+
+
 @pytest.mark.parametrize("latency", [(0, 0), (50, 200)])
 def test_a_slow_store_delays_and_changes_nothing(latency: tuple[int, int]) -> None:
     rack = ready(latency=latency)
@@ -344,3 +372,22 @@ def test_an_empty_follower_begins_by_what_a_slow_s3_server_has() -> None:
         assert rack.log(2).local_start > 0 and epochs(rack, 2) == epochs(rack, 0)
         assert store.counts.got_bytes > got
         assert values_of(rack.consume(0, 0)) == list(range(12))
+
+
+def test_a_follower_all_of_whose_records_were_deleted_keeps_its_end() -> None:
+    """It is in the ISR. Were it to begin anew at its leader's log start, it might lead without what is committed."""
+    rack = TieredRack(2, topic=SOME_LOCAL, tiering=ENABLED)
+    rack.begin()
+    rack.elect(0, 1, isr=(0, 1))
+    rack.run()
+    rack.write(0, 5)
+    rack.run()
+    end = rack.log(1).end
+    assert end == 5 == rack.state(0).high_watermark
+    rack.log(0).delete_before(end)
+    rack.elect(1, 2, isr=(0, 1))
+    rack.run()
+    assert rack.log(1).log_start < rack.log(0).log_start == rack.log(0).end == end
+    rack.write(1, 2)
+    rack.run()
+    assert (rack.log(0).log_start, rack.log(0).end) == (end, end + 2)

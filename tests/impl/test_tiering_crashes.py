@@ -9,6 +9,7 @@ import pytest
 from .tiering_crashes import CrashFailure, Story, main, play_many
 from .tiering_faults import CRASH_FAULTS
 
+pytestmark = pytest.mark.draws
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 STORIES = 40
 """Stories that a defect may survive at most."""

@@ -12,6 +12,8 @@ from fencepost.model.core.protocol import Protocol
 from fencepost.model.core.terms import Term
 from fencepost.traces.vocabulary import PROTOCOLS
 
+pytestmark = pytest.mark.asked("model")
+
 VARIANTS = [(protocol, name) for protocol in PROTOCOLS.values() for name in protocol.variants]
 
 
@@ -45,7 +47,7 @@ def test_what_is_counted_is_what_grounding_makes(
 
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=lambda each: each.name)
 def test_the_largest_constants_are_counted_and_not_grounded(protocol: Protocol) -> None:
-    largest = dict.fromkeys(protocol.constants, 63)
+    largest = {name: spec.largest for name, spec in protocol.constants.items()}
     size = ground_size(protocol.traced(), largest)
     assert size.work > 1000 * MAX_WORK
     reason = too_large(protocol.traced(), largest)

@@ -18,6 +18,8 @@ from fencepost.model.protocols.compaction import compaction
 
 from .conftest import COMPILED
 
+pytestmark = pytest.mark.asked("model", "compaction")
+
 DEFAULT = "2/2/1/2/0/0/1/1/0/1"
 PROMISES = tuple(compaction.invariants)
 SAFE = "kip-280-safe"

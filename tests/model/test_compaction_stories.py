@@ -261,6 +261,22 @@ def test_hole_3_the_replicas_part_for_good() -> None:
     assert (run.log(0), run.log(1)) == ([1, 2, 3], [3])
 
 
+@pytest.mark.parametrize("variant", ["kip-280", "late-producers", SAFE])
+def test_a_header_of_a_higher_value_after_its_key_s_tombstone_was_removed(variant: str) -> None:
+    """It would have beaten the tombstone, so that nobody misses it: replicas with and without it end alike."""
+    two = ONE + 1
+    run = Run(variant, "2/4/2/1/3/0/0/0/3/1")
+    run(("elect_leader", 0), write(0, TOMBSTONE, header=ONE), write(1), ("become_follower", 1))
+    run(*(("follower_fetch", 1, offset) for offset in (0, 1)), *[("leader_inc_high_watermark",)] * 2)
+    run(*(("consumer_fetch", offset) for offset in (0, 1)))
+    run(("roll_segment", 0), ("finish_cleaning", 0, 2), ("remove_tombstone", 0, 0), write(0, header=two))
+    run(("follower_fetch", 1, 2), ("leader_inc_high_watermark",), ("consumer_fetch", 2))
+    assert (run.log(0), run.log(1), run["table[0]"]) == ([1, 2], [0, 1, 2], 2)
+    run(write(1), ("follower_fetch", 1, 3), ("leader_inc_high_watermark",), ("roll_segment", 1))
+    run(("remove_record", 1, 0, 2))
+    assert run.log(0) == [1, 2, 3] == run.log(1) and run.broken() == []
+
+
 def test_hole_4_a_consumer_goes_from_one_replica_to_another() -> None:
     """The one has cleaned nothing, the other has dropped the tombstone; nobody was slow."""
     story: list[Call] = [

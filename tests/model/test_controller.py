@@ -18,6 +18,8 @@ from fencepost.model.protocols.controller import controller
 
 from .conftest import COMPILED
 
+pytestmark = pytest.mark.asked("model", "controller")
+
 DEFAULT = "2/2/1/2/2/1/0/1"
 DATA = "2/1/1/3/0/1/0/1"
 """One controller, no snapshots: brokers, partitions and their data."""

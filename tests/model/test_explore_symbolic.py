@@ -20,6 +20,8 @@ from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.snapshots import snapshots
 from fencepost.model.protocols.truncation import truncation
 
+pytestmark = pytest.mark.asked("model")
+
 PROTOCOLS: dict[str, Protocol] = {each.name: each for each in (fencing, truncation, snapshots)}
 CASES = [
     line.split()

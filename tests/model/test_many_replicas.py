@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import numpy as np
 import pytest
 from fencepost.model.core.ground import ground
 from fencepost.model.core.registry import PROTOCOLS
@@ -18,10 +21,15 @@ def answer(**constants: int) -> dict[str, object]:
     return {"distinct": found.distinct, "depth": found.depth, "transitions": found.transitions, "seen": found.witnesses}
 
 
-def test_a_cell_whose_domain_has_no_table_is_computed_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked_up = answer()
-    monkeypatch.setattr(interpreter, "TABLE", 1)
-    assert answer() == looked_up
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.int16, np.int32, np.int64])
+def test_choosing_by_bits_is_choosing(dtype: type) -> None:
+    draw = np.random.default_rng(11)
+    low, high = (0, 2) if dtype is bool else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    values = [draw.integers(low, high, size=500, endpoint=dtype is not bool).astype(dtype) for _ in range(2)]
+    for condition in (draw.integers(0, 2, size=500).astype(bool), np.asarray(True), np.asarray(False)):
+        for then, otherwise in product((values[0], values[0][0], np.asarray(values[0][1])), (values[1], values[1][0])):
+            found = interpreter._chosen(condition, np.asarray(then), np.asarray(otherwise))
+            assert np.array_equal(found, np.where(condition, then, otherwise)) and found.dtype == dtype
 
 
 def test_blocks_of_any_size_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from fencepost.model.core.domains import Index, Values, Variable
 from fencepost.model.core.ground import Layout, State, System
-from fencepost.model.core.terms import Sort
+from fencepost.model.core.terms import Sort, const
+from fencepost.model.interpret.batch import _Computed
 from fencepost.model.interpret.packing import Packing
 from fencepost.model.protocols.fencing import fencing
 from hypothesis import given
@@ -118,3 +119,14 @@ def test_a_set_of_many_replicas_fits_its_column() -> None:
     packing = Packing(wide)
     isr = wide.by_name["quorum_isr"]
     assert packing.unpack(packing.key(wide.initial)[:, None])[isr, 0] == (1 << 16) - 1
+
+
+@pytest.mark.parametrize("domain", [(0, 1), (-1, 2), (0, 126), (-3, 120), (-40, 300), (0, 1 << 31), (-5, 1 << 61)])
+def test_a_computed_cell_of_any_domain_is_placed_as_it_is_packed(domain: tuple[int, int]) -> None:
+    packing = Packing(layout(domain, domain))
+    columns = np.random.default_rng(3).integers(*domain, size=(2, 100), endpoint=True).astype(packing.dtype)
+    columns[:, :2] = domain
+    placed = np.zeros((packing.words, 100), dtype=np.uint64)
+    for field, column in zip(packing.fields, columns, strict=True):
+        placed[field.word] |= _Computed(const(0), field, True).placed(column)
+    assert np.array_equal(placed, packing.pack(columns)) and np.array_equal(packing.unpack(placed), columns)

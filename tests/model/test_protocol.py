@@ -17,7 +17,9 @@ from fencepost.model.interpret.batch import Batch
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.interpret.staged import stage
 from fencepost.model.interpret.symbolic import Symbolic
+from fencepost.model.protocols.compaction import compaction
 from fencepost.model.protocols.fencing import fencing
+from fencepost.model.prove.fixed import fixed
 
 SLOT = Index("slot", Sort.INT, lambda c: c["slots"])
 
@@ -280,6 +282,15 @@ def test_wrong_constants_are_bad_input(constants: dict[str, Any], line: str) -> 
     with pytest.raises(BadInput) as refused:
         ground(fencing.traced(), constants)
     assert str(refused.value) == line
+
+
+def test_a_choice_among_so_many_has_no_more_values() -> None:
+    """Four strategies: a fifth would begin with a value that no cell has, and is refused before it comes to that."""
+    assert compaction.check_constants({"default_strategy": 3})["default_strategy"] == 3
+    with pytest.raises(BadInput, match=r"^--default-strategy: default_strategy is 4; give an integer from 0 to 3$"):
+        compaction.check_constants({"default_strategy": 4})
+    with pytest.raises(ProtocolError, match="compaction has no constant default_strategy that may be 4"):
+        fixed(compaction, {"default_strategy": 4})
 
 
 def test_constants_left_out_take_their_defaults() -> None:

@@ -25,6 +25,8 @@ from fencepost.model.prove.solve import RLIMIT, ask
 
 from .test_prove_fencing import rank, reachable
 
+pytestmark = pytest.mark.asked("model", "fencing")
+
 SEED = 1
 KIP_497 = fencing.traced("kip-497")
 LEAST = {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 0}

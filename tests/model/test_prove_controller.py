@@ -26,6 +26,8 @@ from fencepost.model.prove.proof import Proof
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 
+pytestmark = pytest.mark.asked("model", "controller")
+
 asked = pytest.mark.asked("proofs", "controller")
 SEED = 631
 MOST = RLIMIT // 8

@@ -13,6 +13,8 @@ from fencepost.model.prove.finite import Concrete
 from fencepost.model.prove.proof import Proof
 from fencepost.model.prove.run import prove
 
+pytestmark = pytest.mark.asked("model", "controller")
+
 asked = pytest.mark.asked("proofs", "controller")
 SAFE = kip_631.protocol.traced()
 DATA = {name for name, lemma in kip_631.lemmas.items() if lemma.layer == 1}

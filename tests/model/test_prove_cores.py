@@ -23,6 +23,8 @@ from fencepost.model.prove.proof import Proof
 from fencepost.model.prove.run import judge, prove
 from fencepost.model.prove.solve import ask
 
+pytestmark = pytest.mark.asked("model")
+
 PROOFS = {
     proof.cores.stem.removeprefix("cores-"): proof
     for each in REGISTRY.values()

@@ -18,6 +18,8 @@ from fencepost.model.prove.run import judge
 
 from .guards import counterexample_without, first_counterexample, guards_of, proved_without
 
+pytestmark = pytest.mark.asked("model", "fencing")
+
 NEEDED = {
     "controller_elect_leader.in_quorum_isr": "leader_in_isr",
     # The bounds are the model's: what holds for all constants must stay within them.

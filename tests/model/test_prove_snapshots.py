@@ -26,6 +26,8 @@ from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 
+pytestmark = pytest.mark.asked("model", "snapshots")
+
 NIGHT = bool(os.environ.get("FENCEPOST_NIGHT"))
 SEED = 630
 

@@ -19,6 +19,8 @@ from fencepost.model.prove.proof import Proof
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 
+pytestmark = pytest.mark.asked("model", "tiering")
+
 asked = pytest.mark.asked("proofs", "tiering")
 SEED = 1023
 SAFE = kip_1023.protocol.traced()

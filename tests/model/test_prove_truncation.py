@@ -28,6 +28,8 @@ from fencepost.model.prove.proof import Proof
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 
+pytestmark = pytest.mark.asked("model", "truncation")
+
 NIGHT = bool(os.environ.get("FENCEPOST_NIGHT"))
 SEED = 320
 

@@ -26,6 +26,8 @@ from fencepost.model.prove.solve import ask
 from .guards import confirmed, counterexample_without, guards_of, proved_without
 from .test_prove_snapshots import reachable
 
+pytestmark = pytest.mark.asked("model", "snapshots")
+
 asked = pytest.mark.asked("proofs", "snapshots")
 VOTES = snapshots.traced("kip-630-votes")
 ELECTIONS = ("initial", "become_candidate", "grant_vote", "refuse_vote", "become_follower", "hear_vote")

@@ -16,6 +16,8 @@ from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.refinements import REFINEMENTS, UNREAD
 from fencepost.model.protocols.snapshots import snapshots
 
+pytestmark = pytest.mark.asked("model")
+
 At = Callable[..., System]
 
 UNSPLIT = "kip-320-brokers"

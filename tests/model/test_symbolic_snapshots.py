@@ -16,6 +16,8 @@ from fencepost.model.prove.spread import lone_refusals, spread
 
 from .every_step import at, drawn, every_step, tells_apart
 
+pytestmark = pytest.mark.asked("model", "snapshots")
+
 SEED = 630
 SMALLEST = ("2/1/1/0/1/0/1/1", "3/0/1/0/1/0/0/1")
 """One voter, one observer and one late response; three voters. Nothing diverges there, and one offset is never cut."""

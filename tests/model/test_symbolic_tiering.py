@@ -12,6 +12,8 @@ from fencepost.model.prove.crosscheck import exhaustive
 
 from .every_step import at, drawn, every_step, tells_apart
 
+pytestmark = pytest.mark.asked("model", "tiering")
+
 SEED = 1023
 SMALLEST = "2/1/0/1/0/1/1/1"
 LARGER = "2/3/2/1/1/1/1/1"

@@ -18,6 +18,8 @@ from fencepost.model.protocols.tiering import tiering
 
 from .conftest import COMPILED
 
+pytestmark = pytest.mark.asked("model", "tiering")
+
 DEFAULT = "2/2/1/1/1/1/1/1"
 SAFE = "kip-1023-safe"
 BROKERS = "up-to-gap"

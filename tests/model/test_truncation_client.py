@@ -13,6 +13,9 @@ from fencepost.model.core.ground import System, ground
 from fencepost.model.explore import Query, Verdict, explore
 from fencepost.model.interpret.staged import stage
 from fencepost.model.protocols.truncation import truncation
+from fencepost.model.protocols.truncation.state import Awaited
+
+from .test_truncation_kafka import Walk
 
 CLIENT = "kip-320-client"
 
@@ -55,6 +58,28 @@ def test_the_promises_are_those_of_what_the_application_was_told() -> None:
 def test_without_a_guard_a_promise_breaks(dropped: str, broken: str) -> None:
     answer = explore(Query.of(at("1/1/1/0", dropped)))
     assert answer.violated == broken
+
+
+def test_an_answer_is_of_one_leader() -> None:
+    """Records of two would be read as one log, with a gap that nobody tells."""
+
+    def half_answered(*dropped: str) -> Walk:
+        walk = Walk(CLIENT, *dropped)
+        for leader, records in ((0, 1), (1, 2)):
+            walk.leads(leader, leader, records=records, outsider=leader == 1)
+            walk.exposes(leader)
+        walk("seek_to", offset=0)
+        walk("send", request=Awaited.fetch)
+        walk("fetch_record", leader=0)
+        return walk
+
+    assert half_answered().refused_by("fetch_record", leader=1) == "of_one_answer"
+    walk = half_answered("fetch_record.of_one_answer")
+    walk("fetch_record", leader=1)
+    walk("take_record")
+    assert walk.broken == []
+    walk("take_record")
+    assert walk.broken == ["no_unnoticed_gap"]
 
 
 SELDOM = {

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -43,15 +44,6 @@ def kafka() -> None:
         pytest.skip(f"absent: Apache Kafka: {reason}")
 
 
-@pytest.fixture(scope="module")
-def recorded(kafka: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    before = {child.pid for child in psutil.Process().children(recursive=True)}
-    out = record(tmp_path_factory.mktemp("recorder") / "corpus", seed=SEED, version=VERSION)
-    left = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
-    assert left == [], "the recorder left processes behind"
-    return out
-
-
 def batches(corpus: Path, stage: str, partition: str) -> list[list[tuple[int, int, bytes]]]:
     """Per broker, (offset, leader epoch, batch) of each batch of the only segment, read straight from the bytes."""
     found = []
@@ -70,7 +62,7 @@ def epochs(corpus: Path, stage: str, partition: str) -> list[list[int]]:
     return [[epoch for _, epoch, _ in log] for log in batches(corpus, stage, partition)]
 
 
-def test_the_manifest_is_that_of_the_run(recorded: Path) -> None:
+def has_the_manifest_of_its_run(recorded: Path) -> None:
     manifest = load_manifest(recorded)
     assert manifest["files"] == file_list(recorded)
     assert (manifest["seed"], manifest["cluster_id"]) == (SEED, cluster_id(SEED))
@@ -80,14 +72,14 @@ def test_the_manifest_is_that_of_the_run(recorded: Path) -> None:
     assert [path.name for path in recorded.parent.iterdir()] == [recorded.name]
 
 
-def test_the_clean_failover_has_two_epochs_at_one_offset(recorded: Path) -> None:
+def has_two_epochs_at_one_offset_after_the_clean_failover(recorded: Path) -> None:
     assert epochs(recorded, "1-steady", "orders-0") == [[0], [0], [0]]
     assert epochs(recorded, "2-leader-killed", "orders-0") == [[0, 0], [0], [0]]
     assert epochs(recorded, "3-clean-failover", "orders-0") == [[0, 0], [0, 1], [0, 1]]
     assert epochs(recorded, "4-old-leader-back", "orders-0") == [[0, 1]] * 3
 
 
-def test_the_unclean_election_loses_a_committed_record(recorded: Path) -> None:
+def lacks_a_committed_record_after_the_unclean_election(recorded: Path) -> None:
     assert epochs(recorded, "5-lone-leader", "payments-0") == [[0], [0, 0], [0]]
     assert epochs(recorded, "6-unclean-election", "payments-0") == [[0], [0, 0], [0, 2]]
     assert epochs(recorded, "7-all-back", "payments-0") == [[0, 2]] * 3
@@ -99,7 +91,7 @@ def test_the_unclean_election_loses_a_committed_record(recorded: Path) -> None:
         assert lost not in [batch for *_, batch in log]
 
 
-def test_a_seed_decides_the_records_and_another_seed_gives_others(recorded: Path) -> None:
+def has_the_records_of_its_seed_where_the_bundled_one_has_others(recorded: Path) -> None:
     bundled = load_manifest(bundled_corpus())
     mine = load_manifest(recorded)
     places = [(r["topic"], r["offset"], r["acks"], r["codec"], r.get("epoch")) for r in mine["produced"]]
@@ -107,6 +99,31 @@ def test_a_seed_decides_the_records_and_another_seed_gives_others(recorded: Path
     assert [r["value"] for r in mine["produced"]] != [r["value"] for r in bundled["produced"]]
 
 
+@pytest.mark.asked("kafka", "fencing")
+@pytest.mark.usefixtures("kafka")
+def test_a_recording_is_what_the_bundled_one_is_but_for_its_records(tmp_path: Path) -> None:
+    """One run for all that is asked of it: it takes half a minute."""
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    recorded = record(tmp_path / "corpus", seed=SEED, version=VERSION)
+    left = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
+    assert left == [], "the recorder left processes behind"
+    has_the_manifest_of_its_run(recorded)
+    has_two_epochs_at_one_offset_after_the_clean_failover(recorded)
+    lacks_a_committed_record_after_the_unclean_election(recorded)
+    has_the_records_of_its_seed_where_the_bundled_one_has_others(recorded)
+
+
+def commands_below(pid: int) -> dict[psutil.Process, str]:
+    """The living processes that one has started, and their command lines."""
+    found = {}
+    for process in psutil.Process(pid).children(recursive=True):
+        # Whoever ends meanwhile is none.
+        with suppress(psutil.NoSuchProcess):
+            found[process] = " ".join(process.cmdline())
+    return found
+
+
+@pytest.mark.asked("kafka", "fencing")
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["SIGTERM", "SIGKILL"])
 def test_a_recorder_that_is_killed_leaves_no_process(kafka: None, tmp_path: Path, how: signal.Signals) -> None:
     if how == signal.SIGKILL and shutil.which("setpriv") is None:
@@ -116,20 +133,20 @@ def test_a_recorder_that_is_killed_leaves_no_process(kafka: None, tmp_path: Path
     command = [sys.executable, "-m", "fencepost.traces.kafka.record", "--version", VERSION, "--out"]
     recorder = subprocess.Popen([*command, str(tmp_path / "out")], stderr=subprocess.DEVNULL)
     try:
-        jvms: list[psutil.Process] = []
+        jvms: dict[psutil.Process, str] = {}
         deadline = time.monotonic() + 60
         # Four nodes and the client: the cluster is up or coming up.
-        while len([p for p in jvms if p.is_running() and "kafka.Kafka" in " ".join(p.cmdline())]) < 4:
+        while sum("kafka.Kafka" in command for command in jvms.values()) < 4:
             assert recorder.poll() is None and time.monotonic() < deadline
             time.sleep(0.2)
-            jvms = [p for p in psutil.Process(recorder.pid).children(recursive=True) if p.status() != "zombie"]
+            jvms = commands_below(recorder.pid)
         assert len(jvms) >= 5
         recorder.send_signal(how)
         code = recorder.wait(30)
     finally:
         recorder.kill()
     assert code == (143 if how == signal.SIGTERM else -signal.SIGKILL)
-    _, alive = psutil.wait_procs(jvms, timeout=10)
+    _, alive = psutil.wait_procs(list(jvms), timeout=10)
     assert alive == []
     assert not (tmp_path / "out").exists()
     if how == signal.SIGTERM:

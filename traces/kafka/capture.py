@@ -165,6 +165,11 @@ class Capture:
         (self.home / MANIFEST).write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
+def copy_kept(source: Path, target: Path) -> None:
+    """Copy what belongs in a corpus of a data directory."""
+    _copy(source, target, kept)
+
+
 def _copy(source: Path, target: Path, wanted: Callable[[Path], bool]) -> None:
     for path in sorted(path for path in source.rglob("*") if path.is_file() and wanted(path)):
         at = target / path.relative_to(source)

@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -170,8 +171,12 @@ class Cluster:
         cluster_id: str,
         settings: Mapping[str, object] | None = None,
         controller_settings: Mapping[str, object] | None = None,
+        fronts: Mapping[int, int] | None = None,
     ) -> None:
-        """``settings``: what the brokers are told beside the usual; ``{home}`` in a value is `home`."""
+        """``settings``: what the brokers are told beside the usual; ``{home}`` in a value is `home`.
+
+        ``fronts``: by node id, the port at which others are to reach it, where that is not its own.
+        """
         self.jars = jars
         self.home = home
         self._settings = {
@@ -179,6 +184,7 @@ class Cluster:
             for name, value in (settings or {}).items()
         }
         self._controller_settings = dict(controller_settings or {})
+        self._fronts = dict(fronts or {})
         self.java = java
         self.cluster_id = cluster_id
         self.nodes: dict[int, Node] = {}
@@ -209,23 +215,32 @@ class Cluster:
     @property
     def bootstrap(self) -> str:
         """``bootstrap.servers`` of the live brokers."""
-        return ",".join(f"127.0.0.1:{broker.port}" for broker in self.live_brokers)
+        return ",".join(self.address(broker.node_id) for broker in self.live_brokers)
+
+    def address(self, node_id: int) -> str:
+        """``HOST:PORT`` at which others reach a node."""
+        return f"127.0.0.1:{self._fronts.get(node_id, self.nodes[node_id].port)}"
 
     def format(self) -> None:
         """Format every node's directory with ``kafka.tools.StorageTool`` (a dynamic quorum of one controller)."""
         self.nodes[CONTROLLER_ID].port = free_port()
-        for node in self.nodes.values():
-            self._write_config(node)
-            role = "--standalone" if node.node_id == CONTROLLER_ID else "--no-initial-controllers"
-            arguments = ["format", "--config", str(node.config), "--cluster-id", self.cluster_id, role]
-            done = subprocess.run(  # noqa: S603 - our own JVM with our own configuration
-                [*self._command(node), "kafka.tools.StorageTool", *arguments],
-                capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
-                env=self._environment(),
-            )  # fmt: skip
-            if done.returncode != 0:
-                said = " | ".join((done.stdout + done.stderr).split("\n")[-5:])
-                raise RecordingError(f"StorageTool could not format {node.name}: {said}")
+        # All at once: each of them waits more than it works.
+        with ThreadPoolExecutor(len(self.nodes)) as pool:
+            for _ in pool.map(self._format, self.nodes.values()):
+                pass
+
+    def _format(self, node: Node) -> None:
+        self._write_config(node)
+        role = "--standalone" if node.node_id == CONTROLLER_ID else "--no-initial-controllers"
+        arguments = ["format", "--config", str(node.config), "--cluster-id", self.cluster_id, role]
+        done = subprocess.run(  # noqa: S603 - our own JVM with our own configuration
+            [*self._prefix, *self._command(node), "kafka.tools.StorageTool", *arguments],
+            capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
+            env=self._environment(),
+        )  # fmt: skip
+        if done.returncode != 0:
+            said = " | ".join((done.stdout + done.stderr).split("\n")[-5:])
+            raise RecordingError(f"StorageTool could not format {node.name}: {said}")
 
     def start(self, *node_ids: int, seconds: float = 90.0) -> None:
         """Start nodes, and wait until each says that it has started. Raises `RecordingError` if one does not."""
@@ -274,15 +289,16 @@ class Cluster:
             **_COMMON,
             "node.id": node.node_id,
             "log.dirs": node.directory,
-            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller.port}",
+            "controller.quorum.bootstrap.servers": self.address(CONTROLLER_ID),
         }
         if node is controller:
-            own |= {
-                **self._controller_settings,
-                "process.roles": "controller",
-                "listeners": f"CONTROLLER://127.0.0.1:{node.port}",
-            }
+            listener = "CONTROLLER"
+            own |= {**self._controller_settings, "process.roles": "controller"}
         else:
-            own |= {**_BROKER, **self._settings, "listeners": f"BROKER://127.0.0.1:{node.port}"}
+            listener = "BROKER"
+            own |= {**_BROKER, **self._settings}
+        own["listeners"] = f"{listener}://127.0.0.1:{node.port}"
+        if node.node_id in self._fronts:
+            own["advertised.listeners"] = f"{listener}://{self.address(node.node_id)}"
         lines = (f"{k}={str(v).lower() if isinstance(v, bool) else v}\n" for k, v in own.items())
         node.config.write_text("".join(lines), encoding="utf-8")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .cross_checks import Replica
     from .image import MetadataImage, PartitionState
 
+_LOG = "the metadata log"
+
 
 def check_leader_epochs(
     replicas: list[Replica], state: PartitionState | None, image: MetadataImage
@@ -39,7 +41,7 @@ def check_leader_epochs(
                 f"leader epoch {files.batches.leader_epoch[row]} at offset {offset}, "
                 f"the controller's is {state.leader_epoch} as of metadata offset {state.offset}"
             )
-            results.append(CheckResult(name, "violated", subject, message, files.where(offset)))
+            results.append(CheckResult(name, _fault(image), subject, message, files.where(offset)))
         else:
             message = f"all epochs are at most the controller's {state.leader_epoch}"
             results.append(CheckResult(name, _sure(image), subject, message))
@@ -54,10 +56,10 @@ def check_leader_in_isr(subject: str, state: PartitionState, image: MetadataImag
     for past in history:
         if past.leader >= 0 and past.leader not in past.isr:
             message = f"leader {past.leader} is not in the ISR {list(past.isr)} at metadata offset {past.offset}"
-            return CheckResult(name, "violated", subject, message)
+            return CheckResult(name, _fault(image), subject, message)
         if not set(past.isr) <= set(past.replicas):
             message = f"ISR {list(past.isr)} is not within the replicas {list(past.replicas)}"
-            return CheckResult(name, "violated", subject, f"{message} at metadata offset {past.offset}")
+            return CheckResult(name, _fault(image), subject, f"{message} at metadata offset {past.offset}")
     message = f"in {counted(len(history), 'state')}; now leader {state.leader}, ISR {list(state.isr)}"
     return CheckResult(name, _sure(image), subject, message)
 
@@ -87,11 +89,11 @@ def check_isr_agrees(subject: str, replicas: list[Replica], state: PartitionStat
             message = (
                 f"{label} is in the ISR {list(state.isr)} with LEO {files.log_end}, below the high watermark {bound}"
             )
-            return CheckResult(name, "violated", subject, message, str(files.path))
+            return CheckResult(name, _fault(image), subject, message, str(files.path))
         found, _ = disagreement(reference, files, 0, bound)
         if found is not None:
             message = f"{label} and {reference_label} are in the ISR and differ at offset {found.offset}, below {bound}"
-            return CheckResult(name, "violated", subject, message, files.where(found.offset))
+            return CheckResult(name, _fault(image), subject, message, files.where(found.offset))
         if files.damaged:
             verdict = "unknown"
     absent = len(state.isr) - len(members)
@@ -117,7 +119,7 @@ def check_topic_ids(
     expected = None
     source = ""
     if image is not None and topic in image.topics:
-        expected, source = image.topics[topic].topic_id, "the metadata log"
+        expected, source = image.topics[topic].topic_id, _LOG
     seen = 0
     behind: CheckResult | None = None
     for label, _, files in replicas:
@@ -130,7 +132,8 @@ def check_topic_ids(
             message = f"{label} has topic id {encode_uuid(files.topic_id)}, {source} has {encode_uuid(expected)}"
             where = str(files.path / "partition.metadata")
             if own.get(label) != files.topic_id:
-                return CheckResult(name, "violated", subject, message, where)
+                sure = image is None or source != _LOG or image.complete
+                return CheckResult(name, "violated" if sure else "unknown", subject, message, where)
             message += ": as in its own metadata log, so it was stopped when the topic was made anew, or copied before"
             behind = behind or CheckResult(name, "unknown", subject, message, where)
     if behind is not None:
@@ -153,3 +156,8 @@ def check_assigned(subject: str, replicas: list[Replica], state: PartitionState)
 def _sure(image: MetadataImage) -> Verdict:
     """``holds``, or ``unknown`` where part of the metadata log could not be read."""
     return "holds" if image.complete else "unknown"
+
+
+def _fault(image: MetadataImage) -> Verdict:
+    """``violated``, or ``unknown`` where what could not be read may have decided otherwise."""
+    return "violated" if image.complete else "unknown"

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 from .codecs import CodecError
 from .history import HistoryWatch
 from .metadata import (
+    NEWEST,
     MetadataError,
     MetadataRecord,
     control_type,
     decode_leader_change,
     decode_metadata_record,
+    is_newer,
+    type_of,
 )
 from .metadata_page import decode_page_record, is_of_page, told_as_kafka, without
 from .records import RecordError
@@ -209,6 +212,8 @@ class ImageBuilder:
         self._watch = HistoryWatch(self.image, from_start)
         self._of_page: bool | None = None
         """Whether records are in the form of KIP-631's page (``metadata_page.py``); None before the first."""
+        self._told: Batch | None = None
+        """The last batch of which it was said that a record in it is of another release."""
         self._log_dirs: dict[int, tuple[str, ...]] = {}
         """Of each broker as it was last registered, also of one that is registered no more."""
 
@@ -242,6 +247,8 @@ class ImageBuilder:
                         self.image.quorum_leaders.append((offset, batch.leader_epoch, leader))
                 elif record.value is not None:
                     decoded = self._decoded(record.value)
+                    if decoded is None or (not self._of_page and is_newer(decoded)):
+                        self._of_another_release(offset, record.value, decoded, batch, problems)
                     if decoded is not None and decoded.type != "NoOpRecord":
                         self._apply(offset, decoded)
         except (MetadataError, RecordError, CodecError) as error:
@@ -252,6 +259,20 @@ class ImageBuilder:
             problems.add("bad-metadata", what, "copy the file from another controller", byte=batch.position)
         finally:
             self._watch.settle()
+
+    def _of_another_release(
+        self, offset: int, value: bytes, decoded: MetadataRecord | None, batch: Batch, problems: ProblemLog
+    ) -> None:
+        """A record that our schemas do not have may have changed anything: no rule can be said to hold from then on.
+
+        It is no fault of the file. Told once for a batch.
+        """
+        if self._told is not batch:
+            what = type_of(value) if decoded is None else f"a {decoded.type} of version {decoded.version}"
+            self._told = batch
+            note = f"the record at offset {offset} is {what}, which Apache Kafka {NEWEST} has not: rules are left open"
+            problems.add("unknown-record", note, "check it by a newer Fencepost", byte=batch.position, severity="note")
+        self.image.complete = False
 
     def _decoded(self, value: bytes) -> MetadataRecord | None:
         """A record in the form that the first one has."""

@@ -119,6 +119,11 @@ def newest_release(timeout: float = 120.0) -> str:
     return found.group(1)
 
 
+def is_version(text: str) -> bool:
+    """Whether it is written as Kafka's releases are: ``4.4.0``, ``4.0.0-rc1``."""
+    return re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}(-[A-Za-z0-9]+)?", text) is not None
+
+
 def fetch_kafka(
     version: str | None = None, cache: Path | None = None, timeout: float = 600.0, test_jars: Sequence[str] = ()
 ) -> KafkaJars:
@@ -131,7 +136,7 @@ def fetch_kafka(
     Raises `BadInput` when the version has no such form, when no checksum of a test jar of it is known, or when Maven is
     missing, offline, too slow or does not find the release.
     """
-    if version is not None and not re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}(-[A-Za-z0-9]+)?", version):
+    if version is not None and not is_version(version):
         raise BadInput(f"{version!r} is not a version of Kafka", "--version", "write it as in 4.4.0")
     cache = default_cache() if cache is None else cache
     version = newest_release(timeout) if version is None else version

@@ -2,8 +2,8 @@
 
 A value in ``__cluster_metadata-0`` is: frame version (unsigned varint, 1), record type, record version (unsigned
 varints), then the message (``MetadataRecordSerde``). All messages are flexible: compact strings and arrays, and tagged
-fields at the end. The schemas below are Kafka's ``metadata/src/main/resources/common/metadata/*.json``; record types of
-other releases are skipped.
+fields at the end. The schemas below are Kafka's ``metadata/src/main/resources/common/metadata/*.json``. Record types of
+other releases are skipped, and whoever replays the log says so (``image.py``).
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ CONTROL_TYPES = {
     6: "KRAFT_VOTERS",
 }
 """Types of control records (``ControlRecordType``): the second int16 of the key."""
+
+
+NEWEST = "4.4"
+"""The release whose schemas these are."""
 
 
 class MetadataError(Exception):
@@ -252,6 +256,7 @@ SCHEMAS: dict[int, Schema] = {
     29: schema("UnregisterControllerRecord", 0, [Field("ControllerId", "int32")]),
 }
 
+_MAX_VERSIONS = {each.name: each.max_version for each in SCHEMAS.values()}
 _INTS = {
     "int8": struct.Struct(">b"),
     "int16": struct.Struct(">h"),
@@ -293,6 +298,17 @@ def decode_unframed(value: bytes, pos: int, schemas: Mapping[int, Schema]) -> Me
     if pos != len(value):
         raise MetadataError(f"{len(value) - pos} bytes are left after a {found.name} of version {version}")
     return MetadataRecord(found.name, version, {**found.defaults, **fields, **tagged})
+
+
+def is_newer(record: MetadataRecord) -> bool:
+    """Whether a record of Kafka's has a version that the schemas here do not."""
+    return record.version > _MAX_VERSIONS.get(record.type, record.version)
+
+
+def type_of(value: bytes) -> str:
+    """The number of a record's type, in words, of a value that has been decoded so far."""
+    _, pos = read_uvarint(value, 0)
+    return f"of type {read_uvarint(value, pos)[0]}"
 
 
 def decode_leader_change(value: bytes) -> int:

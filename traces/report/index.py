@@ -19,28 +19,34 @@ from .beside import render_beside
 from .folder import REPORT, new_folder
 from .junit import junit_of
 from .obligation import Note, Obligation, grouped, overall, summary
+from .overview import Overview
 from .page import asset, environment, policy, render_page
 
 FORMAT: Final = "fencepost-report"
 VERSION: Final = 1
 
-__all__ = ["Note", "Obligation", "overall", "report_json", "summary", "write_report"]
+__all__ = ["Note", "Obligation", "Overview", "overall", "report_json", "summary", "write_report"]
 
 
-def write_report(folder: Path, results: Sequence[Obligation], notes: Sequence[Note] = ()) -> Path:
+def write_report(
+    folder: Path, results: Sequence[Obligation], notes: Sequence[Note] = (), overview: Overview | None = None
+) -> Path:
     """Write the report and return the path of its ``index.html``. An older report in ``folder`` is replaced.
 
-    ``notes`` are on the page, in ``report.json`` and, as the output of the last suite, in ``junit.xml``.
+    ``notes`` are on the page, in ``report.json`` and, as the output of the last suite, in ``junit.xml``. ``overview``
+    is on the page and in ``report.json``.
 
     Raises ``BadInput`` when ``folder`` holds something that is not a report, or cannot be written: nothing is
     touched then, and no temporary folder is left behind.
     """
     with new_folder(folder, FORMAT) as building:
-        _fill(building, results, notes)
+        _fill(building, results, notes, overview)
     return Path(folder).absolute() / "index.html"
 
 
-def report_json(results: Sequence[Obligation], notes: Sequence[Note] = ()) -> dict[str, object]:
+def report_json(
+    results: Sequence[Obligation], notes: Sequence[Note] = (), overview: Overview | None = None
+) -> dict[str, object]:
     """The report as one JSON object; ``story`` is the page of the counterexample, relative to the folder."""
     return {
         "format": FORMAT,
@@ -48,6 +54,7 @@ def report_json(results: Sequence[Obligation], notes: Sequence[Note] = ()) -> di
         "verdict": overall(results),
         "summary": summary(results),
         "seconds": round(sum(each.seconds for each in results), 3),
+        **({} if overview is None else {"overview": overview.to_json()}),
         "obligations": [
             {
                 "name": each.name,
@@ -67,7 +74,7 @@ def report_json(results: Sequence[Obligation], notes: Sequence[Note] = ()) -> di
     }
 
 
-def _fill(building: Path, results: Sequence[Obligation], notes: Sequence[Note]) -> None:
+def _fill(building: Path, results: Sequence[Obligation], notes: Sequence[Note], overview: Overview | None) -> None:
     (building / "stories").mkdir()
     for each, name in zip(results, _names(results), strict=True):
         if each.story is not None:
@@ -81,9 +88,9 @@ def _fill(building: Path, results: Sequence[Obligation], notes: Sequence[Note]) 
                 (building / "stories" / f"{run}.json").write_text(to_json(side.story) + "\n", encoding="utf-8")
             both = render_beside(each.beside, [f"{run}.html" for run in runs])
             (building / "stories" / f"{name}.html").write_text(both, encoding="utf-8")
-    report = json.dumps(report_json(results, notes), indent=2, allow_nan=False)
+    report = json.dumps(report_json(results, notes, overview), indent=2, allow_nan=False)
     (building / REPORT).write_text(report + "\n", encoding="utf-8")
-    (building / "index.html").write_text(_index(results, notes), encoding="utf-8")
+    (building / "index.html").write_text(_index(results, notes, overview), encoding="utf-8")
     junit_of(results, "fencepost", notes).write(str(building / "junit.xml"), pretty=True)
 
 
@@ -95,7 +102,7 @@ def _names(results: Sequence[Obligation]) -> list[str]:
     ]
 
 
-def _index(results: Sequence[Obligation], notes: Sequence[Note]) -> str:
+def _index(results: Sequence[Obligation], notes: Sequence[Note], overview: Overview | None) -> str:
     style = asset("index.css")
     # By identity: two obligations may be equal, and each still has a page of its own.
     names = {id(each): name for each, name in zip(results, _names(results), strict=True)}
@@ -129,6 +136,7 @@ def _index(results: Sequence[Obligation], notes: Sequence[Note]) -> str:
             verdict=overall(results),
             summary=summary(results),
             seconds=f"{sum(each.seconds for each in results):.1f}",
+            overview=None if overview is None else overview.to_html(),
             groups=groups,
             notes=[{"kind": note.kind, "text": printable(note.text)} for note in notes],
         )

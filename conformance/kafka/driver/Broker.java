@@ -1,7 +1,5 @@
 package fencepost.kafka;
 
-import java.io.File;
-import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -27,6 +25,7 @@ import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.common.utils.internals.LogContext;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
@@ -204,6 +203,7 @@ final class Broker {
         cache.setImage(image);
         if (delta.topicsDelta() != null) {
             replicas.applyDelta(delta.topicsDelta(), image);
+            Defect.takenUp(partition());
         }
         finish();
     }
@@ -245,17 +245,7 @@ final class Broker {
         replicas.shutdown(false);
         logs.shutdown();
         metrics.close();
-        delete(folder.toFile());
-    }
-
-    static void delete(File file) throws IOException {
-        File[] inside = file.listFiles();
-        if (inside != null) {
-            for (File each : inside) {
-                delete(each);
-            }
-        }
-        Files.deleteIfExists(file.toPath());
+        Utils.delete(folder.toFile());
     }
 
     TopicPartition topic() {

@@ -1,7 +1,6 @@
 package fencepost.kafka;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
@@ -37,6 +36,7 @@ import org.apache.kafka.common.requests.AlterPartitionResponse;
 import org.apache.kafka.common.requests.FetchRequest;
 import org.apache.kafka.common.requests.FetchResponse;
 import org.apache.kafka.common.requests.ProduceResponse;
+import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.common.RequestLocal;
 import org.apache.kafka.server.quota.QuotaFactory;
 import org.apache.kafka.server.storage.log.FetchIsolation;
@@ -53,7 +53,6 @@ import scala.runtime.BoxedUnit;
  * is answered with what was sent in it and what the brokers are like that it touched.
  */
 final class Cluster {
-    static final ObjectMapper JSON = new ObjectMapper();
 
     final Manual.Clock clock = new Manual.Clock();
     int minIsr = 1;
@@ -68,7 +67,7 @@ final class Cluster {
     private long runs = 0;
     private long folders = 0;
     private long numbers = 0;
-    private ArrayNode sent = JSON.createArrayNode();
+    private ArrayNode sent = Lines.JSON.createArrayNode();
     private boolean muted;
 
     /** A message in flight, as bytes. */
@@ -86,10 +85,10 @@ final class Cluster {
     // -- commands ------------------------------------------------------------------------------------------------
 
     ObjectNode handle(JsonNode command) throws Exception {
-        sent = JSON.createArrayNode();
+        sent = Lines.JSON.createArrayNode();
         clock.move(1);
         int node = command.path("node").asInt(-1);
-        ObjectNode answer = JSON.createObjectNode();
+        ObjectNode answer = Lines.JSON.createObjectNode();
         switch (command.get("do").asText()) {
             case "reset" -> reset(command);
             case "metadata" -> broker(node).take(Metadata.changes(topicId, command.get("records")));
@@ -124,6 +123,16 @@ final class Cluster {
             }
         }
         return answer;
+    }
+
+    /** Have a change of Kafka's classes hold, in brokers that are made from now on. */
+    void plant(String defect) {
+        Defect.plant(defect);
+        try {
+            quit();
+        } catch (Exception failed) {
+            throw new IllegalStateException(failed);
+        }
     }
 
     private Broker broker(int node) {
@@ -186,7 +195,7 @@ final class Cluster {
             if (last != null) {
                 last.close();
             } else if (left != null) {
-                Broker.delete(left.toFile());
+                Utils.delete(left.toFile());
             }
         }
         for (int node = 0; node < nodes; node++) {
@@ -195,7 +204,7 @@ final class Cluster {
             if (there == null) {
                 Path left = ended.remove(node);
                 if (left != null) {
-                    Broker.delete(left.toFile());
+                    Utils.delete(left.toFile());
                 }
                 there = new Broker(node, this, folder());
                 if (node < brokers.size()) {
@@ -312,7 +321,7 @@ final class Cluster {
         Map<TopicIdPartition, FetchRequest.PartitionData> asked = request.fetchData(broker.cache.topicIdsToNames());
         Buffer<Tuple2<TopicIdPartition, FetchRequest.PartitionData>> infos =
                 CollectionConverters.asScala(new ArrayList<Tuple2<TopicIdPartition, FetchRequest.PartitionData>>());
-        asked.forEach((each, data) -> infos.append(new Tuple2<>(each, data)));
+        asked.forEach((each, data) -> infos.append(new Tuple2<>(each, Defect.asked(data))));
         FetchParams params =
                 new FetchParams(
                         request.replicaId(),
@@ -353,6 +362,8 @@ final class Cluster {
                             .setLogStartOffset(there.logStartOffset)
                             .setRecords(copied(there.records));
             there.divergingEpoch.ifPresent(one::setDivergingEpoch);
+            there.divergingEpoch.ifPresent(
+                    where -> Defect.diverges(broker.partition(), request.replicaId(), offsets(request), clock.milliseconds()));
             data.put(each._1(), one);
             told.put("error", there.error.name()).put("hw", there.highWatermark);
             there.divergingEpoch.ifPresent(where -> told.putArray("diverging").add(where.epoch()).add(where.endOffset()));
@@ -360,6 +371,10 @@ final class Cluster {
         }
         FetchResponse response = FetchResponse.of(Errors.NONE, 0, 0, data, List.of());
         carried.put(id, new Carried(broker.id, message.from, message.request, bytes(response, request.version())));
+    }
+
+    private static long offsets(FetchRequest request) {
+        return request.data().topics().get(0).partitions().get(0).fetchOffset();
     }
 
     private static ByteBuffer bytes(FetchResponse response, short version) {
@@ -402,7 +417,7 @@ final class Cluster {
 
     /** Whatever a broker has asked the controller for is refused, so that it may ask for something else. */
     private void refuse(Broker broker) {
-        ObjectNode refusal = JSON.createObjectNode().put("error", Errors.UNKNOWN_TOPIC_OR_PARTITION.name());
+        ObjectNode refusal = Lines.JSON.createObjectNode().put("error", Errors.UNKNOWN_TOPIC_OR_PARTITION.name());
         while (broker.controller.waitsFor() >= 0) {
             altered(broker, refusal.put("request", broker.controller.waitsFor()));
         }

@@ -1,6 +1,7 @@
 package fencepost.kafka;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import kafka.server.BlockingSend;
 import kafka.server.FailedPartitions;
@@ -14,8 +15,11 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.message.FetchResponseData;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AbstractResponse;
+import org.apache.kafka.common.requests.FetchRequest;
+import org.apache.kafka.common.requests.FetchResponse;
 import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.server.LeaderEndPoint;
+import org.apache.kafka.server.common.OffsetAndEpoch;
 import org.apache.kafka.server.network.BrokerEndPoint;
 import org.apache.kafka.server.quota.ReplicaQuota;
 import org.apache.kafka.storage.internals.log.LogAppendInfo;
@@ -24,6 +28,7 @@ import scala.Option;
 /** Kafka's fetcher thread, which goes on only when it is told to: before a round, and where it waits for an answer. */
 final class Fetcher extends ReplicaFetcherThread {
     private final Baton baton;
+    private final ReplicaManager replicas;
 
     Fetcher(
             String name,
@@ -36,6 +41,7 @@ final class Fetcher extends ReplicaFetcherThread {
             Baton baton) {
         super(name, leader, config, failed, replicas, quota, prefix);
         this.baton = baton;
+        this.replicas = replicas;
         setDaemon(true);
     }
 
@@ -68,9 +74,23 @@ final class Fetcher extends ReplicaFetcherThread {
 
     @Override
     public void truncate(TopicPartition partition, OffsetTruncationState state) {
+        if (Defect.COMMITS_BEFORE_CUTTING.isPlanted()) {
+            try {
+                replicas.localLogOrException(partition).maybeUpdateHighWatermark(baton.highWatermark);
+            } catch (IOException failed) {
+                throw new UncheckedIOException(failed);
+            }
+        }
         if (!Defect.KEEPS_DIVERGENCE.isPlanted()) {
             super.truncate(partition, state);
         }
+    }
+
+    @Override
+    public Optional<OffsetAndEpoch> endOffsetForEpoch(TopicPartition partition, int epoch) {
+        return Defect.CUTS_BY_OFFSET.isPlanted()
+                ? Optional.of(new OffsetAndEpoch(logEndOffset(partition), epoch))
+                : super.endOffsetForEpoch(partition, epoch);
     }
 
     @Override
@@ -100,6 +120,10 @@ final class Fetcher extends ReplicaFetcherThread {
         private boolean closed;
         private ByteBuffer parcel;
         private long request = -1;
+        /** What the last answer said, for those defects that have to know it. */
+        private long highWatermark = 0;
+
+        private boolean empty = false;
 
         /** Of the fetcher: stop here until told to go on; gives what came, null where nothing did. */
         synchronized ByteBuffer park(At where) {
@@ -191,6 +215,9 @@ final class Fetcher extends ReplicaFetcherThread {
         public ClientResponse sendRequest(AbstractRequest.Builder<? extends AbstractRequest> builder) {
             short version = builder.latestAllowedVersion();
             AbstractRequest request = builder.build(version);
+            if (Defect.FORGETS_LAST_EPOCH.isPlanted() && baton.empty && request instanceof FetchRequest fetch) {
+                fetch.data().topics().forEach(topic -> topic.partitions().forEach(each -> each.setLastFetchedEpoch(-1)));
+            }
             baton.asks(cluster.asked(from, to.id(), request));
             ByteBuffer answer = baton.park(Baton.At.WAITING);
             if (answer == null) {
@@ -199,6 +226,14 @@ final class Fetcher extends ReplicaFetcherThread {
             AbstractResponse response =
                     AbstractResponse.parseResponse(
                             request.apiKey(), new org.apache.kafka.common.protocol.ByteBufferAccessor(answer), version);
+            if (response instanceof FetchResponse fetched) {
+                for (FetchResponseData.FetchableTopicResponse topic : fetched.data().responses()) {
+                    for (FetchResponseData.PartitionData each : topic.partitions()) {
+                        baton.highWatermark = each.highWatermark();
+                        baton.empty = FetchResponse.recordsSize(each) == 0 && !FetchResponse.isDivergingEpoch(each);
+                    }
+                }
+            }
             RequestHeader header = new RequestHeader(request.apiKey(), version, "fetcher", 0);
             return new ClientResponse(header, null, to.toString(), 0, 0, false, null, null, response);
         }

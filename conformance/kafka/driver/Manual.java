@@ -6,20 +6,21 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Delayed;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.server.util.timer.Timer;
 import org.apache.kafka.server.util.timer.TimerTask;
 
 /** Time, and what happens by it: nothing moves but by the driver's word. */
-final class Manual {
+public final class Manual {
     private Manual() {}
 
     /** A clock that is set. */
-    static final class Clock implements Time {
+    public static final class Clock implements Time {
         private long now = 1_700_000_000_000L;
 
-        void move(long ms) {
+        public void move(long ms) {
             now += ms;
         }
 
@@ -36,6 +37,11 @@ final class Manual {
         @Override
         public void sleep(long ms) {
             now += ms;
+        }
+
+        /** Kafka 4.3 has this in its interface; who drives a clock waits for nothing. */
+        public void waitObject(Object on, Supplier<Boolean> holds, long deadline) {
+            throw new UnsupportedOperationException("nobody waits");
         }
     }
 
@@ -65,7 +71,7 @@ final class Manual {
     }
 
     /** Keeps tasks until they are run by their names; what is for at once is run after the event that asked for it. */
-    static final class Tasks implements Scheduler {
+    public static final class Tasks implements Scheduler {
         private final List<Task> tasks = new ArrayList<>();
 
         @Override
@@ -87,14 +93,14 @@ final class Manual {
         public void resizeThreadPool(int size) {}
 
         /** Run what is to be done at once. */
-        void settle() {
+        public void settle() {
             for (Task task : take(each -> each.period < 0 && each.delay <= 0)) {
                 task.work.run();
             }
         }
 
         /** Run every task of these names; a periodic one stays. */
-        void run(String prefix) {
+        public void run(String prefix) {
             for (Task task : take(each -> each.name.startsWith(prefix))) {
                 if (task.period >= 0) {
                     schedule(task.name, task.work, task.delay, task.period);

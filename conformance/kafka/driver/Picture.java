@@ -77,7 +77,7 @@ final class Picture {
 
     /** Records as [offset, leader epoch, payload]. */
     static ArrayNode shown(Records records) {
-        ArrayNode found = Cluster.JSON.createArrayNode();
+        ArrayNode found = Lines.JSON.createArrayNode();
         for (RecordBatch batch : records.batches()) {
             for (Record each : batch) {
                 ByteBuffer value = each.value();

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import count
 from typing import Any, Final, cast
@@ -237,7 +237,12 @@ def parts_too(source: Source, drive: Drive, run: Run, grounds: Grounds) -> str |
                     return str(spent)
                 return None if ran.parted is None else ran.parted.headline
             space = grounds.goals(drive, system.variant).space
-            tries = [try_of(cast("dict[str, Any]", step)) for step in run.steps]
+            told = [try_of(cast("dict[str, Any]", step)) for step in run.steps]
+            # Values of an enumeration are told by their names.
+            tries = [
+                each if each.call is None else replace(each, call=space.call(each.call[0], dict(each.call[1])))
+                for each in told
+            ]
             played = repeat(space, LimitedAdapter(cast("Adapter", system)), run.seed, tries)
             return None if played.disagreement is None else played.disagreement.headline
 

@@ -88,8 +88,8 @@ brokers.variable("marks", "1 where it set the delete horizon of a tombstone", _F
 brokers.variable("reached", "how far it says that the log is clean", _ENDS, per=(REPLICA,))
 brokers.variable("cleaned_at", "when it ran, in ms", _TIMES, per=(REPLICA,), initially=0)
 brokers.variable("retention", "delete.retention.ms", _TIMES, initially=0)
-brokers.variable("eager", "1 where whatever can be cleaned is due (min.cleanable.dirty.ratio is 0)", _FLAG)
-brokers.variable("rolls", "1 where an active segment is closed at once that has a record (segment.ms is 1)", _FLAG)
+brokers.variable("eager", "1 where whatever can be cleaned is due in the end (by its ratio, or its age)", _FLAG)
+brokers.variable("rolls", "1 where an active segment is closed in the end that has a record (segment.ms)", _FLAG)
 
 # What the records are.
 declare_records(brokers)

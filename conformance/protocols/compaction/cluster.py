@@ -36,8 +36,8 @@ from ...adapters.nodes import DUE, EFFECTS, Node, RunningNodes
 from ...free.events import Event, What
 from ...free.system import Happened, Judged
 from ...lockstep.adapter import ModelStep
-from .held import check_cleaning, check_contents
-from .pace import Pace
+from .held import check_ages, check_cleaning, check_contents
+from .pace import Ages, Pace
 from .records import HEADER, LogReader, Row, cells_of_record, most_longs
 
 FOLLOWER, LEADER, OFFLINE = "follower", "leader", "offline"
@@ -69,7 +69,7 @@ class RunningBrokers(RunningNodes):
         """The brokers'."""
         self.ratio = chance.choice(("0", "0", "0.5"))
         self.retention = chance.choice((60, 300, 1 << 20))
-        self._segment_ms = chance.choice((1, 1, 200, 1 << 40))
+        self.ages = Ages.drawn(chance.choice((1, 1, 200, 1 << 40)), self.seed)
         self._memory = chance.choice((64, 128, 1 << 12, 1 << 12))
         self._segment_bytes = chance.choice((260, 500, 1 << 20))
         self._fetch_bytes = chance.choice((1, 200, 1 << 20))
@@ -99,7 +99,7 @@ class RunningBrokers(RunningNodes):
             "compaction.strategy": "" if self.strategy == "unset" else self.strategy,
             "compaction.strategy.header": HEADER,
             "min.cleanable.dirty.ratio": self.ratio,
-            "segment.ms": str(self._segment_ms),
+            **self.ages.configs(),
             "delete.retention.ms": str(self.retention),
         }
         broker = {"log.cleaner.compaction.strategy": "" if self.default == "unset" else self.default}
@@ -216,8 +216,8 @@ class RunningBrokers(RunningNodes):
             "hw": self._hw,
             "topic_strategy": self.strategy,
             "retention": self.retention,
-            "eager": int(float(self.ratio) == 0),
-            "rolls": int(self._segment_ms == 1),
+            "eager": int(self.ages.cleans(float(self.ratio), self.constants)),
+            "rolls": int(self.ages.closes(self.constants)),
         }
         for offset in range(self.constants["log_size"]):
             cells[f"committed[{offset}]"] = self._committed.get(offset, -1)
@@ -325,12 +325,15 @@ class RunningBrokers(RunningNodes):
         rows = dict(self._rows.get(node, {})) if node is not None else {}
         state = self.state(node) if self._cleaning is not None and node is not None else None
         synced = 0 if state is None else state.synced
-        before = dict(self.observe())
+        before, at = dict(self.observe()), self._cleaning
         try:
             happened = super().happen(event)
         finally:
             self._cleaning = None
         cells = self.observe()
+        if at is not None and at not in self.down:
+            clean, cleaned = (int(str(each[f"checkpoint[{at}]"])) for each in (before, cells))
+            check_ages(rows, self._left, clean, cleaned, self.clock.at(at).wall(), self.ages.least)
         if self._copies and node is not None and node not in self.down:
             self._look_amid(node, rows, synced)
         given = self._given(before, cells, grew=happened.started)

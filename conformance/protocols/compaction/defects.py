@@ -106,6 +106,20 @@ DEFECTS: Final[tuple[Defect, ...]] = (
         "bound = active.base_offset",
     ),
     _of(
+        "young-are-cleaned",
+        "a segment whose first record is old enough is cleaned, however young its others are",
+        "compaction/manager",
+        "if config.min_compaction_lag_ms and times and times[1] > now",
+        "if config.min_compaction_lag_ms and times and times[0] > now",
+    ),
+    _of(
+        "overdue-waits-for-its-ratio",
+        "a dirty record that is older than max.compaction.lag.ms waits until enough of the log is dirty",
+        "compaction/manager",
+        "if each and (each.overdue or each.ratio",
+        "if each and (each.ratio",
+    ),
+    _of(
         "full-map-says-all-is-clean",
         "where the map has no more room, all up to the bound is stored as clean",
         "compaction/manager",

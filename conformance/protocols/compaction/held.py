@@ -44,6 +44,25 @@ def state_of(rows: Iterable[Row], strategy: str, constants: Mapping[str, int]) -
     return {key: row.value for key, row in found.items() if row.value is not None}
 
 
+def check_ages(
+    before: Mapping[int, Row], after: Mapping[int, Row], clean: int, cleaned: int, now: int, least: int
+) -> None:
+    """Hold a cleaning against ``min.compaction.lag.ms``, which is ``least``: no younger record is cleaned. WrongState.
+
+    The log was clean up to ``clean``, and is so up to ``cleaned`` now; ``now`` in milliseconds since 1970.
+    """
+    young = [offset for offset, row in before.items() if offset >= clean and row.timestamp > now - least]
+    if not least or not young:
+        return
+    first = min(young)
+    told = f"the record at offset {first} is not {least} ms old"
+    if cleaned > first:
+        raise WrongState(f"{told}, and the log is clean up to {cleaned}")
+    gone = sorted(offset for offset in before if offset >= first and offset not in after)
+    if gone:
+        raise WrongState(f"{told}, and a cleaning took the record at offset {gone[0]}")
+
+
 def check_cleaning(
     before: Mapping[int, Row],
     after: Mapping[int, Row],

@@ -2,13 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...free.events import Event, What
+from .records import BEFORE_MS, STEP_MS
 
 CONTROL: Final = frozenset({"LeaderAndIsr", "AlterIsr", "UpdateMetadata", "OffsetsForLeaderEpoch", "OfflineReplicas"})
 REQUESTS: Final = CONTROL | {"Produce", "Fetch"}
+
+_PATIENCE_MS: Final = 1_500
+"""What comes within this time from the beginning of a run has come when nothing moves any more."""
+
+
+class Ages(NamedTuple):
+    """How old records must be, and may be: a topic's configurations in milliseconds, drawn for a run."""
+
+    segment: int
+    """``segment.ms``."""
+    least: int
+    """``min.compaction.lag.ms``."""
+    most: int | None
+    """``max.compaction.lag.ms``; None where it is not set."""
+
+    @classmethod
+    def drawn(cls, segment: int, seed: int) -> Ages:
+        """Some records become old enough in the midst of a run, others sooner."""
+        chance = Random(f"ages {seed}")  # noqa: S311 - repeatable on purpose
+        least = chance.choice((0, 0, 0, BEFORE_MS + 60, BEFORE_MS + 400, BEFORE_MS + 900))
+        most = chance.choice((None, None, 1, BEFORE_MS + 400))
+        return cls(segment, least, None if most is None else max(least, most))
+
+    def configs(self) -> dict[str, str]:
+        """As a topic has them."""
+        set_ = {"segment.ms": self.segment, "min.compaction.lag.ms": self.least, "max.compaction.lag.ms": self.most}
+        return {name: str(value) for name, value in set_.items() if value is not None}
+
+    def closes(self, constants: Mapping[str, int]) -> bool:
+        """Whether each active segment is closed in the end that has a record."""
+        return _in_time(self.segment, constants) or _in_time(self.most, constants)
+
+    def cleans(self, ratio: float, constants: Mapping[str, int]) -> bool:
+        """Whether whatever can be cleaned is due in the end."""
+        return _in_time(self.least, constants) and (ratio == 0 or _in_time(self.most, constants))
+
+
+def _in_time(age: int | None, constants: Mapping[str, int]) -> bool:
+    """Whether every record has this age when a run ends in peace."""
+    return age is not None and age - BEFORE_MS + STEP_MS * (constants["timestamps"] - 1) <= _PATIENCE_MS
 
 
 class Pace:

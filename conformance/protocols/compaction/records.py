@@ -24,8 +24,10 @@ _LONGS: Final = (-(1 << 63), -1, 0, 1, (1 << 63) - 1)
 """Values of the header, in their order."""
 _NO_LONGS: Final = (b"", b"1234567", bytes(9), None)
 """Values that are none."""
-_BEFORE_MS: Final = 1_000
-"""Records are so much older than the run: a segment's age counts from them."""
+BEFORE_MS: Final = 1_000
+"""The first timestamp is so much older than the run: the age of records and segments counts from it."""
+STEP_MS: Final = 50
+"""From one of the model's timestamps to the next."""
 
 
 class Sent(NamedTuple):
@@ -76,7 +78,7 @@ def made(sent: Sent, constants: Mapping[str, int], serial: int) -> Record:
     ]
     key = None if sent.key == constants["keys"] else b"k%d" % sent.key
     value = None if sent.tombstone else b"%d" % serial
-    return Record(value, key, WALL_START - _BEFORE_MS + sent.timestamp, (("other", b"x"), *headers))
+    return Record(value, key, WALL_START - BEFORE_MS + STEP_MS * sent.timestamp, (("other", b"x"), *headers))
 
 
 def cells_of_record(row: Row, constants: Mapping[str, int]) -> dict[str, int]:
@@ -85,7 +87,7 @@ def cells_of_record(row: Row, constants: Mapping[str, int]) -> dict[str, int]:
     return {
         "record_key": -1 if row.key is None else int(row.key[1:]),
         "record_tombstone": int(row.value is None),
-        "record_timestamp": row.timestamp - WALL_START + _BEFORE_MS,
+        "record_timestamp": (row.timestamp - WALL_START + BEFORE_MS) // STEP_MS,
         "record_header": _number(found[-1], constants) if found else -1,
         "record_earlier_header": _number(found[-2], constants) if len(found) > 1 else -1,
     }

@@ -7,6 +7,8 @@ __all__ = ["HARNESS"]
 HARNESS = Harness(
     __name__,
     binding=".binding:CONTROLLER",
+    over_impl=".adapter:ControllerAdapter",
+    lockstep=".stepped:STEPPED",
     free=".free:FreeControllers",
     text=".running:cluster",
     arguments={"kip-631-safe": ".arguments:kip_631_safe"},

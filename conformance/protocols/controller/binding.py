@@ -175,5 +175,7 @@ CONTROLLER: Final = Binding(
         _whoever_is_gone_is_fenced,
         _partitions_are_led,
     ),
+    # One node after another makes a snapshot, each by a heartbeat or two of its own.
+    quiet=16,
 )
 """``fence_broker`` and the other steps without an asker are named by the events at which they may come."""

@@ -285,6 +285,20 @@ DEFECTS: Final[tuple[Defect, ...]] = (
         "        if turn is not None:\n            return turn.node == node\n",
         "        if turn is not None and turn.node == node:\n            return True\n",
     ),
+    _of(
+        "standby-tells-nothing",
+        "a standby never tells the active controller where its snapshot ends, so that nobody tells it to make one",
+        "kraft/node",
+        "        elif quorum.leader_id not in (-1, self.address):\n",
+        "        elif self._heartbeat is not None:\n",
+    ),
+    _of(
+        "told-and-makes-none",
+        "a broker that is told to make a snapshot makes none",
+        "kraft/lifecycle",
+        "            if body.should_snapshot:\n",
+        "            if body.should_snapshot and body.is_fenced:\n",
+    ),
     # -- topics -----------------------------------------------------------------------------------------------------
     _of(
         "deletion-leaves-partitions",

@@ -42,6 +42,7 @@ from .nodes import REPLICA_MESSAGES, STOP, KraftNodes, fetch_all
 from .pace import Pace
 from .produced import MESSAGES, PRODUCE, RETRY, WRITE, Produced
 from .seen import NAMES, Topics, cells_of_controller, cells_of_log, cells_of_request, nothing_said
+from .settled import not_come
 
 _COLD: Final = 6
 """One of so many runs begins before anybody has heard of anybody."""
@@ -99,6 +100,17 @@ class FreeControllers(KraftNodes):
     def peace(self, *, on: bool) -> None:
         """Nothing is kept waiting in peace."""
         self._calm = on
+
+    def unsettled(self, but: int | None) -> str | None:
+        """What has not come of snapshots at nodes that are well, where there is an active controller among them."""
+        well = [each for each in self.up() if each != but and each not in self.cut | self.bad.keys()]
+        active = self.active
+        if active is None or active.address not in well:
+            return None
+        # Who has been told that it may stop tells nobody anything any more.
+        ended = {each for each in well if each in self.brokers and self.broker(each).lifecycle.may_shut_down}
+        heard = {each: self.quorum(each) for each in well if each not in ended}
+        return not_come(heard, self.kraft.degraded_snapshot_minimum_records)
 
     # -- what may happen --------------------------------------------------------------------------------------------
 

@@ -54,6 +54,8 @@ PLAN: Final = Plan(
     beyond=BEYOND,
     # Brokers, controllers, partitions: of ``running.py``.
     free=("3/3/2", "2/3/2", "3/3/1", "3/1/2"),
+    # Of ``kip-631-safe``, and of brokers and controllers that make no snapshots.
+    stepped="2/3/1/5/2/1/0/1",
     # ``fencepost conform --protocol controller`` does, in a minute or two.
     followed=False,
 )

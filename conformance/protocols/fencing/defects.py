@@ -56,7 +56,7 @@ BROKER_DEFECTS: Final[tuple[Defect, ...]] = (
         "replica/fetch.py",
         "    if error is not ErrorCode.NONE:\n        return FetchResponse(error, log_start_offset",
         "    if replica and request.replica_id in leader.progress and offset <= log.end:\n"
-        "        leader.fetched(request.replica_id, offset)\n"
+        "        leader.fetched(request.replica_id, offset, request.log_start_offset)\n"
         "    if error is not ErrorCode.NONE:\n        return FetchResponse(error, log_start_offset",
         issue="KAFKA-13141",
     ),
@@ -248,8 +248,8 @@ BROKER_DEFECTS: Final[tuple[Defect, ...]] = (
         _FENCING,
         "a follower that has missed the last record only is not taken out of the ISR",
         "replica/isr.py",
-        "                if each.end != end and",
-        "                if each.end < end - 1 and",
+        "                if each.end != log.end and",
+        "                if each.end < log.end - 1 and",
     ),
     defect(
         "stale-alter-isr",

@@ -20,7 +20,7 @@ from ....traces.format import Value
 from ...free.events import Event, What
 from ...free.mailbox import Letter, MailSystem
 from ...free.system import Happened
-from ...kafka.process import Jvm
+from ...kafka.process import Jvm, OfKafka
 from ...lockstep.adapter import ModelStep
 from .kafka_controller import (
     AlterPartition,
@@ -44,23 +44,27 @@ _CODES: Final = {
 _AT_ONCE: Final = 3
 """So many records of the metadata log come in one delta at most."""
 _MIN_ISR: Final = (1, 1, 2)
+"""Below ``min.insync.replicas`` no high watermark moves (KIP-966): one broker may be gone for good, and must not be one
+too many."""
 
 
-class KafkaBrokers(MailSystem):
+class KafkaBrokers(OfKafka, MailSystem):
     """Brokers of Apache Kafka, with a controller, a producer and a consumer of ours."""
 
     name = "kafka"
     protocol = "fencing"
     variant = "kip-320-kafka"
 
-    def __init__(self, protocol: str | None = None, variant: str | None = None, make: Callable[[], Jvm] = Jvm) -> None:
+    def __init__(
+        self, protocol: str | None = None, variant: str | None = None, make: Callable[[], Jvm] | None = None
+    ) -> None:
         rules = {name: cast("Rules", each.rules) for name, each in fencing.variants.items()}
         held = [name for name, each in rules.items() if each.shipped]
         if (protocol or self.protocol) != self.protocol or (variant or self.variant) not in held:
             raise BadInput(f"it is not held to {protocol} {variant}", "--impl kafka", f"name one of {', '.join(held)}")
         self.variant = variant or self.variant
         self._forgets = rules[self.variant].forgets
-        self._make = make
+        self._make = make or (lambda: Jvm(self.release))
         self._jvm: Jvm | None = None
 
     def build(self, constants: Mapping[str, int], random: Random) -> None:
@@ -83,7 +87,7 @@ class KafkaBrokers(MailSystem):
         self.read: dict[int, int] = {}
         self.seen: dict[int, Mapping[str, Any]] = {}
         self._cells: dict[int, dict[str, Value]] = {}
-        self._ask("reset", nodes=len(self.nodes), minIsr=random.choice(_MIN_ISR))
+        self._ask("reset", nodes=len(self.nodes), minIsr=min(random.choice(_MIN_ISR), max(1, len(self.nodes) - 1)))
 
     def _ask(self, do: str, **more: Any) -> list[Mapping[str, Any]]:
         """Have the driver do something, and look at whom it touched; gives what was sent."""

@@ -6,9 +6,12 @@ __all__ = ["HARNESS"]
 
 HARNESS = Harness(
     __name__,
-    binding=".binding:SNAPSHOTS",
+    binding=".kafka_binding:RUNNING",
+    lockstep=".binding:SNAPSHOTS",
+    text=".kafka_text:text",
     over_impl=".adapter:SnapshotsAdapter",
     free=".free:FreeQuorum",
+    free_adapters={"kafka": ".kafka:KafkaQuorum"},
     defects=".defects:DEFECTS",
     arguments={"kip-630-safe": ".arguments:kip_630_safe"},
     plan=".plan:PLAN",

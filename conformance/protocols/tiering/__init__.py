@@ -12,6 +12,7 @@ HARNESS = Harness(
     free=".free:FreeTiering",
     text=".running:tiered",
     defects=".defects:DEFECTS",
+    arguments={"kip-1023-safe": ".arguments:kip_1023_safe"},
     plan=".plan:PLAN",
     drives=(
         "tiering/bootstrap.py",

@@ -199,6 +199,7 @@ class Clients:
             assert here is not None
             offset = min(int(arguments["offset"]), here.high_watermark)
             system.deleted = max(system.deleted, offset)
+            system.begun_deletions[node] = offset
             with here.storage():
                 here.log.delete_before(offset)
             return

@@ -22,14 +22,27 @@ def _newest(k: Algebra, s: View, replica: Value) -> Value:
     return k.all(s.leads[replica] == 1, s.leader_epoch[replica] == s.newest_epoch, s.elected == replica)
 
 
+def _is_recorded(k: Algebra, s: View, well: Value) -> Value:
+    """The metadata log has a leader that is well."""
+    return k.exists(REPLICA, lambda r: k.all(r == s.metadata_leader, k.member(r, well)))
+
+
+def _waits(k: Algebra, s: View, well: Value, leader: Value, follower: Value) -> Value:
+    """A follower has to begin after what is in remote storage, and cannot hear what that is."""
+    return k.all(k.negate(_is_recorded(k, s, well)), s.leo[follower] < s.local_start[leader])
+
+
 def _partition_is_led(k: Algebra, s: View, well: Value) -> Value:
-    """A leader leads, unless the last of the ISR are not well, and whoever is well is in its ISR."""
+    """A leader leads, unless the last of the ISR are not well, and whoever is well is in its ISR, or waits."""
 
     def right(leader: Value) -> Value:
         return k.all(k.member(leader, well), _newest(k, s, leader))
 
+    def waits(follower: Value) -> Value:
+        return k.exists(REPLICA, lambda r: k.all(_led(k, s, well, r), _waits(k, s, well, r, follower)))
+
     anybody = k.exists(REPLICA, lambda r: k.all(k.member(r, s.isr), k.member(r, well)))
-    whole = k.forall(REPLICA, lambda r: k.implies(k.member(r, well), k.member(r, s.isr)))
+    whole = k.forall(REPLICA, lambda r: k.implies(k.member(r, well), k.any(k.member(r, s.isr), waits(r))))
     return k.implies(anybody, k.all(k.exists(REPLICA, right), whole))
 
 
@@ -38,13 +51,13 @@ def _led(k: Algebra, s: View, well: Value, leader: Value) -> Value:
 
 
 def _followers_have_all(k: Algebra, s: View, well: Value) -> Value:
-    """A follower that is well has its leader's log, from where it says that it begins, or from a later offset."""
+    """A follower that is well has its leader's log, from where it says that it begins or later, or it waits."""
 
     def same(leader: Value, follower: Value) -> Value:
         ends = k.all(s.leo[leader] == s.leo[follower], s.hw[follower] == s.hw[leader], s.hw[leader] == s.leo[leader])
         starts = s.log_start[leader] <= s.log_start[follower]
         follows = k.all(_led(k, s, well, leader), k.member(follower, well))
-        return k.implies(follows, k.all(ends, starts))
+        return k.implies(follows, k.any(k.all(ends, starts), _waits(k, s, well, leader, follower)))
 
     return k.forall(REPLICA, lambda a: k.forall(REPLICA, lambda b: same(a, b)))
 
@@ -54,7 +67,6 @@ def _all_is_uploaded(k: Algebra, s: View, well: Value) -> Value:
 
     It can do so while the metadata log has a leader that is well.
     """
-    recorded = k.exists(REPLICA, lambda r: k.all(r == s.metadata_leader, k.member(r, well)))
 
     def right(leader: Value) -> Value:
         looked = s.highest_remote[leader] != NOT_LOOKED
@@ -65,7 +77,9 @@ def _all_is_uploaded(k: Algebra, s: View, well: Value) -> Value:
         return k.implies(begun, k.any(finished, s.deleted_at[copy] != -1))
 
     somebody = k.exists(REPLICA, lambda r: _led(k, s, well, r))
-    return k.implies(recorded, k.all(k.forall(REPLICA, right), k.implies(somebody, k.forall(COPY, over))))
+    return k.implies(
+        _is_recorded(k, s, well), k.all(k.forall(REPLICA, right), k.implies(somebody, k.forall(COPY, over)))
+    )
 
 
 def _leader_serves_all(k: Algebra, s: View, well: Value) -> Value:

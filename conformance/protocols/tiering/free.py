@@ -40,6 +40,7 @@ from .cluster import GIVEN
 from .held import Written, WrongAnswer, WrongRecord, check_copy, check_fetch, check_list_offsets
 from .metadata_log import NEVER, Copy, MetadataView, said_in
 from .nodes import PARTITION, TieredNodes
+from .owed import Owed
 from .pace import Pace
 from .seen import Looks, rolled
 from .steps import steps_before, steps_of_broker, steps_of_copies
@@ -59,8 +60,11 @@ class FreeTiering(TieredNodes):
         self.written = Written()
         self.metadata = MetadataView()
         self.clients = Clients(self)
+        self._owed = Owed(self.leader_of)
         self.deleted = 0
         """Up to where a client has had records deleted."""
+        self.begun_deletions: dict[int, int] = {}
+        """By broker, up to where it was to delete records last. Whose disk failed it may have, as is seen later."""
         self._looks = Looks(constants, self.written)
         self._asked: dict[tuple[int, int], Envelope] = {}
         """By sender and correlation id, what was asked of the tiered partition."""
@@ -115,8 +119,15 @@ class FreeTiering(TieredNodes):
         """A broker fails, and all hear of it."""
         self._keep(node)
         self._end(node, Event(What.CRASH, node=node))
+        self._forget(node)
         self.controller.mark_offline(node)
         self._arrive_all()
+
+    def _forget(self, node: int) -> None:
+        """What a process of a broker knew goes with it."""
+        self._begins[node] = "nowhere"
+        self._has_read.pop(node, None)
+        self._deletes = {each for each in self._deletes if each[0] != node}
 
     def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
         """New disks, new brokers."""
@@ -183,9 +194,7 @@ class FreeTiering(TieredNodes):
         for flight in self.network.in_flight(destination=FIRST_CLIENT):
             self.network.deliver(flight)
         for node in happened.started | happened.crashed:
-            self._begins[node] = "nowhere"
-            self._has_read.pop(node, None)
-            self._deletes = {each for each in self._deletes if each[0] != node}
+            self._forget(node)
         now = self.observe()
         self._check_leader()
         self._pace.happened(event)
@@ -214,8 +223,10 @@ class FreeTiering(TieredNodes):
         super()._notice(what, moment, envelope)
         body: Any = envelope.body
         if what == "sent":
+            self._owed.was_sent(envelope)
             self._was_sent(envelope, body)
         elif what == "delivered" and envelope.destination >= 0:
+            self._owed.arrives(envelope)
             self._arrives(envelope, body)
 
     def _was_sent(self, envelope: Envelope, body: Any) -> None:
@@ -366,6 +377,10 @@ class FreeTiering(TieredNodes):
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
+    def unsettled(self, but: int | None) -> str | None:
+        """Who has asked a leader that is well for something, and is not answered."""
+        return self._owed.unanswered([node for node in self.up() if node not in {but, *self.cut, *self.bad}])
+
     def _check_leader(self) -> None:
         """Whoever leads has what was acknowledged. Raises ``WrongAnswer``."""
         state = self.controller.partition(PARTITION)
@@ -475,9 +490,10 @@ class FreeTiering(TieredNodes):
     ) -> Iterator[ModelStep]:
         """The steps that may lead from what was seen to what is."""
         for node in self.up():
-            yield from steps_of_broker(
-                node, before, now, self.constants["log_size"], event, started=node in happened.started
-            )
+            started = node in happened.started
+            yield from steps_of_broker(node, before, now, self.constants["log_size"], event, started=started)
+            if started and self.begun_deletions.get(node) == now[f"log_start[{node}]"]:
+                yield "delete_records", {"leader": node, "start": self.begun_deletions.pop(node)}
         if self._decisions:
             # Who has lost power right after is seen no more.
             yield from (step for node in sorted(happened.crashed) for step in steps_before(node))

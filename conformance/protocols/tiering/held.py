@@ -152,7 +152,12 @@ def _wrong(what: str, answered: object, wanted: object) -> WrongAnswer:
 
 
 def refusal(here: Any, request: Any) -> ErrorCode:
-    """How a replica refuses whoever is in another leader epoch (KIP-320)."""
+    """How a replica refuses whoever is in another leader epoch (KIP-320), and everybody where its disk has failed.
+
+    The latter comes first, as in Kafka's ``ReplicaManager.getPartitionOrError``.
+    """
+    if here is not None and here.failure is not None:
+        return ErrorCode.KAFKA_STORAGE_ERROR
     if here is None or here.leader is None:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     epoch = request.current_leader_epoch

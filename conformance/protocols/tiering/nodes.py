@@ -24,7 +24,6 @@ from ....impl.wire.messages import (
     Envelope,
     FetchRequest,
     FetchResponse,
-    LeaderAndIsrResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     OffsetsForLeaderEpochRequest,
@@ -81,6 +80,7 @@ class _Wire:
     def send(self, envelope: Envelope) -> None:
         """Take a message on its way."""
         self._nodes.effect(self._node)
+        self._nodes.sends(envelope)
         self._nodes.network.send(envelope)
 
 
@@ -125,8 +125,6 @@ class TieredNodes(RunningNodes):
         self.copies = 0
         """So many copies were begun."""
         self.managers: dict[int, Any] = {}
-        self._failed: set[int] = set()
-        """Whose disk would not take a new replica."""
         self.jobs: dict[int, EventJobs] = {}
         self._victim: int | None = None
         """Who may lose power in the midst of this event; None: whoever does anything."""
@@ -144,7 +142,6 @@ class TieredNodes(RunningNodes):
     def _begin(self, node: int, first_correlation: int) -> Node:
         parts, clock = self._parts, self.clock.at(node)
         self._incarnations[node] += 1
-        self._failed.discard(node)
         jobs = self.jobs[node] = EventJobs(clock)
         config = parts.tiering_config(
             follower_fetch_last_tiered_offset_enable=self._flags[node],
@@ -237,6 +234,11 @@ class TieredNodes(RunningNodes):
         there = ((node, self.replica(node)) for node in self.up())
         return [node for node, here in there if here is not None and here.leader is not None]
 
+    def leader_of(self, node: int, partition: TopicPartition) -> Any:
+        """A broker's role as the leader of a partition, one object for each leader epoch; None where it is not."""
+        here = self.replica(node, partition) if node in self.brokers and node not in self.down else None
+        return None if here is None else here.leader
+
     def register(self, node: int) -> None:
         """The controller hears of a broker's process."""
         self.controller.broker_started(node, self._incarnations[node])
@@ -274,7 +276,7 @@ class TieredNodes(RunningNodes):
             self.network.drop(flight)
 
     def _is_lost(self, node: int) -> bool:
-        return node in self._failed or any(each.failure is not None for each in self.broker(node).partitions.values())
+        return any(each.failure is not None for each in self.broker(node).partitions.values())
 
     def _lose(self, address: int, event: Event) -> None:
         # It has one log directory: where that fails for one partition its process ends, and no other goes on (KIP-112).
@@ -291,8 +293,6 @@ class TieredNodes(RunningNodes):
         """Told of every message that is sent, and of what becomes of it."""
         body: Any = envelope.body
         partition = getattr(body, "partition", None)
-        if what == "sent" and isinstance(body, LeaderAndIsrResponse) and body.error.name == "KAFKA_STORAGE_ERROR":
-            self._failed.add(envelope.source)
         if what == "sent" and partition is not None:
             self._of[envelope.source, envelope.correlation] = partition
 
@@ -365,7 +365,8 @@ class TieredNodes(RunningNodes):
                 continue
             elif not any(True for _ in self._about(METADATA, (ProduceRequest,))):
                 break
-            self._converse(METADATA, OF_METADATA)
+            if self._converse(METADATA, OF_METADATA):
+                break
             self.clock.advance(POLL_MS)
             finished = self._has_finished()
             self._go_on(node)
@@ -391,8 +392,18 @@ class TieredNodes(RunningNodes):
         """Whether the metadata log says of another copy that it is finished."""
         raise NotImplementedError
 
-    def _converse(self, partition: TopicPartition, bodies: tuple[type, ...]) -> None:
-        """Everybody who can be reached fetches, a few times over, and of all that is in flight this alone arrives."""
+    def _highest(self) -> list[int | None]:
+        """What each leader that is up has found to be the highest offset in remote storage."""
+        copiers = (remote.copier for node in self.up() if (remote := self.remote(node)) is not None)
+        return [None if copier is None else copier.highest for copier in copiers]
+
+    def _converse(self, partition: TopicPartition, bodies: tuple[type, ...]) -> bool:
+        """Everybody who can be reached fetches, a few times over, and of all that is in flight this alone arrives.
+
+        Not once a leader has found more in remote storage: it has looked as far as it had read just then, and what it
+        reads later in the event would not show that. Gives whether that was so.
+        """
+        found = self._highest() if partition == METADATA else []
         for _ in range(_TIMES):
             for node in self.up():
                 here = self.replica(node, partition)
@@ -404,6 +415,9 @@ class TieredNodes(RunningNodes):
                 for flight in self._about(partition, bodies):
                     if self._may_arrive(flight.envelope):
                         self.network.deliver(flight)
+                        if partition == METADATA and self._highest() != found:
+                            return True
+        return False
 
     def _about(self, partition: TopicPartition, bodies: tuple[type, ...]) -> Iterator[Any]:
         for flight in self.network.in_flight():

@@ -41,6 +41,23 @@ PLAN: Final = Plan(
         "disabled-under-isr": "2/2/0/1/0/0/1/0",
         "disabled-at-leader": "3/1/1/1/0/0/1/0",
     },
+    rungs=(
+        "2/1/1/1/0/0/0/1",
+        "2/2/0/1/0/0/0/1",
+        "2/1/1/1/1/0/1/1",
+        "2/2/0/0/0/0/0/1",
+        "1/1/0/1/0/1/0/0",
+        "2/1/2/1/1/0/0/0",
+        "2/1/2/0/1/0/0/0",
+        "2/1/2/1/0/0/0/1",
+        "2/2/1/0/1/0/0/0",
+        "3/1/1/1/0/0/0/0",
+        "2/2/1/1/0/0/0/1",
+        "2/2/1/0/0/0/0/1",
+        "3/1/1/1/0/0/1/0",
+        "3/1/1/0/1/0/1/1",
+        "3/1/1/1/1/0/1/1",
+    ),
     # Brokers, offsets, leader epochs, copies: of ``running.py``.
     free=("3/10/14/20", "2/8/14/16", "3/6/14/20"),
     # Of ``up-to-gap``: brokers have no transactions, and nothing expires, or is switched off, where they are driven.

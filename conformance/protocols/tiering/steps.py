@@ -72,10 +72,12 @@ def _of_log(node: int, old: list[int], new: list[int], now: Cells, event: Event)
     for offset, (each, following) in enumerate(zip(new, [*new[1:], -1], strict=True)):
         if each not in (-1, following):
             yield "append", {**replica, "epoch": each, "end": offset + 1}
-    parts = next((offset for offset, (a, b) in enumerate(zip(old, new, strict=True)) if a not in (b, -1)), None)
-    ends = {_number(now[f"leo{at}"]), parts}
-    yield from (("truncate", {**replica, "end": end}) for end in ends if end is not None)
     start = _number(now[f"log_start{at}"])
+    parts = [offset for offset, (a, b) in enumerate(zip(old, new, strict=True)) if a not in (b, -1)]
+    # What the log's new start has left behind is gone too, and says nothing of where it was cut.
+    cut = [offset for offset in parts if offset >= start]
+    ends = dict.fromkeys([_number(now[f"leo{at}"]), *parts[:1], *cut[:1]])
+    yield from (("truncate", {**replica, "end": end}) for end in ends)
     yield "follow_log_start", {**replica, "start": start}
     yield "delete_local", {**leader, "end": _number(now[f"local_start{at}"])}
     yield "expire", leader

@@ -9,6 +9,7 @@ HARNESS = Harness(
     binding=".binding:TRUNCATION",
     over_impl=".adapter:TruncationAdapter",
     free=".free:RunningConsumer",
+    free_adapters={"kafka": ".kafka:KafkaConsumers"},
     defects=".defects:CONSUMER_DEFECTS",
     arguments={"kip-320-mended": ".arguments:kip_320_mended"},
     plan=".plan:PLAN",

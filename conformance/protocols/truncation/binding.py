@@ -29,6 +29,7 @@ from ...lockstep.binding import (
     unasked,
 )
 from .binding_client import CLIENT, PARTIES, consumer_has_read_it_all, followers_have_it_all
+from .binding_kafka import KAFKA, KAFKA_PARTIES, KAFKAS
 
 _NO_ELECTION = environment("there was no such election")
 _ELSEWHERE = environment("the consumer's metadata names another leader")
@@ -151,9 +152,13 @@ TRUNCATION: Final = Binding(
             _TO_LEADER,
         ),
         **CLIENT,
+        **KAFKA,
     },
     restarts=frozenset({"replica_restarts"}),
-    parties={"kip-320-client": PARTIES},
+    parties={
+        "kip-320-client": PARTIES,
+        **dict.fromkeys(KAFKAS, KAFKA_PARTIES),
+    },
     settles=(consumer_has_read_it_all, followers_have_it_all),
     asks=frozenset({"produce", "commit", "seek_to_committed"}),
     restless=frozenset({"awaited"}),

@@ -153,7 +153,9 @@ CLIENT: Final[dict[str, ActionBinding]] = {
         {"awaits_metadata": _NOT_ASKED, "epoch_started": _NO_ELECTION, "leader_elected": _NO_ELECTION},
         Exchange(_consumer, None, Effect.ASKER),
     ),
-    "fetch_record": ActionBinding(_fetch(below_high_watermark=NOTHING), _TO_LEADER),
+    "fetch_record": ActionBinding(
+        _fetch(of_one_answer=environment("an answer is of one leader"), below_high_watermark=NOTHING), _TO_LEADER
+    ),
     "end_fetch": ActionBinding(_fetch(), _TO_LEADER),
     "refuse_unknown_epoch": _refusal("epoch_unknown"),
     "refuse_truncated": _refusal("truncated", "epoch_known"),
@@ -185,8 +187,15 @@ def consumer_has_read_it_all(k: Algebra, s: View, well: Value) -> Value:
     leader = s.epoch_leader[s.quorum_leader_epoch]
     leads = k.all(leader != k.NONE, s.leading[leader] == 1, s.leader_epoch[leader] == s.quorum_leader_epoch)
     knows = k.all(s.metadata_leader == leader, s.placed == 1, s.asking == Asking.nothing, s.outcome == Outcome.fetching)
-    read = k.all(s.position == s.fetched_end, s.position == s.hw[leader])
     old = s.metadata_leader
+    if k.rules.shipped:
+        # Whoever was told of a truncation goes on where its application has it go on.
+        knows = k.all(s.current_epoch == s.quorum_leader_epoch, s.placed == 1, s.validating == 0)
+        stays = k.all(s.leading[old] == 1, s.current_epoch == s.leader_epoch[old], s.position == s.hw[old])
+        misled = k.all(old != k.NONE, old != leader, k.member(old, well), stays)
+        here = k.all(left, leads, k.member(leader, well))
+        return k.implies(here, k.any(misled, k.all(knows, s.position == s.hw[leader])))
+    read = k.all(s.position == s.fetched_end, s.position == s.hw[leader])
     # A zombie that can be reached serves whoever has read nothing newer, and nobody tells it to look elsewhere.
     served = k.all(s.leading[old] == 1, s.seen_epoch <= s.leader_epoch[old], s.last_epoch <= s.leader_epoch[old])
     stays = k.all(served, s.outcome == Outcome.fetching, s.placed == 1, s.position == s.hw[old])

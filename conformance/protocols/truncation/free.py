@@ -21,7 +21,6 @@ from ....impl.wire.messages import (
     Envelope,
     FetchRequest,
     FetchResponse,
-    LeaderAndIsrRequest,
     ListOffsetsRequest,
     ListOffsetsResponse,
     MetadataRequest,
@@ -45,6 +44,7 @@ from ...lockstep.adapter import ModelStep
 from .free_beside import RunningBeside
 from .free_group import is_followed
 from .free_partition import BESIDE, GROUP, LEADER, NOBODY, READER, TIMEOUT_MS, call
+from .free_steps import steps_of_brokers
 from .pace import ASKS, JUMPS
 
 _AWAITED: Final = {
@@ -382,25 +382,13 @@ class RunningConsumer(RunningBeside):
             self._awaited = _AWAITED.get(type(envelope.body), self._awaited)
 
     def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:
-        source, destination, body = envelope.source, envelope.destination, envelope.body
         if not is_followed(envelope, asked):
             return ()
+        steps = steps_of_brokers(envelope, asked)
+        if steps is not None or asked is None:
+            return steps or ()
+        body, leader = envelope.body, {"leader": envelope.source}
         match body:
-            case LeaderAndIsrRequest() if body.leader != NO_LEADER:
-                return (("take_up", {"replica": destination, "epoch": body.leader_epoch}),)
-            case ProduceRequest():
-                return (("leader_append", {"leader": destination}),)
-            case OffsetCommitRequest():
-                return ("store_commit", {}), ("refuse_commit", {})
-        if asked is None:
-            return ()
-        leader = {"leader": source}
-        match body:
-            case FetchResponse() if destination != READER:
-                copies = (("follower_copy", {"follower": destination, **leader}),) if body.records else ()
-                return *copies, ("begin_log_at", {"replica": destination}), ("delete_records", {"replica": destination})
-            case OffsetsForLeaderEpochResponse() if destination != READER:
-                return (("truncate_log", {"replica": destination}),)
             case FetchResponse():
                 names = ("fetch_record", "end_fetch") if body.error is ErrorCode.NONE else _REFUSALS
                 return tuple((name, leader) for name in names)

@@ -42,6 +42,7 @@ from ...free.system import Happened, Pending
 from ...lockstep.adapter import ModelStep
 from .binding_client import coordinator_of
 from .free_zombie import FROM_CONTROLLER, SeveredNodes
+from .lasting import in_order
 from .pace import Pace
 
 PRODUCER: Final = FIRST_CLIENT
@@ -178,7 +179,7 @@ class RunningPartition(SeveredNodes):
         if node == self.coordinator:
             self._cells[node] = {} if node in self.down else self._commit_cells()
             return
-        rows = self._reader.read(self.store.files(node))
+        rows = in_order(self._reader.read(self.store.files(node)))
         for row in rows:
             self.ids.setdefault(row, len(self.ids))
         self._cells[node] = {} if node in self.down else self._replica_cells(node, rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import cast
 
@@ -123,3 +123,17 @@ class LastingPartition(CopiedNodes):
         found = opened(coordinator_on, copy).committed
         if found != has:
             raise NotFound(f"after a loss of power {found} would be committed, it is {has}")
+
+
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    """The records of a log up to the first whose offset does not follow.
+
+    A batch that a loss of power has torn may have lost its base offset, which no CRC covers: nobody wrote what is
+    read there.
+    """
+    found: list[Row] = []
+    for row in rows:
+        if found and row[0] <= found[-1][0]:
+            break
+        found.append(row)
+    return found

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from ...plan import Plan
+from .binding_kafka import KAFKAS
 
 _MAIN: Final = "2/2/3/2"
 
 PLAN: Final = Plan(
     at=_MAIN,
     # A million states at one replica, one record and one leader epoch; the free runs go where it gets interesting.
-    holds={"kip-320-client": "1/1/1/0"},
+    # What is shipped, or half of it, breaks at 2/2/3/2, too far for every check: tests/model/test_truncation_kafka.py
+    # walks there.
+    holds=dict.fromkeys(("kip-320-client", *KAFKAS), "1/1/1/0"),
     breaks=dict.fromkeys(("no-epoch", "kip-320", "epoch-ignored", "reset-earliest", "reset-latest"), _MAIN),
     # One for each rule in which variants differ: the KIP's text, who checks, and where a truncation leads.
     unproved=("kip-320", "epoch-ignored", "reset-earliest"),

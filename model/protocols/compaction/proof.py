@@ -12,33 +12,27 @@ the key comes back.
 found anew, the last one among those of the largest version. That there is a largest is no induction over records: it
 is the last one of an index that has an end. What counts is then what somebody has, or was committed since.
 
-**What is fixed.** The brokers' strategy at first is ``header`` here; the tests prove the same of each of the four.
+Nothing is fixed: the brokers' strategy at first is any of the four, and so is each that the topic is given.
 """
 
 from __future__ import annotations
 
-from typing import Final
-
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA, Constants, integers
-from ...prove.fixed import FixedProof
-from ...prove.proof import Ghosts
+from ...prove.proof import Ghosts, Proof
 from ..logs import EPOCH, OFFSET
 from .state import HEADER, KEY, TIMESTAMP, Strategy, compaction, follows, holds, holds_committed, key_at
 from .strategy import is_long, order, strategy_of, version
 
-_FIXED: Final = {"default_strategy": 3}
-
 
 def _at(*values: int) -> Constants:
-    return dict(zip((name for name in compaction.constants if name not in _FIXED), values, strict=True))
+    return dict(zip(compaction.constants, values, strict=True))
 
 
-kip_280 = FixedProof(
+kip_280 = Proof(
     compaction,
     "kip-280-safe",
-    _FIXED,
-    sizes=(_at(1, 2, 1, 1, 1, 0, 0, 0, 1), _at(2, 2, 1, 1, 1, 0, 1, 1, 1)),
+    sizes=(_at(1, 2, 1, 1, 1, 0, 0, 0, 3, 1), _at(2, 2, 1, 1, 1, 0, 1, 1, 3, 1)),
     follows=("winner_is_kept", "deleted_stays_deleted", "consumer_agrees", "offsets_agree"),
 )
 

@@ -54,7 +54,9 @@ compaction = Protocol(
         ConstantSpec("repeated_headers", 0, 0, "1 where a record may have the header twice, 0 where none has"),
         ConstantSpec("max_leader_epoch", 1, 0, "the largest leader epoch"),
         ConstantSpec("max_changes", 1, 0, "how often a strategy is set"),
-        ConstantSpec("default_strategy", 0, 0, "the brokers' strategy at first: unset, offset, timestamp, header"),
+        ConstantSpec(
+            "default_strategy", 0, 0, "the brokers' strategy at first: unset, offset, timestamp, header", maximum=3
+        ),
         ConstantSpec("consumers", 1, 0, "1 where somebody reads the log, 0 where nobody does"),
     ),
 )

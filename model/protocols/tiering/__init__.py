@@ -11,6 +11,7 @@ REGISTRATION = Registration(
     __name__,
     tiering,
     proof=".proof:kip_1023",
+    more_proofs=(".proof_stable:kip_1023_stable",),
     view=".view:TIERED",
     harness="fencepost.conformance.protocols.tiering:HARNESS",
 )

@@ -11,6 +11,7 @@ locally what is below, and nobody deletes a segment but the newest leader, below
 ``proof_committed.py``.
 
 **What is fixed.** The last stable offset begins at 0, and rises at any step, as where there are transactions.
+Where there are none: ``proof_stable.py``.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from ...core.algebra import Algebra, Step, Update, Value, View
 from ...core.domains import REPLICA
 from ..logs import END_OFFSET, EPOCH
 from .actions import exact, larger_epoch_start, nearest, unknown_epoch
-from .state import Asking, Awaited, Outcome, is_client, is_elected, truncation
+from .state import Asking, Awaited, Outcome, is_client, is_elected, is_own, truncation
 
 
 def _truncated(k: Algebra, s: View, leader: Value) -> Value:
@@ -58,27 +58,27 @@ def _begin(k: Algebra, s: View, position: Value, epoch: Value) -> Value:
 # What the application does.
 
 
-@truncation.action(offset=END_OFFSET, present=is_client)
+@truncation.action(offset=END_OFFSET, present=is_own)
 def seek_to(_k: Algebra, s: View, offset: Value) -> Step:
     """The application seeks to any offset; the next fetch names no epoch (-1) and is not checked."""
     yield _jump(s, offset, -1, -1, offset)
 
 
-@truncation.action(present=is_client)
+@truncation.action(present=is_own)
 def seek_to_told(_k: Algebra, s: View) -> Step:
     """The application goes on from the divergence that it was told of, with the epochs that it was told with it."""
     yield "was_told", s.told != -1
     yield _jump(s, s.reported, s.reported_epoch, s.answered_epoch, s.reported)
 
 
-@truncation.action(target=Asking, present=is_client)
+@truncation.action(target=Asking, present=is_own)
 def ask_for(_k: Algebra, s: View, target: Value) -> Step:
     """The application asks for the committed position, the beginning or the end of the log."""
     yield "somewhere", target != Asking.nothing
     yield s.update(awaited=Awaited.nothing, asking=target, fetched_end=s.position, fetched_seen=-1)
 
 
-@truncation.action(present=is_client)
+@truncation.action(present=is_own)
 def take_record(k: Algebra, s: View) -> Step:
     """``poll`` gives the next record that has arrived, and the position moves behind it."""
     at = s.position
@@ -93,7 +93,7 @@ def take_record(k: Algebra, s: View) -> Step:
     )
 
 
-@truncation.action(present=is_client)
+@truncation.action(present=is_own)
 def tell_divergence(_k: Algebra, s: View) -> Step:
     """``poll`` raises LogTruncationException, with where to go on from (the reset policy ``none``)."""
     yield "divergence_found", s.outcome == Outcome.divergence_found
@@ -101,7 +101,7 @@ def tell_divergence(_k: Algebra, s: View) -> Step:
     yield s.update(told=s.reported)
 
 
-@truncation.action(present=is_client)
+@truncation.action(present=is_own)
 def go_to_divergence(k: Algebra, s: View) -> Step:
     """The consumer goes on from the divergence, unless the application has asked for another position since.
 
@@ -113,7 +113,7 @@ def go_to_divergence(k: Algebra, s: View) -> Step:
     yield _jump(s, s.reported, s.reported_epoch, s.answered_epoch, begin)
 
 
-@truncation.action(target=Asking, present=is_client)
+@truncation.action(target=Asking, present=is_own)
 def reset_by_policy(k: Algebra, s: View, target: Value) -> Step:
     """Out of range: ``auto.offset.reset`` says where to go on from."""
     yield "out_of_range", s.outcome == Outcome.offset_out_of_range
@@ -122,7 +122,7 @@ def reset_by_policy(k: Algebra, s: View, target: Value) -> Step:
     yield s.update(asking=target)
 
 
-@truncation.action(present=is_client)
+@truncation.action(present=is_own)
 def restart_consumer(k: Algebra, s: View) -> Step:
     """The consumer's process ends, and another one begins: all that it knows is the group's name."""
     forgotten = {"metadata_leader": k.NONE, "metadata_epoch": -1, "known": -1}
@@ -132,7 +132,7 @@ def restart_consumer(k: Algebra, s: View) -> Step:
 # Requests.
 
 
-@truncation.action(request=Awaited, present=is_client)
+@truncation.action(request=Awaited, present=is_own)
 def send(k: Algebra, s: View, request: Value) -> Step:
     """The consumer sends the one request that is due, and waits for its answer."""
     yield "awaits_nothing", s.awaited == Awaited.nothing
@@ -153,14 +153,14 @@ def send(k: Algebra, s: View, request: Value) -> Step:
     yield s.update(awaited=request)
 
 
-@truncation.action(present=is_client)
+@truncation.action(present=is_own)
 def give_up(_k: Algebra, s: View) -> Step:
     """No answer came, or one that says nothing: the consumer waits for it no more."""
     yield "awaits_something", s.awaited != Awaited.nothing
     yield s.update(awaited=Awaited.nothing)
 
 
-@truncation.action(epoch=EPOCH, present=is_client)
+@truncation.action(epoch=EPOCH, present=is_own)
 def learn_leader(k: Algebra, s: View, epoch: Value) -> Step:
     """Some broker's metadata, of the current epoch or of an older one (KIP-232)."""
     leader = s.epoch_leader[epoch]
@@ -186,11 +186,12 @@ def _fetch_answered(k: Algebra, s: View, leader: Value) -> Step:
     yield "in_range", k.all(s.log_start[leader] <= s.position, s.position <= s.leo[leader])
 
 
-@truncation.action(leader=REPLICA, present=is_client)
+@truncation.action(leader=REPLICA, present=is_own)
 def fetch_record(k: Algebra, s: View, leader: Value) -> Step:
     """One more record of the answer to a fetch: below the high watermark, behind those before it."""
     yield from _fetch_answered(k, s, leader)
     at = s.fetched_end
+    yield "of_one_answer", k.any(at == s.position, s.fetched_seen == s.leader_epoch[leader])
     yield "below_high_watermark", at < s.hw[leader]
     yield s.update(
         fetched_end=at + 1,
@@ -200,14 +201,14 @@ def fetch_record(k: Algebra, s: View, leader: Value) -> Step:
     )
 
 
-@truncation.action(leader=REPLICA, present=is_client)
+@truncation.action(leader=REPLICA, present=is_own)
 def end_fetch(k: Algebra, s: View, leader: Value) -> Step:
     """All of the answer to a fetch has arrived."""
     yield from _fetch_answered(k, s, leader)
     yield s.update(awaited=Awaited.nothing, outcome=Outcome.fetching, answered_epoch=-1)
 
 
-@truncation.action(leader=REPLICA, present=is_client)
+@truncation.action(leader=REPLICA, present=is_own)
 def refuse_unknown_epoch(k: Algebra, s: View, leader: Value) -> Step:
     """The leader knows no epoch as large as the consumer's, which has to refresh its metadata (KIP-232)."""
     yield "awaits_fetch", s.awaited == Awaited.fetch
@@ -216,7 +217,7 @@ def refuse_unknown_epoch(k: Algebra, s: View, leader: Value) -> Step:
     yield s.update(awaited=Awaited.nothing, outcome=Outcome.unknown_leader_epoch, answered_epoch=s.leader_epoch[leader])
 
 
-@truncation.action(leader=REPLICA, present=is_client)
+@truncation.action(leader=REPLICA, present=is_own)
 def refuse_truncated(k: Algebra, s: View, leader: Value) -> Step:
     """The leader finds that the record before the fetch offset is not the one that the consumer fetched."""
     yield "awaits_fetch", s.awaited == Awaited.fetch
@@ -226,7 +227,7 @@ def refuse_truncated(k: Algebra, s: View, leader: Value) -> Step:
     yield s.update(awaited=Awaited.nothing, outcome=Outcome.log_truncation, answered_epoch=s.leader_epoch[leader])
 
 
-@truncation.action(leader=REPLICA, present=is_client)
+@truncation.action(leader=REPLICA, present=is_own)
 def refuse_out_of_range(k: Algebra, s: View, leader: Value) -> Step:
     """The fetch offset is not within the leader's log, whose start moves up."""
     yield "awaits_fetch", s.awaited == Awaited.fetch
@@ -237,7 +238,7 @@ def refuse_out_of_range(k: Algebra, s: View, leader: Value) -> Step:
     yield s.update(awaited=Awaited.nothing, outcome=Outcome.offset_out_of_range, answered_epoch=-1)
 
 
-@truncation.action(leader=REPLICA, present=is_client)
+@truncation.action(leader=REPLICA, present=is_own)
 def learn_divergence(k: Algebra, s: View, leader: Value) -> Step:
     """OffsetsForLeaderEpoch, after LOG_TRUNCATION: where to go on from."""
     yield "awaits_search", s.awaited == Awaited.search
@@ -253,7 +254,7 @@ def learn_divergence(k: Algebra, s: View, leader: Value) -> Step:
     )
 
 
-@truncation.action(leader=REPLICA, present=is_client)
+@truncation.action(leader=REPLICA, present=is_own)
 def learn_beginning(_k: Algebra, s: View, leader: Value) -> Step:
     """ListOffsets gives the log start offset; there is no record before it to check by."""
     yield "awaits_list", s.awaited == Awaited.list
@@ -263,7 +264,7 @@ def learn_beginning(_k: Algebra, s: View, leader: Value) -> Step:
     yield _jump(s, start, -1, s.leader_epoch[leader], start)
 
 
-@truncation.action(leader=REPLICA, present=is_client)
+@truncation.action(leader=REPLICA, present=is_own)
 def learn_end(_k: Algebra, s: View, leader: Value) -> Step:
     """ListOffsets gives the high watermark, with the epoch of the record before it."""
     yield "awaits_list", s.awaited == Awaited.list
@@ -278,6 +279,9 @@ def learn_end(_k: Algebra, s: View, leader: Value) -> Step:
 
 def _position_settled(k: Algebra, s: View) -> Step:
     yield "has_position", k.all(s.placed == 1, s.asking == Asking.nothing)
+    if k.rules.shipped:
+        yield "not_in_doubt", s.validating == 0
+        return
     yield "not_in_doubt", k.any(s.outcome == Outcome.fetching, s.outcome == Outcome.unknown_leader_epoch)
 
 
@@ -333,14 +337,14 @@ def miss_commit(_k: Algebra, s: View) -> Step:
     yield s.update(refused=-1, refused_epoch=-1, refused_seen=-1)
 
 
-@truncation.action(present=is_client)
+@truncation.action(present=is_own)
 def hear_commit(_k: Algebra, s: View) -> Step:
     """The consumer hears that its commit is stored."""
     yield "committed", s.committed != -1
     yield s.update(known=s.committed)
 
 
-@truncation.action(present=is_client)
+@truncation.action(present=is_own)
 def learn_commit(k: Algebra, s: View) -> Step:
     """OffsetFetch gives the committed position and its epochs back, and what came after is read again."""
     yield "awaits_committed", s.awaited == Awaited.committed
@@ -349,7 +353,7 @@ def learn_commit(k: Algebra, s: View) -> Step:
     yield _jump(s, s.committed, s.committed_epoch, s.committed_seen, begin, known=s.committed)
 
 
-@truncation.action(target=Asking, present=is_client)
+@truncation.action(target=Asking, present=is_own)
 def learn_no_commit(_k: Algebra, s: View, target: Value) -> Step:
     """OffsetFetch finds nothing: ``auto.offset.reset`` says where to begin, and with ``none`` the application."""
     yield "awaits_committed", s.awaited == Awaited.committed

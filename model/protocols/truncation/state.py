@@ -53,18 +53,34 @@ class Rules:
     """In what a variant differs.
 
     ``seen`` adds to the consumer's position the leader epoch in which that position was served; a leader in a lower
-    one answers neither a fetch nor a search for the divergence. ``client`` is a consumer that runs by itself.
+    one answers neither a fetch nor a search for the divergence. ``client`` is a consumer that runs by itself;
+    ``shipped`` one that does it as Apache Kafka's, the V rows of ``specs/DEVIATIONS.md``: it names its last epoch in no
+    fetch, and validates its position when it hears of another leader. ``ends_alone``: it compares the end offset only
+    that it is answered (H1). ``late``: it takes what a leader has sent that it has been told to leave since (V6).
     """
 
     check: Check
     reset: Reset = Reset.NEAREST
     seen: bool = False
     client: bool = False
+    shipped: bool = False
+    ends_alone: bool = False
+    late: bool = False
 
 
 def is_client(rules: Rules) -> bool:
     """Whether the variant is one of a consumer that runs by itself."""
     return rules.client
+
+
+def is_own(rules: Rules) -> bool:
+    """Whether the variant is one of a consumer that runs by itself, and has its positions checked by each fetch."""
+    return rules.client and not rules.shipped
+
+
+def is_shipped(rules: Rules) -> bool:
+    """Whether the variant is one of a consumer as Apache Kafka's: it validates its position by itself."""
+    return rules.shipped
 
 
 def is_stepwise(rules: Rules) -> bool:
@@ -89,6 +105,18 @@ truncation.variant(
     "the mended rules as a running consumer meets them: late answers, partial takes, commits, retention, crashes",
     restarts=True,
 )
+for _name, _ends_alone, _late, _doc in (
+    ("kip-320-kafka-shipped", True, True, "KIP-320 as Apache Kafka 4.4's consumer does it, with H1 and V6"),
+    ("kip-320-kafka-ends", True, False, "kip-320-kafka with a validation that compares end offsets alone (H1)"),
+    ("kip-320-kafka-late", False, True, "kip-320-kafka with answers taken of a leader that was left since (V6)"),
+    ("kip-320-kafka", False, False, "KIP-320 as Apache Kafka's consumer does it, but for what breaks it (H1, V6)"),
+):
+    truncation.variant(
+        _name,
+        Rules(Check.NEVER, client=True, shipped=True, ends_alone=_ends_alone, late=_late),
+        _doc,
+        restarts=True,
+    )
 truncation.variant(
     "kip-320-mended",
     Rules(Check.KNOWN_EPOCH, seen=True),
@@ -185,12 +213,28 @@ truncation.variable("leading", "whether a replica leads, and knows it", _YES_OR_
 truncation.variable(
     "metadata_epoch", "the leader epoch of the consumer's metadata", _EPOCHS, initially=-1, present=is_client
 )
+truncation.variable(
+    "current_epoch",
+    "the leader epoch in which the position was validated, or is to be; -1 if none",
+    _EPOCHS,
+    initially=-1,
+    present=is_shipped,
+)
+truncation.variable(
+    "validating", "whether the position waits to be validated: nothing is fetched", _YES_OR_NO, present=is_shipped
+)
+truncation.variable(
+    "topic_known",
+    "whether the consumer knows the topic's id, so that metadata of an older leader epoch does not count",
+    _YES_OR_NO,
+    present=is_shipped,
+)
 truncation.variable("placed", "whether the consumer has a position", _YES_OR_NO, present=is_client)
-truncation.variable("awaited", "which answer the consumer waits for", Awaited, present=is_client)
+truncation.variable("awaited", "which answer the consumer waits for", Awaited, present=is_own)
 truncation.variable(
     "asking", "which new position the consumer asks for", Asking, initially=Asking.committed, present=is_client
 )
-truncation.variable("fetched_end", "behind the last record that has arrived", _OFFSETS, present=is_client)
+truncation.variable("fetched_end", "behind the last record that has arrived", _OFFSETS, present=is_own)
 truncation.variable(
     "fetched_id",
     "the record that has arrived of an offset",
@@ -198,17 +242,17 @@ truncation.variable(
     per=(OFFSET,),
     initially=-1,
     live=is_fetched,
-    present=is_client,
+    present=is_own,
 )
 truncation.variable(
-    "fetched_epoch", "its leader epoch", _EPOCHS, per=(OFFSET,), initially=-1, live=is_fetched, present=is_client
+    "fetched_epoch", "its leader epoch", _EPOCHS, per=(OFFSET,), initially=-1, live=is_fetched, present=is_own
 )
 truncation.variable(
     "fetched_seen",
     "the epoch of the leader that sent what has arrived, or -1",
     _EPOCHS,
     initially=-1,
-    present=is_client,
+    present=is_own,
 )
 truncation.variable(
     "consumed_epoch",
@@ -227,7 +271,7 @@ truncation.variable(
     "the committed offset, as far as the consumer was told, or -1",
     _OPTIONAL_OFFSETS,
     initially=-1,
-    present=is_client,
+    present=is_own,
 )
 for _name, _doc in (
     ("acknowledged", "of the commit that was acknowledged last, or -1"),

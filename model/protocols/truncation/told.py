@@ -6,7 +6,7 @@ from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA
 from ..logs import OFFSET
 from .actions import exact
-from .state import Outcome, is_client, is_consumed, is_fetched, truncation
+from .state import Outcome, is_client, is_consumed, is_fetched, is_own, truncation
 
 
 def _holds(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
@@ -36,11 +36,11 @@ def read_what_was_written(k: Algebra, s: View) -> Value:
 
     def written(offset: Value) -> Value:
         read = k.all(0 <= s.consumed_id[offset], s.consumed_id[offset] < s.next_record_id)
+        given = k.implies(is_consumed(k, s, offset), k.all(read, 0 <= s.consumed_epoch[offset]))
+        if k.rules.shipped:
+            return given
         arrived = k.all(0 <= s.fetched_id[offset], s.fetched_id[offset] < s.next_record_id)
-        return k.all(
-            k.implies(is_consumed(k, s, offset), k.all(read, 0 <= s.consumed_epoch[offset])),
-            k.implies(is_fetched(k, s, offset), k.all(arrived, 0 <= s.fetched_epoch[offset])),
-        )
+        return k.all(given, k.implies(is_fetched(k, s, offset), k.all(arrived, 0 <= s.fetched_epoch[offset])))
 
     return k.forall(OFFSET, written)
 
@@ -81,7 +81,7 @@ def _still_leads(k: Algebra, s: View, leader: Value) -> Value:
     return k.all(s.leader_epoch[leader] == s.answered_epoch, s.leading[leader] == 1)
 
 
-@truncation.always_in(is_client)
+@truncation.always_in(is_own)
 def truncation_was_found(k: Algebra, s: View) -> Value:
     """LOG_TRUNCATION is told where the answering leader has another record, or none, before the fetch offset."""
     leader = s.epoch_leader[s.answered_epoch]
@@ -94,7 +94,8 @@ def told_divergence(k: Algebra, s: View) -> Value:
     """The divergence that was found, and told, is where the logs part or, if the epoch is lost, a bound for it.
 
     Exact: the leader's log has what was read below the offset, and nothing of what was read from it on. A bound: it has
-    nothing that was read from there on, so that nothing that is still there is read again.
+    nothing that was read from there on, so that nothing that is still there is read again. Of Apache Kafka's consumer a
+    leader of an older epoch than the position's may be asked, which knows of nothing (V7).
     """
     leader = s.epoch_leader[s.answered_epoch]
 
@@ -104,8 +105,11 @@ def told_divergence(k: Algebra, s: View) -> Value:
         return k.all(k.implies(k.all(exact(s), below), in_log), k.implies(s.reported <= offset, k.negate(in_log)))
 
     found = k.all(s.reported != -1, s.reported <= s.position, k.any(s.told == -1, s.told == s.reported))
-    true = k.implies(_still_leads(k, s, leader), k.forall(OFFSET, right))
-    return k.ite(s.outcome == Outcome.divergence_found, k.all(found, true), k.all(s.reported == -1, s.told == -1))
+    true = k.all(found, k.implies(_still_leads(k, s, leader), k.forall(OFFSET, right)))
+    if k.rules.shipped:
+        nothing = k.all(s.reported == -1, s.reported_epoch == -1, s.told == -1)
+        true = k.any(true, k.all(nothing, s.answered_epoch < s.last_epoch))
+    return k.ite(s.outcome == Outcome.divergence_found, true, k.all(s.reported == -1, s.told == -1))
 
 
 @truncation.always_in(is_client)

@@ -125,10 +125,13 @@ def test_metadata_transactions(tmp_path: Path) -> None:
     assert list(image.topics) == ["kept"]
 
 
-def test_unknown_record_types_and_tags_are_skipped(tmp_path: Path) -> None:
+def test_unknown_record_types_are_told_and_unknown_tags_are_skipped(tmp_path: Path) -> None:
     tagged = metadata_value(2, compact_string("v") + UUID(int=4).bytes, {900: b"anything"})
     image, broker = read(tmp_path, metadata_partition([metadata_value(20, b""), metadata_value(999, b"?"), tagged]))
-    assert broker.problems == () and list(image.topics) == ["v"]
+    assert [(each.kind, each.severity) for each in broker.problems] == [("unknown-record", "note")]
+    assert list(image.topics) == ["v"] and not image.complete
+    image, broker = read(tmp_path / "tagged", metadata_partition([metadata_value(20, b""), tagged]))
+    assert broker.problems == () and image.complete
 
 
 BROKEN = {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +106,9 @@ def batches(said: list[str]) -> Iterator[int]:
             yield int(line.split()[1].rstrip(":"))
 
 
-@pytest.mark.spark
-def test_killed_twice_and_interrupted_it_comes_to_the_batch_jobs_answer(folder: Path, tmp_path: Path) -> None:
+def killed_and_interrupted(folder: Path, tmp_path: Path, killed: Sequence[str]) -> tuple[Path, Path, Any]:
+    """Killed so often, then interrupted at the end: the folder, the checkpoint and the answer, the batch job's too."""
+    folder = Path(shutil.copytree(folder, tmp_path / folder.name))
     expected = untimed(json.loads(json.dumps(mine(Asked(folder), SERIAL).to_json())))
     assert expected["groups"], "a corpus with no bug would show little"
     later = sorted(folder.iterdir())[4:]
@@ -115,13 +117,14 @@ def test_killed_twice_and_interrupted_it_comes_to_the_batch_jobs_answer(folder: 
     for path in later:
         path.rename(away / path.name)
     checkpoint = tmp_path / "checkpoint"
-    for when in ("before", "after"):
+    for when in killed:
         done = subprocess.run(
             [sys.executable, "-c", KILLED, folder, checkpoint, when], capture_output=True, text=True, timeout=SECONDS
         )
         assert done.returncode == -signal.SIGKILL, done.stderr
     written = [path.name for path in checkpoint.glob("batch-*")]
-    assert sorted(written) == ["batch-00000000.json", "batch-00000001.json"]
+    expected_batches = ["batch-00000000.json", "batch-00000001.json"]
+    assert sorted(written) == expected_batches[: 2 if killed[-1] == "after" else 1]
     assert not (checkpoint / "spark" / "commits" / "1").exists(), "Spark does not know of the second batch"
     with Process(folder, "--checkpoint", checkpoint, "--master", "local[2]", "--json") as process:
         process.wait_for("so far 4 files")
@@ -137,8 +140,23 @@ def test_killed_twice_and_interrupted_it_comes_to_the_batch_jobs_answer(folder: 
         assert [line for line in process.said if not line.startswith(("batch ", "new: ", "WARNING:"))] == []
     assert code == 1
     assert untimed(answer) == expected
+    return folder, checkpoint, expected
+
+
+@pytest.mark.spark
+def test_killed_and_interrupted_it_comes_to_the_batch_jobs_answer(
+    folder: Path, tmp_path: Path, drawn_by_commit: Callable[[str, int], int]
+) -> None:
+    killed_and_interrupted(folder, tmp_path, [("before", "after")[drawn_by_commit("killed while it follows", 2)]])
+
+
+@pytest.mark.spark
+@pytest.mark.night(seconds=90)
+def test_killed_twice_and_interrupted_it_comes_to_the_batch_jobs_answer(folder: Path, tmp_path: Path) -> None:
+    followed, checkpoint, expected = killed_and_interrupted(folder, tmp_path, ["before", "after"])
     # Once more, with nothing new: the answer is that of the checkpoint.
-    with Process(folder, "--checkpoint", checkpoint, "--master", "local[2]", "--json", "--until-idle", 1) as process:
+    once_more = ("--checkpoint", checkpoint, "--master", "local[2]", "--json", "--until-idle", 1)
+    with Process(followed, *once_more) as process:
         code, again = process.end()
         assert list(batches(process.said)) == []
     assert (code, untimed(again)) == (1, expected)

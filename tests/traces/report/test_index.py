@@ -238,8 +238,10 @@ def test_what_is_put_into_a_report_while_its_successor_is_written_is_kept(
     write_report(folder, results)
     fill = index._fill
 
-    def slowly(building: Path, results: Sequence[Obligation], notes: Sequence[Note]) -> None:
-        fill(building, results, notes)
+    def slowly(
+        building: Path, results: Sequence[Obligation], notes: Sequence[Note], overview: index.Overview | None
+    ) -> None:
+        fill(building, results, notes, overview)
         (folder / "notes.txt").write_text("mine")
 
     monkeypatch.setattr(index, "_fill", slowly)

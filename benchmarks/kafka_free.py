@@ -1,0 +1,78 @@
+"""What a freely running event of Apache Kafka's classes costs, and which part of it is the JVM's.
+
+By protocol: events of runs that hold, the CPU seconds of this process (the draw, the model that follows, our brokers
+and controller) and those of the JVM, and events for each CPU second of both. A dozen runs warm the JVM up first. Needs
+Maven or its cache::
+
+    python benchmarks/kafka_free.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import psutil
+from fencepost.conformance.free.runner import FreePlan, run_freely
+from fencepost.conformance.free.ways import Ways
+from fencepost.conformance.harness import binding_of, held_to
+from fencepost.conformance.kafka.process import BROKERS, CONSUMER, QUORUM, Jvm
+from fencepost.conformance.plan import constants_of
+from fencepost.conformance.protocols.fencing.kafka import KafkaBrokers
+from fencepost.conformance.protocols.snapshots.kafka import KafkaQuorum
+from fencepost.conformance.protocols.truncation.kafka import KafkaConsumers
+from fencepost.model.core.ground import ground
+
+SYSTEMS: dict[str, tuple[Callable[..., Any], str, str, str, frozenset[str]]] = {
+    "fencing": (KafkaBrokers, BROKERS, "kip-320-kafka-shipped", "3/3/4/9", frozenset()),
+    "truncation": (
+        KafkaConsumers,
+        CONSUMER,
+        "kip-320-kafka-shipped",
+        "2/3/4/4",
+        frozenset({"no_unnoticed_gap", "told_divergence"}),
+    ),
+    "snapshots": (KafkaQuorum, QUORUM, "kip-630-kafka-shipped", "3/0/10/10/3/0/0/1", frozenset()),
+}
+"""By protocol: the system, its driver, variant and constants, and the promises that what is shipped does not keep."""
+
+
+def _the_same(jvm: Jvm) -> Jvm:
+    return jvm
+
+
+def main() -> None:
+    """Print a line for each protocol."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=51)
+    asked = parser.parse_args()
+    for protocol, (make, drives, variant, at, but) in SYSTEMS.items():
+        text = held_to(protocol)
+        traced = text.traced(variant)
+        ways = Ways(
+            ground(traced, constants_of(text, at)),
+            binding_of(protocol, "kafka_free"),
+            frozenset(traced.invariants) - but,
+        )
+        jvm = Jvm(drives=drives)
+        process = psutil.Process(jvm.pid)
+        system = make(variant=variant, make=partial(_the_same, jvm))
+        try:
+            run_freely(system, [ways], FreePlan(runs=12, events=150, seed=asked.seed + 1))
+            ours, theirs = time.process_time(), sum(process.cpu_times()[:2])
+            free = run_freely(system, [ways], FreePlan(runs=asked.runs, events=150, seed=asked.seed))
+            ours, theirs = time.process_time() - ours, sum(process.cpu_times()[:2]) - theirs
+        finally:
+            jvm.close()
+        print(
+            f"{protocol:<11} {variant:<22} {free.verdict.value}: {free.met.events:,} events, {ours:.1f} s of Python and"
+            f" {theirs:.1f} s of the JVM, {free.met.events / (ours + theirs):,.0f} events a CPU second"
+        )
+
+
+if __name__ == "__main__":
+    main()

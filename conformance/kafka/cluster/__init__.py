@@ -1,0 +1,1 @@
+"""Apache Kafka as real processes whose messages are held: a proxy before each node, and what it makes repeatable."""

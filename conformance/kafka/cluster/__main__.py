@@ -1,0 +1,95 @@
+"""Carry out a finding on a cluster of real brokers, and tell it step by step.
+
+    python -m fencepost.conformance.kafka.cluster k11|k12|h1 [--control] [--release 4.4.0] [--keep DIR]
+
+Exit codes: 0 the promise was kept, 1 it was broken, 2 bad input (no Maven, no JVM), 3 the cluster did not do in time
+what the story needs.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import cyclopts
+
+from ....model.core.errors import BadInput, FencepostError
+from ....traces.kafka.maven import ARTIFACT
+from ..jars import RELEASE
+from .h1 import Gaps, h1
+from .k11 import k11
+from .k12 import LAG_MS, k12
+from .lost import Lost
+from .stage import PATIENCE_MS, Stage
+
+app = cyclopts.App(
+    name="python -m fencepost.conformance.kafka.cluster",
+    help="Carry out a finding of docs/findings.md on Apache Kafka's own brokers.",
+)
+
+
+@app.default
+def command(
+    finding: Literal["k11", "k12", "h1"],
+    /,
+    *,
+    control: Annotated[bool, cyclopts.Parameter(negative=())] = False,
+    release: str = RELEASE,
+    keep: Path | None = None,
+) -> int:
+    """Carry it out.
+
+    Parameters
+    ----------
+    finding
+        k11, k12: an acknowledged record is lost, in two ways. h1: a consumer passes over a record in silence, beside
+        two control runs.
+    control
+        The control run of k11 or k12 in its stead, in which broker 1 replays each record of the metadata log in time.
+    release
+        The release of Apache Kafka.
+    keep
+        A new folder for the nodes' directories and output, and for copies of the brokers' directories on the way.
+    """
+    try:
+        if control and finding == "h1":
+            raise BadInput("h1 has its control runs beside it", "--control", "leave it out")
+        if keep is not None and keep.exists():
+            raise BadInput("it exists already", str(keep), "name a new folder with --keep, or remove that one")
+        with Stage(release, keep, LAG_MS if finding == "k12" else PATIENCE_MS) as stage:
+            print(f"{ARTIFACT}:{stage.jars.version} on {stage.jvm}", flush=True)
+            copies = None if keep is None else stage.home / "copies"
+            found: Lost | Gaps
+            if finding == "h1":
+                found = h1(stage, finding, say=_say)
+            else:
+                story = k11 if finding == "k11" else k12
+                found = story(stage, finding, held=not control, say=_say, copies=copies)
+            print(f"{'violated' if found.lost else 'holds'}: {found.words()}", flush=True)
+            return int(found.lost)
+    except BadInput as wrong:
+        print(f"fencepost: {wrong}", file=sys.stderr)
+        return 2
+    except FencepostError as failed:
+        print(f"fencepost: {failed}", file=sys.stderr)
+        return 3
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def main() -> None:
+    """Run the command line; SIGTERM ends it as an interrupt does, through every ``finally``."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        code = app(result_action="return_value")
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Exploration past memory: states in the files of a directory, ``search.py`` first."""

@@ -1,0 +1,208 @@
+"""``docs/kafka-matrix.md``, as the registry, the drivers' source and the tests' names have it.
+
+``python -m tests.conformance.kafka_matrix`` in the checkout's folder prints it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import wrap
+
+from fencepost.conformance.harness import Harness, find_harness, held_to
+from fencepost.conformance.kafka.jars import BROKERS, CONSUMER, QUORUM, TRIED
+from fencepost.model.core.registry import REGISTRY
+
+from .kafka_planted import FOUND, LATER, planted
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "kafka-matrix.md"
+OLDER = "test_kafka_release.py"
+"""The tests of another release."""
+HOLES = ("H1", "H2", "H3", "A1", "A2", "A3", "A4", "A5")
+"""Of KIP-320's consumers, and of KIP-630."""
+REAL = ("test_kafka_findings.py", "test_kafka_carry.py")
+"""The tests of brokers that are processes."""
+
+
+@dataclass(frozen=True)
+class Under:
+    """What of Apache Kafka stands under a protocol."""
+
+    drives: str
+    theirs: str
+    ours: str
+    figure: str
+    """What ``benchmarks/kafka_free.py`` printed: 60 runs of 150 events, seed 51."""
+
+
+UNDER = {
+    "fencing": Under(
+        BROKERS,
+        "ReplicaManager, Partition, UnifiedLog, LeaderEpochFileCache, LogManager on files, ReplicaFetcherThread,"
+        " RemoteLeaderEndPoint, MetadataDelta, DefaultAlterPartitionManager",
+        "clock, scheduler, timers of the purgatories, both channels, the controller, producer and consumer",
+        "9,875 events, 1,612 a CPU second",
+    ),
+    "truncation": Under(
+        CONSUMER,
+        "KafkaConsumer (classic), SubscriptionState, ConsumerMetadata, Fetcher, OffsetFetcher, NetworkClient",
+        "clock, sockets, brokers, controller, coordinator, producer",
+        "9,347 events, 2,203 a CPU second",
+    ),
+    "snapshots": Under(
+        QUORUM,
+        "KafkaRaftClient, QuorumState, LeaderState, KafkaRaftLog and its snapshots on files, FileQuorumStateStore",
+        "a clock for each node, the network, the state machine, clients",
+        "12,166 events, 1,466 a CPU second",
+    ),
+}
+
+
+def ours() -> dict[str, Harness]:
+    """The protocols that come with the package, and what they are held with."""
+    found = {name: find_harness(name) for name in REGISTRY}
+    return {name: each for name, each in found.items() if each is not None and each.package.startswith("fencepost.")}
+
+
+def driven() -> list[str]:
+    """Those to which there is a system that runs Apache Kafka's classes."""
+    return [name for name, each in ours().items() if "kafka" in each.free_names]
+
+
+def variants(protocol: str) -> list[str]:
+    """Those that tell of Apache Kafka."""
+    return [name for name in held_to(protocol).variants if "-kafka" in name]
+
+
+def of_kafka() -> Iterator[tuple[str, str, set[str]]]:
+    """Of each test of Apache Kafka: its file, its name, and the rows of DEVIATIONS.md that it names."""
+    for file in sorted(Path(__file__).parent.glob("test_*kafka*.py")):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                words = [ast.get_docstring(node) or ""]
+                words += [
+                    str(each.value)
+                    for item in node.decorator_list
+                    for each in ast.walk(item)
+                    if isinstance(each, ast.Constant)
+                ]
+                rows = {
+                    each.upper()
+                    for each in re.findall(r"(?<![a-z0-9])([akvfh]\d+)(?![a-z0-9])", node.name.replace("_", " "))
+                }
+                yield file.name, node.name, rows | set(re.findall(r"\b([AKVFH]\d+)\b", " ".join(words)))
+
+
+def rows() -> list[str]:
+    """The holes that were tried, and the rows about shipped Kafka in the order of DEVIATIONS.md."""
+    text = (ROOT / "specs" / "DEVIATIONS.md").read_text(encoding="utf-8")
+    return [*HOLES, *re.findall(r"^\| ([KVF]\d+) \|", text, re.M)]
+
+
+def page() -> str:
+    """The page."""
+    return "\n".join([*_head(), *_protocols(), *_releases(), *_planted(), ""])
+
+
+def _said(*words: str) -> list[str]:
+    """A paragraph, in lines of the page's width."""
+    return wrap(" ".join(words), 118)
+
+
+def _head() -> list[str]:
+    return [
+        "# Apache Kafka under the machine: what stands under which protocol",
+        "",
+        *_said(
+            "Written by the tests (`python -m tests.conformance.kafka_matrix`): of the registry, of the drivers'",
+            "source and of what the tests name. [DEVIATIONS](../specs/DEVIATIONS.md) has the rows,",
+            "[findings](findings.md) what was found, and [conformance](conformance.md) the commands.",
+        ),
+        "",
+    ]
+
+
+def _protocols() -> list[str]:
+    found = [
+        "## By protocol",
+        "",
+        "| protocol | Kafka's own classes | ours | held to | releases | planted and found | how fast |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name in driven():
+        of = UNDER[name]
+        releases = ", ".join(release for release, all_ in TRIED.items() if of.drives in all_)
+        held = ", ".join(f"`{each}`" for each in variants(name))
+        count = str(len(planted(of.drives)))
+        found.append(f"| `{name}` | {of.theirs} | {of.ours} | {held} | {releases} | {count} | {of.figure} |")
+    none = ", ".join(f"`{name}`" for name in ours() if name not in UNDER)
+    return [
+        *found,
+        "",
+        *_said(
+            "Everything that the model has a cell for is seen and judged after each event: requests, answers and their",
+            "errors, logs, epochs, high watermarks, ISRs, votes, positions and what clients were told. A CPU second is",
+            "one of Python and of the JVM together (`python benchmarks/kafka_free.py`).",
+            f"Under {none} runs no class of Kafka's by itself yet; its log cleaner is held against ours file by file",
+            "(`tests/impl/test_compaction_kafka.py`), its record classes against our codec",
+            "(`tests/impl/test_metadata_kafka.py`).",
+        ),
+        "",
+    ]
+
+
+def _releases() -> list[str]:
+    by_row: dict[str, dict[str, list[str]]] = {}
+    for file, _, named in of_kafka():
+        where = "real" if file in REAL else "older" if file == OLDER else "here"
+        for row in named:
+            files = by_row.setdefault(row, {}).setdefault(where, [])
+            files += [] if file in files else [file]
+    # H1 is what the row V1 tells of.
+    by_row["V1"] = by_row["H1"]
+    found = [
+        "## By release",
+        "",
+        "The files of the tests that show a row of DEVIATIONS.md, or try a hole of a text (H, A), on a release.",
+        "",
+        "| row | " + " | ".join(f"{release}, in process" for release in TRIED) + " | real brokers |",
+        "|---|" + "---|" * (len(TRIED) + 1),
+    ]
+    for row in (each for each in rows() if each in by_row):
+        cells = [", ".join(f"`{file}`" for file in by_row[row].get(where, [])) for where in ("here", "older", "real")]
+        found.append(f"| {row} | {' | '.join(cells)} |")
+    others = ", ".join(row for row in rows() if row not in by_row)
+    return [
+        *found,
+        "",
+        *_said(
+            f"No test has the name of {others}: they are rules of the variants, with which free runs agree, or",
+            "formats, or were read in the source.",
+        ),
+        "",
+    ]
+
+
+def _planted() -> list[str]:
+    found = [
+        "## What is planted in Kafka's classes",
+        "",
+        "| protocol | defect | what it changes | found |",
+        "|---|---|---|---|",
+    ]
+    for name in driven():
+        drives = UNDER[name].drives
+        for defect, said in planted(drives).items():
+            found.append(
+                f"| `{name}` | `{defect}` | {said} | {'yes' if defect in FOUND[drives] else 'by longer runs'} |"
+            )
+    total = sum(map(len, (*FOUND.values(), *LATER.values())))
+    return [*found, "", f"All {total} are found, each by a plan that holds without it."]
+
+
+if __name__ == "__main__":
+    print(page(), end="")
