@@ -75,7 +75,7 @@ OF_A_CLUSTER = {
     "the checkpoints keep the lines of a topic that is gone": (
         Patch(
             "log/directory.py",
-            '            self.files.fsync_dir("")\n        for name in _MENDS:\n            self._forget(name, key)',
+            '            self.files.fsync_dir("")\n        for name in _MENDS:\n            self.forget(name, key)',
             '            self.files.fsync_dir("")',
         ),
         "which is not there",
