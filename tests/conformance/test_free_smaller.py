@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 from fencepost.conformance.adapters.parts import Parts
+from fencepost.conformance.free import smaller
 from fencepost.conformance.free.events import Event, What, event_of
 from fencepost.conformance.free.machine import Machine
 from fencepost.conformance.free.runner import Free, FreePlan, run_freely
@@ -101,10 +102,17 @@ def found_with(*patches: Patch) -> Free:
     return found
 
 
-@pytest.mark.asked("defects")
+@pytest.mark.asked("free")
 @pytest.mark.parametrize("name", ["shutdown-leads-on", "fenced-stays-in-isr"])
 def test_a_run_that_begins_with_elections_becomes_short(name: str) -> None:
     """Each message of an election is an event, and who is elected is named by all that follow."""
     found = found_with(*DEFECTS[name].patches)
     assert found.failure is not None and found.repeatable
     assert len(found.failure.events) <= 8 < found.found
+
+
+def test_where_the_time_is_over_a_run_is_repeatable_and_not_minimal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smaller, "SECONDS", 0.0)
+    found = found_with(*DEFECTS["shutdown-leads-on"].patches)
+    assert found.failure is not None and len(found.failure.events) == found.found
+    assert found.repeatable and not found.minimal

@@ -17,7 +17,7 @@ import pytest
 from fencepost.conformance.scaffold import write_new
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.registry import REGISTRY
-from fencepost.traces import spark_cluster
+from fencepost.traces import spark, spark_cluster
 from fencepost.traces.corpus.plan import make_plan
 from fencepost.traces.corpus.simulate import simulate, simulation, walker
 from fencepost.traces.corpus.spread import SERIAL
@@ -228,6 +228,7 @@ def test_mining_gives_the_same_answer_when_a_worker_is_lost(
 ) -> None:
     """One of two workers is killed, with all its processes, when some of the files are done and others are not."""
     monkeypatch.chdir(corpus.parent)  # the workers are elsewhere
+    monkeypatch.setattr(spark, "POLL_SECONDS", 0.02)  # of the seconds that it takes, none is missed
     asked = Asked(Path(corpus.name))
     at: list[Progress] = []
 
