@@ -20,7 +20,8 @@ from ...impl.log.log import Log
 from ...impl.quorum.replica import Replica
 from ...impl.quorum.snapshots import PART_SUFFIX
 from ...impl.quorum.state_file import QUORUM_STATE
-from ..free.system import Contradiction, Happened
+from ..free.system import Happened
+from ..lockstep.adapter import Contradiction
 from .nodes import RunningNodes
 
 _OFFSETS: Final = re.compile(r"[a-z-]+-checkpoint")

@@ -18,7 +18,8 @@ from ...impl.log.segment import LOG_SUFFIX
 from ...impl.replica.partition import PartitionState
 from ...impl.wire.messages import Envelope, TopicPartition
 from ..free.events import Event
-from ..free.system import Contradiction, Happened
+from ..free.system import Happened
+from ..lockstep.adapter import Contradiction
 from .nodes import EFFECTS, RunningNodes
 
 Row: TypeAlias = tuple[int, int, bytes]

@@ -24,8 +24,8 @@ from ...impl.wire.errors import ErrorCode
 from ...impl.wire.messages import Envelope, LeaderAndIsrResponse
 from ..free.events import GARBLED, Event, What
 from ..free.power import Power, PowerLost
-from ..free.system import Contradiction, Happened, Judged, Message, Pending, Said
-from ..lockstep.adapter import ModelStep
+from ..free.system import Happened, Judged, Message, Pending, Said
+from ..lockstep.adapter import Contradiction, ModelStep
 from .carrier import LIFE
 from .events import (
     FAILS,

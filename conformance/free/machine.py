@@ -9,6 +9,7 @@ from typing import Final
 from ...model.core.errors import BadInput
 from ...model.core.ground import State
 from ...traces.format import Value
+from ..lockstep.adapter import Contradiction
 from ..lockstep.raised import raised_at
 from ..lockstep.space import Call
 from ..lockstep.watch import Hung
@@ -16,7 +17,7 @@ from .events import Event, What
 from .follow import Follower
 from .met import Met
 from .parted import Parted, Sort
-from .system import Contradiction, Demands, FreeSystem, Happened, HearsOfPeace, Pending
+from .system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
 from .ways import Ways
 
 _IN_VAIN: Final = (What.LOSE, What.GARBLE)

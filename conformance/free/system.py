@@ -21,13 +21,6 @@ from ..lockstep.adapter import ModelStep
 from .events import Event
 
 
-class Contradiction(Exception):
-    """What a system shows, says or answers is not what is known of it: a disagreement, told by the message.
-
-    For whoever drives a system to raise, wherever the model has no word for what is seen.
-    """
-
-
 @dataclass(frozen=True, slots=True)
 class Pending:
     """An event that may happen next; ``message``: the number of the message that it would deliver, repeat or lose.

@@ -4,8 +4,9 @@ The harness asks the adapter to *try* one action of the protocol at a time, some
 at the system after each. An adapter decides nothing: it sends what the action stands for, waits until the system is
 quiet, and tells what happened. ``template.py`` is one to copy, ``docs/conformance.md`` the way to write one.
 
-Whatever an adapter raises counts as a disagreement: the system fell over. Only ``BadInput`` passes through, for what
-the person at the command line has to mend. All methods are called from one thread.
+Whatever an adapter raises counts as a disagreement: the system fell over, or (``Contradiction``) what is seen of it is
+not what is known. Only ``BadInput`` passes through, for what the person at the command line has to mend. All methods
+are called from one thread.
 """
 
 from __future__ import annotations
@@ -37,6 +38,13 @@ class Outcome:
 
     run: tuple[ModelStep, ...] = ()
     error: str | None = None
+
+
+class Contradiction(Exception):
+    """What a system shows, says or answers is not what is known of it: a disagreement, told by the message.
+
+    For whoever drives a system to raise, wherever the model has no word for what is seen.
+    """
 
 
 class Adapter(Protocol):

@@ -28,6 +28,7 @@ class Sort(Enum):
     CELLS = "the implementation's state differs from the model's"
     PROMISE = "a promise of the protocol is broken, in the model as in the implementation"
     UNKNOWN = "the adapter reported what the model has no word for"
+    CONTRADICTED = "what is seen, or answered, contradicts what is known"
     RAISED = "the implementation, or its adapter, raised an exception"
     HUNG = "the implementation, or its adapter, did not come back"
 

@@ -13,7 +13,7 @@ from typing import Final
 from ...model.core.errors import BadInput
 from ...model.core.ground import State
 from ...traces.format import Value
-from .adapter import Adapter, Outcome
+from .adapter import Adapter, Contradiction, Outcome
 from .coverage import Coverage
 from .disagreement import CellDifference, Disagreement, Done, Sort, error_words, expected_words
 from .expect import Expectation, Standing, Try, event_run, expectation
@@ -210,7 +210,12 @@ class Machine:
 
 
 def _fell_over(asked: Try, error: BaseException, what: str) -> Disagreement:
-    """What the system raised, as a disagreement; a system that ends the process, and one that hangs, are such too."""
+    """What the system raised, as a disagreement; a system that ends the process, and one that hangs, are such too.
+
+    The adapter may have found a contradiction, and that is no exception of the system's.
+    """
+    if isinstance(error, Contradiction):
+        return Disagreement(Sort.CONTRADICTED, asked, str(error))
     if isinstance(error, Hung):
         return Disagreement(Sort.HUNG, asked, str(error), at=raised_at(error))
     if not isinstance(error, Exception | SystemExit):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fencepost.conformance.harness import binding_of
-from fencepost.conformance.lockstep.adapter import ModelStep, Outcome
+from fencepost.conformance.lockstep.adapter import Contradiction, ModelStep, Outcome
 from fencepost.conformance.lockstep.faults import Fault, Kind
 from fencepost.conformance.lockstep.model_adapter import ModelAdapter
 from fencepost.conformance.lockstep.runner import Conformance, Plan, conform
@@ -123,6 +123,16 @@ class FallsOver(ModelAdapter):
         if action == "follower_fetch" and self.observe()[f"leo[{params['follower']}]"] == 1:
             raise ZeroDivisionError("offset / 0")
         return super().apply(action, params, fault)
+
+
+class Contradicts(ModelAdapter):
+    """Knows more than the model: of a second record that somebody has, it is seen to be another than was written."""
+
+    def observe(self) -> Mapping[str, Value]:
+        seen = super().observe()
+        if any(seen[f"leo[{replica}]"] == 2 for replica in range(2)):
+            raise Contradiction("the record at offset 1 is not what was written there")
+        return seen
 
 
 class SpeaksNonsense(ModelAdapter):

@@ -40,6 +40,7 @@ DEFECTS = [
     (planted.ReachesTheIsolated, "kip-320", Sort.REFUSED, "is isolated"),
     (planted.LetsTheOfflineJoin, "kip-320", Sort.REFUSED, "is marked offline"),
     (planted.FallsOver, "kip-320", Sort.RAISED, "ZeroDivisionError: offset / 0"),
+    (planted.Contradicts, "kip-320", Sort.CONTRADICTED, ": the record at offset 1 is not what was written there"),
     (planted.SpeaksNonsense, "kip-320", Sort.UNKNOWN, "leader_resign(leader=0), which is no step of the model"),
     (planted.LosesOnCrash, "kip-320-restarts", Sort.CELLS, "leo["),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...free.system import Contradiction
+from ...lockstep.adapter import Contradiction
 from .records import Row, cells_of_record
 
 

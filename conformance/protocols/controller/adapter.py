@@ -127,7 +127,7 @@ class ControllerAdapter(SteppedRun):
         if self._epoch(node) < newest:
             self._introduce(node, newest)
         if not cluster.elect(self._voters[node], [self._voters[n] for n in voters]):
-            raise AssertionError(f"controller {node} is not elected, whose log is as far as those of a majority")
+            raise WrongState(f"controller {node} is not elected, whose log is as far as those of a majority")
         self._left_office(node)
         self._epochs[node], self._roles[node] = self._epoch(node), NodeRole.elected
         self._leaders[self._epoch(node)] = node

@@ -21,7 +21,7 @@ from ....impl.metadata.machine import MetadataMachine
 from ....impl.metadata.values import MetadataRecord
 from ....impl.quorum.node import QuorumNode
 from ....impl.wire.controller import ResourceType
-from ...free.system import Contradiction
+from ...lockstep.adapter import Contradiction
 
 _UNKNOWN: Final = -1
 

@@ -26,7 +26,7 @@ from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import BROKER_PRINCIPAL, Envelope, TopicPartition
 from ...adapters.carrier import CLIENT
 from ...free.events import Event, What
-from ...free.system import Contradiction
+from ...lockstep.adapter import Contradiction
 from .seen import NAMES
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from ....impl.wire.messages import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
-from ...free.system import Contradiction
+from ...lockstep.adapter import Contradiction
 
 Row: TypeAlias = tuple[int, int, bytes]
 

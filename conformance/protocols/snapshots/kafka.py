@@ -24,9 +24,9 @@ from ....model.core.errors import BadInput
 from ....traces.format import Value
 from ...free.events import Event, What
 from ...free.mailbox import Letter, MailSystem
-from ...free.system import Contradiction, Happened, Judged, Pending, Said
+from ...free.system import Happened, Judged, Pending, Said
 from ...kafka.process import QUORUM, DriverFailedError, Jvm, OfKafka
-from ...lockstep.adapter import ModelStep
+from ...lockstep.adapter import Contradiction, ModelStep
 from .kafka_messages import (
     EndQuorumEpoch,
     Message,

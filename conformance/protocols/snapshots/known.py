@@ -15,7 +15,8 @@ from ....impl.quorum.node import QuorumNode
 from ....impl.wire.errors import ErrorCode
 from ....impl.wire.quorum import BeginQuorumEpochRequest, QuorumFetchResponse
 from ...adapters.stores import OncePerChange, SegmentReader
-from ...free.system import Contradiction, Happened
+from ...free.system import Happened
+from ...lockstep.adapter import Contradiction
 from .appended import Appended, Content, State, content_of
 from .lasting import LastingNodes
 from .machines import BothMachines, kept_in

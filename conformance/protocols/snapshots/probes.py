@@ -24,7 +24,7 @@ from ....impl.wire.quorum import (
     VoteRequest,
 )
 from ...free.events import Event, What
-from ...free.system import Contradiction
+from ...lockstep.adapter import Contradiction
 from .counting import CHUNK
 from .quorum import PARTITION
 

@@ -25,7 +25,7 @@ from ....impl.wire.messages import (
     ListOffsetsRequest,
     ListOffsetsResponse,
 )
-from ...free.system import Contradiction
+from ...lockstep.adapter import Contradiction
 
 Row = tuple[int, int, bytes]
 """Offset, leader epoch, content."""

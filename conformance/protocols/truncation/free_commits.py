@@ -22,7 +22,7 @@ from ....impl.wire.messages import (
     OffsetFetchResponse,
     TopicPartition,
 )
-from ...free.system import Contradiction
+from ...lockstep.adapter import Contradiction
 
 MOST_METADATA: Final = 4096
 """Kafka's ``offset.metadata.max.bytes``, in bytes of UTF-8."""
