@@ -2,7 +2,8 @@
 
 Kafka's jars are those that ``traces/kafka/maven.py`` keeps. The driver's source is part of the package; Eclipse's
 compiler (``org.eclipse.jdt:ecj``, one jar from Maven Central) compiles it on whichever JVM there is, so that a JRE is
-enough. What was compiled is kept beside Kafka's jars, by release, compiler and source.
+enough. What was compiled is kept beside Kafka's jars, by release, compiler and source; where something new is compiled,
+what nobody has used for a month is removed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -42,6 +45,10 @@ _SUMS: Final = "checksums.json"
 """SHA-256 of the compiler, and of the jars of the releases that the driver was tried on: file by file."""
 _MOVED: Final = "moved.json"
 """By release, which classes of Kafka's have another package there than in the drivers' source."""
+_KEPT: Final = re.compile(r"\.?driver-\S+")
+"""Folders of ours in the cache: what was compiled, and what a process has left that ended while it compiled."""
+UNUSED_SECONDS: Final = 30 * 24 * 3600
+"""After so long a driver that nobody has used is removed, when another one is compiled."""
 _FLAGS: Final = ("-source", "17", "-target", "17", "-nowarn", "-encoding", "UTF-8")
 
 
@@ -71,11 +78,52 @@ def classes(release: str = RELEASE, cache: Path | None = None, drives: str = BRO
     mains = TRIED[release] if drives in TRIED.get(release, ()) else (drives,)
     digest = hashlib.sha256(json.dumps([COMPILER, _FLAGS, mains, source]).encode()).hexdigest()[:16]
     home = cache / f"driver-{release}-{digest}"
-    if not home.is_dir():
+    if not _used(home):
         compiler = fetch_jar(COMPILER, cache)
         _check(compiler, sums["compiler"][compiler.name])
         _compile(compiler, jars, source, mains, home)
+        remove_unused(cache, home)
     return Classes(release, os.pathsep.join((str(home), jars.classpath)))
+
+
+def _used(home: Path) -> bool:
+    """Whether it is there; its time is then that of its last use, by which others know whether to keep it."""
+    with suppress(PermissionError):
+        try:
+            os.utime(home)
+        except FileNotFoundError:
+            return False
+    return home.is_dir()
+
+
+def remove_unused(cache: Path, home: Path, seconds: float = UNUSED_SECONDS) -> list[str]:
+    """Remove the drivers, but for `home`, that nobody has used for so long; gives their names.
+
+    Other processes may do the same, or begin to use one, at any moment. So a folder is first given a name of this
+    call's alone, which one process can do; one that was used just before that is given its own name back. What cannot
+    be removed stays: it is in nobody's way.
+    """
+    removed = []
+    for each in _unused(cache, home, time.time() - seconds):
+        with (
+            suppress(OSError),
+            tempfile.TemporaryDirectory(prefix=".driver-", dir=cache, ignore_cleanup_errors=True) as own,
+        ):
+            taken = each.rename(Path(own) / each.name)
+            if taken.stat().st_mtime > time.time() - seconds and not each.exists():
+                taken.rename(each)
+            else:
+                removed.append(each.name)
+    return removed
+
+
+def _unused(cache: Path, home: Path, before: float) -> Iterator[Path]:
+    with suppress(OSError):
+        for each in sorted(cache.iterdir()):
+            with suppress(OSError):
+                ours = _KEPT.fullmatch(each.name) and each.is_dir() and not each.is_symlink()
+                if ours and each != home and each.stat().st_mtime < before:
+                    yield each
 
 
 def _names() -> list[str]:

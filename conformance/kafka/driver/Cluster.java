@@ -24,6 +24,7 @@ import org.apache.kafka.common.message.AlterPartitionResponseData;
 import org.apache.kafka.common.message.FetchResponseData;
 import org.apache.kafka.common.metadata.RemoveTopicRecord;
 import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Errors;
@@ -112,6 +113,9 @@ final class Cluster {
             case "read" -> read(broker(node), command);
             case "crash" -> crash(node);
             case "start" -> start(node, command.get("records"));
+            case "errors" -> Tables.errors(answer.putObject("errors"));
+            case "committed" -> Tables.committed(command, answer);
+            case "fields" -> Tables.fields(ApiKeys.valueOf(command.get("api").asText()), answer);
             case "quit" -> quit();
             default -> throw new IllegalArgumentException("nobody knows how to " + command.get("do"));
         }
@@ -487,7 +491,12 @@ final class Cluster {
                 new Tuple2<>(
                         new TopicIdPartition(topicId, partition),
                         new FetchRequest.PartitionData(
-                                topicId, command.get("offset").asLong(), 0, 1 << 20, Optional.empty(), Optional.empty())));
+                                topicId,
+                                command.get("offset").asLong(),
+                                0,
+                                1 << 20,
+                                named(command, "current"),
+                                named(command, "last"))));
         FetchParams params =
                 new FetchParams(-1, -1, 0, 0, 1 << 20, FetchIsolation.HIGH_WATERMARK, Optional.empty());
         broker.replicas.fetchMessages(
@@ -497,9 +506,16 @@ final class Cluster {
                 found -> {
                     FetchPartitionData there = found.apply(0)._2();
                     ObjectNode told = answers(request, broker.id, -1, "read").put("error", there.error.name());
+                    there.divergingEpoch.ifPresent(
+                            where -> told.putArray("diverging").add(where.epoch()).add(where.endOffset()));
                     told.set("records", Picture.shown(there.records));
                     return BoxedUnit.UNIT;
                 });
         broker.finish();
+    }
+
+    /** A leader epoch that a consumer names: that of its metadata, or of the last record that it has read. */
+    private static Optional<Integer> named(JsonNode command, String which) {
+        return command.has(which) ? Optional.of(command.get(which).asInt()) : Optional.empty();
     }
 }
