@@ -95,6 +95,26 @@ def test_a_process_that_is_registered_is_told_its_epoch_again() -> None:
     assert (machine.history[-1].observed or {})["unfenced"] == (1,)
 
 
+def test_a_heartbeat_of_a_former_process_says_nothing_of_a_snapshot() -> None:
+    """Its broker has told of the snapshot that it was to make: its turn is over, and another one is told."""
+    due = Event(What.TIMER, "due", 1)
+    made = [
+        Event(What.CALL, "create-topic", 3, args=(("partition", partition), ("first", 0))) for partition in range(2)
+    ]
+    system = FreeControllers()
+    machine = Machine(CLUSTER.ways("3/1/2"), system, 1322336022, Met())
+    assert machine.start() is None
+    assert machine.perform(Event(What.OPERATE, "shut-down", 2)) is None
+    assert settle(machine, Event(What.PEACE)) is None
+    for event in (due, *made, Event(What.PROBE, "refused-broker", 3)):
+        assert machine.perform(event) is None
+    active = system.controller(3).active
+    assert active is not None and active.turns.turn is None
+    assert machine.perform(Event(What.DELIVER, "BrokerHeartbeat", 3, source=1)) is None
+    assert active.turns.turn == 1
+    system.close()
+
+
 @pytest.mark.night(seconds=400)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_night_of_it(seed: int) -> None:

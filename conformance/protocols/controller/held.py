@@ -102,15 +102,7 @@ class Answers:
         if active is None:
             return
         term = node.address, active.epoch
-        if isinstance(body, BrokerHeartbeatRequest | ControllerHeartbeatRequest):
-            number = body.broker if isinstance(body, BrokerHeartbeatRequest) else body.node
-            before, turn = self._told.get((term, number)), self._turns.get(term)
-            is_back = before is not None and now - before[1] >= self._session_ms
-            if is_back and turn is not None and turn[0] == number:
-                del self._turns[
-                    term
-                ]  # nobody had heard of it for a session: whoever was may have seen that its turn is over
-            self._told[term, number] = body.snapshot_offset, now
+        own = True
         if isinstance(body, BrokerHeartbeatRequest | BrokerRegistrationRequest):
             known = active.image.brokers.get(body.broker)
             if isinstance(body, BrokerHeartbeatRequest):
@@ -119,6 +111,15 @@ class Answers:
                 own = known is not None and known.incarnation == body.incarnation
             if known is not None and own:
                 self._lives[term, body.broker] = known.epoch, now
+        if own and isinstance(body, BrokerHeartbeatRequest | ControllerHeartbeatRequest):
+            # Of a process that is not registered any more nothing is taken, and nobody is heard of by it.
+            number = body.broker if isinstance(body, BrokerHeartbeatRequest) else body.node
+            before, turn = self._told.get((term, number)), self._turns.get(term)
+            is_back = before is not None and now - before[1] >= self._session_ms
+            if is_back and turn is not None and turn[0] == number:
+                # Nobody had heard of it for a session: whoever was may have seen that its turn is over.
+                del self._turns[term]
+            self._told[term, number] = body.snapshot_offset, now
 
     def fenced(self, node: ControllerNode, before: Any, now: int) -> None:
         """What an active controller has fenced by itself had not been heard of for a whole session.
