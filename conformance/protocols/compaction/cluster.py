@@ -17,6 +17,7 @@ from ....impl.files.simulated import SimulatedFiles
 from ....impl.log.checkpoints import CLEANED_OFFSETS, read_offsets
 from ....impl.net.clock import WALL_START
 from ....impl.replica.broker import Broker
+from ....impl.replica.config import BrokerConfig
 from ....impl.replica.partition import PartitionState
 from ....impl.replica.timers import Key
 from ....impl.wire.errors import ErrorCode
@@ -32,7 +33,8 @@ from ....traces.format import Value
 from ...adapters.cluster import PARTITION, shown_leader
 from ...adapters.events import is_response, kind_of
 from ...adapters.found import Nowhere, copy_of, opened
-from ...adapters.nodes import DUE, EFFECTS, Node, RunningNodes
+from ...adapters.nodes import DUE, EFFECTS, Node
+from ...adapters.timed import Timed, TimedNodes, waits_of_broker
 from ...free.events import Event, What
 from ...free.system import Happened, Judged
 from ...lockstep.adapter import ModelStep
@@ -51,7 +53,7 @@ _AT_ONCE: Final = 24
 """So many messages arrive at once in one event."""
 
 
-class RunningBrokers(RunningNodes):
+class RunningBrokers(TimedNodes):
     """Brokers ``0`` to ``replicas - 1``. The controller never fails; ways to brokers may."""
 
     protocol = "compaction"
@@ -90,6 +92,7 @@ class RunningBrokers(RunningNodes):
         self._copies: list[SimulatedFiles] = []
         self._left: dict[int, Row] = {}
         """What the last cleaning has left."""
+        self._of_broker = waits_of_broker(self._config())
         return range(constants["replicas"])
 
     def compaction(self) -> CompactionConfig:
@@ -115,7 +118,11 @@ class RunningBrokers(RunningNodes):
         return self._made(node, self.store.files(node), self.wire(), first_correlation)
 
     def _made(self, node: int, files: Files, wire: Any, first_correlation: int = 0) -> Broker:
-        config = self._parts.broker_config(
+        config = self._config()
+        return self._parts.broker(node, files, wire, self.clock.at(node), config, first_correlation=first_correlation)
+
+    def _config(self) -> BrokerConfig:
+        return self._parts.broker_config(
             log=self._parts.log_config(segment_bytes=self._segment_bytes, index_interval_bytes=1),
             replica_lag_time_max_ms=_LAG_MS,
             isr_interval_ms=_LAG_MS // 2,
@@ -129,7 +136,9 @@ class RunningBrokers(RunningNodes):
             compacted={PARTITION.topic: self.compaction()},
             cleaner=self._parts.cleaner_config(dedupe_buffer_bytes=self._memory, backoff_ms=20),
         )
-        return self._parts.broker(node, files, wire, self.clock.at(node), config, first_correlation=first_correlation)
+
+    def _timed(self, node: int) -> Iterator[Timed]:
+        yield Timed(self.broker(node)._runtime.timers, self._of_broker)
 
     def _settle(self) -> None:
         for node in self.replicas:

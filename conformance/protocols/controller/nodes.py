@@ -7,7 +7,7 @@ of such things within a node is its own; a heartbeat may also come early.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 from uuid import UUID
 
@@ -25,6 +25,14 @@ from ....impl.wire.quorum import QuorumFetchRequest, QuorumFetchResponse
 from ...adapters.accounted import AccountedNodes, folder_of, folder_of_quorum
 from ...adapters.events import FULL, MENDED
 from ...adapters.nodes import DUE, Node
+from ...adapters.timed import (
+    Timed,
+    TimedNodes,
+    waits_of_broker,
+    waits_of_controller,
+    waits_of_lifecycle,
+    waits_of_quorum,
+)
 from ...free.events import Event
 
 _METADATA: Final = 1_000
@@ -57,7 +65,7 @@ def fetch_all(node: Node) -> None:
                 inner.fire(key)
 
 
-class KraftNodes(AccountedNodes):
+class KraftNodes(AccountedNodes, TimedNodes):
     """The processes, without what is asked of them."""
 
     protocol = "controller"
@@ -103,6 +111,10 @@ class KraftNodes(AccountedNodes):
             recovery_point_interval_ms=5_000,
             log=parts.log_config(segment_bytes=4_000),
         )
+        self._of_quorum = waits_of_quorum(self._quorum_config)
+        self._of_controller = waits_of_controller(self.kraft)
+        self._of_lifecycle = waits_of_lifecycle(self._lifecycle)
+        self._of_broker = waits_of_broker(self._broker_config)
         return range(replicas + nodes)
 
     def _begin(self, node: int, first_correlation: int) -> Node:
@@ -208,6 +220,15 @@ class KraftNodes(AccountedNodes):
 
     # -- timers -----------------------------------------------------------------------------------------------------
 
+    def _timed(self, node: int) -> Iterator[Timed]:
+        yield Timed(self.quorum(node).timers, self._of_quorum)
+        if node in self.voters:
+            yield Timed(self.controller(node).timers, self._of_controller)
+        else:
+            broker = self.broker(node)
+            yield Timed(broker.timers, self._of_lifecycle)
+            yield Timed(broker.broker._runtime.timers, self._of_broker)
+
     def _timers(self, node: int) -> Iterable[Key]:  # noqa: ARG002 - everybody has one
         yield HEARTBEAT
 
@@ -248,6 +269,7 @@ class KraftNodes(AccountedNodes):
             flights = self.network.in_flight()
             for flight in flights:
                 self.network.deliver(flight)
+            self.look_at_timers()
             if not flights:
                 deadlines = [at for node in self.nodes.values() if (at := node.deadline()) is not None]
                 self.clock.advance(max(0, min(deadlines) - self.clock.now()))

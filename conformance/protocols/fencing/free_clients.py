@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 from ....impl.controller import Controller
 from ....impl.log.records import StoredRecord
 from ....impl.replica.broker import Broker
+from ....impl.replica.config import BrokerConfig
 from ....impl.replica.partition import PartitionState
 from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import (
@@ -26,6 +27,7 @@ from ....impl.wire.messages import (
 )
 from ...adapters.nodes import Mailbox
 from ...adapters.stores import SegmentReader
+from ...adapters.timed import Timed, waits_of_broker
 from ...free.events import Event, What
 from ...free.system import Pending
 from ...lockstep.adapter import ModelStep
@@ -59,6 +61,8 @@ _DRAWN_APART: Final = 0x5BD1E995
 class ClientNodes(ControlledNodes):
     """Brokers with clients. What these were told is for the model to hold to."""
 
+    _config: BrokerConfig
+
     def _set_up_clients(self, chance: Random, *, rich: bool) -> None:
         """``rich``: what producers send is compressed, and has keys and headers."""
         self.producers = Producers(chance, rich=rich)
@@ -77,6 +81,10 @@ class ClientNodes(ControlledNodes):
         """While it is named what may happen next, what the replicas go by: nothing changes in between."""
         self._acknowledged: dict[int, int] = {}
         self._read: dict[int, int] = {}
+
+    def _timed(self, node: int) -> Iterator[Timed]:
+        if node != CONTROLLER:
+            yield Timed(self._broker(node)._runtime.timers, waits_of_broker(self._config))
 
     def _broker(self, node: int) -> Broker:
         return cast(Broker, self.nodes[node])

@@ -18,6 +18,7 @@ from ....impl.wire.messages import CONTROLLER, NO_LEADER, Envelope, LeaderAndIsr
 from ...adapters.events import kind_of
 from ...adapters.found import CopiedNodes
 from ...adapters.nodes import Node
+from ...adapters.timed import TimedNodes
 from ...free.events import Event, What
 from ...free.system import Judged, Pending
 from ...lockstep.adapter import ModelStep
@@ -34,7 +35,7 @@ _CODES: Final = {"NotEligible": "ELIGIBLE_LEADERS_NOT_AVAILABLE", "ElectionNotNe
 """How the controller refuses an operator, as the binding has it."""
 
 
-class ControlledNodes(CopiedNodes):
+class ControlledNodes(CopiedNodes, TimedNodes):
     """Nodes with a controller."""
 
     unnumbered = CONTROLLER

@@ -7,8 +7,8 @@ has nothing without it, and counts as empty.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
 
 from ....impl.files.simulated import SimulatedFiles
 from ....impl.quorum.config import QuorumConfig
@@ -21,6 +21,7 @@ from ...adapters.accounted import AccountedNodes, folder_of_quorum
 from ...adapters.damaged import check_damaged, damaged, is_damaged, opened_damaged, readable, told_with
 from ...adapters.found import CopiedNodes, NotFound, Nowhere, check_epochs, check_stored, copy_of, opened, rows_of
 from ...adapters.stores import SegmentReader
+from ...adapters.timed import Timed, TimedNodes, waits_of_quorum
 from ...free.system import Happened
 from .appended import Content
 from .machines import BothMachines
@@ -120,7 +121,7 @@ def _from(rows: Sequence[Row], begin: int, end: int) -> tuple[Row, ...]:
     return tuple(row for row in rows if begin <= row[0] < end)
 
 
-class LastingNodes(CopiedNodes, AccountedNodes):
+class LastingNodes(CopiedNodes, AccountedNodes, TimedNodes):
     """A quorum whose nodes are held to it."""
 
     _config: QuorumConfig
@@ -131,6 +132,9 @@ class LastingNodes(CopiedNodes, AccountedNodes):
         self._lasting: dict[int, tuple[int, int, Lasting]] = {}
         """By node that is up: how often its disk had changed, and what it had synced, when it was looked at last."""
         return super().reset(constants, seed)
+
+    def _timed(self, node: int) -> Iterator[Timed]:
+        yield Timed(cast(QuorumNode, self.nodes[node]).timers, waits_of_quorum(self._config))
 
     def _look_for_losses(self, number: int, node: QuorumNode) -> None:
         """After an event of a node that is up. Raises NotFound, and Unaccounted."""

@@ -16,6 +16,7 @@ from uuid import UUID
 from ....impl.files.simulated import SimulatedFiles
 from ....impl.replica.broker import Broker
 from ....impl.replica.timers import Key
+from ....impl.tiering import TieringConfig
 from ....impl.tiering.metadata import METADATA
 from ....impl.wire.messages import (
     CONTROLLER,
@@ -32,10 +33,11 @@ from ....impl.wire.messages import (
     ProduceResponse,
     TopicPartition,
 )
-from ...adapters.nodes import DUE, Mailbox, Node, RunningNodes
+from ...adapters.nodes import DUE, Mailbox, Node
+from ...adapters.timed import Timed, TimedNodes, waits_of_broker
 from ...free.events import Event, What
 from ...free.system import Happened
-from .store import BREAKS, WORKS, Bucket, EventJobs
+from .store import BREAKS, FAR, WORKS, Bucket, EventJobs
 
 PARTITION: Final = TopicPartition("t", 0)
 REPLICATE: Final = "replicate"
@@ -84,7 +86,7 @@ class _Wire:
         self._nodes.network.send(envelope)
 
 
-class TieredNodes(RunningNodes):
+class TieredNodes(TimedNodes):
     """The processes, without what is asked of them."""
 
     protocol = "tiering"
@@ -108,6 +110,7 @@ class TieredNodes(RunningNodes):
             recovery_point_interval_ms=5_000,
             flush_each_append=True,
         )
+        self._of_broker = waits_of_broker(self._config, self._tiering(last_tiered=False), FAR)
         self.retention = chance.random() < 0.3
         total = chance.choice((900, 1_500)) if self.retention else -1
         self.record_bytes = chance.choice((300, 150, 150, 80))
@@ -143,15 +146,7 @@ class TieredNodes(RunningNodes):
         parts, clock = self._parts, self.clock.at(node)
         self._incarnations[node] += 1
         jobs = self.jobs[node] = EventJobs(clock)
-        config = parts.tiering_config(
-            follower_fetch_last_tiered_offset_enable=self._flags[node],
-            task_interval_ms=INTERVAL_MS,
-            task_retry_backoff_ms=20,
-            task_retry_backoff_max_ms=80,
-            metadata_poll_ms=POLL_MS,
-            metadata_timeout_ms=2 * POLL_MS,
-            read_retry_ms=20,
-        )
+        config = self._tiering(last_tiered=self._flags[node])
         manager = self.managers[node] = parts.remote_log_manager(
             parts.remote_store.in_files(cast(Any, self._bucket), "bucket"),
             jobs,
@@ -169,6 +164,20 @@ class TieredNodes(RunningNodes):
             first_correlation=first_correlation,
             remote_logs=manager,
         )
+
+    def _tiering(self, *, last_tiered: bool) -> TieringConfig:
+        return self._parts.tiering_config(
+            follower_fetch_last_tiered_offset_enable=last_tiered,
+            task_interval_ms=INTERVAL_MS,
+            task_retry_backoff_ms=20,
+            task_retry_backoff_max_ms=80,
+            metadata_poll_ms=POLL_MS,
+            metadata_timeout_ms=2 * POLL_MS,
+            read_retry_ms=20,
+        )
+
+    def _timed(self, node: int) -> Iterator[Timed]:
+        yield Timed(self.broker(node)._runtime.timers, self._of_broker)
 
     def _new_id(self) -> UUID:
         self.copies += 1
@@ -353,6 +362,7 @@ class TieredNodes(RunningNodes):
         begun = self.copies
         jobs = self.jobs[node].waiting
         if not jobs:
+            self.look_at_timers()
             self.clock.advance(INTERVAL_MS)  # whatever it waits for, its time has come
             self._go_on(node)
         for _ in range(_STEPS):
@@ -367,6 +377,7 @@ class TieredNodes(RunningNodes):
                 break
             if self._converse(METADATA, OF_METADATA):
                 break
+            self.look_at_timers()
             self.clock.advance(POLL_MS)
             finished = self._has_finished()
             self._go_on(node)

@@ -16,8 +16,8 @@ from ....impl.net.interface import Clock
 from ...adapters.nodes import EFFECTS
 from ...free.power import Power
 
-_FAR: Final = 1 << 40
-"""When to look for what is done by an event."""
+FAR: Final = 1 << 40
+"""So far off a job is looked at that waits for its event: when to look for what is done by an event."""
 WORKS, FAILS, BREAKS, LATE = "store", "store-fails", "store-breaks", "store-late"
 """What comes of a request: it is served; refused; broken off when something of it is done; or what was written lately
 is not found yet."""
@@ -43,7 +43,7 @@ class EventJob:
 
     def due(self) -> int:
         """When to look at it next."""
-        return self._clock.now() + (0 if self._ran else _FAR)
+        return self._clock.now() + (0 if self._ran else FAR)
 
     def done(self) -> bool:
         """Whether it has come to an end."""

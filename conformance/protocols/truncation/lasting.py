@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import cast
 
@@ -28,10 +28,11 @@ from ...adapters.found import (
     rows_of,
 )
 from ...adapters.stores import SegmentReader
+from ...adapters.timed import Timed, TimedNodes, waits_of_broker
 from ...free.system import Happened
 
 
-class LastingPartition(CopiedNodes):
+class LastingPartition(CopiedNodes, TimedNodes):
     """Brokers of one partition, and at the node ``coordinator`` who keeps the commits of ``partitions``."""
 
     coordinator: int
@@ -48,6 +49,10 @@ class LastingPartition(CopiedNodes):
         self._kept: dict[int, int] = {}
         """The same of the coordinator: how often its disk had changed."""
         return super().reset(constants, seed)
+
+    def _timed(self, node: int) -> Iterator[Timed]:
+        config = self._coordinators if node == self.coordinator else self._config
+        yield Timed(cast(Broker, self.nodes[node])._runtime.timers, waits_of_broker(config))
 
     def _state(self, node: int) -> PartitionState | None:
         """What a replica goes by."""
