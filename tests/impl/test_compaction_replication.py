@@ -242,3 +242,37 @@ def test_no_truncation_is_told_of_where_an_epoch_was_compacted_away(position: in
     assert found[:1] == [4]
     told = cluster.ask(1, FetchRequest(CONSUMER, TP, 5, 200, 5, last_fetched_epoch=2))
     assert told.error is ErrorCode.LOG_TRUNCATION  # offset 4 is there, in epoch 3
+
+
+@pytest.mark.parametrize("lags", [True, False])
+def test_a_follower_that_lags_too_long_keeps_what_a_tombstone_has_deleted(lags: bool) -> None:
+    """By timestamp a tombstone beats what is written after it, and each cleaner goes by its own log (P2).
+
+    A follower that has copied that record before the tombstone's time is over keeps the tombstone until it is gone.
+    """
+    cluster = Cluster(2, config(TIMESTAMP))
+    cluster.elect(0, 1)
+
+    def copy() -> None:
+        cluster.fetch_all(1)
+        cluster.fetch_all(1)  # the high watermark comes with the next answer
+
+    send(cluster, 0, Record(b"other", b"x", 1), Record(None, b"k", 9))
+    copy()
+    clean(cluster, 1)
+    send(cluster, 0, Record(b"other", b"y", 1))
+    copy()
+    send(cluster, 0, Record(b"late", b"k", 5))
+    if not lags:
+        copy()
+    cluster.network.clock.advance(200)  # delete.retention.ms is 100
+    clean(cluster, 1)
+    assert [each.value for each in records(cluster, 1)] == (
+        [b"other", b"other"] if lags else [b"other", None, b"other"]
+    )
+    copy()
+    clean(cluster, 0)
+    clean(cluster, 1)
+    left = {b"x": b"other", b"y": b"other"}
+    assert table_of(records(cluster, 0), TIMESTAMP) == left
+    assert table_of(records(cluster, 1), TIMESTAMP) == (left | {b"k": b"late"} if lags else left)
