@@ -304,6 +304,7 @@ def main(state_mb: int = 100, cleanings: int = 2, speed_mb: int = 32, memory_mb:
     speed(speed_mb * MB)
     memory(memory_mb * MB)
     if kafka:
+        sys.path.insert(0, str(Path(__file__).parent))  # where this is run as a module of its package
         compare = importlib.import_module("compaction_kafka").compare
         with tempfile.TemporaryDirectory() as folder:
             compare(Path(folder), speed_mb * MB)

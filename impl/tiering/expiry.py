@@ -34,15 +34,23 @@ class Expiry:
         Nothing at or above it is removed, whatever the local retention says.
         """
         log = self._partition.log
-        segments = self._remote.segments()
-        offset = log.local_start
-        while offset < log.end:
-            found = segments.find(log.epoch_for(offset), offset)
-            if found is None:
+        return self._followed(log.local_start, log.end)[1]
+
+    def _followed(self, offset: int, end: int) -> tuple[list[tuple[RemoteSegment, int]], int]:
+        """From an offset on what is in remote storage of this lineage without a hole, and up to where that goes.
+
+        Each segment with the offset behind what it has of the lineage; the last may go on past ``end``.
+        """
+        log, segments = self._partition.log, self._remote.segments()
+        found: list[tuple[RemoteSegment, int]] = []
+        while offset < end:
+            each = segments.find(log.epoch_for(offset), offset)
+            if each is None:
                 break
             # Of an epoch that this lineage left earlier, what comes after that is another's.
-            offset = min([found.end_offset + 1, *self._left(found, offset)])
-        return offset
+            offset = min([each.end_offset + 1, *self._left(each, offset)])
+            found.append((each, offset))
+        return found, offset
 
     def _left(self, segment: RemoteSegment, offset: int) -> list[int]:
         """Where this lineage and a segment part, from ``offset`` on, at which they agree."""
@@ -89,29 +97,29 @@ class Expiry:
     def _raise_log_start(self) -> None:
         """By the retention, and past what another leader has deleted, or begun to: none of it can be read any more."""
         log, topic = self._partition.log, self._remote.config_of_topic
-        segments = self._remote.segments()
-        now = self._remote.wall()
-        mine = [each for each in segments.finished() if segments.in_lineage(each, log.epochs, log.end)]
-        beyond = [each for each in mine if each.end_offset >= log.log_start]
-        # A copy may overlap another: bytes count once, from the local log back.
-        size, offset = log.size, log.local_start
-        sizes: dict[int, int] = {}
-        for each in sorted(beyond, key=lambda each: -each.end_offset):
-            if each.start_offset < offset:
-                size, offset = size + each.size, each.start_offset
-            sizes[each.end_offset] = size
-        start = log.log_start
-        for each in sorted(beyond, key=lambda each: each.end_offset):
+        now, start = self._remote.wall(), log.log_start
+        remote, end = self._followed(start, log.end)
+        # What is in remote storage counts there alone.
+        size = sum(each.size for each, _ in remote) + self._size_from(end)
+        for each, behind in remote:
             old = topic.retention_ms != UNLIMITED and now - each.max_timestamp > topic.retention_ms
-            many = topic.retention_bytes != UNLIMITED and sizes[each.end_offset] - each.size >= topic.retention_bytes
-            if each.start_offset > start or not (old or many):
+            many = topic.retention_bytes != UNLIMITED and size - each.size >= topic.retention_bytes
+            if not (old or many):
                 break
-            start = each.end_offset + 1
+            size -= each.size
+            start = behind
         while (last := self._gone_at(start)) is not None:
             start = last + 1
         start = min(start, self._partition.high_watermark)
         if start > log.log_start:
             log.delete_before(start)
+
+    def _size_from(self, offset: int) -> int:
+        """Bytes of the local segments that begin there or later."""
+        log = self._partition.log
+        sealed = log.sealed
+        active = log.size - sum(each.size for each in sealed) if log.segment_bases[-1] >= offset else 0
+        return active + sum(each.size for each in sealed if each.base_offset >= offset)
 
     def _gone_at(self, offset: int) -> int | None:
         """The last offset that went with an offset of the log's remote part, where no other copy has its record.

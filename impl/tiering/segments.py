@@ -232,23 +232,3 @@ class RemoteSegments:
                 if first < epoch_end:
                     return min(last, epoch_end - 1)
         return -1
-
-    def in_lineage(self, segment: RemoteSegment, lineage: LeaderEpochCache, end: int) -> bool:
-        """Whether all its records are in the log that has this lineage and end (``isRemoteSegmentWithinLeaderEpochs``).
-
-        What the lineage has forgotten from its start on does not count against it.
-        """
-        if segment.end_offset >= end or not lineage.entries:
-            return False
-        first = lineage.entries[0].start_offset
-        offset = max(segment.start_offset, first)
-        if segment.end_offset < first:
-            return False
-        mine = [(entry.epoch, max(entry.start_offset, offset)) for entry in lineage.entries]
-        mine = [each for each in mine if each[1] <= segment.end_offset]
-        while len(mine) > 1 and mine[1][1] <= offset:
-            del mine[0]
-        its = [(entry.epoch, max(entry.start_offset, offset)) for entry in segment.epochs]
-        while len(its) > 1 and its[1][1] <= offset:
-            del its[0]
-        return mine == its

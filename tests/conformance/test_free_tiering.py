@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from fencepost.conformance.free.events import Event, What
@@ -30,10 +31,13 @@ from fencepost.conformance.protocols.tiering.metadata_log import Copy, MetadataV
 from fencepost.conformance.protocols.tiering.nodes import PARTITION
 from fencepost.conformance.protocols.tiering.owed import Owed
 from fencepost.conformance.protocols.tiering.plan import PLAN
+from fencepost.conformance.protocols.tiering.retained import Retained
+from fencepost.conformance.protocols.tiering.retention import Retention
 from fencepost.conformance.protocols.tiering.running import tiered
 from fencepost.conformance.protocols.tiering.steps import steps_of_broker
 from fencepost.impl.log.batch import encode_batch
 from fencepost.impl.log.records import Record
+from fencepost.impl.log.remote_part import SealedSegment
 from fencepost.impl.tiering.segments import EPOCHS, INDEX, LOG, PRODUCERS, SegmentState
 from fencepost.impl.wire.errors import ErrorCode
 from fencepost.impl.wire.messages import FIRST_CLIENT, Envelope, FetchRequest, FetchResponse, ListOffsetsRequest
@@ -78,6 +82,67 @@ def test_a_planned_defect_is_found(name: str) -> None:
     found = BROKERS.first_parted(PLAN.free, FreePlan(runs=12, seed=SEEDS.get(name, 0)), *DEFECTS[name].patches)
     assert found is not None
     assert FOUND[name] in found.headline
+
+
+KEPT = {
+    "bytes-behind-miscounted": "and retention keeps the record at 3",
+    "young-go-by-age": "and retention keeps the record at 0",
+    "left-below-log-start": "has deleted each copy below its log start",
+    "left-on-disk": "on its disk, which local retention lets go",
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_goes_too_early_or_never_is_found(name: str) -> None:
+    found = BROKERS.first_parted(PLAN.free, FreePlan(runs=40, seed=7), *DEFECTS[name].patches)
+    assert found is not None
+    assert KEPT[name] in found.headline
+
+
+EXPIRED = "broker 0 keeps the records from 0 to 2, which retention lets go"
+
+
+@pytest.mark.parametrize(
+    ("retention", "age", "wanted"),
+    [
+        (Retention(-1, -1, -1, -1), 1 << 40, None),
+        (Retention(1_000, -1, 1_000, -1), 1_000, None),
+        (Retention(1_000, -1, 1_000, -1), 1_001, EXPIRED),
+        (Retention(-1, 201, -1, 201), 0, None),
+        (Retention(-1, 200, -1, 200), 0, EXPIRED),
+        (Retention(-1, -1, -1, 200), 0, "broker 0 has the records up to 2 on its disk, which local retention lets go"),
+        (
+            Retention(-1, -1, 1_000, -1),
+            1_001,
+            "broker 0 has the records up to 2 on its disk, which local retention lets go",
+        ),
+    ],
+)
+def test_what_retention_lets_go_is_told_of_bytes_and_of_age(retention: Retention, age: int, wanted: str | None) -> None:
+    """Four records of a hundred bytes; the first two are in a segment that is on the disk and in remote storage."""
+    written = Written()
+    rows = [(offset, 0, b"%d" % offset) for offset in range(4)]
+    written.add(rows, "the log")
+    written.times.update({value: 0 for _, _, value in rows})
+    written.sizes.update({value: 100 for _, _, value in rows})
+    sealed = (SealedSegment(0, 2, 200),)
+    log = SimpleNamespace(log_start=0, local_start=0, end=4, sealed=sealed, segment_bases=(0, 2))
+    state = SimpleNamespace(leader=0, leader_epoch=3)
+    here = SimpleNamespace(log=log, leader=object(), leader_epoch=3, high_watermark=4)
+    lineage = dict.fromkeys(range(4), 0)
+    system: Any = SimpleNamespace(
+        written=written,
+        kept=retention,
+        clock=SimpleNamespace(at=lambda _node: SimpleNamespace(wall=lambda: age)),
+        lineage=lambda _node: lineage,
+        metadata=SimpleNamespace(copies={0: Copy(0, 0, 2, {0: 0, 1: 0}, started_at=0, finished_at=1)}),
+        controller=SimpleNamespace(partition=lambda _partition: state),
+        replica=lambda _node: here,
+    )
+    assert Retained(system).left([0]) == wanted
+    assert Retained(system).left([1]) is None, "who is not well owes nothing"
+    lineage[0] = 1
+    assert Retained(system).left([0]) is None, "it is a deposed leader's copy"
 
 
 def test_a_consumer_that_is_never_answered_is_found() -> None:

@@ -324,6 +324,33 @@ def test_a_deposed_leaders_segment_is_not_taken_for_the_lineage() -> None:
     assert values_of(rack.consume(0, 0)) == values, "the deposed leader has cut what it alone had"
 
 
+def test_a_segment_of_which_the_lineage_has_a_part_goes_by_retention_too() -> None:
+    """It is the first of the new leader's log, and what it has beyond that is a deposed leader's."""
+    rack = TieredRack(2, tiering=ENABLED, topic=TieredTopic(retention_ms=30_000, local_retention_ms=30_000))
+    rack.begin()
+    rack.write(0, 1)
+    rack.network.isolate(1)
+    rack.run(600)
+    rack.elect(0, 1, isr=(0,), partition=METADATA)
+    rack.elect(0, 1, isr=(0,))
+    rack.write(0, 10)
+    rack.run()
+    first = rack.segments()[0]
+    assert first.start_offset == 0 and first.end_offset > 0
+    rack.network.heal()
+    rack.tell(1, METADATA)
+    rack.until(lambda: len(rack.remote(1).segments().finished()) == len(rack.segments()))
+    rack.elect(1, 2, isr=(1,))
+    assert rack.produce(1, bytes(200)).base_offset == 1, "which begins a segment"
+    rack.write(1, 12)
+    rack.run()
+    assert rack.log(1).log_start == 0 and rack.log(1).segment_bases[:2] == (0, 1)
+    rack.run(40_000)
+    log = rack.log(1)
+    assert log.log_start == log.segment_bases[-1] > 1
+    assert all(each.end_offset >= log.log_start for each in rack.segments(1)), "nothing is left of what went"
+
+
 def test_a_segment_that_goes_while_it_is_read_is_not_begun_after() -> None:
     """The follower has read of its deletion before the store has answered: it would claim what nobody can serve."""
     rack = ready()

@@ -135,6 +135,18 @@ def test_remote_segments_are_deleted_by_size_and_by_time() -> None:
     assert rack.list_offsets(0, LAST_TIERED) == (log.local_start - 1, -1), "what was uploaded stays known"
 
 
+def test_what_is_in_remote_storage_and_on_the_disk_counts_once() -> None:
+    """No more goes by size than what is over it, though all that is uploaded is still on the leader's disk."""
+    rack = tiered(30, topic=TieredTopic())
+    rack.run()
+    log = rack.log(0)
+    assert log.log_start == log.local_start == 0 and len(rack.segments()) > 3
+    rack.remote(0).config_of_topic = TieredTopic(retention_bytes=1500)
+    next(rack.remote(0).expiry.run())  # before any segment goes by the local retention
+    assert 0 < log.log_start == log.local_start
+    assert 1500 <= log.size < 1500 + log.sealed[0].size
+
+
 def test_nothing_at_or_above_the_high_watermark_and_no_active_segment_is_copied() -> None:
     rack = TieredRack(3)
     rack.begin()

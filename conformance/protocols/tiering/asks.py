@@ -177,6 +177,7 @@ class Clients:
         timestamp = system.clock.wall() - _SKEW_MS * (len(self.sent) * 5 % 7)
         system.written.times[value] = timestamp
         data = encode_batch([Record(value, timestamp=timestamp)])
+        system.written.sizes[value] = len(data)
         self.sent[self._send(to, ProduceRequest(PARTITION, -1, data))] = value
 
     def write_metadata(self, data: bytes) -> None:

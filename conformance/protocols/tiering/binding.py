@@ -82,6 +82,25 @@ def _all_is_uploaded(k: Algebra, s: View, well: Value) -> Value:
     )
 
 
+def _nothing_useless_is_left(k: Algebra, s: View, well: Value) -> Value:
+    """A leader that is well has deleted each copy below its log start, or of epochs before all of its log's.
+
+    It can do so while the metadata log has a leader that is well.
+    """
+
+    def useless(leader: Value, copy: Value) -> Value:
+        def is_older(offset: Value) -> Value:
+            return k.implies(in_copy(k, s, copy, offset), s.copy_epoch[copy, offset] < s.first_epoch[leader])
+
+        return k.any(s.copy_end[copy] <= s.log_start[leader], k.forall(OFFSET, is_older))
+
+    def right(leader: Value, copy: Value) -> Value:
+        there = k.all(s.finished_at[copy] != -1, s.deleted_at[copy] == -1)
+        return k.implies(k.all(_led(k, s, well, leader), there), k.negate(useless(leader, copy)))
+
+    return k.implies(_is_recorded(k, s, well), k.forall(REPLICA, lambda r: k.forall(COPY, lambda c: right(r, c))))
+
+
 def _leader_serves_all(k: Algebra, s: View, well: Value) -> Value:
     """A leader that is well has each offset from its log start on locally or in a copy that nobody deletes."""
 
@@ -107,7 +126,7 @@ TIERING: Final = Binding(
     },
     parties={"kip-1023-brokers": dict.fromkeys(OF_BROKER, lambda _: None)},
     given=_AT_FIRST | GIVEN,
-    settles=(_partition_is_led, _followers_have_all, _all_is_uploaded, _leader_serves_all),
+    settles=(_partition_is_led, _followers_have_all, _all_is_uploaded, _nothing_useless_is_left, _leader_serves_all),
     asks=frozenset({"produce"}),
     # What is asked, and tried, again and again moves nothing.
     restless=frozenset({"told_start", "told_local", "told_epuo", "begins"}),

@@ -157,5 +157,34 @@ DEFECTS: Final[tuple[Defect, ...]] = (
         "            log.delete_before(start)\n",
         "            log.delete_before(min(start + 1, log.end))\n",
     ),
+    # -- how long records are kept ----------------------------------------------------------------------------------
+    _of(
+        "bytes-behind-miscounted",
+        "what goes by size is not taken off what is there: more goes than is over",
+        "tiering/expiry",
+        "            size -= each.size\n            start = behind\n",
+        "            start = behind\n",
+    ),
+    _of(
+        "young-go-by-age",
+        "records go by age before they are as old as retention.ms",
+        "tiering/expiry",
+        "now - each.max_timestamp > topic.retention_ms",
+        "now - each.max_timestamp > topic.retention_ms // 100",
+    ),
+    _of(
+        "left-below-log-start",
+        "segments below the log start stay in remote storage",
+        "tiering/expiry",
+        "return segment.end_offset < log.log_start or segment.epochs[-1].epoch < first",
+        "return segment.epochs[-1].epoch < first",
+    ),
+    _of(
+        "left-on-disk",
+        "the last local segment that is in remote storage stays on the disk",
+        "tiering/expiry",
+        "            if each.end > limit:\n",
+        "            if each.end >= limit:\n",
+    ),
 )
 """Each is found by a free run."""

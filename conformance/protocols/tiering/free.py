@@ -42,6 +42,7 @@ from .metadata_log import NEVER, Copy, MetadataView, said_in
 from .nodes import PARTITION, TieredNodes
 from .owed import Owed
 from .pace import Pace
+from .retained import Retained
 from .seen import Looks, rolled
 from .steps import steps_before, steps_of_broker, steps_of_copies
 
@@ -61,6 +62,7 @@ class FreeTiering(TieredNodes):
         self.metadata = MetadataView()
         self.clients = Clients(self)
         self._owed = Owed(self.leader_of)
+        self._retained = Retained(self)
         self.deleted = 0
         """Up to where a client has had records deleted."""
         self.begun_deletions: dict[int, int] = {}
@@ -86,7 +88,7 @@ class FreeTiering(TieredNodes):
         self._seen_changes = -1
         self._last_written: list[bytes] = []
         self._calm = False
-        self._unclean_epoch = -1
+        self.unclean_epoch = -1
         """The leader epoch of the last unclean election."""
         self._pace = Pace(self.seed)
         return super()._set_up(constants)
@@ -196,7 +198,7 @@ class FreeTiering(TieredNodes):
         for node in happened.started | happened.crashed:
             self._forget(node)
         now = self.observe()
-        self._check_leader()
+        self._retained.check(before, now)
         self._pace.happened(event)
         given = {name for name, value in now.items() if before.get(name) != value and name.partition("[")[0] in GIVEN}
         steps = (*happened.steps, *self._decisions, *self._between(before, now, event, happened))
@@ -343,7 +345,7 @@ class FreeTiering(TieredNodes):
         body = envelope.body
         value = self.clients.sent.get(envelope.correlation)
         here = None if envelope.source in self.down else self.replica(envelope.source)
-        if here is None or here.leader_epoch < self._unclean_epoch:
+        if here is None or here.leader_epoch < self.unclean_epoch:
             return  # whoever was deposed by an unclean election may tell of what is lost
         if isinstance(body, ProduceResponse) and body.error is ErrorCode.NONE and value is not None:
             known = self.written.acknowledged.setdefault(body.base_offset, value)
@@ -364,10 +366,10 @@ class FreeTiering(TieredNodes):
 
     def elected_uncleanly(self, node: int) -> None:
         """What the new leader lacks is lost, as it may be."""
-        self._unclean_epoch = self.controller.partition(PARTITION).leader_epoch
+        self.unclean_epoch = self.controller.partition(PARTITION).leader_epoch
         here = self.replica(node)
         end = 0 if here is None else here.log.end
-        lineage = self._looks.remembered.get(node, {})
+        lineage = self.lineage(node)
         kept = {
             offset: value
             for offset, value in self.written.acknowledged.items()
@@ -378,25 +380,13 @@ class FreeTiering(TieredNodes):
     # -- looking ----------------------------------------------------------------------------------------------------
 
     def unsettled(self, but: int | None) -> str | None:
-        """Who has asked a leader that is well for something, and is not answered."""
-        return self._owed.unanswered([node for node in self.up() if node not in {but, *self.cut, *self.bad}])
+        """Who has asked a leader that is well for something, and is not answered; what it has left that may go."""
+        well = [node for node in self.up() if node not in {but, *self.cut, *self.bad}]
+        return self._owed.unanswered(well) or self._retained.left(well)
 
-    def _check_leader(self) -> None:
-        """Whoever leads has what was acknowledged. Raises ``WrongAnswer``."""
-        state = self.controller.partition(PARTITION)
-        node = state.leader
-        if node == NO_LEADER or node in self.down:
-            return
-        here = self.replica(node)
-        if here is None or here.leader is None or here.leader_epoch != state.leader_epoch:
-            return
-        log = here.log
-        lost = self.written.lost(log.log_start, log.end, self._looks.remembered[node])
-        if lost is not None:
-            raise WrongAnswer(f"broker {node} leads from offset {log.log_start} to {log.end}, and {lost}")
-        # Whoever was elected uncleanly deletes segments of epochs before all that it has, and another may lead again.
-        if not self.retention and self._unclean_epoch < 0 and log.log_start > self.deleted:
-            raise WrongAnswer(f"the log of broker {node} begins at {log.log_start}, and nobody had that deleted")
+    def lineage(self, node: int) -> Mapping[int, int]:
+        """By offset, the leader epoch that a broker's log had there last, also below its log start."""
+        return self._looks.remembered.get(node, {})
 
     def _look_at_metadata(self) -> None:
         best: Any = None

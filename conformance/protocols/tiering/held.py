@@ -59,6 +59,8 @@ class Written:
         """By offset, what a producer was told is committed, and no unclean election has cut off."""
         self.times: dict[bytes, int] = {}
         """The timestamp of each record that a producer has sent."""
+        self.sizes: dict[bytes, int] = {}
+        """The bytes of its batch."""
 
     def add(self, rows: Sequence[Row], where: str) -> None:
         """Raises WrongRecord for one that is another's."""

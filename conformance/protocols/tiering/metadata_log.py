@@ -36,6 +36,8 @@ class Copy:
     finished_at: int = NEVER
     deleting_at: int = NEVER
     deleted_at: int = NEVER
+    deleter: int = -1
+    """Who has begun to delete it."""
 
     @property
     def told(self) -> tuple[int, int, int, int]:
@@ -117,7 +119,7 @@ class MetadataView:
                 and known.deleting_at == NEVER
                 and not (said.unfinished and known.finished_at != NEVER)
             ):
-                known.deleting_at = at
+                known.deleting_at, known.deleter = at, said.broker
             case SegmentState.DELETE_SEGMENT_FINISHED if known.deleting_at != NEVER and known.deleted_at == NEVER:
                 known.deleted_at = at
             case _:

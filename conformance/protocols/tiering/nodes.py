@@ -37,6 +37,7 @@ from ...adapters.nodes import DUE, Mailbox, Node
 from ...adapters.timed import Timed, TimedNodes, waits_of_broker
 from ...free.events import Event, What
 from ...free.system import Happened
+from .retention import Retention
 from .store import BREAKS, FAR, WORKS, Bucket, EventJobs
 
 PARTITION: Final = TopicPartition("t", 0)
@@ -115,12 +116,8 @@ class TieredNodes(TimedNodes):
         total = chance.choice((900, 1_500)) if self.retention else -1
         self.record_bytes = chance.choice((300, 150, 150, 80))
         """One, two or three records are a segment."""
-        self.topic = parts.tiered_topic(
-            retention_ms=-1,
-            retention_bytes=total,
-            local_retention_ms=-1,
-            local_retention_bytes=chance.choice((0, 0, 0, 600)),
-        )
+        self.kept = Retention.drawn(total, chance.choice((0, 0, 0, 600)), self.seed)
+        self.topic = parts.tiered_topic(**self.kept.configs())
         self._flag_at_first = chance.random() < 0.7
         self._flags: dict[int, bool] = dict.fromkeys(self.brokers, self._flag_at_first)
         self._incarnations = dict.fromkeys(self.brokers, 0)
