@@ -23,6 +23,7 @@ from fencepost.conformance.protocols.compaction.held import (
     check_ages,
     check_cleaning,
     check_contents,
+    check_tombstones,
     state_of,
 )
 from fencepost.conformance.protocols.compaction.plan import PLAN
@@ -65,6 +66,7 @@ FOUND = {
     "keyless-taken": ALONE,
     "tombstone-goes-at-once": ALONE,
     "table-goes-by-offsets": ALONE,
+    "clean-part-not-stored": ALONE,
 }
 """Of each kind one that is found within seconds, and where."""
 
@@ -191,6 +193,22 @@ def test_it_is_told_that_there_is_no_lockstep(
     assert line not in capsys.readouterr().out
     assert protocols("compaction") == 0
     assert capsys.readouterr().out.count(line) == 1
+
+
+def test_a_cleaning_is_held_to_how_long_a_tombstone_stays() -> None:
+    """One of the clean part whose time is over goes, but for one that may beat another record of its key."""
+    over, later = (row(offset, b"k%d" % offset, None)._replace(horizon=horizon) for offset, horizon in ((0, 5), (1, 9)))
+    beaten, unmarked = row(2, b"k2", None)._replace(horizon=5), row(3, b"k3", None)
+    before = {each.offset: each for each in (over, later, beaten, unmarked, row(4, b"k2", b"1"))}
+
+    def check(*kept: int, clean: int = 4, now: int = 5) -> None:
+        check_tombstones(before, {offset: before[offset] for offset in kept}, clean, now)
+
+    check(1, 2, 3, 4)
+    check(0, 1, 2, 3, 4, now=4)
+    check(0, 1, 2, 3, 4, clean=0)
+    with pytest.raises(WrongState, match="the tombstone at offset 0, whose time is over"):
+        check(0, 1, 2, 3, 4)
 
 
 def test_a_cleaning_is_held_to_how_old_records_must_be() -> None:

@@ -68,17 +68,21 @@ def _is_read_to_its_end(k: Algebra, s: View, well: Value) -> Value:
 
 
 def _is_cleaned(k: Algebra, s: View, well: Value) -> Value:
-    """Where all that can be cleaned is due, no record stays for which there is another of its key."""
+    """Where all that can be cleaned is due, no record stays for which there is another of its key; and it is stored
+    how far the log is clean."""
+
+    def end(replica: Value) -> Value:
+        sealed = k.ite(s.rolls == 1, s.leo[replica], s.active[replica])
+        return k.min(s.own_hw[replica], sealed)
 
     def twice(replica: Value, one: Value, other: Value) -> Value:
-        sealed = k.ite(s.rolls == 1, s.leo[replica], s.active[replica])
-        end = k.min(s.own_hw[replica], sealed)
         both = k.all(holds(k, s, replica, one), holds(k, s, replica, other))
-        return k.all(one < other, other < end, both, key_at(s, replica, one) == key_at(s, replica, other))
+        return k.all(one < other, other < end(replica), both, key_at(s, replica, one) == key_at(s, replica, other))
 
     def clean(replica: Value) -> Value:
         left = k.exists(OFFSET, lambda a: k.exists(OFFSET, lambda b: twice(replica, a, b)))
-        return k.implies(k.all(k.member(replica, well), s.joined[replica] != -1), k.negate(left))
+        done = k.all(k.negate(left), end(replica) <= s.checkpoint[replica])
+        return k.implies(k.all(k.member(replica, well), s.joined[replica] != -1), done)
 
     return k.implies(s.eager == 1, k.forall(REPLICA, clean))
 

@@ -127,6 +127,13 @@ DEFECTS: Final[tuple[Defect, ...]] = (
         "        self._directory.store_cleaned(*what.key, what.bound)\n",
     ),
     _of(
+        "clean-part-not-stored",
+        "how far a log is clean is not stored: all of it is cleaned again and again",
+        "compaction/manager",
+        "        self._directory.store_cleaned(*what.key, done.end)\n",
+        "        self._directory.store_cleaned(*what.key, done.first_dirty)\n",
+    ),
+    _of(
         "last-batch-goes",
         "the last batch of what is cleaned goes, and its offset with it",
         "compaction/retention",
@@ -148,6 +155,13 @@ DEFECTS: Final[tuple[Defect, ...]] = (
         "        if batch.delete_horizon is None and any(",
         "        if any(",
         "KAFKA-8522",
+    ),
+    _of(
+        "tombstone-outlives-its-horizon",
+        "a tombstone whose time is over stays",
+        "compaction/retention",
+        "        if record.has_value or not expired:\n",
+        "        if record.has_value or not expired or found is None:\n",
     ),
     _of(
         "tombstone-goes-before-what-it-beats",

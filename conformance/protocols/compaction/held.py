@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from ...lockstep.adapter import Contradiction
@@ -61,6 +62,19 @@ def check_ages(
     gone = sorted(offset for offset in before if offset >= first and offset not in after)
     if gone:
         raise WrongState(f"{told}, and a cleaning took the record at offset {gone[0]}")
+
+
+def check_tombstones(before: Mapping[int, Row], after: Mapping[int, Row], clean: int, now: int) -> None:
+    """Hold a cleaning of all of a log against ``delete.retention.ms``: what is over goes with it. WrongState.
+
+    The log was clean up to ``clean`` before it; ``now`` in milliseconds since 1970. A tombstone of whose key there is
+    another record may have to stay for that.
+    """
+    keys = Counter(row.key for row in before.values())
+    for offset, row in before.items():
+        over = row.value is None and row.horizon is not None and row.horizon <= now
+        if over and offset < clean and keys[row.key] == 1 and offset in after:
+            raise WrongState(f"a cleaning has left the tombstone at offset {offset}, whose time is over")
 
 
 def check_cleaning(
