@@ -135,7 +135,9 @@ def write_package(path: Path) -> None:
     """
     package = root_package()
     metadata = distribution(package.name)
-    texts = {name: metadata.read_text(name) or "" for name in ("METADATA", "entry_points.txt")}
+    # Of a checkout that is installed to be edited, an egg-info may be found first.
+    described = metadata.read_text("METADATA") or metadata.read_text("PKG-INFO") or ""
+    texts = {"METADATA": described, "entry_points.txt": metadata.read_text("entry_points.txt") or ""}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
         for name in package.files():
             out.writestr(_entry(f"{package.name}/{name.as_posix()}"), (package.folder / name).read_bytes())

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from importlib.metadata import distribution, distributions
 from pathlib import Path
 
 import psutil
@@ -88,6 +89,23 @@ def test_the_zip_is_the_package_and_can_be_imported_alone(tmp_path: Path) -> Non
     done = subprocess.run([python, "-c", text, first], capture_output=True, text=True, timeout=120, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["https://json-schema.org/draft/2020-12/schema", "True"]
+
+
+def test_the_zip_has_a_name_where_the_checkout_is_installed_to_be_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its egg-info, which lies in the working directory, is found before what pip has written."""
+    found = distribution("fencepost")
+    folder = tmp_path / "fencepost.egg-info"
+    folder.mkdir()
+    (folder / "PKG-INFO").write_text(f"Metadata-Version: 2.1\nName: fencepost\nVersion: {found.version}\n")
+    (folder / "entry_points.txt").write_text(found.read_text("entry_points.txt") or "")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert distribution("fencepost").read_text("METADATA") is None
+    write_package(tmp_path / "package.zip")
+    (sent,) = distributions(path=[str(tmp_path / "package.zip")])
+    assert sent.metadata["Name"] == "fencepost" and sent.version == found.version
+    assert {each.name for each in sent.entry_points if each.group == "fencepost.protocols"} >= {"fencing", "snapshots"}
 
 
 VECTOR, ACTION = "--add-modules=jdk.incubator.vector", "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
