@@ -70,3 +70,11 @@ def faults(protocol: Protocol, clause: Clause, deviations: str, *, rows_suffice:
     if not clause.tests or not (clause.became or (rows_suffice and clause.rows)):
         found.append(f"{clause.number}: a sentence that became nothing, or that no test holds")
     return found
+
+
+def told_of_proofs(deviations: str, heading: str) -> tuple[set[str], set[str]]:
+    """The promises that the table below a heading has as proved, and those that it has as bounded."""
+    part = deviations.partition(f"\n### {heading}\n")[2].partition("\n### ")[0]
+    rows = [line.split("|") for line in part.splitlines() if line.startswith("| `")]
+    proved = {name for row in rows if "**bounded**" not in row[2] for name in re.findall(r"`(\w+)`", row[1])}
+    return proved, {name for row in rows for name in re.findall(r"`(\w+)`", row[1])} - proved

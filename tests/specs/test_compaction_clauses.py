@@ -7,7 +7,7 @@ import re
 import pytest
 from fencepost.model.protocols.compaction import compaction
 
-from .clauses import ROOT, faults, read_rows
+from .clauses import ROOT, faults, read_rows, told_of_proofs
 
 # Replication is what it hangs on, and the rest is a consumer's or a segment's that no sentence is about.
 NOT_ITS_OWN = {
@@ -41,6 +41,11 @@ def test_every_action_and_promise_of_the_kip_comes_from_a_sentence() -> None:
     named = {name.rpartition(": ")[2].partition(".")[0] for clause in clauses for name in clause.became}
     assert set(compaction.actions) - NOT_ITS_OWN <= named
     assert set(compaction.invariants) | set(compaction.liveness) <= named
+
+
+def test_it_is_told_of_every_promise_whether_it_is_proved() -> None:
+    proved, bounded = told_of_proofs(text_of("DEVIATIONS.md"), "What is proved of compaction, and what is bounded")
+    assert (proved, bounded) == (set(compaction.invariants), set(compaction.liveness))
 
 
 def test_every_hole_is_in_the_rows() -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 from fencepost.model.protocols.tiering import tiering
 
-from .clauses import ROOT, Clause, faults, read_rows
+from .clauses import ROOT, Clause, faults, read_rows, told_of_proofs
 
 # What KIP-405 and KIP-950 have, how replicas agree, and failures.
 NOT_ITS_OWN = {
@@ -59,6 +59,13 @@ def test_every_hole_that_is_of_a_sentence_stands_beside_it() -> None:
     told = set(re.findall(r"^\| (TH\d) \|", text_of("DEVIATIONS.md"), flags=re.MULTILINE))
     assert told == HOLES
     assert {row for clause in clauses for row in clause.rows if row.startswith("TH")} == HOLES - {"TH1", "TH4"}
+
+
+def test_it_is_told_of_every_promise_whether_it_is_proved() -> None:
+    proved, bounded = told_of_proofs(text_of("DEVIATIONS.md"), "What is proved of tiering, and what is bounded")
+    assert (proved, bounded) == (set(tiering.invariants), set(tiering.liveness))
+    table = "\n### Here\n| `a`, `b` | proved |\n| `c` | **bounded** |\n\n### There\n| `d` | proved |"
+    assert told_of_proofs(table, "Here") == ({"a", "b"}, {"c"})
 
 
 def test_every_variant_is_in_the_deviations() -> None:
