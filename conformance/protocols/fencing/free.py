@@ -184,9 +184,9 @@ class RunningCluster(ClientNodes):
         elif self.arrived is not None and self.arrived.destination == CONTROLLER and self.controller is not None:
             self._held.controller(self.arrived, self._just_sent, quorum, self.quorum)
             if is_response(self.arrived):
-                self._answered(self.arrived)
+                self._answered(self.arrived, quorum)
         elif event.name == RESEND and self.controller is not None:
-            self._sent_again()
+            self._sent_again(self._just_sent)
         return happened
 
     def _look_at_checkpoints(self, node: int, before: PartitionState) -> None:

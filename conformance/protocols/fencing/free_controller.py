@@ -20,7 +20,7 @@ from ...adapters.found import CopiedNodes
 from ...adapters.nodes import Node
 from ...adapters.timed import TimedNodes
 from ...free.events import Event, What
-from ...free.system import Judged, Pending
+from ...free.system import Happened, Judged, Pending
 from ...lockstep.adapter import ModelStep
 from .free_answers import WrongAnswer
 
@@ -52,6 +52,10 @@ class ControlledNodes(CopiedNodes, TimedNodes):
         """The partition epoch that is known to be stored."""
         self._controllers = 0
         """The latest controller epoch."""
+        self._resumes = True
+        """Whether the controller has begun, and was not woken yet: it sends what nobody knows to be answered."""
+        self._waited = self._open.copy()
+        """The same as ``_open``, before this event."""
         self._start(CONTROLLER)
 
     def _begin_controller(self) -> Node:
@@ -62,6 +66,7 @@ class ControlledNodes(CopiedNodes, TimedNodes):
             raise WrongAnswer(f"a new controller is in epoch {made.controller_epoch}, as the one before it")
         self._controllers = made.controller_epoch
         self._open.clear()
+        self._resumes = True
         return cast(Node, made)
 
     @property
@@ -95,18 +100,35 @@ class ControlledNodes(CopiedNodes, TimedNodes):
             if partition_epoch > self._stored:
                 raise WrongAnswer(f"partition epoch {partition_epoch} is told of, and {self._stored} is stored")
 
-    def _answered(self, arrived: Envelope) -> None:
-        """An answer has reached the controller; unless it is one to try again on, it ends its request."""
+    def _answered(self, arrived: Envelope, before: PartitionState) -> None:
+        """An answer has reached the controller; unless it is one to try again on, it ends its request.
+
+        ``before``: what it had of the partition. Raises WrongAnswer for what it does about a replica that has failed.
+        """
         body: Any = arrived.body
         key = arrived.source, kind_of(arrived).removesuffix("Response")
         failed = body.error is ErrorCode.KAFKA_STORAGE_ERROR and isinstance(body, LeaderAndIsrResponse)
-        if self._open.get(key, (-1, 0))[0] == arrived.correlation and (failed or not body.error.retriable):
-            del self._open[key]
+        waits = self._waited.get(key, (-1, 0))[0] == arrived.correlation
+        if waits and (failed or not body.error.retriable):
+            if self._open.get(key) == self._waited[key]:
+                del self._open[key]  # else it was told anew in this event
+            if failed:
+                after = self.quorum
+                check_failed(before, after, arrived.source)
+                if after != before and after.leader != NO_LEADER and self._contents.brokers[after.leader].online:
+                    told = {(after.leader, name) for name in ("LeaderAndIsr", "OfflineReplicas")}
+                    if told.isdisjoint(self._open):
+                        raise WrongAnswer(f"replica {arrived.source} has failed, and its leader is not told")
 
-    def _sent_again(self) -> None:
-        """The controller was woken: all that is due was sent again. Raises WrongAnswer."""
-        for (broker, name), (_, sent) in self._open.items():
-            if sent + RETRY_MS <= self.clock.now():
+    def _sent_again(self, sent: Sequence[Envelope]) -> None:
+        """The controller was woken: all that is due was sent again, and nothing that was answered. WrongAnswer."""
+        again = {(each.destination, kind_of(each)) for each in sent if each.source == CONTROLLER}
+        answered = sorted(again - self._waited.keys()) if not self._resumes else []
+        self._resumes = False
+        for broker, name in answered:
+            raise WrongAnswer(f"{name} to {broker} is answered, and sent again")
+        for (broker, name), (_, sent_at) in self._open.items():
+            if sent_at + RETRY_MS <= self.clock.now():
                 raise WrongAnswer(f"{name} to {broker} is not answered, and not sent again")
 
     def _is_told_of_all(self, broker: int, *, told: bool) -> None:
@@ -131,6 +153,11 @@ class ControlledNodes(CopiedNodes, TimedNodes):
             self._stop(address, self._crash_seed(event))  # its process ends: what its disk has is settled
         else:
             super()._lose(address, event)
+
+    def happen(self, event: Event) -> Happened:
+        """One event."""
+        self._waited = self._open.copy()
+        return super().happen(event)
 
     # -- what it is asked for ---------------------------------------------------------------------------------------
 
@@ -241,6 +268,26 @@ def _copied(state: PartitionState) -> PartitionState:
     """The same as one of our own classes: a copy of ``impl`` with a defect has its own."""
     leader = state.leader, state.leader_epoch, state.isr
     return PartitionState(state.replicas, *leader, state.partition_epoch, state.offline)
+
+
+def check_failed(before: PartitionState, after: PartitionState, replica: int) -> None:
+    """What comes of a replica whose broker is up, and cannot use its log. Raises WrongAnswer.
+
+    It is offline from then on, as KIP-112 has it, and out of the ISR unless it is the last member. Where it led, the
+    first member of the ISR that is not offline leads, in the order of the replicas, and nobody where there is none.
+    All else stays as it was: a new leader epoch begins with another leader, or another ISR.
+    """
+    offline = before.offline | {replica}
+    isr = before.isr if before.isr == {replica} else before.isr - {replica}
+    leader = before.leader
+    if leader == replica:
+        able = [each for each in before.replicas if each in isr - offline]
+        leader, isr = (able[0], isr - offline) if able else (NO_LEADER, isr)
+    epoch = before.leader_epoch + ((leader, isr) != (before.leader, before.isr))
+    wanted = leader, epoch, isr, offline
+    if (after.leader, after.leader_epoch, after.isr, after.offline) != wanted:
+        told = f"leader {leader} in epoch {epoch}, ISR {sorted(isr)}, offline {sorted(offline)}"
+        raise WrongAnswer(f"replica {replica} has failed, and the partition is {after}, not with {told}")
 
 
 def check_partition(old: PartitionState, new: PartitionState, *, shrinks: bool = False) -> None:
