@@ -125,6 +125,9 @@ class Machine:
                 return each
         wanted = event.plain()
         found = next((each for each in pending if each.event == wanted), None)
+        if found is None and event.what is What.TIME:
+            # As when several of those that are offered pass, and nothing happens in between.
+            found = next((each for each in pending if each.event.what is What.TIME), None)
         return None if found is None or (event.what is What.GARBLE and not found.garbles) else found
 
     def perform(self, event: Event) -> Parted | None:

@@ -4,6 +4,9 @@ Of many events none was chosen for its own sake: somebody is elected, everybody 
 their place where the run ends alike: one event, in which all takes its course. And where who is elected is another one
 when some events are gone, what is left is tried with the two in each other's places.
 
+What is waited for need not be: a timer that was due may fire early instead, and then no time has to pass before; and
+time may pass at once that passed bit by bit.
+
 A run from which no event can be left out may still be a roundabout way. So short runs are drawn anew, from nothing but
 the kinds of events that were needed, each at whom it was needed; one that ends alike takes the long one's place.
 """
@@ -14,7 +17,7 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Final, TypeAlias
 
 from ...traces.shrink import minimize
@@ -114,6 +117,14 @@ class _Search:
         self._deadline = time.process_time() + SECONDS
         self._latest = time.perf_counter() + SECONDS * PATIENCE
         self._draws = 0
+        self._early: dict[int | None, list[str]] = {}
+        """By node, the timers that may fire before they are due."""
+        machine = Machine(failed.ways, system, failed.seed)
+        if machine.start() is None:
+            for each in machine.pending():
+                if each.event.what is What.TIMER and not each.due:
+                    names = self._early.setdefault(each.event.node, [])
+                    names += [each.event.name] if each.event.name not in names else []
 
     @property
     def late(self) -> bool:
@@ -122,7 +133,14 @@ class _Search:
 
     def least(self, events: Sequence[Event]) -> list[Event]:
         """Without what can be left out, or be plainer. Raises ValueError where the run does not fail again."""
-        return minimize(events, self._failing, simpler=plainer, rewritten=rewritten)
+        return minimize(events, self._failing, simpler=self._plainer, rewritten=rewritten)
+
+    def _plainer(self, event: Event) -> Iterator[Event]:
+        """The same with less going wrong; of a timer that is waited for, one that fires at once."""
+        yield from plainer(event)
+        early = self._early.get(event.node, [])
+        if event.what is What.TIMER and event.name not in early:
+            yield from (replace(event, name=name, number=0) for name in early)
 
     def thinned(self, events: Sequence[Event]) -> Sequence[Event]:
         """Without long stretches that can be left out: each is tried once, as a long run takes long to repeat."""
@@ -156,7 +174,7 @@ class _Search:
         """A shorter run that ends alike, drawn from the kinds of events of this one."""
         peace = best[-1] if best[-1].what is What.PEACE else None
         wanted = {_kind(event) for event in best}
-        calms = [event for event in best if event.what is What.CALM]
+        always = [event for event in best if event.what in (What.CALM, What.TIME)]
         varied = {_kind(event): event for event in best if event != event.plain()}
         while self._draws < DRAWS and not self.late:
             self._draws += 1
@@ -165,7 +183,7 @@ class _Search:
             try:
                 parted = machine.start()
                 while parted is None and _drawn(machine) < len(best) - 1 - (peace is not None):
-                    event = _one(machine.pending(), calms, wanted, varied, chance)
+                    event = _one(machine.pending(), always, wanted, varied, chance)
                     if event is None:
                         break
                     parted = _happens(machine, event)
@@ -196,12 +214,14 @@ def _drawn(machine: Machine) -> int:
 
 def _one(
     pending: Sequence[Pending],
-    calms: Sequence[Event],
+    always: Sequence[Event],
     wanted: set[_Kind],
     varied: dict[_Kind, Event],
     chance: random.Random,
 ) -> Event | None:
-    events = [*(each.event for each in pending if _kind(each.event) in wanted), *calms]
+    """``always``: what may happen at any time, and is not named by the system."""
+    there = [each.event for each in pending if _kind(each.event) in wanted]
+    events = [*there, *(event for event in always if event not in there)]
     if not events:
         return None
     event = chance.choice(events)
@@ -242,7 +262,13 @@ def _calm(rounds: int) -> Event:
 
 
 def rewritten(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
-    """Shorter runs: some events gone for a calm; then also with two nodes in each other's places from there on."""
+    """Shorter runs: time that passes at once; some events gone for a calm; then also with two nodes in each other's
+    places from there on."""
+    times = [index for index, event in enumerate(events) if event.what is What.TIME]
+    for first, second in pairwise(times):
+        at_once = _passing(int(events[first].arg("ms")) + int(events[second].arg("ms")))
+        yield [*events[:first], at_once, *events[first + 1 : second], *events[second + 1 :]]
+        yield [*events[:first], *events[first + 1 : second], at_once, *events[second + 1 :]]
     for start, end in _stretches(len(events)):
         if end > start + 1:
             yield from ([*events[:start], _calm(rounds), *events[end:]] for rounds in CALMS)
@@ -256,6 +282,10 @@ def rewritten(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
                 yield [*before, *swapped]
                 if end > start + 1:
                     yield [*before, _calm(CALMS[0]), *swapped]
+
+
+def _passing(milliseconds: int) -> Event:
+    return Event(What.TIME, args=(("ms", milliseconds),))
 
 
 def _stretches(length: int) -> Iterator[tuple[int, int]]:

@@ -5,6 +5,8 @@ Constants: replicas/observers/log size/leader epoch/chunks/minimum records/late 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.free import smaller
@@ -13,7 +15,7 @@ from fencepost.conformance.free.machine import Machine
 from fencepost.conformance.free.runner import Free, FreePlan, run_freely
 from fencepost.conformance.free.schedule import lines_of
 from fencepost.conformance.free.settle import calm
-from fencepost.conformance.free.smaller import Ran, plainer, repeat, rewritten
+from fencepost.conformance.free.smaller import Ran, plainer, repeat, rewritten, smallest
 from fencepost.conformance.free.tell import script
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import all_defects, binding_of, held_to
@@ -90,6 +92,47 @@ def test_shorter_runs_have_a_calm_or_other_nodes() -> None:
     assert [at(0, 1), Event(What.PEACE)] in found, "without the first two, and the others in each other's places"
     assert [calm_of(2), at(0, 1), Event(What.PEACE)] in found
     assert run not in found
+
+
+def passes(milliseconds: int) -> Event:
+    return Event(What.TIME, args=(("ms", milliseconds),))
+
+
+def test_time_passes_at_once(ways: Ways) -> None:
+    """What happened in between comes before all of it, or after."""
+    due = Event(What.TIMER, "due", 1)
+    found = [list(each) for each in rewritten([passes(200), due, passes(100), due])]
+    assert found[:2] == [[passes(300), due, due], [due, passes(300), due]]
+    system = FreeQuorum()
+    ran = repeat(system, ways, 1, (passes(2_345), Event(What.TIMER, "due", 7)))
+    assert ran.events == (passes(2_345),), "so long is not offered, and is as good as in parts; what cannot be is not"
+    assert system.clock.now() == 2_345
+    system.close()
+
+
+@pytest.mark.asked("free")
+def test_what_is_waited_for_happens_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A heartbeat from before its broker wished to stop is late, and unfences it (15 events, each of which is needed).
+
+    Four of five heartbeats were sent when they were due, so that time had to pass before each.
+    """
+    monkeypatch.setattr(smaller, "DRAWS", 0)
+    made = Event(What.CALL, "create-topic", 3, args=(("partition", 0), ("first", 2)))
+    due, beat = Event(What.TIMER, "due", 2), Event(What.DELIVER, "BrokerHeartbeat", 3, 2)
+    waits = [passes(200), due, passes(200), due, passes(200), replace(due, node=3)]
+    stops = [Event(What.OPERATE, "shut-down", 2), due, passes(200), beat, due]
+    events = [made, *waits, *stops, replace(beat, number=1), replace(beat, number=1), beat]
+    text = held_to("controller")
+    at = Ways(ground(text.traced(None), constants_of(text, "3/1/2")), binding_of("controller", "--protocol"))
+    with patched(*DEFECTS["stopped-broker-unfenced"].patches) as root:
+        system = FreeControllers(Parts.of(root))
+        failed = repeat(system, at, 182137, events)
+        assert failed.parted is not None and failed.events == tuple(events)
+        best, repeatable, minimal = smallest(system, failed)
+        system.close()
+    assert repeatable
+    assert len(best.events) <= 12 or not minimal
+    assert Event(What.TIMER, "heartbeat", 2) in best.events or not minimal
 
 
 def found_with(*patches: Patch) -> Free:
