@@ -22,6 +22,7 @@ from ...traces.kafka.abstraction import abstract
 from ...traces.words import counted
 from ..check.files import Cluster, read_cluster
 from .explore import protocol_named
+from .ingest_printed import printed_traces
 from .masters import READ, Work, master_for, refuse_master
 from .options import Whole, unwrapped
 from .output import files_done, laid_out, note, print_json, stdout, written
@@ -34,9 +35,10 @@ _DEPTHS = ("", "*/", "*/*/")
 
 @unwrapped
 def ingest(
-    src: Path,
+    src: Path | None = None,
     *,
     out: Path,
+    kafka_log: Annotated[list[Path] | None, Parameter(consume_multiple=True, negative=())] = None,
     protocol: str | None = None,
     variant: str | None = None,
     incomplete: Annotated[bool, Parameter(negative=())] = False,
@@ -56,12 +58,15 @@ def ingest(
         folder of brokers' data directories, or of clusters of them; or a folder of Parquet files in another layout.
     out
         The corpus' folder, which is not there yet; with a cluster, on storage that all workers share.
+    kafka_log
+        In place of SRC, what the nodes of an Apache Kafka cluster have printed, with the loggers on that docs/mining.md
+        names: a file or several of each broker and controller. Each partition becomes one trace or several.
     protocol
         Of Parquet files that do not say what they hold: the protocol. Its constants are options too, as for explore.
         Of traces of a protocol that is not installed: where it is, file.py:name or module:name.
     variant
         Of such files, the variant; of brokers' logs, that of the protocol whose states they are. The safe one by
-        default.
+        default; with --kafka-log, the one that Apache Kafka's brokers are held to.
     incomplete
         Of such files: steps may be missing from the traces.
     master
@@ -74,9 +79,18 @@ def ingest(
     refuse_taken(out)
     refuse_master(master)
     given = None if protocol is None else _given(protocol, variant, constants, not incomplete)
+    logs = kafka_log or []
+    if logs and (src is not None or protocol is not None):
+        raise BadInput("it is what is ingested", "--kafka-log", "leave SRC and --protocol out")
+    shown = next(iter(logs), src)
+    if shown is None:
+        raise BadInput("nothing to ingest is named", "SRC", "name traces, brokers' data or Parquet, or --kafka-log")
     try:
-        # A cluster's workers are in other folders.
-        done = _ingested(src.absolute(), out, variant, given, master)
+        if logs:
+            done = ingest_traces(*printed_traces(logs, variant), out)
+        else:
+            # A cluster's workers are in other folders.
+            done = _ingested(shown.absolute(), out, variant, given, master)
     except NothingIngested as nothing:
         done = nothing.ingested
     for problem in done.problems:
@@ -84,8 +98,8 @@ def ingest(
     if done.files:
         written(out)
     else:
-        note(f"{out} is not written: nothing in {shown_path(src)} could be ingested")
-    _tell(src, out, done, time.perf_counter() - start, json)
+        note(f"{out} is not written: nothing in {shown_path(shown)} could be ingested")
+    _tell(shown, out, done, time.perf_counter() - start, json)
     return _BAD_INPUT if done.problems else 0
 
 

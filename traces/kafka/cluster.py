@@ -172,10 +172,12 @@ class Cluster:
         settings: Mapping[str, object] | None = None,
         controller_settings: Mapping[str, object] | None = None,
         fronts: Mapping[int, int] | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         """``settings``: what the brokers are told beside the usual; ``{home}`` in a value is `home`.
 
-        ``fronts``: by node id, the port at which others are to reach it, where that is not its own.
+        ``fronts``: by node id, the port at which others are to reach it, where that is not its own. ``options``: what
+        the JVMs are told beside the usual.
         """
         self.jars = jars
         self.home = home
@@ -185,6 +187,7 @@ class Cluster:
         }
         self._controller_settings = dict(controller_settings or {})
         self._fronts = dict(fronts or {})
+        self._options = (*_JAVA_OPTIONS, *options)
         self.java = java
         self.cluster_id = cluster_id
         self.nodes: dict[int, Node] = {}
@@ -276,7 +279,7 @@ class Cluster:
                 node.resume()
 
     def _command(self, node: Node) -> list[str]:
-        return [str(self.java), *_JAVA_OPTIONS, f"-Dkafka.logs.dir={node.directory.parent}", "-cp", self.jars.classpath]
+        return [str(self.java), *self._options, f"-Dkafka.logs.dir={node.directory.parent}", "-cp", self.jars.classpath]
 
     def _environment(self) -> dict[str, str]:
         # A person's CLASSPATH or JVM options must not reach the cluster: the corpus would depend on them.

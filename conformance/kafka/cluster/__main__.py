@@ -1,6 +1,6 @@
 """Carry out a finding on a cluster of real brokers, and tell it step by step.
 
-    python -m fencepost.conformance.kafka.cluster k11|k12|h1 [--control] [--release 4.4.0] [--keep DIR]
+    python -m fencepost.conformance.kafka.cluster k11|k12|h1 [--control] [--release 4.4.0] [--keep DIR] [--loggers]
 
 Exit codes: 0 the promise was kept, 1 it was broken, 2 bad input (no Maven, no JVM), 3 the cluster did not do in time
 what the story needs.
@@ -17,6 +17,7 @@ import cyclopts
 
 from ....model.core.errors import BadInput, FencepostError
 from ....traces.kafka.maven import ARTIFACT
+from ....traces.kafka.server_log.lines import logger_options
 from ..jars import RELEASE
 from .h1 import Gaps, h1
 from .k11 import k11
@@ -38,6 +39,7 @@ def command(
     control: Annotated[bool, cyclopts.Parameter(negative=())] = False,
     release: str = RELEASE,
     keep: Path | None = None,
+    loggers: Annotated[bool, cyclopts.Parameter(negative=())] = False,
 ) -> int:
     """Carry it out.
 
@@ -52,13 +54,16 @@ def command(
         The release of Apache Kafka.
     keep
         A new folder for the nodes' directories and output, and for copies of the brokers' directories on the way.
+    loggers
+        Have the nodes print what `fencepost ingest --kafka-log` reads; with --keep, to DIR/broker-1.out and so on.
     """
     try:
         if control and finding == "h1":
             raise BadInput("h1 has its control runs beside it", "--control", "leave it out")
         if keep is not None and keep.exists():
             raise BadInput("it exists already", str(keep), "name a new folder with --keep, or remove that one")
-        with Stage(release, keep, LAG_MS if finding == "k12" else PATIENCE_MS) as stage:
+        lag_ms = LAG_MS if finding == "k12" else PATIENCE_MS
+        with Stage(release, keep, lag_ms, options=logger_options() if loggers else ()) as stage:
             print(f"{ARTIFACT}:{stage.jars.version} on {stage.jvm}", flush=True)
             copies = None if keep is None else stage.home / "copies"
             found: Lost | Gaps

@@ -78,8 +78,11 @@ class Stage:
         keep: Path | None = None,
         lag_ms: int = PATIENCE_MS,
         settings: Mapping[str, object] | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         """``lag_ms``: ``replica.lag.time.max.ms`` of the brokers; ``settings``: what else they are told.
+
+        ``options``: of the nodes' JVMs.
 
         Raises BadInput where Maven, the release or a JVM is out of reach; nothing is started before `__enter__`.
         """
@@ -87,6 +90,7 @@ class Stage:
         self.java = java_binary()
         self.jvm = java_version(self.java)
         self._settings = {**BROKER_SETTINGS, "replica.lag.time.max.ms": lag_ms, **(settings or {})}
+        self._options = options
         self._keep = keep
         self._stack = ExitStack()
 
@@ -99,7 +103,7 @@ class Stage:
             self.cluster = self._stack.enter_context(
                 Cluster(
                     self.jars, self.java, self.home, "RmVuY2Vwb3N0R2F0ZWQ",
-                    self._settings, CONTROLLER_SETTINGS, self.gate.fronts,
+                    self._settings, CONTROLLER_SETTINGS, self.gate.fronts, self._options,
                 )
             )  # fmt: skip
             self.cluster.format()

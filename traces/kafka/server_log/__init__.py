@@ -1,0 +1,1 @@
+"""What Apache Kafka's nodes print of a partition, as traces: read, looked at in a few offsets, put in order."""
