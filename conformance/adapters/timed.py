@@ -9,6 +9,7 @@ timer is set at all is shown by what never comes (``free/settle.py``, ``found.py
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from ...impl.kraft.config import ControllerConfig, LifecycleConfig
@@ -51,6 +52,7 @@ class Timed(NamedTuple):
 _AT_ONCE: Final = 0
 
 
+@lru_cache(64)
 def waits_of_broker(config: BrokerConfig, tiering: TieringConfig | None = None, far: int = 0) -> Waits:
     """Of the replicas that a broker holds. ``far``: how far off a job is looked at that has not come to its end."""
     refused, found_nothing, unanswered = (
@@ -76,6 +78,7 @@ def waits_of_broker(config: BrokerConfig, tiering: TieringConfig | None = None, 
     return waits
 
 
+@lru_cache(64)
 def waits_of_quorum(config: QuorumConfig) -> Waits:
     """Of a replica of the quorum's log: each candidate waits for one to two election time-outs, and of those that the
     leader names when it resigns each for one more than the one before."""
@@ -94,6 +97,7 @@ def waits_of_quorum(config: QuorumConfig) -> Waits:
     }
 
 
+@lru_cache(64)
 def waits_of_controller(config: ControllerConfig) -> Waits:
     """Of a controller of KIP-631: a broker's session is over so long after it was heard of last."""
     return {
@@ -102,6 +106,7 @@ def waits_of_controller(config: ControllerConfig) -> Waits:
     }
 
 
+@lru_cache(64)
 def waits_of_lifecycle(config: LifecycleConfig) -> Waits:
     """Of a broker of KIP-631: what it sends next to the controller."""
     return {
@@ -120,8 +125,9 @@ class TimedNodes(RunningNodes):
         """New disks, new nodes."""
         self._moments: set[int] = set()
         """When anything has happened."""
-        self._known_timers: dict[tuple[int, int], tuple[Timers, dict[Key, int]]] = {}
-        """By node and part: its timers, and when each was to run off when they were looked at last."""
+        self._known_timers: dict[tuple[int, int], tuple[Timers, int, dict[Key, int]]] = {}
+        """By node and part: its timers, how often any had been set when they were looked at last, and when each was to
+        run off."""
         happened = super().reset(constants, seed)
         self.look_at_timers()
         return happened
@@ -141,10 +147,13 @@ class TimedNodes(RunningNodes):
         self._moments.add(now)
         for node in sorted(self.nodes):
             for part, timed in enumerate(self._timed(node)):
-                timers, before = self._known_timers.get((node, part), (None, {}))
-                known = before if timers is timed.timers else {}
+                timers, sets, known = self._known_timers.get((node, part), (None, 0, {}))
+                if timers is not timed.timers:
+                    known = {}
+                elif sets == timed.timers._number:
+                    continue  # most nodes have done nothing in an event
                 found = {key: at for key in timed.timers.keys() if (at := timed.timers.get(key)) is not None}  # noqa: SIM118 - it is no dict
-                self._known_timers[node, part] = timed.timers, found
+                self._known_timers[node, part] = timed.timers, timed.timers._number, found
                 for key, at in found.items():
                     if known.get(key) != at:
                         check_timer(node, key, at, timed.waits, now, self._moments)
