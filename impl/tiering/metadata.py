@@ -45,6 +45,11 @@ class RemoteLogMetadata:
         self._catch_up()
         return self._segments.setdefault((partition, topic_id), RemoteSegments())
 
+    @property
+    def position(self) -> int:
+        """The offset up to which the metadata log has been read: when somebody asks, and no further than he may."""
+        return self._position
+
     def _catch_up(self) -> None:
         here = self.partition
         if here is None or here.failure is not None:

@@ -14,7 +14,7 @@ from fencepost.conformance.free.events import Event, What
 from fencepost.conformance.free.machine import Machine
 from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Sort
-from fencepost.conformance.free.runner import FreePlan
+from fencepost.conformance.free.runner import FreePlan, repeat
 from fencepost.conformance.harness import all_defects, held_to
 from fencepost.conformance.mutants.patched import Patch
 from fencepost.conformance.plan import constants_of
@@ -243,6 +243,35 @@ def test_who_cannot_hear_what_is_in_remote_storage_waits_and_nobody_else_does() 
 
     assert broken(0, 1) == []
     assert broken(0, 1, 2) == ["_partition_is_led", "_followers_have_all"]
+    system.close()
+
+
+def test_who_might_have_read_the_metadata_log_and_did_not_goes_by_what_it_has_read() -> None:
+    """Broker 1 heard that a copy was finished, and of a new leader of that log, before it needed to know."""
+
+    def calm(rounds: int) -> Event:
+        return Event(What.CALM, args=(("rounds", rounds),))
+
+    work, follow = Event(What.SYNC, "work", 0), Event(What.SYNC, "follow")
+    events = (
+        *[Event(What.CALL, "produce", args=(("to", 0),))] * 3,
+        calm(1),
+        follow,
+        *[work] * 3,
+        Event(What.TIMER, "due", 1),
+        follow,
+        Event(What.DELIVER, "Fetch", 0, 1),
+        Event(What.OPERATE, "elect-metadata", args=(("broker", 2),)),
+        Event(What.DELIVER, "LeaderAndIsr", 2),
+        calm(2),
+        Event(What.OPERATE, "elect", args=(("broker", 1),)),
+        Event(What.DELIVER, "LeaderAndIsr", 1),
+    )
+    system = FreeTiering()
+    ran = repeat(system, BROKERS.ways(USUAL), 2021014657, events)
+    assert ran.parted is None and ran.events == events
+    seen = ran.history[-1].observed
+    assert seen is not None and (seen["leads[1]"], seen["is_done[0]"], seen["highest_remote[1]"]) == (1, 1, -1)
     system.close()
 
 

@@ -13,6 +13,7 @@ from fencepost.conformance.harness import all_defects, held_to, in_lockstep, ove
 from fencepost.conformance.lockstep.adapter import ModelStep
 from fencepost.conformance.lockstep.disagreement import Disagreement
 from fencepost.conformance.lockstep.expect import Try
+from fencepost.conformance.lockstep.faults import Fault, Kind
 from fencepost.conformance.lockstep.machine import Machine
 from fencepost.conformance.lockstep.runner import Plan, conform
 from fencepost.conformance.lockstep.space import Space
@@ -47,17 +48,19 @@ def system(**constants: int) -> System:
     return ground(tiering.traced("up-to-gap"), stepped_at("tiering", constants))
 
 
-def driven(*steps: ModelStep) -> tuple[Disagreement | None, list[str]]:
-    """The first disagreement, and what happened in the last try."""
+def driven(*steps: ModelStep, lost: int | None = None) -> tuple[Disagreement | None, list[str]]:
+    """The first disagreement, and what happened in the last try. ``lost``: the step whose request does not arrive."""
     space = Space(system(), in_lockstep("tiering")[1])
     with closing(over_impl("tiering", disk=False)) as adapter:
         machine = Machine(space, adapter, 1)
         found = machine.start()
-        for action, params in steps:
-            found = found or machine.perform(Try(space.call(action, params)))
+        for number, (action, params) in enumerate(steps):
+            fault = Fault(Kind.LOSE_REQUEST) if number == lost else None
+            found = found or machine.perform(Try(space.call(action, params), fault))
         return found, [call[0] for call, _ in machine.history[-1].run]
 
 
+@pytest.mark.asked("runs")  # of another protocol, too
 def test_adapters_are_driven_beside_the_text_that_is_explored_at_the_constants_of_the_plan() -> None:
     text, binding = in_lockstep("tiering")
     assert text is tiering and held_to("tiering") is not tiering
@@ -85,6 +88,22 @@ def test_a_new_leader_deletes_what_an_unclean_election_has_left_behind() -> None
     assert driven(*elected, delete) == (None, [])
     heard: ModelStep = ("become_follower", {"leader": 1, "follower": 0})
     assert driven(*elected, heard, delete) == (None, ["delete_segment"])
+
+
+def test_a_deposed_leader_that_waits_for_its_isr_hears_of_the_controller_that_it_is_none() -> None:
+    """That is no answer to what it was to do, which is to commit a record."""
+    back = {"leader": 1, "follower": 0}
+    steps: tuple[ModelStep, ...] = (
+        ("elect_leader", {"replica": 1}),
+        ("leader_shrink_isr", back),
+        ("become_follower", back),
+        ("leader_expand_isr", back),
+        ("leader_write", {"leader": 1}),
+        ("follower_fetch", back),
+        ("elect_unclean_leader", {"replica": 0}),
+        ("leader_inc_high_watermark", {"leader": 1}),
+    )
+    assert driven(*steps, lost=3) == (None, [])
 
 
 @pytest.mark.parametrize("name", ["transactions", "switches", "expires"])

@@ -14,6 +14,7 @@ What the schedules take care of, so that the model can be led along:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -233,6 +234,11 @@ class TieringAdapter(StoredAdapter):
         self._known[node] = self._known[node][0], -2
         return Outcome(((action, params), *self._told(node)))
 
+    def _is_deposed(self, node: int) -> bool:
+        """Whether the controller is in a newer leader epoch than a broker."""
+        newest: int = self._cluster.controller.partition(PARTITION).leader_epoch
+        return self._epoch(node) < newest
+
     def _tell(self, node: int, epoch: int) -> str | None:
         """Deliver the LeaderAndIsr of a leader epoch; the error that it is answered with."""
         cluster = self._cluster
@@ -275,8 +281,7 @@ class TieringAdapter(StoredAdapter):
     def _write(self, params: Mapping[str, int], fault: Kind | None) -> Outcome:
         cluster, node, was = self._cluster, params["leader"], self._end(params["leader"])
         here = self._here(node)
-        deposed = self._epoch(node) < cluster.controller.partition(PARTITION).leader_epoch
-        if self._leads(node) and deposed and here.leader.isr.members == {node}:
+        if self._leads(node) and self._is_deposed(node) and here.leader.isr.members == {node}:
             return Outcome()
         self._numbers += 1
         answer = cluster.carry(cluster.ask(CLIENT, node, produce(self._numbers), "User:client"), fault)
@@ -325,8 +330,10 @@ class TieringAdapter(StoredAdapter):
         run = self._acknowledge(leader)
         isr = self._here(leader).leader.isr if self._leads(leader) else None
         if not run and isr is not None and isr.members != isr.maximal:
-            # An ISR that it has asked for keeps it from that.
-            return self._alter_isr(params, None)
+            # An ISR that it has asked for keeps it from that. Where another has been elected it hears so of the
+            # controller, which says nothing of what was to happen here.
+            asked = self._alter_isr(params, None)
+            return replace(asked, error=None) if self._is_deposed(leader) else asked
         return Outcome(tuple(run))
 
     def _alter_isr(self, params: Mapping[str, int], fault: Kind | None) -> Outcome:

@@ -74,7 +74,7 @@ class FreeTiering(TieredNodes):
         """By follower and timestamp, the correlation id of what it has asked its leader last."""
         self._told_last: dict[int, dict[str, int]] = {node: {} for node in range(constants["replicas"])}
         """What each follower was told last by its leader."""
-        self._has_read: dict[int, int] = {}
+        self._may_read: dict[int, int] = {}
         """Up to where each process may have read the metadata log."""
         self._kept: dict[int, dict[str, int]] = {}
         """By broker, what is shown of it while it is down."""
@@ -128,7 +128,7 @@ class FreeTiering(TieredNodes):
     def _forget(self, node: int) -> None:
         """What a process of a broker knew goes with it."""
         self._begins[node] = "nowhere"
-        self._has_read.pop(node, None)
+        self._may_read.pop(node, None)
         self._deletes = {each for each in self._deletes if each[0] != node}
 
     def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
@@ -294,9 +294,10 @@ class FreeTiering(TieredNodes):
         here, log_replica = self.replica(node), self.replica(node, METADATA)
         told = self._told_last[node]
         kept = {"flag": int(self._flags[node]), **{f"told_{name}": told.get(name, -1) for name in _TOLD}}
-        # A new leader's high watermark is behind at first; what was read stays so.
-        known = 0 if log_replica is None else log_replica.high_watermark
-        kept["has_read"] = self._has_read[node] = max(self._has_read.get(node, 0), known)
+        # A new leader's high watermark is behind at first, and its followers' are then; what was read stays so.
+        may = 0 if log_replica is None else log_replica.high_watermark
+        self._may_read[node] = max(self._may_read.get(node, 0), may)
+        kept["has_read"] = max(may, min(self.position(node), self._may_read[node]))
         kept |= {"hw": 0, "rolled": 0, "first_epoch": -1}
         if here is not None:
             kept["hw"] = here.high_watermark

@@ -226,6 +226,11 @@ class TieredNodes(TimedNodes):
         """A replica of one that is up, a ``Partition`` of its ``impl``; None where it has none."""
         return self.broker(node).partitions.get(partition)
 
+    def position(self, node: int) -> int:
+        """Up to where one that is up has read the metadata log, which it does when it needs to know."""
+        manager: Any = self.broker(node)._runtime.remote_logs
+        return int(manager.metadata.position)
+
     def remote(self, node: int) -> Any:
         """The remote part of a replica of one that is up."""
         here = self.replica(node)
