@@ -7,6 +7,7 @@ what a test ran, so that both can be compared.
 from __future__ import annotations
 
 import ast
+import dis
 import hashlib
 import os
 import platform
@@ -237,9 +238,17 @@ runs systems in this process, in whatever way, with all that is within reach of 
 """
 
 
+_BEGINNING = bytes((dis.opmap["RESUME"], 0))
+
+
+def _begins(frame: FrameType) -> bool:
+    """Whether a function begins, and no generator goes on: one that another test has left does when it is collected."""
+    return frame.f_code.co_code[frame.f_lasti : frame.f_lasti + 2] == _BEGINNING
+
+
 @contextmanager
 def called() -> Iterator[set[Path]]:
-    """The files of the package, below its root, with functions that are called meanwhile; not what importing runs.
+    """The files of the package, below its root, with functions that begin meanwhile; not what importing runs.
 
     In this thread and those started meanwhile, not in other processes. A set that is whole when the context ends.
     """
@@ -247,8 +256,9 @@ def called() -> Iterator[set[Path]]:
     found: set[Path] = set()
 
     def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_name != "<module>":
-            names.add(frame.f_code.co_filename)
+        code = frame.f_code
+        if event == "call" and code.co_filename not in names and code.co_name != "<module>" and _begins(frame):
+            names.add(code.co_filename)
 
     threading.setprofile(note)
     sys.setprofile(note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import json
 import os
@@ -14,6 +15,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from fencepost.conformance.free import smaller
+from fencepost.conformance.free.events import Event, What
 
 from . import answers
 
@@ -271,6 +274,20 @@ def test_what_a_test_runs_and_its_state_lacks_is_found_where_it_is_watched(proje
     assert watched.code == 1 and watched.passed >= CASES
     assert "test_what_no_import_tells is asked by the state of 'cvc5', which lacks what it runs: " in watched.out
     assert "model/core/registry.py" in watched.out
+
+
+def test_a_generator_that_another_test_has_left_is_none_that_this_one_runs() -> None:
+    """It goes on once more when it is collected, whatever is watched then."""
+    source = Path("conformance", "free", "smaller.py")
+    left = smaller.plainer(Event(What.REPEAT, "Fetch", 0, 1))
+    next(left)
+    with answers.called() as ran:
+        del left
+        gc.collect()
+    assert source not in ran
+    with answers.called() as ran:
+        assert next(smaller.plainer(Event(What.REPEAT, "Fetch", 0, 1)))
+    assert source in ran
 
 
 TESTS_OF = {

@@ -284,6 +284,7 @@ def test_a_batch_whose_offset_is_torn_is_none() -> None:
     assert list(_rising([(0, b"1"), (3, b"2"), (2, b"3"), (4, b"4")])) == [(0, b"1"), (3, b"2")]
 
 
+@pytest.mark.asked("runs")  # of another protocol, too
 def test_running_systems_are_held_to_a_text_of_their_own() -> None:
     assert held_to("controller") is cluster
     assert cluster.name == "controller"

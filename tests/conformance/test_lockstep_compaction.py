@@ -78,6 +78,7 @@ def searched(name: str, at: str, examples: int = 400) -> Conformance:
         return conform(it, system(at), in_lockstep("compaction")[1], plan)
 
 
+@pytest.mark.asked("runs")  # of another protocol, too
 def test_adapters_are_driven_beside_the_text_that_is_explored() -> None:
     text, binding = in_lockstep("compaction")
     assert text is compaction and held_to("compaction") is not compaction
