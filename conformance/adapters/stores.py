@@ -113,10 +113,14 @@ class _Process(DiskFiles):
 
 
 class DiskStore:
-    """A folder for each node below a temporary one. A crash is that of the process: what was written is there."""
+    """A folder for each node below a temporary one. A crash is that of the process: what was written is there.
+
+    The folder goes with ``close``, and with the store if nobody closes it.
+    """
 
     def __init__(self) -> None:
-        self._root = Path(tempfile.mkdtemp(prefix="fencepost-"))
+        self._folder = tempfile.TemporaryDirectory(prefix="fencepost-", ignore_cleanup_errors=True)
+        self._root = Path(self._folder.name)
         self._processes: dict[int, _Process] = {}
 
     def files(self, node: int) -> DiskFiles:
@@ -152,7 +156,7 @@ class DiskStore:
         for process in self._processes.values():
             process.kill()
         self._processes.clear()
-        shutil.rmtree(self._root, ignore_errors=True)
+        self._folder.cleanup()
 
 
 class OncePerChange(Generic[Row_]):

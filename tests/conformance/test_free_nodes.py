@@ -118,6 +118,7 @@ def test_power_fails_between_two_effects_and_the_next_process_goes_on_with_what_
         assert system.first > before
         partition = system.broker(1).partitions.get(PARTITION)
         epochs.append(-1 if partition is None else partition.leader_epoch)
+        system.close()
     assert sent[0] == 0 and sent[-1] == 1 and sent == sorted(sent)
     assert epochs[-1] == 0
     assert epochs[0] == (0 if disk else -1), "effects on real disks are not counted, so that the answer is the first"
