@@ -76,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _answered(arguments: list[str]) -> int:
     """The exit code of one command."""
-    if not arguments or arguments[0].startswith("-"):
+    if not arguments or (arguments[0].startswith("-") and arguments[0] not in app.version_flags):
         # The help, or what completes the shell's commands, is about all of them.
         for command in COMMANDS:
             app[command]

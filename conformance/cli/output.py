@@ -8,18 +8,21 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ...model.core.errors import BadInput
-from ...model.explore.result import OnProgress
-from ...model.explore.result import Progress as Explored
 from ...traces.report.terminal import Terminal
 from ...traces.words import counted, printable
 from ...traces.write import write_whole
+
+if TYPE_CHECKING:
+    # With it comes NumPy, which takes longer than all else here, and which not every command uses.
+    from ...model.explore.result import OnProgress
+    from ...model.explore.result import Progress as Explored
 
 
 def print_json(value: object, stream: TextIO | None = None) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -176,3 +177,13 @@ def test_a_search_loads_neither_z3_nor_what_other_commands_use() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_version_loads_no_command() -> None:
+    script = (
+        "import sys; from fencepost.conformance.cli import main; main(['--version']); "
+        "print(sorted(name for name in sys.modules if name == 'numpy' or name.startswith('fencepost.model.explore')))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    said, loaded = done.stdout.splitlines()
+    assert said == version("fencepost") and loaded == "[]"
