@@ -100,6 +100,13 @@ SameRecord(one, other, offset) ==
     /\ offset < Leo(other)
     /\ RecordAt(one, offset) = RecordAt(other, offset)
 
+\* Just below endOffset both logs have a record of the same epoch.
+SameEpochBefore(leader, follower, endOffset) ==
+    endOffset > 0 =>
+        /\ endOffset <= Leo(leader)
+        /\ endOffset <= Leo(follower)
+        /\ RecordAt(leader, endOffset - 1).epoch = RecordAt(follower, endOffset - 1).epoch
+
 \* What a replica believes of itself, and what it follows. Neither need be true any more.
 PresumesLeadership(replica) == replicaState[replica].leader = replica
 Follows(follower, leader) == replicaState[follower].leader = leader

@@ -8,13 +8,6 @@
 (***************************************************************************)
 EXTENDS Fencing
 
-\* Just below endOffset both logs have a record of the same epoch.
-SameEpochBefore(leader, follower, endOffset) ==
-    endOffset > 0 =>
-        /\ endOffset <= Leo(leader)
-        /\ endOffset <= Leo(follower)
-        /\ RecordAt(leader, endOffset - 1).epoch = RecordAt(follower, endOffset - 1).epoch
-
 \* What a leader answers LOG_TRUNCATION to.
 Diverges(leader, follower) ==
     ~ SameEpochBefore(leader, follower, Leo(follower))

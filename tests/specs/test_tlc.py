@@ -38,6 +38,10 @@ GRAPHS = {
     "kip-497-fenced": {(2, 1, 1, 0): (1573, 22)},
     "kip-497": {(2, 1, 1, 0): (1573, 22), (2, 1, 1, 1): (57095, 35)},
     "kip-320-cluster": {(2, 1, 1, 1): (12407, 23), (2, 2, 2, 0): (11465, 24)},
+    "kip-320-kafka-shipped": {(2, 1, 1, 0): (1873, 22), (2, 1, 1, 1): (22087, 27)},
+    "kip-320-kafka-stale-acks": {(2, 1, 1, 1): (10101, 21), (2, 1, 1, 2): (69767, 25)},
+    "kip-320-kafka-forgets": {(2, 1, 1, 0): (1873, 22), (2, 1, 1, 1): (22087, 27)},
+    "kip-320-kafka": {(2, 1, 1, 1): (10101, 21), (2, 1, 1, 2): (68797, 25)},
     "kip-320": {(2, 1, 1, 1): (277, 12), (2, 2, 2, 2): (5973, 18), (3, 1, 1, 1): (6787, 18)},
 }
 # Where the graphs themselves are compared: smaller for the two largest.
@@ -50,6 +54,10 @@ COMPARED = dict.fromkeys(VARIANTS, (2, 2, 2, 2)) | {
     "kip-497-fenced": (2, 1, 1, 0),
     "kip-497": (2, 1, 1, 0),
     "kip-320-cluster": (2, 1, 1, 1),
+    "kip-320-kafka-shipped": (2, 1, 1, 0),
+    "kip-320-kafka-stale-acks": (2, 1, 1, 1),
+    "kip-320-kafka-forgets": (2, 1, 1, 0),
+    "kip-320-kafka": (2, 1, 1, 1),
 }
 # Steps of the shortest run that breaks an invariant; None where it holds.
 BREACHES = [
@@ -84,19 +92,31 @@ BREACHES = [
     ("kip-497-fenced", "2111", "StrongIsr", 12),
     ("kip-497-eager", "3110", "StrongIsr", 11),
     ("kip-497-forgets", "3110", "StrongIsr", 12),
+    ("kip-320-kafka-shipped", "2111", "StrongIsr", 12),
+    ("kip-320-kafka-shipped", "3112", "WeakIsr", 13),
+    ("kip-320-kafka-stale-acks", "3112", "WeakIsr", 13),
+    ("kip-320-kafka-forgets", "2111", "StrongIsr", 12),
+    ("kip-320-kafka-forgets", "3110", "StrongIsr", 13),
 ]
 # The sizes at which each variant's promises have a ``.cfg``.
 LARGER = dict.fromkeys(VARIANTS, "3222") | {v.name: "3111" for v in fencing.variants.values() if v.restarts}
 LARGER["kip-320-stale-acks"] = "3112"
 PROPOSES = {"kip-497-eager", "kip-497-forgets", "kip-497-fenced", "kip-497"}
 CLUSTER = "kip-320-cluster"
-LARGE = PROPOSES | {CLUSTER}
+KAFKAS = {
+    "kip-320-kafka-shipped": ("2111", "3112"),
+    "kip-320-kafka-stale-acks": ("2111", "3112"),
+    "kip-320-kafka-forgets": ("2111", "3110"),
+    "kip-320-kafka": ("2111", "3110"),
+}
+LARGE = PROPOSES | {CLUSTER, *KAFKAS}
 SIZES = [(variant, size) for variant in VARIANTS if variant not in LARGE for size in ("2222", LARGER[variant])]
 SIZES += [(CLUSTER, "2111"), (CLUSTER, "2221")]
 SIZES += [(variant, size) for variant in sorted(PROPOSES) for size in ("2111", "3110")]
+SIZES += [(variant, size) for variant, sizes in KAFKAS.items() for size in sizes]
 pytestmark = pytest.mark.asked("tlc", "fencing")
 SLOW_CFGS = {("kip-320", "3222"), ("kip-320-stale-acks", "3112"), (CLUSTER, "2221")}
-SLOW_CFGS |= {(variant, "3110") for variant in PROPOSES}
+SLOW_CFGS |= {(variant, "3110") for variant in PROPOSES} | {(variant, sizes[1]) for variant, sizes in KAFKAS.items()}
 QUICK_LIVE = {"Kip320-live-fetch", "Kip320Restarts-live-fetch", "Kip320Brokers-live-fetch"}
 # Where fair fetches are not enough (DEVIATIONS.md, S6 and D7).
 LIVE_BROKEN = {"Kip101-live-fetch", "Kip320Restarts-live-fetch", "Kip320Brokers-live-fetch"}
@@ -119,6 +139,7 @@ def slow_breaches(variant: str, size: str, invariant: str) -> bool:
     told = (
         invariant == "WeakIsr"
         or variant in PROPOSES
+        or variant in KAFKAS
         or (size == "2222" and variant in ("kip-279", "kip-320-first-try"))
     )
     return told or size == "3112" or (size == "3222" and variant != "kip-279")
@@ -237,7 +258,8 @@ def cells_of(system: System, tla: dict[str, Any]) -> dict[str, Any]:
     for leader, known in tla.get("remoteLeo", {}).items():
         cells |= {f"remote_leo[{leader}][{follower}]": end for follower, end in known.items()}
     cells |= proposals(tla)
-    for name, ours in (("synced", "synced"), ("maximalIsr", "maximal_isr"), ("askedIsr", "asked_isr")):
+    of_replicas = {"synced": "synced", "maximalIsr": "maximal_isr", "askedIsr": "asked_isr", "ahead": "ahead"}
+    for name, ours in of_replicas.items():
         cells |= {f"{ours}[{replica}]": value for replica, value in tla.get(name, {}).items()}
     for name in ("acknowledged", "read"):
         cells |= {f"{name}[{index}]": value for index, value in tla.get(name, {}).items()}
