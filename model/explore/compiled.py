@@ -38,6 +38,10 @@ _GROWTH = ((1 << 18, 4.0), (LARGEST, 1.5))
 
 _CAUTIOUS = 1.15
 
+_LEAST = 1.03
+"""By no less than this: each growth moves all slots, and one for a few states at a time took minutes for the last tenth
+of a budget."""
+
 _SPARE = 4 << 20
 """Bytes for what Python and the loader take meanwhile."""
 
@@ -158,7 +162,7 @@ class CompiledSearch:
             needed = part.count + part.incoming
             wanted.append(needed if needed > part.room * 7 // 8 else 0)
         factors = [factor for slots, factor in _GROWTH if max(part.slots for part in parts) < slots]
-        self._grow(parts, wanted, (factors[0] if factors else _CAUTIOUS, _CAUTIOUS, 1.0))
+        self._grow(parts, wanted, (factors[0] if factors else _CAUTIOUS, _CAUTIOUS, _LEAST))
 
     def _grow(self, parts: Sequence[Part], wanted: Sequence[int], factors: Sequence[float]) -> None:
         """Room for so many members in each part (0: as there is), and by one of these factors more slots than now."""

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from fencepost.model.core.ground import ground
 from fencepost.model.core.registry import PROTOCOLS
-from fencepost.model.explore import Limits, Query, Verdict, explore, memory
+from fencepost.model.explore import Limits, Query, Verdict, compiled, explore, memory
 from fencepost.model.explore import batch as explorer
 from fencepost.model.explore.batch import search_batch
 from fencepost.model.explore.result import Watch
+from fencepost.model.interpret.compiled import Compiled
 from fencepost.model.interpret.table import INSERTED, StateTable
 
 from .conftest import needs_compiler
@@ -179,3 +180,29 @@ def test_the_compiled_engine_holds_it_too() -> None:
     assert told == pytest.approx(peak, rel=0.02)
     _, _, _, told, peak = in_a_process(LARGE, BUDGET, "compiled", planted=ALL_GRANTED)
     assert told > 1.05 * BUDGET and peak > 1.05 * BUDGET
+
+
+@needs_compiler
+def test_where_memory_is_short_the_compiled_engine_does_not_grow_a_few_slots_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each growth moves all slots: 42 million states within 1,200 MiB took six minutes so, and take nine seconds."""
+    grow = Compiled.grow
+    growths: list[float] = []
+
+    def noted(self: Compiled, number: int, slots: int) -> None:
+        growths.append(slots / self.parts()[number].slots)
+        grow(self, number, slots)
+
+    monkeypatch.setattr(Compiled, "grow", noted)
+    system = ground(PROTOCOLS["fencing"].traced(None), {**SMALL, **LARGE, "replicas": 3, "max_leader_epoch": 2})
+
+    def least() -> float:
+        growths.clear()
+        answer = explore(Query.of(system, limits=Limits(max_memory=memory.resident() + (32 << 20))), "compiled")
+        assert answer.verdict is Verdict.UNKNOWN and "--max-memory" in str(answer.reason)
+        return min(growths)
+
+    assert least() > 1.02
+    monkeypatch.setattr(compiled, "_LEAST", 1.0)
+    assert least() < 1.02
