@@ -233,6 +233,19 @@ class Broker:
         self.directory.configure(topic, replace(self.config.log, cleanup_policy="compact"))
         self._start_cleaner()
 
+    def require_in_sync(self, topic: str, replicas: int | None) -> None:
+        """Let acks=-1 take so large an ISR in a topic from now on; ``None``: as large as the broker's settings say.
+
+        A produce that waits is held to what is so when the high watermark passes it, as in Kafka. Raises ``ValueError``
+        below 1.
+        """
+        if replicas is None:
+            self._runtime.min_insync.pop(topic, None)
+            return
+        if replicas < 1:
+            raise ValueError(f"min.insync.replicas {replicas} is below 1")
+        self._runtime.min_insync[topic] = replicas
+
     def _start_cleaner(self) -> None:
         runtime = self._runtime
         if self.cleaner is None:

@@ -16,7 +16,7 @@ class BrokerConfig:
     cluster_id: str = "Rj_brD27af2db7ETxjjJIw"
     log: LogConfig = field(default_factory=LogConfig)
     min_insync_replicas: int = 1
-    """``min.insync.replicas``: acks=-1 is refused while the ISR is smaller."""
+    """``min.insync.replicas``: acks=-1 is refused while the ISR is smaller; a topic may have another."""
     replica_lag_time_max_ms: int = 30_000
     """``replica.lag.time.max.ms``: a follower that has not been caught up for so long leaves the ISR."""
     isr_interval_ms: int = 15_000

@@ -91,7 +91,7 @@ class Leader:
 
     def produce(self, envelope: Envelope, request: ProduceRequest) -> ProduceResponse | None:
         """Append; the answer, or ``None`` where it waits for the high watermark."""
-        if request.acks == -1 and len(self.isr.members) < self._runtime.config.min_insync_replicas:
+        if request.acks == -1 and not self._is_enough():
             return ProduceResponse(ErrorCode.NOT_ENOUGH_REPLICAS)
         batches = self._parsed(request.records)
         if isinstance(batches, ErrorCode):
@@ -120,6 +120,10 @@ class Leader:
             self._partition.purgatory.add(envelope, base_offset, last_offset + 1)
             return None
         return ProduceResponse(ErrorCode.NONE, base_offset, self._log.log_start)
+
+    def _is_enough(self) -> bool:
+        """Whether the ISR is as large as acks=-1 takes it to be now (``min.insync.replicas``)."""
+        return len(self.isr.members) >= self._runtime.min_insync_replicas(self._partition.key.topic)
 
     def _parsed(self, data: bytes) -> list[Batch] | ErrorCode:
         """The batches of a produce, as far as they can be judged by their headers."""
@@ -154,6 +158,5 @@ class Leader:
     def _complete(self) -> None:
         """Answer what the high watermark has passed."""
         if self._partition.purgatory:
-            enough = len(self.isr.members) >= self._runtime.config.min_insync_replicas
-            error = ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            error = ErrorCode.NONE if self._is_enough() else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
             self._partition.purgatory.reached(self._partition.high_watermark, error, self._log.log_start)

@@ -75,5 +75,11 @@ class Runtime(Requests):
         self.directory = directory
         self.compacted = dict(config.compacted)
         """The topics that are compacted, and how each is cleaned now."""
+        self.min_insync: dict[str, int] = {}
+        """The topics that have a ``min.insync.replicas`` of their own now."""
         self.timers = Timers()
         self.remote_logs = remote_logs
+
+    def min_insync_replicas(self, topic: str) -> int:
+        """How many members an ISR must have for acks=-1: what the topic says, else the broker."""
+        return self.min_insync.get(topic, self.config.min_insync_replicas)

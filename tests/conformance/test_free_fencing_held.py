@@ -49,7 +49,7 @@ FAULTS = {
     "a batch is appended though the ISR is too small for it": (
         Patch(
             "replica/leader.py",
-            "        if request.acks == -1 and len(self.isr.members) < self._runtime.config.min_insync_replicas:\n",
+            "        if request.acks == -1 and not self._is_enough():\n",
             "        if request.acks == 2:\n",
         ),
         "NOT_ENOUGH_REPLICAS",

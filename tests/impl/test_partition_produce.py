@@ -89,6 +89,31 @@ def test_an_isr_that_shrinks_meanwhile_is_told() -> None:
     assert cluster.state(0).waiting == 0 and cluster.state(0).high_watermark == 1
 
 
+def test_a_topic_has_a_minimum_of_its_own_from_when_its_broker_hears_of_it() -> None:
+    cluster = led((0,))
+    cluster.brokers[0].require_in_sync("another", 3)
+    assert cluster.produce(0, b"a", acks=-1) == ProduceResponse(NONE, 0, 0)
+    cluster.brokers[0].require_in_sync(TP.topic, 2)
+    before = cluster.snapshot(0)
+    assert cluster.produce(0, b"b", acks=-1) == ProduceResponse(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert cluster.snapshot(0) == before
+    cluster.brokers[0].require_in_sync(TP.topic, None)
+    assert cluster.produce(0, b"b", acks=-1) == ProduceResponse(NONE, 1, 0)
+    with pytest.raises(ValueError, match="min.insync.replicas 0 is below 1"):
+        cluster.brokers[0].require_in_sync(TP.topic, 0)
+
+
+@pytest.mark.parametrize(("meanwhile", "error"), [(3, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND), (2, NONE)])
+def test_what_waits_is_held_to_the_minimum_of_when_all_have_it(meanwhile: int, error: ErrorCode) -> None:
+    cluster = led((0, 1), min_insync_replicas=1)
+    assert cluster.produce(0, b"a", acks=-1) is None
+    cluster.brokers[0].require_in_sync(TP.topic, meanwhile)
+    assert cluster.state(0).waiting == 1
+    asked = cluster.last
+    cluster.ask(0, FetchRequest(1, TP, 1, 1, 0))
+    assert cluster.answer_to(asked) == ProduceResponse(error, -1 if error else 0, 0)
+
+
 def test_who_does_not_lead_takes_nothing() -> None:
     cluster = led()
     cluster.tell(1, cluster.request(0, 0, [0]))

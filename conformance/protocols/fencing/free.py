@@ -47,6 +47,7 @@ from .free_answers import Row, WrongAnswer
 from .free_clients import PROBER, READER, ClientNodes
 from .free_controller import PARTITION, RESEND, RETRY_MS
 from .free_held import Held, known_of
+from .free_minimum import Minimum
 
 _LAG_MS: Final = 100
 _TIMEOUT_MS: Final = 4 * _LAG_MS
@@ -74,10 +75,9 @@ class RunningCluster(ClientNodes):
     def _set_up(self, constants: Mapping[str, int]) -> range:
         chance = random.Random(self.seed)  # noqa: S311 - repeatable on purpose
         segment_bytes = chance.choice((100, 400, 1 << 20))
-        self._min_isr = chance.choice((1, 1, 1, 2))
         self._config = self._parts.broker_config(
+            min_insync_replicas=chance.choice((1, 1, 1, 2)),
             log=self._parts.log_config(segment_bytes=segment_bytes, index_interval_bytes=chance.choice((1, 4096))),
-            min_insync_replicas=self._min_isr,
             replica_lag_time_max_ms=chance.choice((0, _LAG_MS, _LAG_MS)),
             isr_interval_ms=chance.choice((10, _LAG_MS // 2)),
             replica_fetch_max_bytes=chance.choice((1, 150, 1 << 20)),
@@ -87,8 +87,9 @@ class RunningCluster(ClientNodes):
             recovery_point_interval_ms=chance.choice((50, 500, 5_000)),
             flush_each_append=chance.random() < 0.2,
         )
+        self._minimum = Minimum(self._config.min_insync_replicas, range(constants["replicas"]), self.seed)
         self._set_up_clients(chance, rich=segment_bytes >= 400 and chance.random() < 0.3)
-        self._held = Held(self.producers, self._reader.decode, min_isr=self._min_isr, patience=_TIMEOUT_MS)
+        self._held = Held(self.producers, self._reader.decode, min_isr=self._minimum.at, patience=_TIMEOUT_MS)
         self.network.observer = self._notice
         self._just_sent: list[Envelope] = []
         """What was sent in this event, whether it can reach anybody or not."""
@@ -114,14 +115,12 @@ class RunningCluster(ClientNodes):
         if node == CONTROLLER:
             return self._begin_controller()
         self._incarnations[node] += 1
-        return self._parts.broker(
-            node,
-            self.store.files(node),
-            self.wire(),
-            self.clock.at(node),
-            self._config,
-            first_correlation=first_correlation,
+        files, clock = self.store.files(node), self.clock.at(node)
+        broker = self._parts.broker(
+            node, files, self.wire(), clock, self._config, first_correlation=first_correlation
         )
+        broker.require_in_sync(PARTITION.topic, self._minimum.hears(node))
+        return cast(Node, broker)
 
     def _settle(self) -> None:
         controller = self.controller

@@ -25,6 +25,7 @@ from ....impl.wire.messages import (
     ProduceRequest,
     ProduceResponse,
 )
+from ...adapters.events import fires
 from ...adapters.nodes import Mailbox
 from ...adapters.stores import SegmentReader
 from ...adapters.timed import Timed, waits_of_broker
@@ -34,6 +35,7 @@ from ...lockstep.adapter import ModelStep
 from .free_answers import Row, WrongAnswer
 from .free_application import GIVE, WAKE, Application
 from .free_controller import PARTITION, ControlledNodes
+from .free_minimum import SETTINGS, Minimum
 from .free_operator import OPERATOR, ask_operator, operator_probes
 from .free_probes import body_of, broker_probes, controller_probes, is_probe
 from .free_producers import Payload, Producers
@@ -62,6 +64,7 @@ class ClientNodes(ControlledNodes):
     """Brokers with clients. What these were told is for the model to hold to."""
 
     _config: BrokerConfig
+    _minimum: Minimum
 
     def _set_up_clients(self, chance: Random, *, rich: bool) -> None:
         """``rich``: what producers send is compressed, and has keys and headers."""
@@ -111,7 +114,16 @@ class ClientNodes(ControlledNodes):
             found = [_heard(each) if each.event.name in _OF_PRODUCERS else each for each in found]
             if self._application.waits_for_time:
                 found = [each.weighing(_PASSES) if each.event.what is What.TIME else each for each in found]
+        up = (node for node in self.replicas if node not in self.down)
+        found = [*found, *(fires(SETTINGS, node, due=True) for node in self._minimum.unheard(up))]
         return [_marked(each) if each.event.name in _MARKED else each for each in found]
+
+    def _fire(self, event: Event) -> None:
+        node = event.node
+        if event.name == SETTINGS and node is not None:
+            self._broker(node).require_in_sync(PARTITION.topic, self._minimum.hears(node))
+        else:
+            super()._fire(event)
 
     def _under_way(self) -> set[int]:
         """The batches that are on their way, or are or were in some log."""
@@ -147,6 +159,7 @@ class ClientNodes(ControlledNodes):
                 if state.high_watermark > 0:
                     yield _call("consume", to=node, offset=state.high_watermark - 1)
         yield from self._operations(up)
+        yield from self._minimum.calls()
 
     def _writes(self, up: Sequence[int]) -> Iterator[Event]:
         left = self.constants["max_records"] - len(self._ids)
@@ -201,6 +214,8 @@ class ClientNodes(ControlledNodes):
             case "consume":
                 body = FetchRequest(CONSUMER, PARTITION, int(event.arg("offset")), 1 << 20)
                 self._ask(READER, int(event.arg("to")), body)
+            case "min-isr":
+                self._minimum.wanted = int(event.arg("replicas"))
             case "elect" if event.what is What.CALL:
                 self._operate("elect", int(event.arg("replica")))
             case "elect" | "operate":

@@ -52,8 +52,14 @@ class Held:
     """What is remembered of a run so that answers can be judged. ``decode``: the records of encoded batches."""
 
     def __init__(
-        self, producers: Producers, decode: Callable[[bytes], Sequence[Row]], *, min_isr: int, patience: int
+        self,
+        producers: Producers,
+        decode: Callable[[bytes], Sequence[Row]],
+        *,
+        min_isr: Callable[[int], int],
+        patience: int,
     ) -> None:
+        """``min_isr``: how large an ISR a node takes acks=all to need; ``patience``: how long a produce waits, in ms."""
         self._producers = producers
         self._decode = decode
         self._min_isr = min_isr
@@ -144,7 +150,7 @@ class Held:
         assert state is not None
         batch = self._producers.batches[number]
         verdict = self._producers.judged(before, number)
-        base = check_produce(request, answer, verdict, state, before, after, batch.payloads, min_isr=self._min_isr)
+        base = check_produce(request, answer, verdict, state, before, after, batch.payloads, min_isr=self._min_isr(node))
         waits = request.acks == -1 and base >= 0 and state.high_watermark < base + len(batch.payloads)
         if waits:
             self._waiting.add(node, arrived, base, len(batch.payloads), now)

@@ -7,7 +7,7 @@ so that it is the same batch whenever, and to whichever leader, it is sent again
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -156,7 +156,7 @@ class _Waiting:
 class Waiting:
     """What waits for the high watermark at each leader (``DelayedProduce`` in Kafka)."""
 
-    def __init__(self, min_isr: int, patience: int) -> None:
+    def __init__(self, min_isr: Callable[[int], int], patience: int) -> None:
         self._min_isr = min_isr
         self._patience = patience
         self._waiting: dict[int, list[_Waiting]] = {}
@@ -192,7 +192,7 @@ class Waiting:
                 raise WrongAnswer("a produce goes on waiting after its time is over")
 
     def _check(self, done: _Waiting, body: ProduceResponse, node: int, state: PartitionState, now: int) -> None:
-        enough = len(state.isr) >= self._min_isr
+        enough = len(state.isr) >= self._min_isr(node)
         match body.error:
             case ErrorCode.NONE:
                 right = done.required <= state.high_watermark and body.base_offset == done.base and enough
