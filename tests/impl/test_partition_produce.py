@@ -99,7 +99,7 @@ def test_a_topic_has_a_minimum_of_its_own_from_when_its_broker_hears_of_it() -> 
     assert cluster.snapshot(0) == before
     cluster.brokers[0].require_in_sync(TP.topic, None)
     assert cluster.produce(0, b"b", acks=-1) == ProduceResponse(NONE, 1, 0)
-    with pytest.raises(ValueError, match="min.insync.replicas 0 is below 1"):
+    with pytest.raises(ValueError, match=r"min\.insync\.replicas 0 is below 1"):
         cluster.brokers[0].require_in_sync(TP.topic, 0)
 
 

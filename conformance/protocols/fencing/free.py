@@ -116,9 +116,7 @@ class RunningCluster(ClientNodes):
             return self._begin_controller()
         self._incarnations[node] += 1
         files, clock = self.store.files(node), self.clock.at(node)
-        broker = self._parts.broker(
-            node, files, self.wire(), clock, self._config, first_correlation=first_correlation
-        )
+        broker = self._parts.broker(node, files, self.wire(), clock, self._config, first_correlation=first_correlation)
         broker.require_in_sync(PARTITION.topic, self._minimum.hears(node))
         return cast(Node, broker)
 

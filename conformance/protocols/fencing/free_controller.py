@@ -89,7 +89,7 @@ class ControlledNodes(CopiedNodes, TimedNodes):
             self._contents = Contents(controller.controller_epoch, dict(controller.brokers), partitions)
         old, new = before.partitions.get(PARTITION), self._contents.partitions.get(PARTITION)
         if old is not None and new is not None:
-            shrinks = event is not None and event.what is What.OPERATE and event.arg("what") == "shrink"
+            shrinks = event is not None and event.what is What.OPERATE and ("what", "shrink") in event.args
             check_partition(old, new, shrinks=shrinks)
 
     def _is_stored(self, partition_epoch: int) -> None:

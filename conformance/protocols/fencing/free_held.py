@@ -59,7 +59,7 @@ class Held:
         min_isr: Callable[[int], int],
         patience: int,
     ) -> None:
-        """``min_isr``: how large an ISR a node takes acks=all to need; ``patience``: how long a produce waits, in ms."""
+        """``min_isr``: how large an ISR a node takes acks=all to need; ``patience``: for how many ms one waits."""
         self._producers = producers
         self._decode = decode
         self._min_isr = min_isr
@@ -150,7 +150,9 @@ class Held:
         assert state is not None
         batch = self._producers.batches[number]
         verdict = self._producers.judged(before, number)
-        base = check_produce(request, answer, verdict, state, before, after, batch.payloads, min_isr=self._min_isr(node))
+        base = check_produce(
+            request, answer, verdict, state, before, after, batch.payloads, min_isr=self._min_isr(node)
+        )
         waits = request.acks == -1 and base >= 0 and state.high_watermark < base + len(batch.payloads)
         if waits:
             self._waiting.add(node, arrived, base, len(batch.payloads), now)

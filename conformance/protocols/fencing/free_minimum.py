@@ -1,9 +1,9 @@
 """``min.insync.replicas`` of the topic, which an operator changes while the system runs.
 
 The model says what is committed: what everybody in the ISR has, and be that the leader alone. How small an ISR may be
-for acks=all decides whether a producer hears of it, and changes no cell: whoever is refused is not acknowledged, whoever
-is acknowledged was below the high watermark. So it is held against each answer beside the model
-(``free_producers.py``), by the setting that its broker has heard of.
+for acks=all decides whether a producer hears of it, and changes no cell: who is refused is not acknowledged, and what
+is acknowledged is below the high watermark, whatever the minimum. So each answer is held, beside the model, to the
+setting that its broker has heard of (``free_producers.py``).
 
 A broker hears of a topic's settings when it is told, each at its own time, and reads them when it starts. In between
 two brokers go by two settings, and so does one before and after it has heard.
