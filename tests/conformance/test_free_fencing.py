@@ -126,8 +126,8 @@ FAULTS = {
             "            self.runtime.directory.store_leader_epoch(*self.key, request.leader_epoch)\n",
             "            pass\n",
         ),
-        Sort.CONTRADICTED,
-        "leader epoch would be",
+        None,  # by what is found on a copy of its disk, or by a restart
+        "epoch",
     ),
     "a leader epoch cache is stored as it was before a recovery": (
         Patch(

@@ -28,7 +28,7 @@ FAULTS = {
             "            base_offset, last_offset = sent.base_offset, sent.last_offset\n",
             "            return ProduceResponse(ErrorCode.NONE, sent.base_offset, self._log.log_start)\n",
         ),
-        "acknowledged",
+        "",  # by the acknowledgement, or by a produce that goes on waiting beside the repeat
     ),
     "what waits at a leader is not told that it leads no more": (
         Patch("replica/partition.py", "            self.purgatory.fail(error)\n", "            pass\n"),
