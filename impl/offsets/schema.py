@@ -6,8 +6,11 @@ a version (int16) and (``OffsetCommitValue.json``)::
     0, 2: offset int64, metadata STRING, commitTimestamp int64
     1:    offset int64, metadata STRING, commitTimestamp int64, expireTimestamp int64
     3:    offset int64, leaderEpoch int32, metadata STRING, commitTimestamp int64
+    4:    offset int64, leaderEpoch int32, metadata COMPACT_STRING, commitTimestamp int64, tagged fields
 
-STRING is a length (int16) and so many bytes of UTF-8. Version 3 is KIP-320's.
+STRING is a length (int16) and so many bytes of UTF-8. Version 3 is KIP-320's. Version 4 is what Apache Kafka 4.4
+writes, and is read here and not written: lengths are unsigned varints there, that of COMPACT_STRING one more than the
+string's (KIP-482). Behind them stand the tagged fields, of which 0 is the topic's id, 16 bytes; others are passed over.
 
 **The serving epoch**, that of the leader which served the position, has no field of Kafka's. Where it is known, it
 stands as int32 behind the fields of version 3. Kafka reads a value from a buffer and never asks whether bytes are left
@@ -20,12 +23,16 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from typing import NamedTuple
+from uuid import UUID
 
+from ..log.varint import read_uvarint
 from ..wire.messages import NO_EPOCH, TopicPartition
 
 KEY_VERSION = 1
 EPOCH_VERSION = 3
 """The first value version that has the leader epoch."""
+TOPIC_ID_VERSION = 4
+"""The first value version that has the topic's id, and the last that is read."""
 PLAIN_VERSION = 2
 """What is written until every broker reads ``EPOCH_VERSION``."""
 MAX_STRING = 0x7FFF
@@ -46,7 +53,7 @@ class OffsetKey(NamedTuple):
 class CommittedOffset:
     """A commit. ``leader_epoch`` is that of the record before ``offset``; -1 where an epoch is not known.
 
-    ``commit_timestamp`` is in milliseconds since 1970.
+    ``commit_timestamp`` is in milliseconds since 1970. ``topic_id`` is that of a value that has one, and not written.
     """
 
     offset: int
@@ -54,6 +61,7 @@ class CommittedOffset:
     serving_epoch: int = NO_EPOCH
     metadata: str = ""
     commit_timestamp: int = -1
+    topic_id: UUID | None = None
 
 
 def encode_key(key: OffsetKey) -> bytes:
@@ -94,20 +102,32 @@ def decode_value(data: bytes) -> CommittedOffset:
     """The value of a commit, of any version. Raises ``ValueError`` for bytes that are none."""
     reader = _Reader(data)
     version = reader.take(_SHORT)
-    if not 0 <= version <= EPOCH_VERSION:
-        raise ValueError(f"a value of version {version}, known are 0 to {EPOCH_VERSION}")
+    if not 0 <= version <= TOPIC_ID_VERSION:
+        raise ValueError(f"a value of version {version}, known are 0 to {TOPIC_ID_VERSION}")
     offset = reader.take(_LONG)
-    epoch = reader.take(_INT) if version == EPOCH_VERSION else NO_EPOCH
-    metadata, timestamp = reader.string(), reader.take(_LONG)
-    serving = NO_EPOCH
+    epoch = reader.take(_INT) if version >= EPOCH_VERSION else NO_EPOCH
+    metadata = reader.string() if version < TOPIC_ID_VERSION else reader.compact_string()
+    timestamp = reader.take(_LONG)
+    serving, topic_id = NO_EPOCH, None
     if version == 1:
         reader.take(_LONG)  # when to forget it: since Kafka 2.1 a group's last member decides that
     elif version == EPOCH_VERSION and reader.left:
         serving = reader.take(_INT)
+    elif version == TOPIC_ID_VERSION:
+        topic_id = _topic_id(reader.tagged_fields())
     reader.finish()
     if offset < 0 or epoch < NO_EPOCH or serving < NO_EPOCH:
         raise ValueError(f"offset {offset}, leader epoch {epoch}, serving epoch {serving}")
-    return CommittedOffset(offset, epoch, serving, metadata, timestamp)
+    return CommittedOffset(offset, epoch, serving, metadata, timestamp, topic_id)
+
+
+def _topic_id(tagged: dict[int, bytes]) -> UUID | None:
+    if 0 not in tagged:
+        return None
+    if len(tagged[0]) != 16:
+        raise ValueError(f"a topic id of {len(tagged[0])} bytes")
+    found = UUID(bytes=tagged[0])
+    return found if found.int else None  # Uuid.ZERO_UUID stands for none
 
 
 def _string(text: str) -> bytes:
@@ -136,12 +156,34 @@ class _Reader:
         return value
 
     def string(self) -> str:
-        length = self.take(_SHORT)
+        return self._bytes(self.take(_SHORT), "a string").decode()  # UnicodeDecodeError is a ValueError
+
+    def compact_string(self) -> str:
+        return self._bytes(self._varint() - 1, "a string").decode()
+
+    def tagged_fields(self) -> dict[int, bytes]:
+        """By their tags, which ascend."""
+        found: dict[int, bytes] = {}
+        for _ in range(self._varint()):
+            tag = self._varint()
+            if found and tag <= max(found):
+                raise ValueError(f"the tagged field {tag} at byte {self._position} does not ascend")
+            found[tag] = self._bytes(self._varint(), "a tagged field")
+        return found
+
+    def _bytes(self, length: int, what: str) -> bytes:
         if not 0 <= length <= self.left:
-            raise ValueError(f"a string of {length} bytes at byte {self._position}, where {self.left} are left")
+            raise ValueError(f"{what} of {length} bytes at byte {self._position}, where {self.left} are left")
         start = self._position
         self._position += length
-        return self._data[start : self._position].decode()  # UnicodeDecodeError is a ValueError
+        return self._data[start : self._position]
+
+    def _varint(self) -> int:
+        try:
+            value, self._position = read_uvarint(self._data, self._position)
+        except IndexError:
+            raise ValueError(f"{self.left} bytes are left at byte {self._position}, no whole varint") from None
+        return value
 
     def finish(self) -> None:
         if self.left:

@@ -191,7 +191,7 @@ def test_records_of_other_kinds_are_passed_over() -> None:
     [
         (None, b"", "no key"),
         (b"\0\1\0", b"", "bytes are left"),
-        (encode_key(OffsetKey("billing", TP)), b"\0\4" + bytes(30), "a value of version 4"),
+        (encode_key(OffsetKey("billing", TP)), b"\0\5" + bytes(30), "a value of version 5"),
         (encode_key(OffsetKey("billing", TP)), encode_value(CommittedOffset(1, 1)) + b"x", "bytes are left"),
     ],
 )
