@@ -64,7 +64,8 @@ def written(logs: Mapping[int, Sequence[Stored]]) -> dict[int, list[str]]:
     return {broker: [str(record) for record in log] for broker, log in logs.items()}
 
 
-@pytest.mark.asked("kafka", "fencing")
+# It asks the command line as well, which other tests of Kafka's classes do not.
+@pytest.mark.asked("runs", "fencing")
 def test_k11_an_acknowledged_record_is_lost(stage: Stage, tmp_path: Path, fencepost: Fencepost) -> None:
     """Two elections in one metadata update; and what ``fencepost check`` says of the brokers' directories."""
     said: list[str] = []
