@@ -19,8 +19,9 @@ import psutil
 from fencepost.conformance.free.runner import FreePlan, run_freely
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of, held_to
-from fencepost.conformance.kafka.process import BROKERS, CONSUMER, QUORUM, Jvm
+from fencepost.conformance.kafka.process import BROKERS, CONSUMER, CONTROLLERS, QUORUM, Jvm
 from fencepost.conformance.plan import constants_of
+from fencepost.conformance.protocols.controller.kafka import KafkaControllers
 from fencepost.conformance.protocols.fencing.kafka import KafkaBrokers
 from fencepost.conformance.protocols.snapshots.kafka import KafkaQuorum
 from fencepost.conformance.protocols.truncation.kafka import KafkaConsumers
@@ -36,6 +37,7 @@ SYSTEMS: dict[str, tuple[Callable[..., Any], str, str, str, frozenset[str]]] = {
         frozenset({"no_unnoticed_gap", "told_divergence"}),
     ),
     "snapshots": (KafkaQuorum, QUORUM, "kip-630-kafka-shipped", "3/0/10/10/3/0/0/1", frozenset()),
+    "controller": (KafkaControllers, CONTROLLERS, "kip-631-kafka", "3/3/2", frozenset()),
 }
 """By protocol: the system, its driver, variant and constants, and the promises that what is shipped does not keep."""
 

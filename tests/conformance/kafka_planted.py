@@ -7,10 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fencepost.conformance import kafka
-from fencepost.conformance.kafka.process import BROKERS, CONSUMER, QUORUM
+from fencepost.conformance.kafka.process import BROKERS, CONSUMER, CONTROLLERS, QUORUM
 
 FOLDER = Path(kafka.__file__).parent / "driver"
-SOURCES = {BROKERS: "Defect.java", CONSUMER: "Planted.java", QUORUM: "QuorumDefect.java"}
+SOURCES = {
+    BROKERS: "Defect.java",
+    CONSUMER: "Planted.java",
+    QUORUM: "QuorumDefect.java",
+    CONTROLLERS: "ControllerDefect.java",
+}
 """By driver, the file that plants them."""
 FOUND: Mapping[str, tuple[str, ...]] = {
     BROKERS: (
@@ -25,12 +30,17 @@ FOUND: Mapping[str, tuple[str, ...]] = {
         *("FORGETS_VOTE", "TAKES_ANY_ANSWER", "KEEPS_LOG", "DELETES_LAST", "CUTS_TOO_LITTLE", "COMMITS_ALL"),
         *("NEVER_SYNCS", "NAMES_NO_EPOCH"),
     ),
+    CONTROLLERS: (
+        *("HEARS_FORMER_PROCESSES", "UNFENCES_EARLY", "TAKES_ANY_MEMBER", "TAKES_OLD_VERSIONS", "ANSWERS_PENDING"),
+        *("FENCES_EARLY", "FENCES_NOBODY", "REGISTERS_TWO", "STOPS_EARLY"),
+    ),
 }
 """The tests demand each of these of thirty or forty runs."""
 LATER: Mapping[str, tuple[str, ...]] = {
     BROKERS: ("CUTS_BY_OFFSET",),
     CONSUMER: (),
     QUORUM: ("VALIDATES_NOTHING", "MIXES_SNAPSHOTS"),
+    CONTROLLERS: (),
 }
 """Those that take longer runs, or more of something: each is demanded by a plan of its own."""
 

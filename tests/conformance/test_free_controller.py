@@ -286,8 +286,9 @@ def test_a_batch_whose_offset_is_torn_is_none() -> None:
 
 @pytest.mark.asked("runs")  # of another protocol, too
 def test_running_systems_are_held_to_a_text_of_their_own() -> None:
-    assert held_to("controller") is cluster
-    assert cluster.name == "controller"
+    text = held_to("controller")
+    assert text.name == cluster.name == "controller"
+    assert text.traced().actions == cluster.traced().actions
     assert held_to("fencing").name == "fencing"
 
 

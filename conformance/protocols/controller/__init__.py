@@ -6,11 +6,12 @@ __all__ = ["HARNESS"]
 
 HARNESS = Harness(
     __name__,
-    binding=".binding:CONTROLLER",
+    binding=".kafka_binding:RUNNING",
     over_impl=".adapter:ControllerAdapter",
     lockstep=".stepped:STEPPED",
     free=".free:FreeControllers",
-    text=".running:cluster",
+    free_adapters={"kafka": ".kafka:KafkaControllers"},
+    text=".kafka_text:text",
     arguments={"kip-631-safe": ".arguments:kip_631_safe"},
     defects=".defects:DEFECTS",
     plan=".plan:PLAN",
