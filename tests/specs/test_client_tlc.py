@@ -9,14 +9,15 @@ from fencepost.model.core.ground import State, System, ground
 from fencepost.model.explore import Query, explore
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.truncation import truncation
-from fencepost.model.protocols.truncation.state import Asking, Awaited, Outcome
+from fencepost.model.protocols.truncation.state import Asking, Awaited
 
 from .cfgs import cfg_text
+from .clients import Cells
 from .drawn import draw, edges_of_python, edges_of_tlc, named_in
 from .modules import SPECS
 from .tlc import Tlc, thorough
 
-pytestmark = pytest.mark.asked("tlc", "truncation")
+pytestmark = pytest.mark.asked("tlc")
 
 CLIENT = "kip-320-client"
 LEAST = (1, 1, 1, 0)
@@ -59,47 +60,20 @@ def at(constants: tuple[int, ...], *dropped: str) -> System:
 
 def told(system: System, state: State) -> dict[str, Any]:
     """A state by the variables of the module."""
-    cell = {each.name: state[each.number] for each in system.layout.cells}
-    replicas, offsets = range(system.constants["replicas"]), range(system.constants["log_size"])
-
-    def records(name: str, place: str = "") -> dict[int, Any]:
-        return {o: {"id": cell[f"{name}_id{place}[{o}]"], "epoch": cell[f"{name}_epoch{place}[{o}]"]} for o in offsets}
-
-    def named(**names: str) -> dict[str, int]:
-        return {tla: cell[ours] for tla, ours in names.items()}
-
-    def commit(name: str) -> dict[str, int]:
-        return named(offset=name, epoch=f"{name}_epoch", seen=f"{name}_seen")
-
+    cells = Cells(system, state)
     return {
-        "nextRecordId": cell["next_record_id"],
-        "elections": [
-            {"leader": cell[f"epoch_leader[{epoch}]"], "unclean": cell[f"epoch_unclean[{epoch}]"]}
-            for epoch in range(cell["quorum_leader_epoch"] + 1)
-        ],
-        "replicaLog": {
-            r: named(start=f"log_start[{r}]", end=f"leo[{r}]") | {"records": records("record", f"[{r}]")}
-            for r in replicas
-        },
-        "replicaState": {
-            r: named(hw=f"hw[{r}]", leaderEpoch=f"leader_epoch[{r}]", leading=f"leading[{r}]") for r in replicas
-        },
-        "metadata": named(leader="metadata_leader", epoch="metadata_epoch"),
+        **cells.partition(),
+        "metadata": cells.named(leader="metadata_leader", epoch="metadata_epoch"),
         "consumer": {
-            **named(placed="placed", position="position", lastEpoch="last_epoch", seenEpoch="seen_epoch"),
-            **named(consumedFrom="consumed_from", known="known"),
-            "consumed": records("consumed"),
+            **cells.named(placed="placed", position="position", lastEpoch="last_epoch", seenEpoch="seen_epoch"),
+            **cells.named(consumedFrom="consumed_from", known="known"),
+            "consumed": cells.records("consumed"),
         },
-        "pending": {"awaited": Awaited.names[cell["awaited"]], "asking": Asking.names[cell["asking"]]},
-        "fetched": named(end="fetched_end", seen="fetched_seen") | {"records": records("fetched")},
-        "answer": {
-            "outcome": Outcome.names[cell["outcome"]],
-            **named(answeredEpoch="answered_epoch", reported="reported", reportedEpoch="reported_epoch", told="told"),
+        "pending": {
+            "awaited": Awaited.names[cells.of["awaited"]],
+            "asking": Asking.names[cells.of["asking"]],
+            "fetched": cells.named(end="fetched_end", seen="fetched_seen") | {"records": cells.records("fetched")},
         },
-        "committed": commit("committed"),
-        "acknowledged": commit("acknowledged"),
-        "refused": commit("refused"),
-        "foundAgain": cell["found_again"],
     }
 
 

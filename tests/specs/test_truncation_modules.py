@@ -10,8 +10,8 @@ from fencepost.model.protocols.truncation.state import Check, Outcome, Reset, Ru
 
 from .modules import SPECS, Module, camel, read_module, snake
 
-# The module is of consumers whose exchanges are one step each; ``Kip320Client.tla`` is of the other one. Apache Kafka's
-# own (``kip-320-kafka``) are in no module: DEVIATIONS.md, U9.
+# The module is of consumers whose exchanges are one step each; ``Kip320Client.tla`` and
+# ``Kip320KafkaClient.tla`` are of the others.
 VARIANTS = tuple(name for name, each in truncation.variants.items() if not each.rules.client)
 SAFE = truncation.traced()
 # Our names for the cells of a TLA+ variable.
