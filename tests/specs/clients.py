@@ -68,8 +68,7 @@ class Cells:
                 for epoch in range(self.of["quorum_leader_epoch"] + 1)
             ],
             "replicaLog": {
-                r: self.named(start=f"log_start[{r}]", end=f"leo[{r}]")
-                | {"records": self.records("record", f"[{r}]")}
+                r: self.named(start=f"log_start[{r}]", end=f"leo[{r}]") | {"records": self.records("record", f"[{r}]")}
                 for r in self.replicas
             },
             "replicaState": {

@@ -58,7 +58,7 @@ READS_WHAT_IS_LOST = (
     ("update_metadata", {"epoch": 2}),
     ("follow_metadata", {}),
 )
-"""To where the consumer has read a record of epoch 1, and the leader of epoch 2 has one of epoch 0 in its place (H1)."""
+"""To where the consumer has read a record of epoch 1, and the leader of epoch 2 has one of epoch 0 there (H1)."""
 FETCHES_IN_VAIN = (
     *OPENING,
     ("raise_high_watermark", {"leader": 0, "offset": 1}),
