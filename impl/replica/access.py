@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..wire.errors import ErrorCode
 from ..wire.messages import (
     CONSUMER,
+    DeleteRecordsRequest,
     FetchRequest,
     LeaderAndIsrRequest,
     ListOffsetsRequest,
@@ -25,6 +26,7 @@ _ON_TOPIC: dict[type[Request], Operation] = {
     OffsetsForLeaderEpochRequest: Operation.DESCRIBE,
     ListOffsetsRequest: Operation.DESCRIBE,
     ProduceRequest: Operation.WRITE,
+    DeleteRecordsRequest: Operation.DELETE,
     MetadataRequest: Operation.DESCRIBE,
     OffsetCommitRequest: Operation.READ,
     OffsetFetchRequest: Operation.DESCRIBE,

@@ -19,6 +19,7 @@ class Operation(Enum):
 
     READ = "Read"
     WRITE = "Write"
+    DELETE = "Delete"
     DESCRIBE = "Describe"
     CLUSTER_ACTION = "ClusterAction"
     """What brokers do among themselves: the old right to OffsetsForLeaderEpoch."""
@@ -57,7 +58,7 @@ class Acl(NamedTuple):
 
 
 class AclTable:
-    """Allows what an entry allows; super users everything. Read and Write imply Describe, as in Kafka."""
+    """Allows what an entry allows; super users everything. Read, Write and Delete imply Describe, as in Kafka."""
 
     def __init__(self, entries: Iterable[Acl], super_users: Iterable[str] = (BROKER_PRINCIPAL,)) -> None:
         self._entries = frozenset(entries)
@@ -69,7 +70,7 @@ class AclTable:
             return True
         operations = [operation]
         if operation is Operation.DESCRIBE:
-            operations += [Operation.READ, Operation.WRITE]
+            operations += [Operation.READ, Operation.WRITE, Operation.DELETE]
         return any(
             Acl(who, what, kind, which) in self._entries
             for what in operations

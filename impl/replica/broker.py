@@ -15,6 +15,8 @@ from ..net.interface import Clock, Transport
 from ..wire.errors import ErrorCode
 from ..wire.messages import (
     NO_LEADER,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
     Envelope,
     FetchRequest,
     FetchResponse,
@@ -142,8 +144,9 @@ class Broker:
 
         ``("fetch", partition)``: a follower sends its next request. ``("isr", partition)``: a leader looks at its ISR.
         ``("remote", partition)``: what waits for remote storage is looked at.
-        ``("produce", partition)``: a leader gives up what has waited for too long. ``("high-watermarks",)`` and
-        ``("recovery-points",)``: store them. ``("log-cleaner",)``: clean the log with the most dirt, if one is due.
+        ``("produce", partition)`` and ``("delete", partition)``: a leader gives up what has waited for too long.
+        ``("high-watermarks",)`` and ``("recovery-points",)``: store them. ``("log-cleaner",)``: clean the log with the
+        most dirt, if one is due.
         Raises ``KeyError`` for a partition that is not here.
         """
         if len(key) == 2:
@@ -325,6 +328,13 @@ class Broker:
 
         return self._serve(envelope, body, produce)
 
+    def _delete_records(self, envelope: Envelope, body: DeleteRecordsRequest) -> Response | ErrorCode | None:
+        def delete(partition: Partition) -> Response | ErrorCode | None:
+            leader = partition.leader
+            return leader.delete_records(envelope, body) if leader is not None else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+        return self._serve(envelope, body, delete)
+
     def _metadata(self, envelope: Envelope, body: MetadataRequest) -> Response | ErrorCode:
         error = self._refused(envelope, body)
         if error is not ErrorCode.NONE:
@@ -413,6 +423,7 @@ _SERVES: dict[type[Any], tuple[Callable[[Broker, Envelope, Any], Any], Callable[
     OffsetsForLeaderEpochRequest: (Broker._epoch_end, lambda _, error: OffsetsForLeaderEpochResponse(error)),
     ListOffsetsRequest: (Broker._list_offsets, lambda _, error: ListOffsetsResponse(error)),
     ProduceRequest: (Broker._produce, lambda _, error: ProduceResponse(error)),
+    DeleteRecordsRequest: (Broker._delete_records, lambda _, error: DeleteRecordsResponse(error)),
     MetadataRequest: (Broker._metadata, lambda _, error: MetadataResponse(error)),
     OffsetCommitRequest: (Broker._offset_commit, lambda _, error: OffsetCommitResponse(error)),
     OffsetFetchRequest: (Broker._offset_fetch, lambda _, error: OffsetFetchResponse(error)),

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from ..log.batch import Batch, read_batches
 from ..log.errors import CorruptBatch, InvalidAppend
 from ..wire.errors import ErrorCode
-from ..wire.messages import Envelope, LeaderAndIsrRequest, ProduceRequest, ProduceResponse
+from ..wire.messages import (
+    NO_OFFSET,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    Envelope,
+    LeaderAndIsrRequest,
+    ProduceRequest,
+    ProduceResponse,
+)
 from .isr import Isr
 from .producers import Sent
 from .progress import Progress
@@ -65,6 +73,8 @@ class Leader:
         """A follower in this epoch has fetched: it has synced everything from ``log_start`` to below ``offset``."""
         self.progress[replica].fetched(offset, self._log.end, self._runtime.clock.now(), log_start=log_start)
         self.advance()
+        if self._partition.deletions:
+            self._partition.deletions.reached(self.low_watermark())
 
     # -- the ISR ----------------------------------------------------------------------------------------------------
 
@@ -160,3 +170,30 @@ class Leader:
         if self._partition.purgatory:
             error = ErrorCode.NONE if self._is_enough() else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
             self._partition.purgatory.reached(self._partition.high_watermark, error, self._log.log_start)
+
+    # -- deleting ---------------------------------------------------------------------------------------------------
+
+    def low_watermark(self) -> int:
+        """The smallest offset at which a live replica's log begins (KIP-107): 0 where one was not heard of yet."""
+        live = [each.log_start for each in self.progress.values() if each.replica not in self.isr.offline]
+        return min([self._log.log_start, *live])
+
+    def delete_records(self, envelope: Envelope, request: DeleteRecordsRequest) -> DeleteRecordsResponse | None:
+        """Let the log begin later; the answer, or ``None`` where it waits until the followers' do. Raises like ``Log``.
+
+        Nothing at or above the high watermark is deleted: nobody knows yet that it stays. A topic that is compacted and
+        nothing else keeps the latest record of each key, so nothing is deleted from its front.
+        """
+        log = self._log
+        if log.config.cleanup_policy == "compact":
+            return DeleteRecordsResponse(ErrorCode.POLICY_VIOLATION)
+        high_watermark = self._partition.high_watermark
+        offset = high_watermark if request.offset == NO_OFFSET else request.offset
+        if not 0 <= offset <= high_watermark:
+            return DeleteRecordsResponse(ErrorCode.OFFSET_OUT_OF_RANGE)
+        log.delete_before(offset)
+        low_watermark = self.low_watermark()
+        if low_watermark < offset:
+            self._partition.deletions.add(envelope, offset)
+            return None
+        return DeleteRecordsResponse(ErrorCode.NONE, low_watermark)

@@ -13,6 +13,7 @@ from ..log.epochs import EpochEntry
 from ..log.log import Log
 from ..wire.errors import ErrorCode
 from ..wire.messages import NO_LEADER, LeaderAndIsrRequest, TopicPartition
+from .deletions import Deletions
 from .follower import Follower
 from .leader import Leader
 from .producers import Producers
@@ -67,6 +68,8 @@ class Partition:
         self.key = key
         self.purgatory = Purgatory(runtime, key)
         """Produces that wait for the high watermark; empty but for a leader's."""
+        self.deletions = Deletions(runtime, key)
+        """Deletions that wait for the followers; empty but for a leader's."""
         self.failure: str | None = None
         """Why it is offline."""
         self.log: Log = runtime.directory.log(*key)
@@ -186,6 +189,7 @@ class Partition:
         if leader is not None:
             leader.close()
             self.purgatory.fail(error)
+            self.deletions.fail(error)
 
     def _end_following(self) -> None:
         follower, self.follower = self.follower, None
@@ -210,6 +214,8 @@ class Partition:
                 self.leader.look_at_isr()
             elif name == "produce" and self.leader is not None:
                 self.purgatory.expire()
+            elif name == "delete" and self.leader is not None:
+                self.deletions.expire()
             elif name == REMOTE_TIMER and self.remote is not None:
                 self.remote.fire()
 

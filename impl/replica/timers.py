@@ -7,8 +7,8 @@ import heapq
 from ..wire.messages import TopicPartition
 
 Key = tuple[str] | tuple[str, TopicPartition]
-"""``("fetch", partition)``, ``("isr", partition)``, ``("produce", partition)``, ``("high-watermarks",)``,
-``("recovery-points",)``; ``("remote", partition)`` where the partition has a remote part."""
+"""``("fetch", partition)``, ``("isr", partition)``, ``("produce", partition)``, ``("delete", partition)``,
+``("high-watermarks",)``, ``("recovery-points",)``; ``("remote", partition)`` where the partition has a remote part."""
 
 _STALE = 64
 """Entries of the heap that are let go before it is first made anew."""

@@ -16,6 +16,7 @@ from ..wire.messages import (
     NO_LEADER,
     AlterIsrRequest,
     AlterIsrResponse,
+    DeleteRecordsRequest,
     FetchRequest,
     FetchResponse,
     LeaderAndIsrRequest,
@@ -91,6 +92,11 @@ def check_produce(body: ProduceRequest, config: BrokerConfig) -> ErrorCode:
     if type(body.records) is not bytes:
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE if len(body.records) <= config.produce_max_bytes else ErrorCode.MESSAGE_TOO_LARGE
+
+
+def check_delete_records(body: DeleteRecordsRequest, _config: BrokerConfig) -> ErrorCode:
+    """An offset that no log has is left to the leader to say."""
+    return ErrorCode.NONE if _int64(body.offset, -_INT64) else ErrorCode.INVALID_REQUEST
 
 
 def check_offline(body: OfflineReplicasRequest, _config: BrokerConfig) -> ErrorCode:
@@ -175,6 +181,7 @@ CHECKS: dict[type[Request], Check] = {
     OffsetsForLeaderEpochRequest: check_epoch_end,
     ListOffsetsRequest: check_list_offsets,
     ProduceRequest: check_produce,
+    DeleteRecordsRequest: check_delete_records,
     LeaderAndIsrRequest: check_leader,
     OfflineReplicasRequest: check_offline,
     OffsetCommitRequest: check_group,

@@ -188,6 +188,22 @@ class ProduceResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteRecordsRequest:
+    """Delete what lies below ``offset``, ``NO_OFFSET`` for the high watermark (KIP-107)."""
+
+    partition: TopicPartition
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsResponse:
+    """``low_watermark``: the smallest offset at which a live replica's log begins by now."""
+
+    error: ErrorCode
+    low_watermark: int = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
 class AlterIsrRequest:
     """A leader asks the controller for another ISR (``AlterPartition``)."""
 
@@ -294,6 +310,7 @@ Request = (
     | OffsetsForLeaderEpochRequest
     | ListOffsetsRequest
     | ProduceRequest
+    | DeleteRecordsRequest
     | AlterIsrRequest
     | OffsetCommitRequest
     | OffsetFetchRequest
@@ -307,6 +324,7 @@ Response = (
     | OffsetsForLeaderEpochResponse
     | ListOffsetsResponse
     | ProduceResponse
+    | DeleteRecordsResponse
     | AlterIsrResponse
     | OffsetCommitResponse
     | OffsetFetchResponse

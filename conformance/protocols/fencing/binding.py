@@ -35,6 +35,9 @@ from ...lockstep.binding import (
 INELIGIBLE: Final = "INELIGIBLE_REPLICA"
 VERSION: Final = "INVALID_UPDATE_VERSION"
 
+GIVEN: Final = frozenset({"leo", "hw", "synced", "record_id", "record_epoch"})
+"""Of a replica that was to begin anew where its leader's log does: the model's logs all begin at 0."""
+
 _NOT_SENT = environment("the controller has sent no such request")
 _OTHERWISE = environment("the request names another leader: it is taken up by another action")
 _NOT_ASKED = environment("the leader has sent no such request")
@@ -447,6 +450,7 @@ FENCING: Final = Binding(
     },
     restarts=frozenset({"restart", "restart_after_loss"}),
     prompt=frozenset({"leader_inc_high_watermark"}),
+    given=GIVEN,
     settles=(all_is_committed, followers_have_it_all, proposals_are_settled, everybody_is_back),
     asks=frozenset({"produce"}),
 )

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import Any, Final, cast
 
-from ....impl.files.simulated import SimulatedFiles
-from ....impl.log.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, read_offsets
-from ....impl.replica.partition import Partition, PartitionState
+from ....impl.replica.partition import PartitionState
 from ....impl.replica.timers import Key
 from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import (
@@ -36,18 +34,20 @@ from ....impl.wire.messages import (
 from ....traces.format import Value
 from ...adapters.carrier import error_name
 from ...adapters.cluster import shown_leader, shown_set
-from ...adapters.damaged import check_on_damaged, is_damaged
 from ...adapters.events import is_response, kind_of, plain
-from ...adapters.found import Nowhere, check_after, check_amid, check_stored, copy_of, missing_timers, opened, rows_of
+from ...adapters.found import missing_timers
 from ...adapters.nodes import DUE, Node
 from ...free.events import Event, What
 from ...free.system import Happened, Judged, Pending, Said
 from ...lockstep.adapter import ModelStep
 from .free_answers import Row, WrongAnswer
-from .free_clients import PROBER, READER, ClientNodes
+from .free_clients import PROBER, READER
 from .free_controller import PARTITION, RESEND, RETRY_MS
+from .free_deleted import Deleted, begins_above
+from .free_deletions import Deletions, begins_below
 from .free_held import Held, known_of
 from .free_minimum import Minimum
+from .free_stored import StoredNodes
 
 _LAG_MS: Final = 100
 _TIMEOUT_MS: Final = 4 * _LAG_MS
@@ -63,7 +63,7 @@ _SHUTDOWN: Final = "shutdown"
 _REOPEN: Final = "reopen"
 
 
-class RunningCluster(ClientNodes):
+class RunningCluster(StoredNodes):
     """Brokers of ``impl`` with their controller."""
 
     protocol = "fencing"
@@ -87,6 +87,10 @@ class RunningCluster(ClientNodes):
             recovery_point_interval_ms=chance.choice((50, 500, 5_000)),
             flush_each_append=chance.random() < 0.2,
         )
+        self._deleted = Deleted(PARTITION, self.seed)
+        self._deletions = Deletions(_TIMEOUT_MS)
+        self._before: PartitionState | None = None
+        """What the replica at which an event happens was like before it."""
         self._minimum = Minimum(self._config.min_insync_replicas, range(constants["replicas"]), self.seed)
         self._set_up_clients(chance, rich=segment_bytes >= 400 and chance.random() < 0.3)
         self._held = Held(self.producers, self._reader.decode, min_isr=self._minimum.at, patience=_TIMEOUT_MS)
@@ -100,8 +104,7 @@ class RunningCluster(ClientNodes):
         self._cells: dict[int, dict[str, Value]] = {}
         self._kept = dict.fromkeys(range(constants["replicas"]), (0, 0))
         """By node: the high watermark and the end of what was synced when a timer stored them last."""
-        self._looked: dict[int, tuple[int, int, int]] = {}
-        """By node, how often its disk had changed, and what it had, when it was last looked at for losses."""
+        self._begin_stored()
         self._closed: dict[int, tuple[int, int, int]] = {}
         """By node that was shut down in order: the leader epoch, the end and the high watermark that it had."""
         self._metadata = chance.random() < _TELLS_METADATA
@@ -169,7 +172,7 @@ class RunningCluster(ClientNodes):
         self._just_sent.clear()
         node, quorum = event.node, self.quorum
         before = () if node is None else self._records.get(node, ())
-        state = None if node is None or node in self.down else self._state(node)
+        self._before = state = None if node is None or node in self.down else self._state(node)
         happened = super().happen(event)
         if node is not None:
             self._hold(node, event, before, happened)
@@ -184,54 +187,18 @@ class RunningCluster(ClientNodes):
                 self._answered(self.arrived, quorum)
         elif event.name == RESEND and self.controller is not None:
             self._sent_again(self._just_sent)
-        return happened
+        return replace(happened, given=self._given(event.node)) if self._deleted.deletes else happened
 
-    def _look_at_checkpoints(self, node: int, before: PartitionState) -> None:
-        """Where a high watermark or an end has fallen, what is stored has too: a crash would bring it back."""
-        state, files = self._state(node), self.store.files(node)
-        if state is None:
-            return
-        for name, was, now in (
-            (HIGH_WATERMARKS, before.high_watermark, state.high_watermark),
-            (RECOVERY_POINTS, before.end, state.end),
-        ):
-            stored = read_offsets(files, name, "").get(PARTITION, 0) if now < was else now
-            if stored > now:
-                raise WrongAnswer(f"{name} has {stored} still, and it has fallen to {now}")
-
-    def _look_for_losses(self, node: int, before: PartitionState, rows: Sequence[Row]) -> None:
-        """Whether a loss of power, now or while the log was cut, would leave what the replica says it has."""
-        state, files = self._state(node), self.store.files(node)
-        if state is None or not isinstance(files, SimulatedFiles):
-            return
-        decode = self._reader.decode
-        for copy in self._amid(node):
-            found = opened(partial(self._opened, node), copy)
-            there = rows_of(copy, str(PARTITION), decode)
-            check_amid(before, state, rows, self._records[node], found, there)
-        looked = files.changes, state.high_watermark, state.synced
-        if self._looked.get(node) != looked and self._is_drawn():
-            self._looked[node] = looked
-            check_stored(files, PARTITION, state.epochs, state.log_start, state.synced)
-            copy = copy_of(files, self._copy_seed)
-            if is_damaged(self._copy_seed):
-                rows, on = self._records[node], partial(self._on, node)
-                check_on_damaged(copy, PARTITION, self._copy_seed, state, rows, on, decode)
-                return
-            found = opened(partial(self._opened, node), copy)
-            check_after(state, self._records[node], found, rows_of(copy, str(PARTITION), decode))
-
-    def _opened(self, node: int, files: SimulatedFiles) -> PartitionState | None:
-        """What a broker has on a copy of its disk."""
-        partition = self._on(node, files)
-        return None if partition is None else partition.state()
-
-    def _on(self, node: int, files: SimulatedFiles) -> Partition | None:
-        return self._parts.broker(node, files, Nowhere(), self.clock.at(node), self._config).partitions.get(PARTITION)
+    def _given(self, node: int | None) -> frozenset[str]:
+        """The cells that the model takes as they come."""
+        return self._deleted.given(
+            node, self._cells, lambda each: cast(PartitionState, self._state(each)).high_watermark
+        )
 
     def _hold(self, node: int, event: Event, before: Sequence[Row], happened: Happened) -> None:
         if node in happened.crashed | happened.started:
             self._held.ended(node, process=node not in self.nodes or (event.name != _REOPEN and node not in self.down))
+            self._deletions.forget(node)
         sent = [each for each in self._just_sent if each.source == node]
         if node in self.down:
             if event.crash is not None:
@@ -243,12 +210,13 @@ class RunningCluster(ClientNodes):
         kept = self._closed.pop(node, None) if node in happened.started else None
         if kept is not None and (state is None or (state.leader_epoch, state.end, state.high_watermark) != kept):
             raise WrongAnswer(f"after it was shut down in order with {kept}, a broker begins with {state}")
-        fired = event.what is What.TIMER and event.name in (DUE, "produce")
+        fired = event.name if event.what is What.TIMER else None
         after = self._records[node]
         now = self.clock.now()
-        self._held.broker(node, self.arrived, sent, state, before, after, now, fired=fired)
+        self._held.broker(node, self.arrived, sent, state, before, after, now, fired=fired in (DUE, "produce"))
         self._held.knows(node, self._broker(node).metadata.get(PARTITION))
         if state is not None:
+            self._deletions.look(node, self.arrived, sent, self._before, state, now, fired=fired in (DUE, "delete"))
             self._look_awake(node, state)
 
     def _look_awake(self, node: int, state: PartitionState) -> None:
@@ -274,7 +242,10 @@ class RunningCluster(ClientNodes):
             told = self._broker(node).metadata.get(PARTITION)
             if (told is None or known_of(told) != known) and not self._held.was_told(node, known):
                 return f"broker {node} would tell clients {told}, and the controller has {known}"
-        return self._waits_for_all() if but is None else None
+        if but is not None:
+            return None
+        up = {node: self._state(node) for node in self.replicas if node not in self.down}
+        return begins_below(quorum.leader, up) or self._waits_for_all()
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -286,14 +257,18 @@ class RunningCluster(ClientNodes):
 
     def _look(self, node: int) -> None:
         """Read a node's log past the node, and take its cells anew."""
-        self._records[node] = records = self._reader.read(self.store.files(node))
+        files, state = self.store.files(node), None if node in self.down else self._state(node)
+        seen = self.arrived, self._before, state
+        records = self._deleted.rows(node, files, self._reader.read(files), self._records.get(node, ()), *seen)
+        self._records[node] = records
+        self._deleted.took(node, *seen, records)
         for _, _, payload in records:
             if payload not in self._ids:
                 self._ids[payload] = len(self._ids)
         if node in self.down:
             self._cells.pop(node, None)
         else:
-            self._cells[node] = self._cells_of(node)
+            self._cells[node] = self._deleted.shown(node, self._cells_of(node))
 
     def _cells_of(self, node: int) -> dict[str, Value]:
         constants, state = self.constants, self._state(node)
@@ -310,7 +285,7 @@ class RunningCluster(ClientNodes):
         cells[f"isr[{node}]"] = shown_set(members)
         cells[f"maximal_isr[{node}]"] = shown_set(maximal)
         cells[f"asked_isr[{node}]"] = shown_set(self._asked(node, state) if state is not None and leads else members)
-        told = dict(state.progress) if state is not None and leads else {}
+        told = self._deleted.told(node, self.arrived, state) if state is not None and leads else {}
         for follower in self.replicas:
             cells[f"remote_leo[{node}][{follower}]"] = told.get(follower, -1)
         records = {offset: (epoch, payload) for offset, epoch, payload in self._records[node]}
@@ -356,7 +331,7 @@ class RunningCluster(ClientNodes):
         broker, state = self._broker(node), self._state(node)
         kept = (-1, -1) if state is None else (state.high_watermark, state.synced)
         idle = {
-            "produce": not self._is_due(broker),
+            **dict.fromkeys(("produce", "delete"), not self._is_due(broker)),
             "high-watermarks": state is None or kept[0] == self._kept[node][0],
             "recovery-points": state is None or kept[1] == self._kept[node][1],
         }
@@ -371,6 +346,8 @@ class RunningCluster(ClientNodes):
             self._just_sent.append(envelope)
             if envelope.source == CONTROLLER and not is_response(envelope):
                 self._open[envelope.destination, kind_of(envelope)] = envelope.correlation, self.clock.now()
+            if envelope.source >= 0:
+                self._deleted.sent(envelope, self._state(envelope.source))
         if what == "sent" and isinstance(body, LeaderAndIsrRequest | AlterIsrResponse):
             self._is_stored(body.partition_epoch)
         if what == "sent" and isinstance(body, AlterIsrRequest) and envelope.source != PROBER:
@@ -392,9 +369,11 @@ class RunningCluster(ClientNodes):
                 return (("leader_learn_isr", {"leader": destination}),)
             case FetchRequest() if body.replica_id != CONSUMER:
                 return (("follower_acknowledge", {"leader": destination, "follower": source}),)
+        pair = {"leader": source, "follower": destination}
+        if asked is not None and isinstance(body, FetchResponse) and body.log_start_offset > 0 and destination >= 0:
+            return self._deleted.steps(pair, body)
         if asked is None or body.error is not ErrorCode.NONE:
             return ()
-        pair = {"leader": source, "follower": destination}
         match body:
             case OffsetsForLeaderEpochResponse():
                 return (("become_follower", {**pair, "epoch": body.answering_epoch}), ("truncate_partly", pair))
@@ -402,7 +381,8 @@ class RunningCluster(ClientNodes):
                 hears = (("follower_hear_high_watermark", pair),)
                 return (("follower_fetch", pair), *hears) if body.records else hears
             case FetchResponse():
-                offsets = [offset for offset, _, _ in self._reader.decode(body.records)]
+                there = self._reader.decode(body.records)
+                offsets = [offset for offset, _, _ in there if offset >= body.log_start_offset]
                 return tuple(("consumer_reads", {"leader": source, "offset": offset}) for offset in offsets)
             case ProduceResponse() if isinstance(asked.body, ProduceRequest) and asked.body.acks == -1:
                 count = len(self.producers.payloads(asked.body))
@@ -430,7 +410,7 @@ class RunningCluster(ClientNodes):
         answered: Any = answer.body
         node, source = request.destination, request.source
         error = error_name(answered)
-        if source == PROBER or answered.error is ErrorCode.STALE_CONTROLLER_EPOCH:
+        if source == PROBER or answered.error is ErrorCode.STALE_CONTROLLER_EPOCH or begins_above(body, answered):
             return ()
         match body:
             case LeaderAndIsrRequest() | FetchRequest() if request.source != READER:
@@ -487,6 +467,8 @@ class RunningCluster(ClientNodes):
             payloads = self.producers.payloads(body)
             state = self._state(node)
             end = 0 if state is None else state.end
+            if self._deleted.is_gone(payloads):
+                return False
             fits = end + len(payloads) <= self.constants["log_size"]
             return fits and len({*self._ids, *payloads}) <= self.constants["max_records"]
         if isinstance(body, LeaderAndIsrResponse) and body.error is ErrorCode.KAFKA_STORAGE_ERROR:

@@ -43,10 +43,15 @@ class WrongAnswer(Contradiction):
     """A node has answered, or keeps from answering, what its own state does not bear out."""
 
 
+def live(state: PartitionState, rows: Sequence[Row]) -> Sequence[Row]:
+    """What is there for whoever asks: what lies below the log start is deleted (KIP-107)."""
+    return [row for row in rows if row[0] >= state.log_start] if state.log_start else rows
+
+
 def epoch_starts(state: PartitionState, rows: Sequence[Row]) -> list[tuple[int, int]]:
     """Where each leader epoch of a leader's log begins; its own does at its end, where it has written nothing."""
     found: list[tuple[int, int]] = []
-    for offset, epoch, _ in rows:
+    for offset, epoch, _ in live(state, rows):
         if not found or found[-1][0] != epoch:
             found.append((epoch, offset))
     if not found or found[-1][0] != state.leader_epoch:
@@ -102,7 +107,7 @@ def check_epoch_end(
     assert state is not None
     epoch, end = epoch_end(epoch_starts(state, rows), state.end, request.leader_epoch)
     if consumer and end != NO_OFFSET:
-        epoch = _epoch_before(rows, end)
+        epoch = _epoch_before(live(state, rows), end)
     said = answer.leader_epoch, answer.end_offset, answer.answering_epoch
     if said != (epoch, end, state.leader_epoch):
         raise _wrong(what, said, (epoch, end, state.leader_epoch))
@@ -126,9 +131,10 @@ def check_list_offsets(
     if wanted is not ErrorCode.NONE:
         return
     assert state is not None
+    rows = live(state, rows)
     offset, timestamp = NO_OFFSET, -1
     if request.timestamp == EARLIEST:
-        offset = 0
+        offset = state.log_start
     elif request.timestamp == LATEST:
         offset = state.high_watermark
     else:
@@ -183,7 +189,7 @@ def check_fetch(
     if wanted is ErrorCode.NONE and state is not None:
         if not replica and _is_truncated(state, rows, request.fetch_offset, request.last_fetched_epoch):
             wanted = ErrorCode.LOG_TRUNCATION
-        elif not 0 <= request.fetch_offset <= state.end:
+        elif not state.log_start <= request.fetch_offset <= state.end:
             wanted = ErrorCode.OFFSET_OUT_OF_RANGE
     if answer.error is not wanted:
         raise _wrong(what, answer.error.name, wanted.name)
@@ -191,8 +197,8 @@ def check_fetch(
         return
     assert state is not None
     said = answer.high_watermark, answer.leader_epoch, answer.log_start_offset
-    if said != (state.high_watermark, state.leader_epoch, 0):
-        raise _wrong(what, said, (state.high_watermark, state.leader_epoch, 0))
+    if said != (state.high_watermark, state.leader_epoch, state.log_start):
+        raise _wrong(what, said, (state.high_watermark, state.leader_epoch, state.log_start))
     below = state.end if replica else state.high_watermark
     there = [row for row in rows if request.fetch_offset <= row[0] < below]
     got = [row for row in fetched if row[0] >= request.fetch_offset]
@@ -203,13 +209,15 @@ def check_fetch(
 def _is_truncated(state: PartitionState, rows: Sequence[Row], offset: int, last_epoch: int) -> bool:
     """Whether the record before a consumer's position is not the one of that epoch (KIP-320, "Leader Fetch Handling").
 
-    A larger epoch begins below the position, or the log holds nothing of that epoch.
+    A larger epoch begins below the position, or the log holds nothing of that epoch; of one that ended where the log
+    begins, or before, that cannot be said.
     """
     if last_epoch == NO_EPOCH:
         return False
     _, end = epoch_end(epoch_starts(state, rows), state.end, last_epoch)
-    gone = all(epoch != last_epoch for _, epoch, _ in rows)
-    return gone or (last_epoch < state.leader_epoch and end < offset)
+    if last_epoch < state.leader_epoch and end < offset:
+        return True
+    return not 0 < end <= state.log_start and all(epoch != last_epoch for _, epoch, _ in live(state, rows))
 
 
 def check_alter_isr(request: AlterIsrRequest, answer: AlterIsrResponse, before: Quorum, after: Quorum) -> None:

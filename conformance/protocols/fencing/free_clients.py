@@ -19,6 +19,7 @@ from ....impl.wire.messages import (
     CONSUMER,
     CONTROLLER,
     FIRST_CLIENT,
+    DeleteRecordsRequest,
     Envelope,
     FetchRequest,
     FetchResponse,
@@ -28,13 +29,14 @@ from ....impl.wire.messages import (
 from ...adapters.events import fires
 from ...adapters.nodes import Mailbox
 from ...adapters.stores import SegmentReader
-from ...adapters.timed import Timed, waits_of_broker
+from ...adapters.timed import Timed, Wait, Waits, waits_of_broker
 from ...free.events import Event, What
 from ...free.system import Pending
 from ...lockstep.adapter import ModelStep
 from .free_answers import Row, WrongAnswer
 from .free_application import GIVE, WAKE, Application
 from .free_controller import PARTITION, ControlledNodes
+from .free_deleted import Deleted
 from .free_minimum import SETTINGS, Minimum
 from .free_operator import OPERATOR, ask_operator, operator_probes
 from .free_probes import body_of, broker_probes, controller_probes, is_probe
@@ -44,6 +46,7 @@ from .pace import CONCERNED, Pace, unhurried
 PRODUCER: Final = FIRST_CLIENT
 READER: Final = FIRST_CLIENT - 1
 PROBER: Final = FIRST_CLIENT - 2
+DELETER: Final = FIRST_CLIENT - 4
 _UNBORN: Final = 3
 """So many batches that are in no log yet may be on their way."""
 _LARGEST_BATCH: Final = 3
@@ -64,13 +67,14 @@ class ClientNodes(ControlledNodes):
     """Brokers with clients. What these were told is for the model to hold to."""
 
     _config: BrokerConfig
+    _deleted: Deleted
     _minimum: Minimum
 
     def _set_up_clients(self, chance: Random, *, rich: bool) -> None:
         """``rich``: what producers send is compressed, and has keys and headers."""
         self.producers = Producers(chance, rich=rich)
         self._reader = SegmentReader(PARTITION, _row, torn=True)
-        for client in (PRODUCER, READER, PROBER):
+        for client in (PRODUCER, READER, PROBER, DELETER):
             self.network.attach(Mailbox(client, self._told))
         self._probed = chance.random() < _PROBED
         self._application: Application | None = None
@@ -87,7 +91,7 @@ class ClientNodes(ControlledNodes):
 
     def _timed(self, node: int) -> Iterator[Timed]:
         if node != CONTROLLER:
-            yield Timed(self._broker(node)._runtime.timers, waits_of_broker(self._config))
+            yield Timed(self._broker(node)._runtime.timers, _waits(self._config))
 
     def _broker(self, node: int) -> Broker:
         return cast(Broker, self.nodes[node])
@@ -158,6 +162,9 @@ class ClientNodes(ControlledNodes):
                 yield _call("consume", to=node, offset=0)
                 if state.high_watermark > 0:
                     yield _call("consume", to=node, offset=state.high_watermark - 1)
+                if state.log_start > 0:
+                    yield _call("consume", to=node, offset=state.log_start)
+                yield from self._deleted.calls(node, state)
         yield from self._operations(up)
         yield from self._minimum.calls()
 
@@ -214,6 +221,8 @@ class ClientNodes(ControlledNodes):
             case "consume":
                 body = FetchRequest(CONSUMER, PARTITION, int(event.arg("offset")), 1 << 20)
                 self._ask(READER, int(event.arg("to")), body)
+            case "delete-records":
+                self._ask(DELETER, int(event.arg("to")), DeleteRecordsRequest(PARTITION, int(event.arg("offset"))))
             case "min-isr":
                 self._minimum.wanted = int(event.arg("replicas"))
             case "elect" if event.what is What.CALL:
@@ -243,7 +252,12 @@ class ClientNodes(ControlledNodes):
         application, quorum = self._application, self.quorum
         leader = quorum.leader
         state = None if leader < 0 or leader in self.down else self._state(leader)
-        if application is None or state is None or (state.leader, state.leader_epoch) != (leader, quorum.leader_epoch):
+        if (
+            self._deleted.has_deleted
+            or application is None
+            or state is None
+            or (state.leader, state.leader_epoch) != (leader, quorum.leader_epoch)
+        ):
             return None
         if any(map(self._is_unregistered, self.replicas)):
             return None  # there are not leader epochs enough for it to come back
@@ -265,8 +279,15 @@ class ClientNodes(ControlledNodes):
             for number, payload in enumerate(self.producers.payloads(request)):
                 self._acknowledge(payload, body.base_offset + number)
         elif isinstance(body, FetchResponse) and envelope.destination == READER:
-            for offset, _, payload in self._reader.decode(body.records):
+            there = self._reader.decode(body.records)
+            for offset, _, payload in (row for row in there if row[0] >= body.log_start_offset):
                 self._read[offset] = self._ids.setdefault(payload, len(self._ids))
+
+
+@lru_cache(64)
+def _waits(config: BrokerConfig) -> Waits:
+    """Of a broker, and of the deletions that wait at it."""
+    return {**waits_of_broker(config), "delete": Wait({config.request_timeout_ms}, since=True)}
 
 
 def _heard(pending: Pending) -> Pending:

@@ -149,10 +149,8 @@ class Held:
             return False
         assert state is not None
         batch = self._producers.batches[number]
-        verdict = self._producers.judged(before, number)
-        base = check_produce(
-            request, answer, verdict, state, before, after, batch.payloads, min_isr=self._min_isr(node)
-        )
+        judged = self._producers.judged(before, number, state.log_start)
+        base = check_produce(request, answer, judged, state, before, after, batch.payloads, min_isr=self._min_isr(node))
         waits = request.acks == -1 and base >= 0 and state.high_watermark < base + len(batch.payloads)
         if waits:
             self._waiting.add(node, arrived, base, len(batch.payloads), now)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Final, TypeAlias
 
 from ....impl.log.batch import encode_batch
 from ....impl.log.codecs import Codec
@@ -26,6 +26,8 @@ _RENEWED: Final = 4
 """A producer that is renewed begins a new epoch after so many batches."""
 
 Payload = bytes
+Judgement: TypeAlias = ErrorCode | int | None
+"""What becomes of a batch: refused, a repeat of the one at this offset, or (None) appended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +123,25 @@ class Producers:
                 found.append((batch, offset))
         return epoch, found
 
-    def judged(self, rows: Sequence[Row], number: int) -> ErrorCode | int | None:
+    def judged(self, rows: Sequence[Row], number: int, start: int = 0) -> tuple[Judgement, ...]:
         """What a leader with this log makes of a batch: the offset of which it is a repeat, an error, or None: append.
+
+        Below ``start`` the log is deleted. A leader that began with less of it knows less of its producers, and one
+        that has read it before it was deleted knows more: each of these answers is right.
+        """
+        parts = (rows[first:] for first in range(start + 1))
+        return tuple(dict.fromkeys(self._judged(part, number, deleted=start > 0) for part in parts))
+
+    def _judged(self, rows: Sequence[Row], number: int, *, deleted: bool) -> Judgement:
+        """By these records alone.
 
         Among the last five batches a repeat is known; what is older than the next is a duplicate, what is later comes
         out of order; a new epoch begins with sequence number 0, and fences the ones before.
         """
         batch = self.batches[number]
         epoch, sent = self._sent(rows, batch.producer)
+        if epoch < 0 and deleted:
+            return None  # the batches before may have been deleted
         if epoch < 0 or batch.epoch > epoch:
             return None if batch.first == 0 else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if batch.epoch < epoch:
@@ -212,7 +225,7 @@ class Waiting:
 def check_produce(
     request: ProduceRequest,
     answer: ProduceResponse | None,
-    wanted: ErrorCode | int | None,
+    judged: Sequence[Judgement],
     state: PartitionState,
     before: Sequence[Row],
     after: Sequence[Row],
@@ -222,9 +235,10 @@ def check_produce(
 ) -> int:
     """Hold a leader's answer to a produce against its log before and after; gives where the batch is, -1 for nowhere.
 
-    ``wanted``: what ``Producers.judged`` says; ``answer``: None where it waits. Raises WrongAnswer.
+    ``judged``: what ``Producers.judged`` says; ``answer``: None where it waits. Raises WrongAnswer.
     """
     appended = after[len(before) :] if after[: len(before)] == before else None
+    wanted = next((each for each in judged if _is_so(each, answer, appended)), judged[0])
     if request.acks == -1 and len(state.isr) < min_isr:
         wanted = ErrorCode.NOT_ENOUGH_REPLICAS
     if isinstance(wanted, ErrorCode):
@@ -248,3 +262,10 @@ def check_produce(
             f"a produce with acks=1 is answered at offset {last}, and synced is what is below {state.synced}"
         )
     return base
+
+
+def _is_so(judgement: Judgement, answer: ProduceResponse | None, appended: Sequence[Row] | None) -> bool:
+    """Whether this is what has become of a batch, as far as it shows without its content."""
+    if isinstance(judgement, ErrorCode):
+        return answer is not None and answer.error is judgement
+    return (answer is None or answer.error is ErrorCode.NONE) and (judgement is None) == bool(appended)
