@@ -95,4 +95,4 @@ def test_who_has_not_dropped_what_is_deleted_does_not_join_the_isr(portfolio: li
     patch = Patch("replica/isr.py", "                and each.log_start >= log.log_start\n", "")
     with patched(patch) as root:
         parted = first_parting(portfolio, Parts.of(root), FreePlan())
-    assert parted is not None, parted
+    assert parted is not None and "a leader asks for replica" in parted.headline, parted

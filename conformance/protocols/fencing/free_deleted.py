@@ -77,6 +77,8 @@ class Deleted:
         """By leader: what it shows of its followers' ends."""
         self._clamped: set[int] = set()
         """Whose high watermark is its log start, as its leader's is lower."""
+        self._unsynced: set[int] = set()
+        """Who has begun anew in this event with a batch that holds its log start, and has not synced that yet."""
         self._fresh: set[int] = set()
         """Those of them who have become so in this event."""
 
@@ -85,9 +87,10 @@ class Deleted:
     def calls(self, node: int, state: PartitionState) -> Iterator[Event]:
         """What may be deleted next at a leader: one record, all that may be, and more than may be."""
         if self.deletes:
-            more = {state.log_start + 1, state.high_watermark, state.high_watermark + 1, NO_OFFSET}
-            for offset in sorted(more):
-                yield _call(node, offset)
+            yield _call(node, state.high_watermark + 1)
+            if state.log_start < state.high_watermark:
+                for offset in dict.fromkeys((state.log_start + 1, state.high_watermark, NO_OFFSET)):
+                    yield _call(node, offset)
 
     def is_gone(self, payloads: Sequence[bytes]) -> bool:
         """Whether a leader has deleted any of these: a log that has forgotten them would take them for new ones."""
@@ -191,6 +194,8 @@ class Deleted:
         if heard and before is not None and body.high_watermark < before.log_start == state.high_watermark:
             self._clamped.add(node)
             self._fresh.add(node)
+        if heard and before is not None and body.log_start_offset > 0 and state.synced < before.synced:
+            self._unsynced.add(node)
 
     def _differs(self, rows: Sequence[Row], below: int) -> bool:
         """Whether a log has other records than the deleted ones."""
@@ -254,7 +259,9 @@ class Deleted:
                 self._clamped.discard(each)
                 cells[each][f"hw[{each}]"] = high_watermark(each)
                 given.add(f"hw[{each}]")
+        given.update(f"synced[{each}]" for each in self._unsynced if each in cells)
         self._fresh.clear()
+        self._unsynced.clear()
         return frozenset(given)
 
 
@@ -267,7 +274,7 @@ def begins_above(request: object, answer: object) -> bool:
 
 def _may_begin_anew(body: FetchResponse, before: PartitionState) -> bool:
     """Whether a follower may throw its log away for this answer, and begin where its leader's does."""
-    is_empty = before.log_start == before.end
+    is_empty = 0 < before.log_start == before.end
     return is_empty or body.error is ErrorCode.OFFSET_OUT_OF_RANGE or body.log_start_offset > before.log_start
 
 

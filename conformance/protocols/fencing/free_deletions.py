@@ -15,6 +15,7 @@ from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import (
     CONSUMER,
     NO_OFFSET,
+    AlterIsrRequest,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     Envelope,
@@ -80,6 +81,9 @@ class Deletions:
                 raise WrongAnswer("a deletion goes on waiting after its time is over")
             if hears and waiting.required <= low:
                 raise WrongAnswer(f"a deletion waits for low watermark {waiting.required}, it is {low}")
+        for each in sent:
+            if isinstance(each.body, AlterIsrRequest) and state.leader == node:
+                self._asks_for(node, each.body, state)
         epoch, done = self._done
         if state.leader == node and state.leader_epoch >= epoch and state.log_start < done:
             told = f"leader {node} of epoch {state.leader_epoch} begins at {state.log_start}"
@@ -154,6 +158,14 @@ class Deletions:
             raise WrongAnswer(
                 f"a deletion that waits for low watermark {done.required}, now {low}, is answered with {told}"
             )
+
+    def _asks_for(self, node: int, body: AlterIsrRequest, state: PartitionState) -> None:
+        """Who is to join begins no lower: what it has there it could compare with nothing (``Isr.wanted``)."""
+        for replica in sorted(body.new_isr - state.isr):
+            start = self._starts[node][1].get(replica, 0)
+            if start < state.log_start:
+                told = f"begins at {start}, and its own log at {state.log_start}"
+                raise WrongAnswer(f"a leader asks for replica {replica}, whose log {told}")
 
     def _over(self, state: PartitionState, low: int) -> None:
         """A client is told the low watermark: whoever leads from now on begins no lower."""

@@ -23,6 +23,8 @@ _BEGINS: Final = 8.0
 """The same of a leader that has written nothing in its epoch."""
 _GIVES: Final = 20.0
 """How likely an application writes, which waits for what it has written itself."""
+_DELETES: Final = 4.0
+"""How likely a client deletes what is committed, where any does: most that a log keeps is soon below its start."""
 _VAINLY: Final = 0.4
 """How likely somebody is written to who does not lead, or once more what is on its way."""
 _BESIDE: Final = 0.1
@@ -87,6 +89,8 @@ class Pace:
             match event.what, event.name:
                 case What.CALL, "give":
                     return _GIVES
+                case What.CALL, "delete-records":
+                    return _DELETES
                 case What.CALL, "produce" | "retry":
                     to = int(event.arg("to"))
                     if self.applies:
