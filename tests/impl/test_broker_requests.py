@@ -17,6 +17,7 @@ from fencepost.impl.wire.messages import (
     LATEST,
     NO_LEADER,
     AlterIsrRequest,
+    DeleteRecordsRequest,
     Envelope,
     FetchRequest,
     FetchResponse,
@@ -58,6 +59,7 @@ def topic(operation: Operation, name: str = TP.topic, principal: str = ALICE) ->
 
 ACTION = Acl(ALICE, Operation.CLUSTER_ACTION, Kind.CLUSTER, "kafka-cluster")
 READ, WRITE, DESCRIBE = topic(Operation.READ), topic(Operation.WRITE), topic(Operation.DESCRIBE)
+DELETE = topic(Operation.DELETE)
 GROUP_READ = Acl(ALICE, Operation.READ, Kind.GROUP, "g")
 EPOCH_END = OffsetsForLeaderEpochRequest(CONSUMER, TP, -1, 3)
 CONSUMES = FetchRequest(CONSUMER, TP, 0, 100)
@@ -73,7 +75,8 @@ RIGHTS: list[tuple[Request, list[tuple[Acl, ...]], list[tuple[tuple[Acl, ...], E
     (CONSUMES, [(READ,)], [((DESCRIBE,), TOPIC_DENIED), ((WRITE, ACTION), TOPIC_DENIED)]),
     (FOLLOWS, [(ACTION,)], [((READ, WRITE, DESCRIBE), CLUSTER_DENIED)]),
     (ProduceRequest(TP, 1, records(b"b")), [(WRITE,)], [((READ, DESCRIBE, ACTION), TOPIC_DENIED)]),
-    (ListOffsetsRequest(TP, LATEST), [(DESCRIBE,), (READ,)], [((ACTION,), TOPIC_DENIED)]),
+    (DeleteRecordsRequest(TP, 0), [(DELETE,)], [((READ, WRITE, DESCRIBE, ACTION), TOPIC_DENIED)]),
+    (ListOffsetsRequest(TP, LATEST), [(DESCRIBE,), (READ,), (DELETE,)], [((ACTION,), TOPIC_DENIED)]),
     (MetadataRequest(TP), [(DESCRIBE,), (WRITE,)], [((ACTION,), TOPIC_DENIED)]),
     (LEADS, [(ACTION,)], [((READ, WRITE, DESCRIBE), CLUSTER_DENIED)]),
     (OFFLINE, [(ACTION,)], [((DESCRIBE,), CLUSTER_DENIED)]),

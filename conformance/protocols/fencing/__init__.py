@@ -24,6 +24,7 @@ HARNESS = Harness(
         "log/log.py",
         "log/recovery.py",
         "replica/broker.py",
+        "replica/deletions.py",
         "replica/fetch.py",
         "replica/follower.py",
         "replica/isr.py",
