@@ -47,7 +47,7 @@ from .free_answers import Row, WrongAnswer
 
 DELETE: Final = "delete-records"
 """The name of a client's call."""
-_DELETES: Final = 0.3
+_DELETES: Final = 0.2
 """In so many runs a client deletes."""
 _DRAWN_APART: Final = 0x1F83D9AB
 
