@@ -18,6 +18,7 @@ from ....impl.wire.messages import (
     BROKER_PRINCIPAL,
     CONSUMER,
     CONTROLLER,
+    EARLIEST,
     FIRST_CLIENT,
     DeleteRecordsRequest,
     Envelope,
@@ -164,6 +165,7 @@ class ClientNodes(ControlledNodes):
                     yield _call("consume", to=node, offset=state.high_watermark - 1)
                 if state.log_start > 0:
                     yield _call("consume", to=node, offset=state.log_start)
+                    yield _call("list-offsets", to=node, timestamp=EARLIEST, epoch=state.leader_epoch)
                 yield from self._deleted.calls(node, state)
         yield from self._operations(up)
         yield from self._minimum.calls()
