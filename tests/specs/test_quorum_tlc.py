@@ -13,7 +13,7 @@ from .drawn import draw, edges_of_python, edges_of_tlc, read_edges
 from .modules import SPECS, camel
 from .tlc import Tlc
 
-pytestmark = pytest.mark.asked("tlc", "snapshots")
+pytestmark = pytest.mark.asked("tlc")
 
 QUORUM = "kip-630-quorum"
 NAMES = tuple(name for name in snapshots.constants if name != "late_responses")
