@@ -188,6 +188,11 @@ class Executed:
         left.discard(line)
         self._note(self._path(code.co_filename), line)
 
+    def take(self, lines: Iterable[tuple[str, int]]) -> None:
+        """Take note of files and lines that were executed in another process."""
+        for path, line in lines:
+            self._note(path, line)
+
     def _note(self, path: str, line: int) -> None:
         if line not in self._done[path]:
             self._done[path].add(line)

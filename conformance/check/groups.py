@@ -7,19 +7,17 @@ and are told names.
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import active_children, get_context, parent_process
+from multiprocessing import active_children, get_context
 
 from ...model.core.registry import REGISTRY
 from ...model.explore.result import Progress
 from ...traces.report.obligation import Obligation
+from ..processes import cores, end_with_parent, interrupts_ignored
 from .builtin import plan_tasks
 from .task import Task, carry_out, obligation_of, unknown
 
@@ -83,11 +81,11 @@ def answering(groups: Sequence[Group], processes: int | None = None) -> Iterator
     """
     # Started anew, not forked: here Spark's threads may run, and z3 and NumPy have theirs.
     context = get_context("spawn")
-    pool = ProcessPoolExecutor(processes or cores(), context, _end_with_parent)
+    pool = ProcessPoolExecutor(processes or cores(), context, end_with_parent)
     try:
         # Proofs first, which take longest: what is begun last is waited for alone.
         order = sorted(groups, key=lambda group: "proofs" not in group.name)
-        with _interrupts_ignored():
+        with interrupts_ignored():
             begun = {group: pool.submit(group.answered) for group in order}
         yield Answers(groups, [begun[group] for group in groups])
     except BaseException:
@@ -97,33 +95,3 @@ def answering(groups: Sequence[Group], processes: int | None = None) -> Iterator
         pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown()
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _end_with_parent() -> None:
-    """Nobody else ends a process whose parent was killed."""
-    threading.Thread(target=_outlive_nobody, daemon=True).start()
-
-
-def _outlive_nobody() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """A terminal interrupts all that run in it. Who begins a process ends it: what begins now is never interrupted."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -11,11 +11,11 @@ from ...model.core.protocol import Protocol
 from ...model.core.registration import Registration
 from ...model.explore.result import OnProgress, Verdict
 from ...traces.words import counted
+from ..free.memory import Memory
 from ..free.met import Met
 from ..free.model_system import ModelSystem
 from ..free.registry import make_free
 from ..free.runner import FreePlan, play, run_seed
-from ..free.scheduler import Memory
 from ..free.system import FreeSystem
 from ..free.threads import Spent
 from ..free.ways import Ways

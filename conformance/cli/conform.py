@@ -37,6 +37,7 @@ def conform(
     events: Positive | None = None,
     source: Path | None = None,
     corpus: Path | None = None,
+    jobs: Positive | None = None,
     examples: Positive | None = None,
     time: Duration | None = None,
     steps: Positive | None = None,
@@ -84,6 +85,9 @@ def conform(
     corpus
         A folder in which free runs that meet something new (steps of the model, refusing guards, lines) are kept, and
         gone on from later. The same seed and the same folder give the same runs.
+    jobs
+        So many free runs at a time, each in a process of its own: what is found is the same for any number. By default
+        as many as there are cores for a built-in system in memory or on disk, and 1 for any other.
     examples
         How many runs in lockstep; by default 100.
     time
@@ -134,6 +138,7 @@ def conform(
     if replay is not None:
         drawn: dict[str, object] = {"examples": examples, "time": time, "steps": steps, "seed": seed, "fault": fault}
         drawn |= {"draw": draw, "way": way, "runs": runs, "events": events, "source": source, "corpus": corpus}
+        drawn["jobs"] = jobs
         mend = "leave it out, or --replay"
         refuse_idle("the tries are the file's, and none is drawn", mend, **drawn, max_seconds=max_seconds)
         if faults is not None:
@@ -168,7 +173,7 @@ def conform(
     with closing(offered(asked.impl, protocol, variant, _wanted(way))) as system:
         asked.of_release(system.free)
         own: dict[Way, dict[str, object]] = {
-            Way.FREE: {"runs": runs, "events": events, "source": source, "corpus": corpus},
+            Way.FREE: {"runs": runs, "events": events, "source": source, "corpus": corpus, "jobs": jobs},
             Way.LOCKSTEP: {"examples": examples, "steps": steps, "fault": fault, "draw": draw},
         }
         for each, options in own.items():
@@ -176,7 +181,10 @@ def conform(
                 why = f"nothing is drawn for the way {each.value}"
                 refuse_idle(why, f"leave it out, or say --way {system.ways[0].value}", **options)
         told = _driven(
-            asked, system, Drawn(examples, steps, draw, kinds, bool(fault)), DrawnFree(runs, events, source, corpus)
+            asked,
+            system,
+            Drawn(examples, steps, draw, kinds, bool(fault)),
+            DrawnFree(runs, events, source, corpus, jobs),
         )
     return _answer(told, _joined(asked.impl, told, system), junitxml, json)
 

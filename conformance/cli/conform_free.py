@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from ...model.core.errors import BadInput
 from ...model.core.registry import REGISTRY
 from ...model.explore.result import Verdict
 from ...traces.report.obligation import Obligation
@@ -18,8 +19,9 @@ from ...traces.words import counted
 from ..check.task import word
 from ..free.answer import FreeRun, to_json
 from ..free.corpus import Corpus
+from ..free.crew import Here, Player, Stage, crew
 from ..free.events import Event
-from ..free.registry import Way, make_free, system_names
+from ..free.registry import MODEL, Way, make_free, system_names
 from ..free.runner import FreePlan, Ran, repeat, run_freely
 from ..free.sampled import Sampled, source_of
 from ..free.schedule import lines_of, read_schedule
@@ -28,8 +30,9 @@ from ..free.threads import Spent
 from ..free.timeline import timeline_of
 from ..free.watch import WatchedSystem
 from ..free.ways import Ways
-from ..harness import binding_of, held_to, plan_of
+from ..harness import OVER_IMPL, binding_of, held_to, plan_of
 from ..plan import constants_of
+from ..processes import cores
 from .conform_free_answer import FOLLOWS, annotate_parted, obligations, print_answer, print_parted
 from .conform_ways import Asked, Told, options_of
 from .output import stdout, write_text, written
@@ -37,6 +40,10 @@ from .progress import progress_bar
 
 SCHEDULE: Final = Path("disagreement.schedule.jsonl")
 """Where a disagreement is written if nothing else is said."""
+
+_APART: Final = frozenset({*OVER_IMPL, MODEL})
+"""The systems of which several may run at once if nothing else is said. One of somebody's own may have one port, or one
+folder; Apache Kafka's JVM takes all cores for itself."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,7 @@ class DrawnFree:
     events: int | None
     source: Path | None = None
     corpus: Path | None = None
+    jobs: int | None = None
 
 
 def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
@@ -61,16 +69,25 @@ def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
         asked.max_seconds,
     )
     executed = source_of(asked.impl, system, drawn.source)
-    sampled = system if executed is None else Sampled(system, executed)
     corpus = None if drawn.corpus is None else Corpus(drawn.corpus, asked.impl, executed)
-    with progress_bar() as bar:
+    jobs = drawn.jobs or (cores() if asked.impl in _APART and corpus is None else 1)
+    if jobs > 1 and corpus is not None:
+        why = "each run goes on from what those before it have met"
+        raise BadInput(why, f"--jobs {jobs}", "leave it out, or --corpus")
+    stage = Stage(
+        lambda: make_free(asked.impl, asked.protocol, asked.variant), portfolio, plan, executed, asked.step_timeout
+    )
+    # Processes are begun before there are threads: they are copies of this one.
+    with crew(stage, jobs) as others, progress_bar() as bar:
         task = bar.add_task(f"{system.name}, running freely", total=plan.runs if asked.seconds is None else None)
 
         def told(runs: int, events: int) -> None:
             bar.update(task, completed=runs, detail=f"{runs:,} runs, {events:,} events")
 
-        with WatchedSystem(sampled, asked.step_timeout) as watched:
-            found = run_freely(watched, portfolio, plan, told, corpus)
+        sampled = None if executed is None or others else Sampled(system, executed)
+        with WatchedSystem(sampled or system, asked.step_timeout) as watched:
+            hands = others or ([] if corpus is not None else [Here(Player(stage, watched, sampled))])
+            found = run_freely(watched, portfolio, plan, told, corpus, hands, executed)
     failure = found.failure
     command = redraw = None
     if failure is not None:

@@ -25,7 +25,7 @@ FILE: Final = "pyproject.toml"
 KEYS: Final = ("tool", "fencepost")
 
 _LOCKSTEP: Final = frozenset({"examples", "steps", "fault", "draw"})
-_FREE: Final = frozenset({"runs", "events", "source", "corpus"})
+_FREE: Final = frozenset({"runs", "events", "source", "corpus", "jobs"})
 _DRAWN: Final = _LOCKSTEP | _FREE | {"way", "time", "seed", "faults", "max_seconds"}
 STEPS_BACK: Final[Mapping[tuple[str, str], frozenset[str]]] = {
     ("conform", "replay"): _DRAWN,
@@ -34,6 +34,8 @@ STEPS_BACK: Final[Mapping[tuple[str, str], frozenset[str]]] = {
     ("conform", "time"): frozenset({"runs", "examples", "max_seconds"}),
     ("conform", "examples"): frozenset({"time"}),
     ("conform", "runs"): frozenset({"time"}),
+    ("conform", "corpus"): frozenset({"jobs"}),
+    ("conform", "jobs"): frozenset({"corpus"}),
     ("conform", "max_seconds"): frozenset({"time"}),
     ("conform", "faults"): frozenset({"fault"}),
 }

@@ -15,3 +15,14 @@ class Met:
     steps: dict[str, int] = field(default_factory=dict)
     refused: dict[tuple[str, str], int] = field(default_factory=dict)
     cells: set[str] = field(default_factory=set)
+
+    def add(self, other: Met) -> None:
+        """Count what another has met, too."""
+        self.events += other.events
+        self.wide += other.wide
+        self.widest = max(self.widest, other.widest)
+        for action, times in other.steps.items():
+            self.steps[action] = self.steps.get(action, 0) + times
+        for pair, times in other.refused.items():
+            self.refused[pair] = self.refused.get(pair, 0) + times
+        self.cells |= other.cells

@@ -15,7 +15,7 @@ from ..lockstep.adapter import Adapter
 from .model_system import ModelSystem
 from .system import FreeSystem, MakeFree
 
-_MODEL: Final = "model"
+MODEL: Final = "model"
 """The model itself, for every protocol that has a binding."""
 _NEEDED: Final = ("name", "protocol", "variant", "reset", "pending", "happen", "observe", "close")
 _SEE: Final = "see conformance/free/system.py and conformance/lockstep/adapter.py"
@@ -114,7 +114,7 @@ def _seen(made: Any, spec: str) -> Offered:
 
 def _named(name: str, protocol: str | None) -> MakeFree | None:
     """A system that the protocol's harness names; of the protocol of brokers' logs where none is named."""
-    if name == _MODEL:
+    if name == MODEL:
         return lambda protocol, variant: ModelSystem(protocol, variant)
     harness = find_harness(protocol or REGISTRY.of_brokers_logs.name)
     return None if harness is None else harness.find_free(name)
@@ -123,10 +123,10 @@ def _named(name: str, protocol: str | None) -> MakeFree | None:
 def free_names(protocol: str | None) -> tuple[str, ...]:
     """The systems of a protocol that run freely and have a name of their own."""
     harness = find_harness(protocol or REGISTRY.of_brokers_logs.name)
-    return (*(() if harness is None else harness.free_names), _MODEL)
+    return (*(() if harness is None else harness.free_names), MODEL)
 
 
 def system_names(protocol: str | None) -> tuple[str, ...]:
     """All systems of a protocol that have a name of their own, however they are driven, the default first."""
     names = dict.fromkeys((*free_names(protocol), *lockstep.adapter_names(protocol)))
-    return (*(name for name in names if name != _MODEL), _MODEL)
+    return (*(name for name in names if name != MODEL), MODEL)

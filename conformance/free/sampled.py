@@ -44,6 +44,7 @@ class Sampled:
         self.executed = executed
         self.every = every
         self._runs = -1
+        self._rests = False
 
     @property
     def name(self) -> str:
@@ -60,8 +61,13 @@ class Sampled:
         """The system's."""
         return self.system.variant
 
+    def of_run(self, number: int | None) -> None:
+        """Say which run the next one is, where others are run elsewhere; None: none that is watched."""
+        self._runs = -1 if number is None else number - 1
+        self._rests = number is None
+
     def _watched(self) -> AbstractContextManager[None]:
-        return nullcontext() if self._runs % self.every else self.executed.watching()
+        return nullcontext() if self._rests or self._runs % self.every else self.executed.watching()
 
     def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
         """As the system's; a run begins."""

@@ -22,14 +22,11 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final
 
-from ...model.core.ground import State
 from .events import Event, What
+from .memory import GARBLED, LEAST, Kind, Memory
 from .system import Pending
-
-Kind: TypeAlias = tuple[What, str]
-"""What is weighed: the event and its name, not at whom."""
 
 _CLASSES: Final = {
     What.DELIVER: 10.0,
@@ -60,7 +57,6 @@ _GARBLINGS: Final = (0.0, 0.03, 0.1)
 """How often a message that has a checksum arrives garbled; each run draws one of these."""
 _GARBLED_WAYS: Final = 12
 """In so many ways."""
-_GARBLED: Final = "garbled"
 _GARBLES: Final = 0x2545F491
 _EFFECTS: Final = 12
 """Power is lost after fewer effects than this."""
@@ -76,63 +72,10 @@ _ASKED: Final = 0.3
 """The same of what clients ask for, and of the timers of who has no clock."""
 _DULL: Final = 0.25
 """Where no more than this is to be hoped for, something else is tried as often."""
-_FRESH: Final = 0.25
-"""How likely an event meets a failure that its sort has never met."""
 _MOST: Final = 0.4
 """The course of things is not disrupted more often than this, whatever a system would rather have."""
 _STILL: Final = 16
 """After so many events in which nothing could be seen to change, the course of things leads nowhere."""
-_LEAST: Final = 0.04
-"""The weight of a kind of event of which nothing new ever comes, beside one of which it always does."""
-
-
-class Memory:
-    """How often each kind of event has happened, over all runs, and how often something came of it."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[tuple[Kind, bool]] = Counter()
-        self._worth: dict[Kind, float] = {}
-        self._happened: Counter[Kind] = Counter()
-        self._states: set[int] = set()
-        self._failed: Counter[tuple[Kind, str, str]] = Counter()
-        self.tells_due = False
-        """Whether the system says which timers are due."""
-
-    def is_new(self, state: State) -> bool:
-        """Whether no run has met a state of the model before; it has from now on."""
-        known = len(self._states)
-        self._states.add(hash(state))
-        return len(self._states) > known
-
-    def yields(self, kind: Kind) -> float:
-        """How often something comes of a kind of event, at once or by a message; 1 for what has never happened."""
-        return _LEAST + (1 - _LEAST) * (1 + self._worth.get(kind, 0.0)) / (1 + self._happened[kind])
-
-    def rarity(self, kind: Kind) -> float:
-        """From 1 for what has never happened towards 0."""
-        return math.pow(1.0 + self._happened[kind], -0.25)
-
-    def fresh(self, pending: Pending, failure: str) -> float:
-        """How likely a failure comes to an event of a sort of its own, or garbles one, for having seldom done so."""
-        event = pending.event
-        if not pending.sort and failure != _GARBLED:
-            return 0.0
-        return _FRESH * math.pow(1 + self._failed[(event.what, event.name), pending.sort, failure], -0.7)
-
-    def failed(self, pending: Pending, failure: str) -> None:
-        """Count a failure of an event."""
-        self._failed[(pending.event.what, pending.event.name), pending.sort, failure] += 1
-
-    def happened(self, event: Event, sent: Sequence[str], *, new: bool) -> None:
-        """Count an event: the messages that left in it, and whether the model met a new state.
-
-        A message is worth what comes of its arrival.
-        """
-        kind = (event.what, event.name)
-        self.counts[kind, event.crash is not None] += 1
-        self._happened[kind] += 1
-        worth = 1.0 if new else max((self.yields((What.DELIVER, name)) for name in sent), default=0.0)
-        self._worth[kind] = self._worth.get(kind, 0.0) + worth
 
 
 class Scheduler:
@@ -289,7 +232,7 @@ class Scheduler:
         if what is What.TIMER and self._fruitless:
             hopeful = [each for each in group if not self._is_fruitless(each.event)]
             if not hopeful:
-                return _LEAST
+                return LEAST
             group = hopeful
         if any(each.due for each in group):
             self._memory.tells_due = self._memory.tells_due or what is What.TIMER
@@ -327,7 +270,7 @@ class Scheduler:
             return pending.weight * (0.3 + hope) / (1 + 3 * event.number)
         weight *= hope * pending.weight
         if self._is_fruitless(event):
-            return weight * _LEAST
+            return weight * LEAST
         if event.what is What.TIME:
             # Most often the next thing comes soon.
             return pending.weight * math.pow(1 + int(event.arg("ms")), -0.25)
@@ -348,8 +291,8 @@ class Scheduler:
     def _varied(self, pending: Pending, crashable: bool) -> Event:
         """The event, or that its message is lost or comes twice, or that whoever can crash loses power in its midst."""
         chance, event = self._chance, pending.event
-        if pending.garbles and self._garbler.random() < self._often(pending, _GARBLED, self._garble):
-            self._memory.failed(pending, _GARBLED)
+        if pending.garbles and self._garbler.random() < self._often(pending, GARBLED, self._garble):
+            self._memory.failed(pending, GARBLED)
             return event.garbled(self._garbler.randrange(_GARBLED_WAYS))
         if event.what is What.DELIVER:
             point = chance.random()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fencepost.conformance.adapters.parts import Parts
+from fencepost.conformance.free.memory import Memory
 from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted
 from fencepost.conformance.free.runner import Free, FreePlan, play, run_freely, run_seed
-from fencepost.conformance.free.scheduler import Memory
 from fencepost.conformance.free.system import FreeSystem
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of, held_to

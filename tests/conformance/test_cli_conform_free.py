@@ -57,19 +57,21 @@ def systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_system_that_can_be_followed_holds(fencepost: Fencepost, systems: Path) -> None:
-    run = (*FREE, "--impl", "model", "--runs", 6, "--events", 80, "--seed", 9, *SMALL)
+    run = (*FREE, "--impl", "model", "--runs", 6, "--events", 80, "--seed", 7, *SMALL)
     said = fencepost(*run, "--json")
     assert said.code == 0
     answer, free = said.json, said.json["free"]
     assert (answer["verdict"], answer["ways"]) == ("holds", {"free": "holds"})
-    assert (free["system"], free["variant"], free["seed"], free["runs"]) == ("model", "kip-320", 9, 6)
+    assert (free["system"], free["variant"], free["seed"], free["runs"]) == ("model", "kip-320", 7, 6)
     assert free["events"] > 100 and free["disagreement"] is None and free["cells_never_observed"] == []
-    assert sum(free["kinds"].values()) == free["events"] - free["runs"], "the start is compared too"
+    assert sum(free["kinds"].values()) == free["events"] - free["runs"], (
+        "the start is compared too; no run of this seed comes to peace"
+    )
     assert set(free["actions_never_taken"]) == {name for name, count in free["steps"].items() if not count}
     text = " ".join(fencepost(*run).out.split())
     assert "model, running freely, against fencing kip-320: holds" in text
     assert f"no disagreement in {free['events']:,} events of 6 runs" in text
-    assert "seed 9:" in text and "at 2/2/2/2 (replicas/log_size/max_records/max_leader_epoch)" in text
+    assert "seed 7:" in text and "at 2/2/2/2 (replicas/log_size/max_records/max_leader_epoch)" in text
     assert "more than one state of the model explained" in text and "deliver" in text
     assert list(Path.cwd().iterdir()) == [systems], "nothing is written"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from fencepost.conformance.adapters.parts import Parts
+from fencepost.conformance.free.memory import Memory
 from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted, Sort
 from fencepost.conformance.free.runner import FreePlan, play, run_freely, run_seed
-from fencepost.conformance.free.scheduler import Memory
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of
 from fencepost.conformance.mutants.patched import Patch, patched

@@ -28,10 +28,10 @@ from fencepost.conformance.adapters.found import (
 )
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.adapters.stores import SegmentReader
+from fencepost.conformance.free.memory import Memory
 from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted
 from fencepost.conformance.free.runner import FreePlan, play, run_seed
-from fencepost.conformance.free.scheduler import Memory
 from fencepost.conformance.free.system import FreeSystem
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from fencepost.conformance.free.events import Event, What
+from fencepost.conformance.free.memory import Memory
 from fencepost.conformance.free.model_system import ModelSystem
 from fencepost.conformance.free.parted import Sort
 from fencepost.conformance.free.registry import make_free
 from fencepost.conformance.free.runner import FreePlan, Ran, harmless, repeat, run_freely
 from fencepost.conformance.free.schedule import is_schedule, lines_of, read_schedule
-from fencepost.conformance.free.scheduler import Memory, Scheduler
+from fencepost.conformance.free.scheduler import Scheduler
 from fencepost.conformance.free.system import Pending
 from fencepost.conformance.harness import binding_of, bound_protocols, held_to, plan_of
 from fencepost.conformance.plan import constants_of

@@ -8,10 +8,10 @@ import pytest
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.free.events import Event, What
 from fencepost.conformance.free.machine import Machine
+from fencepost.conformance.free.memory import Memory
 from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted, Sort
 from fencepost.conformance.free.runner import FreePlan, play, run_seed
-from fencepost.conformance.free.scheduler import Memory
 from fencepost.conformance.free.settle import ASKS, settle
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.mutants.patched import Patch, patched

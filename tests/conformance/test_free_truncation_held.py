@@ -7,10 +7,10 @@ from functools import cache
 
 import pytest
 from fencepost.conformance.adapters.parts import Parts
+from fencepost.conformance.free.memory import Memory
 from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted
 from fencepost.conformance.free.runner import FreePlan, play, run_seed
-from fencepost.conformance.free.scheduler import Memory
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.protocols.truncation.binding import TRUNCATION

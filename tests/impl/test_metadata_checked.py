@@ -9,9 +9,9 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from fencepost.conformance.free.memory import Memory
 from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.runner import FreePlan, play, run_seed
-from fencepost.conformance.free.scheduler import Memory
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of
 from fencepost.conformance.plan import constants_of

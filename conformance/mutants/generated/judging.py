@@ -15,12 +15,12 @@ from typing import Any, Final, cast
 
 from ....traces.story import Json
 from ...free.events import event_of
+from ...free.memory import Memory
 from ...free.met import Met
 from ...free.parted import Sort as FreeSort
 from ...free.runner import FreePlan, run_seed
 from ...free.runner import play as play_freely
 from ...free.runner import repeat as repeat_freely
-from ...free.scheduler import Memory
 from ...free.system import FreeSystem
 from ...free.threads import Spent
 from ...lockstep.adapter import Adapter

@@ -15,10 +15,10 @@ from typing import Any, Final, cast
 from ....model.core.errors import BadInput
 from ....traces.story import Json
 from ...executed import Executed
+from ...free.memory import Memory
 from ...free.met import Met
 from ...free.runner import FreePlan, run_seed
 from ...free.runner import play as play_freely
-from ...free.scheduler import Memory
 from ...free.system import FreeSystem
 from ...free.threads import Spent
 from ...lockstep.adapter import Adapter
