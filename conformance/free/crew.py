@@ -10,10 +10,11 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
+from types import FrameType
 from typing import Final, Protocol
 
 from ...model.core.errors import BadInput
@@ -34,6 +35,8 @@ from .ways import Ways
 
 AHEAD: Final = 16
 """So many runs may go on at once: none of them knows of the others."""
+_GRACE: Final = 5.0
+"""Seconds in which a process that is not needed any more puts away what it has begun."""
 
 
 @dataclass(frozen=True)
@@ -157,9 +160,12 @@ class Elsewhere:
         with interrupts_ignored():
             self._process.start()
         theirs.close()
-        held.callback(self._kill)
+        held.callback(self._end)
 
-    def _kill(self) -> None:
+    def _end(self) -> None:
+        """Its system puts its files away, unless that takes too long."""
+        self._process.terminate()
+        self._process.join(_GRACE)
         self._process.kill()
         self._process.join()
         self._process.close()
@@ -201,7 +207,8 @@ def _work(stage: Stage, connection: Connection, others: Connection) -> None:
     """What a process does: play what it is told to, until it is ended."""
     others.close()
     end_with_parent()
-    with ExitStack() as held:
+    signal.signal(signal.SIGTERM, _interrupted)
+    with suppress(KeyboardInterrupt, EOFError), ExitStack() as held:
         player: Player | None = None
         while True:
             number, news = connection.recv()
@@ -210,6 +217,12 @@ def _work(stage: Stage, connection: Connection, others: Connection) -> None:
                 connection.send(player.play(number, news))
             except BadInput as error:
                 connection.send(error)
+
+
+def _interrupted(_number: int, _frame: FrameType | None) -> None:
+    """An exception that no run takes for one of its system's."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _player(stage: Stage, held: ExitStack) -> Player:

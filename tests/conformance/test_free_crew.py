@@ -18,6 +18,7 @@ from fencepost.conformance.free.crew import AHEAD, Stage, crew, played
 from fencepost.conformance.free.events import Event
 from fencepost.conformance.free.memory import Memory
 from fencepost.conformance.free.model_system import ModelSystem
+from fencepost.conformance.free.registry import make_free
 from fencepost.conformance.free.runner import Free, FreePlan, run_freely
 from fencepost.conformance.free.system import FreeSystem, Happened
 from fencepost.conformance.free.ways import Ways
@@ -138,6 +139,18 @@ def test_no_process_outlives_the_block(portfolio: Sequence[Ways]) -> None:
     with pytest.raises(ZeroDivisionError):
         fails()
     assert {each.pid for each in psutil.Process().children()} <= before
+
+
+def test_files_are_put_away_where_the_processes_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    system = make_free("disk", "fencing", None)
+    portfolio = [ways_of("fencing", system.variant, **SMALL)]
+    seen = 0
+    with crew(Stage(lambda: make_free("disk", "fencing", None), portfolio, PLAN, None, 60.0), 2) as hands:
+        for _ in played(hands, lambda number: number < 6):
+            seen = max(seen, len(list(tmp_path.iterdir())))
+    system.close()
+    assert seen >= 2 and list(tmp_path.iterdir()) == []
 
 
 def test_no_process_outlives_a_command_that_is_killed(tmp_path: Path) -> None:

@@ -123,6 +123,19 @@ def test_in_this_process(running: list[Running], temporary: Path, corpus: Path, 
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.parametrize("after", [0.1, 2.0])
+def test_free_runs_in_several_processes_on_real_files(running: list[Running], temporary: Path, after: float) -> None:
+    one = Running(("conform", "--impl", "disk", "--way", "free", "--runs", "100000", "--jobs", "2"), temporary)
+    running.append(one)
+    deadline = time.monotonic() + SECONDS
+    while len(one.others()) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(one.others()) == 2
+    time.sleep(after)
+    one.interrupt()
+    assert list(temporary.iterdir()) == []
+
+
 def test_a_corpus_that_is_being_written_is_not_there(running: list[Running], temporary: Path, tmp_path: Path) -> None:
     sizes = ("--traces", "2000000", "--events", "60", "--master", "serial")
     one = Running(("simulate", "fencing", *LARGE, *sizes, "--out", str(tmp_path / "new")), temporary)
