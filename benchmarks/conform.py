@@ -4,7 +4,8 @@ Every built-in system of every protocol, or those named, is held against its own
 bring about. In lockstep at constants of the plan, or the default ones, drawn by a seeded generator and by Hypothesis:
 steps a second. Running freely, at the constants of the protocol's plan: events a second, and after how many of them
 more than one state of the model explained what was seen. Beside both, what the harness costs of that (processor time,
-all but the system's calls), and ratios within this run.
+all but the system's calls), and ratios within this run. And free runs once more in a process for each core, by the
+clock: beside one process, which is asked in the same way.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Collection, Sequence
+from contextlib import closing
 from typing import Any
 
 from fencepost.conformance.free.answer import share_wide
+from fencepost.conformance.free.crew import Stage, crew
 from fencepost.conformance.free.registry import free_names, make_free
 from fencepost.conformance.free.runner import Free, FreePlan, run_freely
 from fencepost.conformance.free.ways import Ways
-from fencepost.conformance.harness import binding_of, bound_protocols, held_to, plan_of, stepped_at
+from fencepost.conformance.harness import OVER_IMPL, binding_of, bound_protocols, held_to, plan_of, stepped_at
 from fencepost.conformance.harness import in_lockstep as stepped_text
 from fencepost.conformance.lockstep.registry import adapter_names, make_adapter
 from fencepost.conformance.lockstep.runner import Conformance, Drawing, Plan, conform
 from fencepost.conformance.plan import constants_of
+from fencepost.conformance.processes import cores
 from fencepost.model.core.ground import ground
 from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.explore.result import Verdict
@@ -62,15 +66,33 @@ def in_lockstep(adapter: Any, examples: int, seed: int, draw: Drawing) -> Confor
     return found
 
 
-def freely(system: Any, runs: int, seed: int) -> Free:
-    """Run a system freely against its variant; it must be followed."""
+def portfolio_of(system: Any) -> list[Ways]:
+    """The steps of a system's variant at the constants of the protocol's plan."""
     protocol = held_to(system.protocol)
     traced, binding = protocol.traced(system.variant), binding_of(system.protocol, "--protocol")
     written = plan_of(PROTOCOLS[system.protocol]).free or ("",)
-    portfolio = [Ways(ground(traced, constants_of(protocol, each)), binding) for each in written]
-    found = run_freely(system, portfolio, FreePlan(runs, EVENTS, seed))
+    return [Ways(ground(traced, constants_of(protocol, each)), binding) for each in written]
+
+
+def freely(system: Any, runs: int, seed: int) -> Free:
+    """Run a system freely against its variant; it must be followed."""
+    return followed(run_freely(system, portfolio_of(system), FreePlan(runs, EVENTS, seed)))
+
+
+def followed(found: Free) -> Free:
+    """An answer, which must be that the model could follow."""
     assert found.verdict is Verdict.HOLDS, (found.failure and found.failure.parted) or found.reason
     return found
+
+
+def by_the_clock(name: str, protocol: str, runs: int, seed: int, jobs: int) -> float:
+    """Events a second of free runs in so many processes."""
+    system = make_free(name, protocol, None)
+    plan = FreePlan(runs, EVENTS, seed)
+    stage = Stage(lambda: make_free(name, protocol, None), portfolio_of(system), plan, None, 60.0)
+    with closing(system), crew(stage, jobs) as hands:
+        found = followed(run_freely(system, stage.portfolio, plan, hands=hands))
+    return found.met.events / found.seconds
 
 
 def report(rates: dict[str, float], what: str, told: str, done: int, seconds: float, harness: float) -> None:
@@ -101,6 +123,10 @@ def main(runs: int, seed: int, wanted: Collection[str]) -> None:
             what = f"{name} ({protocol} {timed.variant}), freely"
             report(rates, what, f"events/s, {share_wide(found):.1%} wide", found.met.events, found.seconds, harness)
             timed.close()
+            if name in OVER_IMPL and cores() > 1:
+                one, all_of_them = (by_the_clock(name, protocol, runs, seed, jobs) for jobs in (1, cores()))
+                told = f"events/s by the clock, {all_of_them / one:.2f} x one process"
+                print(f"  in {cores()} processes{'':<42}{all_of_them:>9,.0f} {told}", flush=True)
     best = max(rates.values())
     for what, rate in rates.items():
         print(f"fastest : {what:<58}{best / rate:>6.1f} x")
