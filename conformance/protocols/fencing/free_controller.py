@@ -267,7 +267,7 @@ class ControlledNodes(CopiedNodes, TimedNodes):
 def _copied(state: PartitionState) -> PartitionState:
     """The same as one of our own classes: a copy of ``impl`` with a defect has its own."""
     leader = state.leader, state.leader_epoch, state.isr
-    return PartitionState(state.replicas, *leader, state.partition_epoch, state.offline)
+    return PartitionState(state.replicas, *leader, state.partition_epoch, state.offline, state.topic_id)
 
 
 def check_failed(before: PartitionState, after: PartitionState, replica: int) -> None:
