@@ -12,13 +12,21 @@ from ...impl.net.clock import SimulatedClock
 from ...impl.net.faults import Faults, Flight
 from ...impl.net.simulated import SimulatedNetwork
 from ...impl.wire.errors import ErrorCode
-from ...impl.wire.messages import BROKER_PRINCIPAL, Envelope, Response
+from ...impl.wire.messages import (
+    BROKER_PRINCIPAL,
+    Envelope,
+    FetchResponse,
+    OffsetsForLeaderEpochResponse,
+    ProduceResponse,
+    Response,
+)
 from ...impl.wire.quorum import QuorumResponse
 from ..lockstep.faults import TIMED_OUT, Kind
 
 CLIENT: Final = -100
 LOSES: Final = frozenset({Kind.LOSE_REQUEST, Kind.LOSE_RESPONSE, Kind.DELAY_RESPONSE})
 """The faults after which the asker has no answer."""
+_OF_BROKERS: Final = (FetchResponse, OffsetsForLeaderEpochResponse, ProduceResponse)
 LIFE: Final = 1 << 48
 """Correlation ids of one process of a node; those of messages in somebody's name are below all of them."""
 
@@ -116,6 +124,7 @@ def error_name(answer: Response | QuorumResponse | None) -> str | None:
     """The error of an answer as the models name it; one that did not come is a timeout."""
     if answer is None:
         return TIMED_OUT
-    if answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+    unknown = answer.error is ErrorCode.UNKNOWN_TOPIC_ID and isinstance(answer, _OF_BROKERS)
+    if unknown or answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER.name  # the broker was told of no leader epoch of the partition yet
     return None if answer.error is ErrorCode.NONE else answer.error.name

@@ -102,6 +102,8 @@ class Follower:
         self, event: Event | None, delivered: int | None, happened: Happened, observed: Mapping[str, Value]
     ) -> Parted | None:
         """Follow one event. ``delivered``: the number of the message that arrived in it, if one did. Raises Spent."""
+        if happened.anew:
+            self._begin_anew()
         try:
             changed = self._look(observed)
         except ValueError as strange:
@@ -158,6 +160,14 @@ class Follower:
         if len(self.threads) > MAX_FRONTIER:
             raise Spent(f"more than {MAX_FRONTIER} states of the model explain what was seen")
         return None
+
+    def _begin_anew(self) -> None:
+        """What was followed is over: the model is in its initial state, and no message says anything to it."""
+        initial = self.ways.system.initial
+        self.threads = [Thread(initial, {}, Path((initial,), ()))]
+        self._messages.clear()
+        self._spent = None
+        self._first = True
 
     def forget(self, pending: Iterable[int]) -> None:
         """Let the mail go that is no longer in flight: what is not pending, and not of late (it may be kept back)."""

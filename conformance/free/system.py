@@ -99,7 +99,9 @@ class Happened:
     exchange for) may happen at any event and is not named. ``crashed`` and ``started``: nodes whose process ended, or
     began, in this event; between the two their cells cannot be observed. ``given``: cells that hold what is seen of
     them now whatever they held before, of variables of which the binding allows it (``Binding.given``): what the model
-    takes as it comes, and holds its steps and promises to. ``told``: what a person reads of it.
+    takes as it comes, and holds its steps and promises to. ``told``: what a person reads of it. ``anew``: what the
+    model followed is over, and another begins in its place (a topic is deleted, and made anew under its name). What is
+    seen after the event is the model's initial state, and no message from before is any step of the new one.
     """
 
     sent: tuple[Message, ...] = ()
@@ -109,6 +111,7 @@ class Happened:
     started: frozenset[int] = frozenset()
     told: str = ""
     given: frozenset[str] = frozenset()
+    anew: bool = False
 
 
 class FreeSystem(Protocol):

@@ -12,6 +12,7 @@ from .errors import (
     StaleIncarnation,
     UnknownBroker,
     UnknownPartition,
+    UnknownTopic,
 )
 from .partition import PartitionState
 from .store import CHECKPOINT, Registration
@@ -31,4 +32,5 @@ __all__ = [
     "StaleIncarnation",
     "UnknownBroker",
     "UnknownPartition",
+    "UnknownTopic",
 ]

@@ -7,18 +7,21 @@ ZooKeeper (register, vanish) is told to it by calls: ``broker_started``, ``mark_
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from uuid import UUID, uuid4
 
 from ..files.interface import Files
 from ..log.directory import is_partition
 from ..net.interface import Clock, Transport
-from ..replica.validate import is_alter_isr
+from ..replica.validate import is_alter_isr, is_consistent
 from ..wire.errors import ErrorCode
 from ..wire.messages import (
     BROKER_PRINCIPAL,
     CONTROLLER,
+    LEADER_DURING_DELETE,
     NO_EPOCH,
+    NO_TOPIC_ID,
     AlterIsrRequest,
     AlterIsrResponse,
     Envelope,
@@ -28,6 +31,8 @@ from ..wire.messages import (
     OfflineReplicasResponse,
     Request,
     Response,
+    StopReplicaRequest,
+    StopReplicaResponse,
     TopicPartition,
     UpdateMetadataRequest,
     UpdateMetadataResponse,
@@ -39,12 +44,13 @@ from .errors import (
     StaleIncarnation,
     UnknownBroker,
     UnknownPartition,
+    UnknownTopic,
 )
 from .outbox import Kind, Outbox, RequestKey
 from .partition import PartitionState
-from .store import CHECKPOINT, Contents, Registration, read_store, write_store
+from .store import CHECKPOINT, Contents, Deleted, Registration, read_store, write_store
 
-_ANSWERS = (LeaderAndIsrResponse, OfflineReplicasResponse, UpdateMetadataResponse)
+_ANSWERS = (LeaderAndIsrResponse, StopReplicaResponse, OfflineReplicasResponse, UpdateMetadataResponse)
 
 
 class Controller:
@@ -55,12 +61,20 @@ class Controller:
     the new one is first woken.
 
     ``unclean`` is ``unclean.leader.election.enable``; ``retry`` says after how many milliseconds an unanswered request
-    is sent again. Raises ``CorruptCheckpoint`` and ``OSError``. All calls raise ``ControllerStopped`` once it has
-    stopped: after its checkpoint could not be written, and when a broker knows a later controller.
+    is sent again; ``new_id`` makes the ids of topics. Raises ``CorruptCheckpoint`` and ``OSError``. All calls raise
+    ``ControllerStopped`` once it has stopped: after its checkpoint could not be written, and when a broker knows of a
+    later controller.
     """
 
     def __init__(
-        self, transport: Transport, clock: Clock, files: Files, *, unclean: bool = False, retry: int = 1000
+        self,
+        transport: Transport,
+        clock: Clock,
+        files: Files,
+        *,
+        unclean: bool = False,
+        retry: int = 1000,
+        new_id: Callable[[], UUID] = uuid4,
     ) -> None:
         self.address = CONTROLLER
         self.unclean = unclean
@@ -68,8 +82,12 @@ class Controller:
         """Why it acts no more."""
         self._transport = transport
         self._files = files
+        self._new_id = new_id
         contents = read_store(files, CHECKPOINT)
         self._contents = replace(contents, controller_epoch=contents.controller_epoch + 1)
+        for partition, state in self._contents.partitions.items():
+            if state.topic_id == NO_TOPIC_ID:  # of before topics had ids (KIP-516, "Migration")
+                self._contents.partitions[partition] = replace(state, topic_id=self._id_of(partition.topic))
         write_store(files, CHECKPOINT, self._contents)
         first = self.controller_epoch << 32  # answers to its former life may still arrive
         self._outbox = Outbox(self.address, transport, clock, self._build, correlation=first, retry=retry)
@@ -91,6 +109,11 @@ class Controller:
     def partitions(self) -> Mapping[TopicPartition, PartitionState]:
         """All partitions."""
         return self._contents.partitions
+
+    @property
+    def deleted(self) -> Mapping[Deleted, frozenset[int]]:
+        """The partitions of deleted topics, each with the brokers that may have a replica of it still."""
+        return self._contents.deleted
 
     def partition(self, partition: TopicPartition) -> PartitionState:
         """One partition. Raises ``UnknownPartition``."""
@@ -123,11 +146,34 @@ class Controller:
         for broker in replicas:
             self._registration(broker)
         offline = frozenset(replicas).difference(self._live())
-        state = PartitionState.unled(replicas, offline)
+        state = PartitionState.unled(replicas, offline, self._id_of(partition.topic))
         if elect:
             state = state.prefer(unclean=False)
         self._commit({partition: state})
         return state
+
+    def _id_of(self, topic: str) -> UUID:
+        """The id of a topic that is there, and a new one of one that is not."""
+        known = (state.topic_id for partition, state in self._contents.partitions.items() if partition.topic == topic)
+        return next((each for each in known if each != NO_TOPIC_ID), None) or self._new_id()
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic (``TopicDeletionManager`` in Kafka): whoever has a replica removes it when it hears of that.
+
+        Its name is free at once, and the next topic of that name has another id. Raises ``UnknownTopic``.
+        """
+        self._check_running()
+        gone = {partition: state for partition, state in self._contents.partitions.items() if partition.topic == topic}
+        if not gone:
+            raise UnknownTopic("there is no such topic", topic, "leave it")
+        there = {Deleted(partition, state.topic_id): frozenset(state.replicas) for partition, state in gone.items()}
+        self._commit({}, removed=gone, deleted={**self._contents.deleted, **there})
+        for partition, state in gone.items():
+            self._outbox.forget_partition(partition)
+            for broker in self._live():
+                if broker in state.replicas:
+                    self._outbox.post(RequestKey(Kind.STOP_REPLICA, broker, partition, state.topic_id))
+                self._outbox.post(RequestKey(Kind.METADATA, broker, partition, state.topic_id))
 
     def elect_leader(self, partition: TopicPartition, replica: int) -> PartitionState:
         """A clean election. Raises ``NotEligible``, ``ElectionNotNeeded``, ``UnknownPartition``."""
@@ -220,16 +266,21 @@ class Controller:
         self,
         partitions: Mapping[TopicPartition, PartitionState],
         brokers: Mapping[int, Registration] | None = None,
+        *,
+        removed: Iterable[TopicPartition] = (),
+        deleted: dict[Deleted, frozenset[int]] | None = None,
     ) -> None:
         """Store the changes, then take them up and tell of them. Raises ``ControllerStopped`` where they can't be."""
         old = self._contents
         changed = {p: state for p, state in partitions.items() if old.partitions.get(p) != state}
-        if not changed and not brokers:
+        if not changed and not brokers and deleted is None:
             return
+        left = {partition: state for partition, state in old.partitions.items() if partition not in removed}
         new = Contents(
             old.controller_epoch,
             {**old.brokers, **(brokers or {})},
-            {**old.partitions, **changed},
+            {**left, **changed},
+            old.deleted if deleted is None else deleted,
         )
         try:
             write_store(self._files, CHECKPOINT, new)
@@ -253,7 +304,10 @@ class Controller:
             self._outbox.post(RequestKey(Kind.METADATA, broker, partition))
 
     def _all_for(self, broker: int) -> Iterable[RequestKey]:
-        """What a broker is told that knows nothing."""
+        """What a broker is told that knows nothing; first of all what it is to remove."""
+        for (partition, topic_id), brokers in self._contents.deleted.items():
+            if broker in brokers:
+                yield RequestKey(Kind.STOP_REPLICA, broker, partition, topic_id)
         for partition, state in self._contents.partitions.items():
             if broker in state.replicas and state.leader_epoch != NO_EPOCH:
                 yield RequestKey(Kind.LEADER_AND_ISR, broker, partition)
@@ -261,13 +315,19 @@ class Controller:
             yield RequestKey(Kind.METADATA, broker, partition)
 
     def _build(self, key: RequestKey) -> Request:
-        epoch, partition, state = self.controller_epoch, key.partition, self._contents.partitions[key.partition]
+        epoch, partition = self.controller_epoch, key.partition
+        if key.kind is Kind.STOP_REPLICA:
+            return StopReplicaRequest(epoch, partition, key.topic_id)
+        if key.topic_id != NO_TOPIC_ID:
+            gone = LEADER_DURING_DELETE, NO_EPOCH, frozenset[int](), (), frozenset[int]()
+            return UpdateMetadataRequest(epoch, partition, *gone, key.topic_id)
+        state = self._contents.partitions[partition]
         if key.kind is Kind.OFFLINE_REPLICAS:
-            return OfflineReplicasRequest(epoch, partition, state.offline, state.leader_epoch, state.partition_epoch)
+            marks = state.offline, state.leader_epoch, state.partition_epoch
+            return OfflineReplicasRequest(epoch, partition, *marks, state.topic_id)
         if key.kind is Kind.METADATA:
-            return UpdateMetadataRequest(
-                epoch, partition, state.leader, state.leader_epoch, state.isr, state.replicas, state.offline
-            )
+            known = state.leader, state.leader_epoch, state.isr, state.replicas, state.offline
+            return UpdateMetadataRequest(epoch, partition, *known, state.topic_id)
         return LeaderAndIsrRequest(
             epoch,
             partition,
@@ -277,6 +337,7 @@ class Controller:
             state.replicas,
             state.offline,
             state.partition_epoch,
+            state.topic_id,
         )
 
     def _stop(self, why: str) -> None:
@@ -294,7 +355,7 @@ class Controller:
             if answer is not None:
                 self._send_back(envelope, answer)
         elif isinstance(body, _ANSWERS) and isinstance(body.error, ErrorCode):
-            self._answered(envelope.correlation, body.error)
+            self._answered(envelope.correlation, body)
 
     def deadline(self) -> int | None:
         """When the next unanswered request is to be sent again."""
@@ -316,8 +377,12 @@ class Controller:
         if not is_alter_isr(request):
             return AlterIsrResponse(ErrorCode.INVALID_REQUEST, partition)
         state = self._contents.partitions.get(partition)
+        if not is_consistent(request.topic_id, NO_TOPIC_ID if state is None else state.topic_id):
+            return AlterIsrResponse(ErrorCode.UNKNOWN_TOPIC_ID, partition)
         if state is None:
-            return AlterIsrResponse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partition)
+            asked = request.topic_id != NO_TOPIC_ID
+            error = ErrorCode.UNKNOWN_TOPIC_ID if asked else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return AlterIsrResponse(error, partition)
         error = ErrorCode.NONE
         result = state.alter_isr(request.broker, request.leader_epoch, request.new_isr, request.partition_epoch)
         if isinstance(result, ErrorCode):
@@ -330,14 +395,19 @@ class Controller:
                 return None
         return AlterIsrResponse(error, partition, state.leader, state.leader_epoch, state.isr, state.partition_epoch)
 
-    def _answered(self, correlation: int, error: ErrorCode) -> None:
-        key = self._outbox.answered(correlation)
+    def _answered(self, correlation: int, body: Response) -> None:
+        key, error = self._outbox.answered(correlation), body.error
         if key is None:
             return
         if error is ErrorCode.STALE_CONTROLLER_EPOCH:
             self._stop(f"broker {key.broker} knows a controller after epoch {self.controller_epoch}")
         elif error is ErrorCode.KAFKA_STORAGE_ERROR and key.kind is Kind.LEADER_AND_ISR:
             self._replica_failed(key)
+        elif key.kind is Kind.STOP_REPLICA and error in (ErrorCode.NONE, ErrorCode.INCONSISTENT_TOPIC_ID):
+            self._outbox.forget(key)
+            self._mark_stray(key, key.topic_id, there=False)
+        elif error is ErrorCode.INCONSISTENT_TOPIC_ID and isinstance(body, LeaderAndIsrResponse):
+            self._stray_found(key, body.topic_id)
         elif not error.retriable:
             self._outbox.forget(key)
 
@@ -349,3 +419,27 @@ class Controller:
             self._commit({key.partition: state.fail(key.broker, unclean=self.unclean)})
         except ControllerStopped:
             return
+
+    def _stray_found(self, key: RequestKey, topic_id: UUID) -> None:
+        """The broker has a replica of another topic, which is not there any more: it is to remove it.
+
+        Its process may have ended between two requests of which the second was the older (Kafka's are refused by broker
+        epoch, KIP-380), or its disk was another broker's.
+        """
+        if type(topic_id) is not UUID or topic_id in (NO_TOPIC_ID, self._contents.partitions[key.partition].topic_id):
+            return
+        stop = RequestKey(Kind.STOP_REPLICA, key.broker, key.partition, topic_id)
+        if not self._outbox.waits(stop) and self._mark_stray(key, topic_id, there=True):
+            self._outbox.post(stop)
+
+    def _mark_stray(self, key: RequestKey, topic_id: UUID, *, there: bool) -> bool:
+        """Take note of whether a broker may have a replica of a deleted topic still; gives whether that is stored."""
+        entry, deleted = Deleted(key.partition, topic_id), dict(self._contents.deleted)
+        brokers = deleted.pop(entry, frozenset()) - {key.broker} | ({key.broker} if there else frozenset())
+        if brokers:
+            deleted[entry] = brokers
+        try:
+            self._commit({}, deleted=deleted)
+        except ControllerStopped:
+            return False
+        return True

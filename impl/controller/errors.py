@@ -17,6 +17,10 @@ class UnknownPartition(ControllerError):
     """There is no such partition (Kafka's UNKNOWN_TOPIC_OR_PARTITION)."""
 
 
+class UnknownTopic(ControllerError):
+    """There is no such topic (Kafka's UNKNOWN_TOPIC_OR_PARTITION)."""
+
+
 class PartitionExists(ControllerError):
     """A partition of this name is there (Kafka's TOPIC_ALREADY_EXISTS)."""
 

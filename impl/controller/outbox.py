@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
+from uuid import UUID
 
 from ..net.interface import Clock, Transport
-from ..wire.messages import BROKER_PRINCIPAL, Envelope, Request, TopicPartition
+from ..wire.messages import BROKER_PRINCIPAL, NO_TOPIC_ID, Envelope, Request, TopicPartition
 
 
 class Kind(Enum):
     """What a request is about."""
 
     LEADER_AND_ISR = auto()
+    STOP_REPLICA = auto()
     OFFLINE_REPLICAS = auto()
     METADATA = auto()
 
@@ -29,6 +31,8 @@ class RequestKey(NamedTuple):
     kind: Kind
     broker: int
     partition: TopicPartition
+    topic_id: UUID = NO_TOPIC_ID
+    """Of a topic that is deleted: the partition of now may be another's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,11 @@ class Outbox:
     def forget_broker(self, broker: int) -> None:
         """Wait for none of this broker's answers."""
         for key in [key for key in self._waiting if key.broker == broker]:
+            self.forget(key)
+
+    def forget_partition(self, partition: TopicPartition) -> None:
+        """Wait for no answer to what was said of a partition that is deleted."""
+        for key in [key for key in self._waiting if key.partition == partition and key.topic_id == NO_TOPIC_ID]:
             self.forget(key)
 
     def waits(self, key: RequestKey) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 from ..wire.errors import ErrorCode
-from ..wire.messages import NO_EPOCH, NO_LEADER
+from ..wire.messages import NO_EPOCH, NO_LEADER, NO_TOPIC_ID
 from .errors import ElectionNotNeeded, NotEligible, NotInIsr
 
 
@@ -25,12 +26,14 @@ class PartitionState:
     isr: frozenset[int]
     partition_epoch: int
     offline: frozenset[int]
+    topic_id: UUID = NO_TOPIC_ID
+    """Of the topic: one that is made anew under its name has another (KIP-516)."""
 
     @staticmethod
-    def unled(replicas: Sequence[int], offline: frozenset[int]) -> PartitionState:
+    def unled(replicas: Sequence[int], offline: frozenset[int], topic_id: UUID = NO_TOPIC_ID) -> PartitionState:
         """A new partition before its first election: no leader epoch yet, and every replica in the ISR."""
         there = frozenset(replicas)
-        return PartitionState(tuple(replicas), NO_LEADER, NO_EPOCH, there, 0, offline & there)
+        return PartitionState(tuple(replicas), NO_LEADER, NO_EPOCH, there, 0, offline & there, topic_id)
 
     def _new_epoch(self, leader: int, isr: frozenset[int]) -> PartitionState:
         return replace(

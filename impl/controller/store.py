@@ -4,23 +4,26 @@ Text in the form of Kafka's checkpoints: a line with the version (0), one with t
 
     controller EPOCH
     broker ID INCARNATION online|offline
-    partition TOPIC PARTITION LEADER LEADER_EPOCH PARTITION_EPOCH REPLICAS ISR OFFLINE
+    partition TOPIC PARTITION LEADER LEADER_EPOCH PARTITION_EPOCH REPLICAS ISR OFFLINE TOPIC_ID
+    deleted TOPIC PARTITION TOPIC_ID REPLICAS
 
-with lists as ``1,2,3`` and ``-`` for none (of leader and leader epoch too). It is written as a whole at each change, so
-it is for a cluster of hundreds of partitions, not of millions.
+with lists as ``1,2,3`` and ``-`` for none (of leader and leader epoch too). A partition that was written before topics
+had ids has none. ``deleted`` names the brokers that may have a replica still of a topic that is deleted.
+It is written as a whole at each change, so it is for a cluster of hundreds of partitions, not of millions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+from uuid import UUID
 
 from ..files.interface import Files
 from ..log.checkpoints import read_entries, read_number, write_entries
 from ..log.directory import is_partition
 from ..log.errors import CorruptCheckpoint
-from ..wire.messages import NO_LEADER, TopicPartition
+from ..wire.messages import NO_LEADER, NO_TOPIC_ID, TopicPartition
 from .partition import PartitionState
 
 CHECKPOINT = "controller-checkpoint"
@@ -40,6 +43,13 @@ class Registration:
     online: bool
 
 
+class Deleted(NamedTuple):
+    """A partition whose topic is deleted. By now there may be another one of that name."""
+
+    partition: TopicPartition
+    topic_id: UUID
+
+
 @dataclass(slots=True)
 class Contents:
     """Everything in the checkpoint."""
@@ -47,6 +57,8 @@ class Contents:
     controller_epoch: int = 0
     brokers: dict[int, Registration] = field(default_factory=dict)
     partitions: dict[TopicPartition, PartitionState] = field(default_factory=dict)
+    deleted: dict[Deleted, frozenset[int]] = field(default_factory=dict)
+    """With the brokers of which it is not known that they have removed their replica."""
 
 
 def write_store(files: Files, path: str, contents: Contents) -> None:
@@ -76,8 +88,10 @@ def _lines(contents: Contents) -> Iterator[str]:
     for (topic, partition), state in sorted(contents.partitions.items()):
         numbers = (state.leader, state.leader_epoch, state.partition_epoch)
         lists = (state.replicas, sorted(state.isr), sorted(state.offline))
-        fields = (*(_NONE if n < 0 else str(n) for n in numbers), *map(_list, lists))
+        fields = (*(_NONE if n < 0 else str(n) for n in numbers), *map(_list, lists), str(state.topic_id))
         yield f"partition {topic} {partition} {' '.join(fields)}"
+    for ((topic, partition), topic_id), brokers in sorted(contents.deleted.items()):
+        yield f"deleted {topic} {partition} {topic_id} {_list(sorted(brokers))}"
 
 
 def _list(brokers: Iterable[int]) -> str:
@@ -91,7 +105,18 @@ def _take(contents: Contents, words: list[str]) -> None:
             contents.controller_epoch = _number(epoch)
         case ["broker", broker, incarnation, "online" | "offline" as mark]:
             _put(contents.brokers, _number(broker), Registration(_number(incarnation), mark == "online"))
-        case ["partition", topic, partition, leader, leader_epoch, partition_epoch, replicas, isr, offline]:
+        case [
+            "partition",
+            topic,
+            partition,
+            leader,
+            leader_epoch,
+            partition_epoch,
+            replicas,
+            isr,
+            offline,
+            *topic_id,
+        ] if len(topic_id) < 2:
             key = TopicPartition(topic, _number(partition))
             state = PartitionState(
                 replicas=_brokers(replicas),
@@ -100,10 +125,16 @@ def _take(contents: Contents, words: list[str]) -> None:
                 isr=frozenset(_brokers(isr)),
                 partition_epoch=_number(partition_epoch),
                 offline=frozenset(_brokers(offline)),
+                topic_id=UUID(topic_id[0]) if topic_id else NO_TOPIC_ID,
             )
             if not is_partition(*key) or not {state.leader, *state.isr, *state.offline} <= {NO_LEADER, *state.replicas}:
                 raise ValueError("it names no partition, or a broker that has no replica")
             _put(contents.partitions, key, state)
+        case ["deleted", topic, partition, topic_id, replicas]:
+            gone = Deleted(TopicPartition(topic, _number(partition)), UUID(topic_id))
+            if not is_partition(*gone.partition):
+                raise ValueError("it names no partition")
+            _put(contents.deleted, gone, frozenset(_brokers(replicas)))
         case _:
             raise ValueError("it is no entry of a controller's checkpoint, or the second of its kind")
 

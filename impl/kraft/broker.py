@@ -82,7 +82,6 @@ class MetadataBroker:
             self._requests,
             epoch=lambda: self.lifecycle.broker_epoch,
             image=lambda: self.machine.image,
-            topic=lambda partition: self.publisher.topics.get(partition),
             to=self._controller,
             receive=lambda envelope: self.broker.receive(envelope),
         )
@@ -91,9 +90,7 @@ class MetadataBroker:
         except BaseException:
             self.quorum.go_offline("its broker cannot start")
             raise
-        self.publisher = Publisher(
-            self.broker, files, self.machine, incarnation, tell=self._tell, forget=self._gateway.forget
-        )
+        self.publisher = Publisher(self.broker, self.machine, incarnation, tell=self._tell, forget=self._gateway.forget)
         self.lifecycle = Lifecycle(
             node_id,
             self._requests,

@@ -30,7 +30,8 @@ def _passes(check: Callable[[str], str | None]) -> Callable[[str], bool]:
     return lambda value: check(value) is None
 
 
-_TOPIC: dict[str, Callable[[str], bool]] = {UNCLEAN_ELECTION: _is_bool, "min.insync.replicas": _is_positive}
+_MINIMUM = "min.insync.replicas"
+_TOPIC: dict[str, Callable[[str], bool]] = {UNCLEAN_ELECTION: _is_bool, _MINIMUM: _is_positive}
 _KNOWN: dict[int, dict[str, Callable[[str], bool]]] = {
     ResourceType.TOPIC: {**_TOPIC, **{name: _passes(check) for name, check in compaction.TOPIC.items()}},
     ResourceType.BROKER: {
@@ -84,6 +85,26 @@ def compacted_topics(image: Image) -> dict[str, compaction.CompactionConfig]:
                 log, settings = compaction.topic_config(_among(values, compaction.TOPIC), broker)
                 if log.compacted:
                     found[key.name] = settings
+    return found
+
+
+def minimums(image: Image, broker: int) -> dict[str, int]:
+    """By topic of an image how large an ISR acks=-1 takes at this broker (``min.insync.replicas``).
+
+    What the topic says comes before what this broker is told, and that before what all brokers are
+    (``KafkaConfigSchema.resolveEffectiveTopicConfig``); a topic of which none says anything is left out.
+    """
+    found: dict[str, int] = {}
+    for topic in image.names:
+        keys = (
+            ResourceKey(ResourceType.TOPIC, topic),
+            ResourceKey(ResourceType.BROKER, str(broker)),
+            ResourceKey(ResourceType.BROKER, ALL_BROKERS),
+        )
+        told = (image.configs.get(key, {}).get(_MINIMUM) for key in keys)
+        value = next((each for each in told if each is not None), None)
+        if value is not None:
+            found[topic] = int(value)
     return found
 
 

@@ -2,15 +2,14 @@
 brokers with the epoch of its process.
 
 An AlterIsr becomes an AlterPartition with the broker epochs of the ISR's members (KIP-903), each as the member's last
-fetch in this process told it. What a follower asks has its process's epoch and its topic's id with it, and is refused
-where that process is over, or the topic is another one.
+fetch in this process told it. What a follower asks has its process's epoch with it, and is refused where that process
+is over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 from ..metadata.image import Image
 from ..net.interface import Transport
@@ -41,8 +40,7 @@ from ..wire.messages import (
 class Gateway:
     """The ``Transport`` of the broker inside. ``receive`` hands a message to that broker.
 
-    ``epoch``: that of the broker's process. ``topic``: the id of the topic that a replica here is of. ``to``: the
-    controller.
+    ``epoch``: that of the broker's process. ``to``: the controller.
     """
 
     def __init__(
@@ -52,7 +50,6 @@ class Gateway:
         *,
         epoch: Callable[[], int],
         image: Callable[[], Image],
-        topic: Callable[[TopicPartition], UUID | None],
         to: Callable[[], int],
         receive: Callable[[Envelope], None],
     ) -> None:
@@ -60,7 +57,6 @@ class Gateway:
         self._requests = requests
         self._epoch = epoch
         self._image = image
-        self._topic = topic
         self._to = to
         self._receive = receive
         self._fetched: dict[tuple[TopicPartition, int], int] = {}
@@ -80,16 +76,13 @@ class Gateway:
         elif envelope.destination == CONTROLLER:
             self.answer = body
         elif isinstance(body, FetchRequest | OffsetsForLeaderEpochRequest):
-            topic = self._topic(body.partition)
-            if topic is not None:  # else it is gone, and so will the follower be that asks
-                self._transport.send(_with(envelope, ReplicaRequest(self._epoch(), topic, body)))
+            self._transport.send(_with(envelope, ReplicaRequest(self._epoch(), body)))
         else:
             self._look(envelope)
             self._transport.send(envelope)
 
     def serve(self, envelope: Envelope, body: ReplicaRequest) -> None:
-        """A follower's request: for the broker to answer, unless it means another topic than is here, or its process is
-        known to be over."""
+        """A follower's request: for the broker to answer, unless the process that asks is known to be over."""
         asked = body.body
         error = self._error(body)
         if error is ErrorCode.NONE:
@@ -109,8 +102,6 @@ class Gateway:
             return ErrorCode.INVALID_REQUEST
         if not names_partition(asked.partition) or type(asked.replica_id) is not int:
             return ErrorCode.INVALID_REQUEST
-        if body.topic_id != self._topic(asked.partition):
-            return ErrorCode.INCONSISTENT_TOPIC_ID
         known = self._image().brokers.get(asked.replica_id)
         last = self._fetched.get((asked.partition, asked.replica_id), NO_BROKER_EPOCH)
         over = body.replica_epoch < max(last, NO_BROKER_EPOCH if known is None else known.epoch)
@@ -130,14 +121,11 @@ class Gateway:
             del self._fetched[follower]
 
     def _alter_partition(self, envelope: Envelope, body: AlterIsrRequest) -> None:
-        topic = self._topic(body.partition)
-        if topic is None:
-            return
         members = tuple(
             IsrMember(each, self._epoch_of(body.partition, each, body.broker)) for each in sorted(body.new_isr)
         )
         asked = AlterPartitionRequest(
-            body.broker, self._epoch(), topic, body.partition, body.leader_epoch, members, body.partition_epoch
+            body.broker, self._epoch(), body.topic_id, body.partition, body.leader_epoch, members, body.partition_epoch
         )
 
         def answered(told: object) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 from uuid import UUID
 
 from ..compaction.config import CompactionConfig
-from ..files.interface import Files
 from ..metadata.elections import PartitionImage
 from ..metadata.image import Image, PartitionKey
 from ..metadata.machine import MetadataMachine
@@ -21,8 +20,7 @@ from ..replica.broker import Broker
 from ..replica.runtime import STORAGE_FAILURES
 from ..wire.errors import ErrorCode
 from ..wire.messages import LeaderAndIsrRequest, OfflineReplicasRequest, TopicPartition, UpdateMetadataRequest
-from .configs import compacted_topics
-from .topic_ids import read_topic_id, store_topic_id
+from .configs import compacted_topics, minimums
 
 Tell = Callable[[Any], ErrorCode]
 """Hands the broker a request of the controller's, and gives its answer."""
@@ -34,7 +32,6 @@ class Publisher:
     def __init__(
         self,
         broker: Broker,
-        files: Files,
         machine: MetadataMachine,
         incarnation: UUID,
         *,
@@ -43,15 +40,13 @@ class Publisher:
     ) -> None:
         """``forget`` is called with each partition that is gone."""
         self._broker = broker
-        self._files = files
         self._machine = machine
         self._incarnation = incarnation
         self._tell = tell
         self._forgotten = forget
         self._told: dict[PartitionKey, tuple[TopicPartition, PartitionImage]] = {}
         self._compacted: dict[str, CompactionConfig] = {}
-        self.topics: dict[TopicPartition, UUID] = {}
-        """The id of the topic that each replica here is of, by what was published."""
+        self._minimums: dict[str, int] = {}
         self._alive: frozenset[int] = frozenset()
         self.published = 0
         """The end of what was published last, 0 before the first time."""
@@ -85,7 +80,12 @@ class Publisher:
         return True
 
     def _configure(self, image: Image) -> None:
-        """Tell the broker which topics are compacted, and how, before it opens or makes their logs."""
+        """Tell the broker how large an ISR its topics want, and how they are compacted, before it makes their logs."""
+        wanted = minimums(image, self._broker.address)
+        for topic in sorted(self._minimums.keys() | wanted.keys()):
+            if self._minimums.get(topic) != wanted.get(topic):
+                self._broker.require_in_sync(topic, wanted.get(topic))
+        self._minimums = wanted
         found = compacted_topics(image)
         try:
             for topic in sorted(self._compacted.keys() | found.keys()):
@@ -104,11 +104,9 @@ class Publisher:
 
     def _delete_strays(self, image: Image) -> None:
         """Delete what was deleted, or moved elsewhere, while this broker was away."""
-        for partition in list(self._broker.partitions):
-            topic = read_topic_id(self._files, partition)
-            key = None if topic is None else PartitionKey(topic, partition.partition)
-            state = None if key is None else image.partitions.get(key)
-            if key is None or state is None or self._broker.address not in state.replicas:
+        for partition, there in list(self._broker.partitions.items()):
+            state = image.partitions.get(PartitionKey(there.topic_id, partition.partition))
+            if state is None or self._broker.address not in state.replicas:
                 self._delete(partition)
 
     def _forget(self, key: PartitionKey) -> None:
@@ -118,7 +116,6 @@ class Publisher:
 
     def _delete(self, partition: TopicPartition) -> None:
         self._forgotten(partition)
-        self.topics.pop(partition, None)
         try:
             self._broker.delete(partition)
         except STORAGE_FAILURES as error:
@@ -141,25 +138,19 @@ class Publisher:
                 state.replicas,
                 offline,
                 state.partition_epoch,
+                key.topic,
             )
-            self._lead_or_follow(key, request)
+            self._lead_or_follow(request)
         if state.leader == self._broker.address:
-            self._tell(OfflineReplicasRequest(epoch, partition, offline, state.leader_epoch, state.partition_epoch))
-        self._tell(
-            UpdateMetadataRequest(epoch, partition, state.leader, state.leader_epoch, isr, state.replicas, offline)
-        )
+            marks = epoch, partition, offline, state.leader_epoch, state.partition_epoch, key.topic
+            self._tell(OfflineReplicasRequest(*marks))
+        leads = state.leader, state.leader_epoch
+        self._tell(UpdateMetadataRequest(epoch, partition, *leads, isr, state.replicas, offline, key.topic))
         self._told[key] = partition, state
 
-    def _lead_or_follow(self, key: PartitionKey, request: LeaderAndIsrRequest) -> None:
+    def _lead_or_follow(self, request: LeaderAndIsrRequest) -> None:
         partition = request.partition
-        self.topics[partition] = key.topic
-        is_new = partition not in self._broker.partitions
         error = self._tell(request)
         if error is ErrorCode.KAFKA_STORAGE_ERROR:
             there = self._broker.partitions.get(partition)
             self.failure = f"{partition}: {there.failure if there is not None else 'its log cannot be made'}"
-        elif is_new and partition in self._broker.partitions:
-            try:
-                store_topic_id(self._files, partition, key.topic)
-            except OSError as error_here:
-                self.failure = str(error_here)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 from ..files.interface import Files, read_file
 from .checkpoints import (
@@ -32,9 +33,14 @@ from .epochs import UNDEFINED_EPOCH
 from .errors import LogError
 from .log import Log
 from .segment import LOG_SUFFIX
+from .topic_id import PARTITION_METADATA, read_topic_id, write_topic_id
 
 META = "meta.properties"
 
+_KEPT = (EPOCH_CHECKPOINT, PARTITION_METADATA)
+"""What lies beside a partition's segments."""
+
+_NO_ID = UUID(int=0)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _FOLDER = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 _DELETED = re.compile(r".*-delete")
@@ -220,7 +226,7 @@ class DataDirectory:
         names = self.files.list(folder)
         bases = sorted({name.partition(".")[0] for name in names if name.endswith(LOG_SUFFIX)})[-2:]
         for name in names:
-            if not name.endswith(TEMPORARY) and (name.partition(".")[0] in bases or name == EPOCH_CHECKPOINT):
+            if not name.endswith(TEMPORARY) and (name.partition(".")[0] in bases or name in _KEPT):
                 _write(self.files, f"{folder}/{name}", read_file(self.files, f"{folder}/{name}"))
         self.files.fsync_dir(folder)
 
@@ -229,13 +235,17 @@ class DataDirectory:
         key = topic, partition
         log = self._logs.pop(key, None)
         if log is not None:
-            log.close()
+            log.abandon()  # what it has not synced is to go as well
         folder = f"{topic}-{partition}"
         if self.files.exists(folder):
-            self.files.rename(folder, f"{folder}.{0:032x}-delete")
+            deleted = f"{folder}.{(self.topic_id(topic, partition) or _NO_ID).hex}-delete"
+            if self.files.exists(deleted):
+                self._empty(deleted)
+            self.files.rename(folder, deleted)
             self.files.fsync_dir("")
-            self._empty(f"{folder}.{0:032x}-delete")
+            self._empty(deleted)
             self.files.fsync_dir("")
+        self._in_doubt.discard(key)
         for name in _MENDS:
             self.forget(name, key)
 
@@ -243,6 +253,18 @@ class DataDirectory:
         for name in self.files.list(folder):
             self.files.remove(f"{folder}/{name}")
         self.files.remove(folder)
+
+    def topic_id(self, topic: str, partition: int) -> UUID | None:
+        """The id of the topic that a partition is of, as its folder has it. Raises ``OSError``."""
+        return read_topic_id(self.files, f"{topic}-{partition}")
+
+    def store_topic_id(self, topic: str, partition: int, topic_id: UUID) -> None:
+        """Store it beside the log, which has none so far. It survives a crash on return. Raises ``OSError``."""
+        try:
+            write_topic_id(self.files, f"{topic}-{partition}", topic_id)
+        except OSError:
+            self._in_doubt.add((topic, partition))
+            raise
 
     # -- offsets ----------------------------------------------------------------------------------------------------
 

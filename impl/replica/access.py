@@ -16,11 +16,12 @@ from ..wire.messages import (
     OffsetsForLeaderEpochRequest,
     ProduceRequest,
     Request,
+    StopReplicaRequest,
     UpdateMetadataRequest,
 )
 from .acl import CLUSTER, Authorizer, Kind, Operation
 
-_BROKERS = (LeaderAndIsrRequest, OfflineReplicasRequest, UpdateMetadataRequest)
+_BROKERS = (LeaderAndIsrRequest, StopReplicaRequest, OfflineReplicasRequest, UpdateMetadataRequest)
 _ON_TOPIC: dict[type[Request], Operation] = {
     FetchRequest: Operation.READ,
     OffsetsForLeaderEpochRequest: Operation.DESCRIBE,

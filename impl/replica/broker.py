@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
+from uuid import UUID
 
 from ..compaction.cleaner import Cleaned
 from ..compaction.config import CompactionConfig, refuse_tiered
@@ -14,7 +15,9 @@ from ..log.directory import DataDirectory, is_partition
 from ..net.interface import Clock, Transport
 from ..wire.errors import ErrorCode
 from ..wire.messages import (
+    LEADER_DURING_DELETE,
     NO_LEADER,
+    NO_TOPIC_ID,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     Envelope,
@@ -37,6 +40,8 @@ from ..wire.messages import (
     ProduceRequest,
     ProduceResponse,
     Response,
+    StopReplicaRequest,
+    StopReplicaResponse,
     TopicPartition,
     UpdateMetadataRequest,
     UpdateMetadataResponse,
@@ -49,7 +54,7 @@ from .partition import Partition, PartitionState, Role
 from .remote import RemoteLogs
 from .runtime import STORAGE_FAILURES, Runtime
 from .timers import Key
-from .validate import CHECKS, is_response, names_partition
+from .validate import CHECKS, is_consistent, is_response, names_partition, names_topic
 
 CLEANER = ("log-cleaner",)
 HIGH_WATERMARKS = ("high-watermarks",)
@@ -186,13 +191,19 @@ class Broker:
     def delete(self, partition: TopicPartition) -> None:
         """Give up a replica and remove its log: its topic is gone, or this broker is no replica any more.
 
-        Nothing where there is none but that metadata of it is forgotten. Raises ``OSError`` and ``LogError``.
+        Nothing where there is none but that metadata of it is forgotten. Raises ``OSError`` and ``LogError``; it is
+        offline then, and there still.
         """
-        self.metadata.pop(partition, None)
-        there = self.partitions.pop(partition, None)
+        there = self.partitions.get(partition)
         if there is not None:
             there.stop()
-            self.directory.delete(*partition)
+            try:
+                self.directory.delete(*partition)
+            except STORAGE_FAILURES as failure:
+                there.go_offline(str(failure))
+                raise
+            del self.partitions[partition]
+        self.metadata.pop(partition, None)
 
     def close(self) -> None:
         """A clean shutdown: sync and store everything. Raises ``OSError`` and ``LogOffline``, the files closed."""
@@ -281,7 +292,7 @@ class Broker:
 
     def _refused(self, envelope: Envelope, body: Any) -> ErrorCode:
         """Why a request is not even looked at: malformed, or not allowed."""
-        if not names_partition(body.partition):
+        if not names_partition(body.partition) or not names_topic(body):
             return ErrorCode.INVALID_REQUEST
         check = CHECKS.get(type(body))
         error = ErrorCode.NONE if check is None else check(body, self.config)
@@ -294,7 +305,7 @@ class Broker:
         error = self._refused(envelope, body)
         if error is not ErrorCode.NONE:
             return error
-        partition = self._find(body.partition)
+        partition = self._find(body.partition, getattr(body, "topic_id", NO_TOPIC_ID))
         if isinstance(partition, ErrorCode):
             return partition
         try:
@@ -303,11 +314,15 @@ class Broker:
             partition.go_offline(str(failure))
             return ErrorCode.KAFKA_STORAGE_ERROR
 
-    def _find(self, key: TopicPartition) -> Partition | ErrorCode:
-        partition = self.partitions.get(key)
+    def _find(self, key: TopicPartition, topic_id: UUID) -> Partition | ErrorCode:
+        """The replica, where it is one of this topic (``KafkaApis`` and ``ReplicaManager.fetchMessages``, KIP-516)."""
+        partition, known = self.partitions.get(key), self.metadata.get(key)
         if partition is None:
-            known = key in self.metadata
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if topic_id != NO_TOPIC_ID and (known is None or not is_consistent(topic_id, known.topic_id)):
+                return ErrorCode.UNKNOWN_TOPIC_ID
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known is None else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if not is_consistent(topic_id, partition.topic_id):
+            return ErrorCode.INCONSISTENT_TOPIC_ID
         return partition if partition.failure is None else ErrorCode.KAFKA_STORAGE_ERROR
 
     # -- brokers and clients ----------------------------------------------------------------------------------------
@@ -343,7 +358,8 @@ class Broker:
         if known is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         error = ErrorCode.LEADER_NOT_AVAILABLE if known.leader == NO_LEADER else ErrorCode.NONE
-        return MetadataResponse(error, known.leader, known.leader_epoch, known.isr, known.replicas, known.offline)
+        told = known.leader, known.leader_epoch, known.isr, known.replicas, known.offline, known.topic_id
+        return MetadataResponse(error, *told)
 
     def _offset_commit(self, envelope: Envelope, body: OffsetCommitRequest) -> Response | ErrorCode:
         error = self._refused(envelope, body)
@@ -371,7 +387,7 @@ class Broker:
         stale = body.controller_epoch < self.controller_epoch
         return ErrorCode.STALE_CONTROLLER_EPOCH if stale else ErrorCode.NONE
 
-    def _leader_and_isr(self, envelope: Envelope, body: LeaderAndIsrRequest) -> ErrorCode:
+    def _leader_and_isr(self, envelope: Envelope, body: LeaderAndIsrRequest) -> Response | ErrorCode:
         error = self._controller(envelope, body)
         if error is not ErrorCode.NONE:
             return error
@@ -388,9 +404,29 @@ class Broker:
             if partition is not None:
                 partition.go_offline(str(failure))
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if error is ErrorCode.INCONSISTENT_TOPIC_ID:
+            return LeaderAndIsrResponse(error, partition.topic_id)
         if error is ErrorCode.NONE:
             self.controller_epoch = body.controller_epoch
         return error
+
+    def _stop_replica(self, envelope: Envelope, body: StopReplicaRequest) -> ErrorCode:
+        error = self._controller(envelope, body)
+        if error is not ErrorCode.NONE:
+            return error
+        partition, known = self.partitions.get(body.partition), self.metadata.get(body.partition)
+        if partition is not None and not is_consistent(body.topic_id, partition.topic_id):
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        if partition is not None and partition.failure is not None:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        try:
+            self.delete(body.partition)
+        except STORAGE_FAILURES:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if known is not None and not is_consistent(body.topic_id, known.topic_id):
+            self.metadata[body.partition] = known  # it has heard of the next topic of that name
+        self.controller_epoch = body.controller_epoch
+        return ErrorCode.NONE
 
     def _offline_replicas(self, envelope: Envelope, body: OfflineReplicasRequest) -> ErrorCode:
         error = self._controller(envelope, body)
@@ -399,6 +435,8 @@ class Broker:
         partition = self.partitions.get(body.partition)
         if partition is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if not is_consistent(body.topic_id, partition.topic_id):
+            return ErrorCode.INCONSISTENT_TOPIC_ID
         if body.leader_epoch > partition.leader_epoch:
             return ErrorCode.UNKNOWN_LEADER_EPOCH  # the LeaderAndIsr is late, and may hold older marks
         self.controller_epoch = body.controller_epoch
@@ -413,7 +451,11 @@ class Broker:
             return error
         self.controller_epoch = body.controller_epoch
         known = self.metadata.get(body.partition)
-        if known is None or known.leader_epoch <= body.leader_epoch:  # else it was overtaken on its way
+        same = known is not None and is_consistent(body.topic_id, known.topic_id)
+        if body.leader == LEADER_DURING_DELETE:
+            if same:
+                del self.metadata[body.partition]
+        elif known is None or not same or known.leader_epoch <= body.leader_epoch:  # else it was overtaken on its way
             self.metadata[body.partition] = body
         return ErrorCode.NONE
 
@@ -428,6 +470,7 @@ _SERVES: dict[type[Any], tuple[Callable[[Broker, Envelope, Any], Any], Callable[
     OffsetCommitRequest: (Broker._offset_commit, lambda _, error: OffsetCommitResponse(error)),
     OffsetFetchRequest: (Broker._offset_fetch, lambda _, error: OffsetFetchResponse(error)),
     LeaderAndIsrRequest: (Broker._leader_and_isr, lambda _, error: LeaderAndIsrResponse(error)),
+    StopReplicaRequest: (Broker._stop_replica, lambda _, error: StopReplicaResponse(error)),
     OfflineReplicasRequest: (Broker._offline_replicas, lambda _, error: OfflineReplicasResponse(error)),
     UpdateMetadataRequest: (Broker._update_metadata, lambda _, error: UpdateMetadataResponse(error)),
 }

@@ -64,7 +64,8 @@ class Follower:
         if self.truncating:
             # Fenced (KIP-320, "Replica Handling"): only the leader of this very epoch may say where to cut. It is
             # asked even where this log knows no epoch and is cut to the high watermark.
-            ask = OffsetsForLeaderEpochRequest(runtime.node_id, partition, self.epoch, log.latest_epoch)
+            topic = self._partition.topic_id
+            ask = OffsetsForLeaderEpochRequest(runtime.node_id, partition, self.epoch, log.latest_epoch, topic)
             self._correlation = runtime.request(self.leader, ask, self._epoch_end)
         else:
             # The fetch offset acknowledges everything below it, so it has to outlive a crash.
@@ -77,6 +78,7 @@ class Follower:
                 runtime.config.replica_fetch_max_bytes,
                 self.epoch,
                 log_start_offset=log.log_start,
+                topic_id=self._partition.topic_id,
             )
             self._correlation = runtime.request(self.leader, fetch, self._fetched)
         self._next_in(runtime.config.request_timeout_ms)

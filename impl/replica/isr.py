@@ -25,6 +25,7 @@ class Isr:
         self._runtime = runtime
         self._changed = changed
         self._partition = request.partition
+        self._topic_id = request.topic_id
         self._leader_epoch = request.leader_epoch
         self.members = request.isr
         self.partition_epoch = request.partition_epoch
@@ -109,7 +110,8 @@ class Isr:
             return False
         self.close()
         self.proposed |= wanted
-        body = AlterIsrRequest(self._runtime.node_id, self._partition, self._leader_epoch, wanted, self.partition_epoch)
+        asks = self._runtime.node_id, self._partition, self._leader_epoch
+        body = AlterIsrRequest(*asks, wanted, self.partition_epoch, self._topic_id)
         self._correlation = self._runtime.request(CONTROLLER, body, self._answered)
         self._lost_at = now + self._runtime.config.request_timeout_ms
         return True
@@ -121,6 +123,8 @@ class Isr:
         mine = body.leader == self._runtime.node_id and body.leader_epoch == self._leader_epoch
         if mine and self.take(body.isr, body.partition_epoch):
             self._changed()
+        elif body.error is ErrorCode.UNKNOWN_TOPIC_ID:
+            self.fenced = True  # the topic is deleted
         elif body.error is ErrorCode.FENCED_REPLICA:
             # The controller is in a later leader epoch, for good. It does not say which ISR it had last in this one: it
             # may have taken up what was proposed, its answer was lost, and whoever was proposed leads by now.

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from typing import NamedTuple
+from uuid import UUID
 
 from ..compaction.edge import refused
 from ..log.batch import Batch
 from ..log.epochs import EpochEntry
 from ..log.log import Log
 from ..wire.errors import ErrorCode
-from ..wire.messages import NO_LEADER, LeaderAndIsrRequest, TopicPartition
+from ..wire.messages import NO_LEADER, NO_TOPIC_ID, LeaderAndIsrRequest, TopicPartition
 from .deletions import Deletions
 from .follower import Follower
 from .leader import Leader
@@ -20,6 +21,7 @@ from .producers import Producers
 from .purgatory import Purgatory
 from .remote import REMOTE_TIMER, RemoteLog
 from .runtime import STORAGE_FAILURES, Runtime
+from .validate import is_consistent
 
 
 class Role(Enum):
@@ -58,6 +60,8 @@ class PartitionState(NamedTuple):
     """Of a leader: followers and their ends in this epoch, -1 where that is not known."""
     waiting: int
     """Produces that wait for the high watermark."""
+    topic_id: UUID = NO_TOPIC_ID
+    """``NO_TOPIC_ID`` where it was told of none yet."""
 
 
 class Partition:
@@ -79,6 +83,7 @@ class Partition:
 
     def _open(self) -> None:
         directory = self.runtime.directory
+        self.topic_id = directory.topic_id(*self.key) or NO_TOPIC_ID
         # The log holds no epoch that was not stored before; should the file have been lost, it says the least.
         self.leader_epoch = max(directory.leader_epoch(*self.key), self.log.latest_epoch)
         self.request: LeaderAndIsrRequest | None = None
@@ -124,6 +129,7 @@ class Partition:
             epochs=tuple((entry.epoch, entry.start_offset) for entry in log.epochs.entries),
             progress=tuple((each.replica, each.end) for each in leader.progress.values()) if leader else (),
             waiting=len(self.purgatory),
+            topic_id=self.topic_id,
         )
 
     # -- roles ------------------------------------------------------------------------------------------------------
@@ -134,10 +140,16 @@ class Partition:
         NONE where it was taken up or is in force already. FENCED_REPLICA, and nothing is changed, for an older leader
         epoch, for another leader in the same epoch, and where a replica that was restarted is to lead again in the
         epoch in which it has led: it has lost its high watermark, and with it what it committed in that epoch.
+        INCONSISTENT_TOPIC_ID where it is a replica of another topic that had, or has, this name.
         """
         here = self.runtime.node_id
+        if not is_consistent(request.topic_id, self.topic_id):
+            return ErrorCode.INCONSISTENT_TOPIC_ID
         if request.leader_epoch < self.leader_epoch:
             return ErrorCode.FENCED_REPLICA
+        if self.topic_id == NO_TOPIC_ID != request.topic_id:
+            self.runtime.directory.store_topic_id(*self.key, request.topic_id)
+            self.topic_id = request.topic_id
         if request.leader == NO_LEADER:
             # Nobody to be or to follow. Kafka's makeFollowers aborts the transition too; the next epoch fences all.
             return ErrorCode.NONE

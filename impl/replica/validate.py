@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from ..wire.errors import ErrorCode
 from ..wire.messages import (
     CONSUMER,
     EARLIEST_PENDING_UPLOAD,
+    LEADER_DURING_DELETE,
     NO_EPOCH,
     NO_LEADER,
+    NO_TOPIC_ID,
     AlterIsrRequest,
     AlterIsrResponse,
     DeleteRecordsRequest,
@@ -30,6 +33,7 @@ from ..wire.messages import (
     ProduceRequest,
     ProduceResponse,
     Request,
+    StopReplicaRequest,
     TopicPartition,
     UpdateMetadataRequest,
 )
@@ -54,6 +58,16 @@ def _replicas(value: Any, kind: type[tuple[Any, ...]] | type[frozenset[Any]]) ->
 def names_partition(key: object) -> bool:
     """Whether it is a topic and a partition, be they there or not."""
     return type(key) is TopicPartition and type(key.topic) is str and type(key.partition) is int
+
+
+def names_topic(body: object) -> bool:
+    """Whether its topic id, if it has one, is one."""
+    return type(getattr(body, "topic_id", NO_TOPIC_ID)) is UUID
+
+
+def is_consistent(asked: UUID, here: UUID) -> bool:
+    """Whether these may be the ids of one topic: where either is not known, too (``hasConsistentTopicId`` in Kafka)."""
+    return asked == here or NO_TOPIC_ID in (asked, here)
 
 
 def check_fetch(body: FetchRequest, config: BrokerConfig) -> ErrorCode:
@@ -106,6 +120,12 @@ def check_offline(body: OfflineReplicasRequest, _config: BrokerConfig) -> ErrorC
     return ErrorCode.NONE if good else ErrorCode.INVALID_REQUEST
 
 
+def check_stop(body: StopReplicaRequest, _config: BrokerConfig) -> ErrorCode:
+    """Without an id of the topic nobody could tell whether the replica is still that which is meant."""
+    good = _int32(body.controller_epoch) and body.topic_id != NO_TOPIC_ID
+    return ErrorCode.NONE if good else ErrorCode.INVALID_REQUEST
+
+
 def check_group(body: OffsetCommitRequest | OffsetFetchRequest, _config: BrokerConfig) -> ErrorCode:
     """Types only: what may be in the fields is for the coordinator to judge."""
     if type(body.group) is not str:
@@ -119,6 +139,8 @@ def check_group(body: OffsetCommitRequest | OffsetFetchRequest, _config: BrokerC
 
 def check_leader(body: LeaderAndIsrRequest | UpdateMetadataRequest, _config: BrokerConfig) -> ErrorCode:
     """Epochs are from 0 on (metadata may tell of a partition that had no leader yet); who leads is in the ISR."""
+    if type(body) is UpdateMetadataRequest and body.leader == LEADER_DURING_DELETE and type(body.leader) is int:
+        return ErrorCode.NONE if _int32(body.controller_epoch) else ErrorCode.INVALID_REQUEST
     good = (
         _int32(body.controller_epoch)
         and _int32(body.leader, NO_LEADER)
@@ -142,6 +164,7 @@ def is_alter_isr(body: AlterIsrRequest) -> bool:
         and _int32(body.leader_epoch, NO_EPOCH)
         and _int32(body.partition_epoch, -1)
         and _replicas(body.new_isr, frozenset)
+        and names_topic(body)
     )
 
 
@@ -183,6 +206,7 @@ CHECKS: dict[type[Request], Check] = {
     ProduceRequest: check_produce,
     DeleteRecordsRequest: check_delete_records,
     LeaderAndIsrRequest: check_leader,
+    StopReplicaRequest: check_stop,
     OfflineReplicasRequest: check_offline,
     OffsetCommitRequest: check_group,
     OffsetFetchRequest: check_group,

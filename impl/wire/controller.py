@@ -203,11 +203,9 @@ class ElectLeadersResponse:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRequest:
-    """What a follower asks its leader, with the epoch of its broker process (``ReplicaState`` of Fetch, KIP-903) and
-    the id of the topic that it means (KIP-516): a leader may not have heard yet that it was deleted and made anew."""
+    """What a follower asks its leader, with the epoch of its broker process (``ReplicaState`` of Fetch, KIP-903)."""
 
     replica_epoch: int
-    topic_id: UUID
     body: FetchRequest | OffsetsForLeaderEpochRequest
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 from .errors import ErrorCode
 
@@ -23,6 +24,10 @@ NO_EPOCH = -1
 """No leader epoch: in a request, the check is skipped."""
 NO_OFFSET = -1
 NO_LEADER = -1
+LEADER_DURING_DELETE = -2
+"""The leader that UpdateMetadata names where the topic is deleted (``LeaderAndIsr.LEADER_DURING_DELETE``)."""
+NO_TOPIC_ID = UUID(int=0)
+"""No topic id: in a request, the check is skipped (``Uuid.ZERO_UUID``, KIP-516)."""
 CONSUMER = -1
 """The ``replica_id`` of a client that is no replica."""
 EARLIEST = -2
@@ -62,11 +67,35 @@ class LeaderAndIsrRequest:
     offline: frozenset[int]
     partition_epoch: int
     """The version of leader and ISR in the controller; an AlterIsr names it (Kafka's ``zkVersion``)."""
+    topic_id: UUID = NO_TOPIC_ID
+    """From version 5 on (KIP-516): a topic that is made anew under its name is another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsrResponse:
     """Whether the replica took the request up."""
+
+    error: ErrorCode
+    topic_id: UUID = NO_TOPIC_ID
+    """With INCONSISTENT_TOPIC_ID that of the topic of which the broker has a replica. (Kafka repeats the request's.)"""
+
+
+@dataclass(frozen=True, slots=True)
+class StopReplicaRequest:
+    """The controller tells a broker to give up its replica of a topic that is deleted, and to remove the log.
+
+    Kafka's, with ``DeletePartition`` set, names no topic id: it comes before all that is said of the next topic of that
+    name.
+    """
+
+    controller_epoch: int
+    partition: TopicPartition
+    topic_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class StopReplicaResponse:
+    """Whether the replica is gone; INCONSISTENT_TOPIC_ID where that which is there is another topic's."""
 
     error: ErrorCode
 
@@ -82,6 +111,7 @@ class OfflineReplicasRequest:
     """Only the leader of this epoch has use for it."""
     partition_epoch: int
     """The version of the marks: one that was overtaken on its way must not undo a later one."""
+    topic_id: UUID = NO_TOPIC_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +137,8 @@ class FetchRequest:
     current_leader_epoch: int = NO_EPOCH
     last_fetched_epoch: int = NO_EPOCH
     log_start_offset: int = NO_OFFSET
+    topic_id: UUID = NO_TOPIC_ID
+    """From version 13 on (KIP-516)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +155,16 @@ class FetchResponse:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsForLeaderEpochRequest:
-    """Where does ``leader_epoch`` end in the leader's log? ``current_leader_epoch`` fences as in a fetch."""
+    """Where does ``leader_epoch`` end in the leader's log? ``current_leader_epoch`` fences as in a fetch.
+
+    ``topic_id``: Kafka's names none.
+    """
 
     replica_id: int
     partition: TopicPartition
     current_leader_epoch: int
     leader_epoch: int
+    topic_id: UUID = NO_TOPIC_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +212,8 @@ class ProduceRequest:
     partition: TopicPartition
     acks: int
     records: bytes
+    topic_id: UUID = NO_TOPIC_ID
+    """From version 13 on (KIP-516)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +250,8 @@ class AlterIsrRequest:
     leader_epoch: int
     new_isr: frozenset[int]
     partition_epoch: int
+    topic_id: UUID = NO_TOPIC_ID
+    """From version 2 on (KIP-841)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,11 +321,15 @@ class MetadataResponse:
     isr: frozenset[int] = frozenset()
     replicas: tuple[int, ...] = ()
     offline: frozenset[int] = frozenset()
+    topic_id: UUID = NO_TOPIC_ID
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateMetadataRequest:
-    """The controller tells every broker what to answer to MetadataRequest."""
+    """The controller tells every broker what to answer to MetadataRequest.
+
+    Of a partition whose topic is deleted the leader is ``LEADER_DURING_DELETE``: it is to be forgotten.
+    """
 
     controller_epoch: int
     partition: TopicPartition
@@ -294,6 +338,7 @@ class UpdateMetadataRequest:
     isr: frozenset[int]
     replicas: tuple[int, ...]
     offline: frozenset[int]
+    topic_id: UUID = NO_TOPIC_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +350,7 @@ class UpdateMetadataResponse:
 
 Request = (
     LeaderAndIsrRequest
+    | StopReplicaRequest
     | OfflineReplicasRequest
     | FetchRequest
     | OffsetsForLeaderEpochRequest
@@ -319,6 +365,7 @@ Request = (
 )
 Response = (
     LeaderAndIsrResponse
+    | StopReplicaResponse
     | OfflineReplicasResponse
     | FetchResponse
     | OffsetsForLeaderEpochResponse

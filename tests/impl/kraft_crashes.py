@@ -17,9 +17,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from fencepost.impl.kraft.topic_ids import read_topic_id
 from fencepost.impl.log import LogError, Record
 from fencepost.impl.log.batch import encode_batch
+from fencepost.impl.log.topic_id import read_topic_id
 from fencepost.impl.metadata import changes, encode
 from fencepost.impl.metadata.image import Image, PartitionKey
 from fencepost.impl.net import Faults
@@ -204,7 +204,7 @@ class Story:
             return
         asked = self.rack.client.asked(envelope.correlation)
         self.rack.looking = True
-        topic = read_topic_id(self.rack.disks[envelope.source][0], asked.partition)
+        topic = read_topic_id(self.rack.disks[envelope.source][0], str(asked.partition))
         self.rack.looking = False
         demand(topic is not None, f"broker {envelope.source} serves {asked.partition}, and does not know which it is")
         if topic is not None:
@@ -276,7 +276,7 @@ class Story:
             for partition, there in broker.broker.partitions.items():
                 demand(there.failure is None, f"broker {broker.address}, {partition}: {there.failure}")
                 leader = there.leader
-                topic = read_topic_id(self.rack.disks[broker.address][0], partition)
+                topic = read_topic_id(self.rack.disks[broker.address][0], str(partition))
                 if leader is not None and topic is not None:
                     held = _held(ledger.images, PartitionKey(topic, partition.partition), leader.isr.partition_epoch)
                     mine_isr = leader.epoch, leader.isr.members

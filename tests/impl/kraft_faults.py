@@ -91,7 +91,7 @@ def publishes_too_early(patch: pytest.MonkeyPatch) -> None:
 
 def forgets_topic_ids(patch: pytest.MonkeyPatch) -> None:
     """A replica's folder does not tell which topic it is of."""
-    patch.setattr(publisher, "store_topic_id", lambda *_: None)
+    patch.setattr("fencepost.impl.log.directory.write_topic_id", lambda *_: None)
 
 
 def leaves_deleted_replicas(patch: pytest.MonkeyPatch) -> None:

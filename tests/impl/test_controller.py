@@ -205,8 +205,9 @@ def test_a_failed_broker_is_marked_replaced_and_told_nothing_until_it_is_back() 
     cluster.net.run()
     zero, one, two, three = cluster.brokers
     assert zero.told == [] and len(one.leaders()) == 2 and len(two.leaders()) == 1 and len(three.leaders()) == 0
-    assert two.leaders() == [LeaderAndIsrRequest(1, TP, 1, 1, frozenset((1, 2)), (0, 1, 2), frozenset((0,)), 2)]
-    expected = UpdateMetadataRequest(1, TP, 1, 1, frozenset((1, 2)), (0, 1, 2), frozenset((0,)))
+    topic = cluster.state.topic_id
+    assert two.leaders() == [LeaderAndIsrRequest(1, TP, 1, 1, frozenset((1, 2)), (0, 1, 2), frozenset((0,)), 2, topic)]
+    expected = UpdateMetadataRequest(1, TP, 1, 1, frozenset((1, 2)), (0, 1, 2), frozenset((0,)), topic)
     assert three.metadata()[0] == expected and len(three.metadata()) == 2
     cluster.settle()
     cluster.controller.mark_online(0)
@@ -214,7 +215,8 @@ def test_a_failed_broker_is_marked_replaced_and_told_nothing_until_it_is_back() 
     assert cluster.state.offline == set() and cluster.state.leader_epoch == 1
     assert [request.leader_epoch for request in zero.leaders()] == [1, 1] and len(zero.metadata()) == 2
     # The epoch is the same, so the leader hears of the mark by itself; the other replica needs not.
-    assert one.marks() == [OfflineReplicasRequest(1, each, frozenset(), 1, 3) for each in (TP, other)]
+    ids = {each: cluster.controller.partition(each).topic_id for each in (TP, other)}
+    assert one.marks() == [OfflineReplicasRequest(1, each, frozenset(), 1, 3, ids[each]) for each in (TP, other)]
     assert (one.leaders(), two.leaders(), two.marks()) == ([], [], [])
     refused(cluster, UnknownBroker, "broker 9: it has never started", lambda: cluster.controller.mark_offline(9))
 

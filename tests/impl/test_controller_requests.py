@@ -154,7 +154,7 @@ def test_every_broker_hears_the_end_of_it_over_a_bad_network() -> None:
         assert cluster.net.counts.lost > 0 and cluster.net.counts.reordered > 0
         for broker in cluster.brokers[:3]:
             assert max(broker.leaders(), key=lambda r: r.leader_epoch) == LeaderAndIsrRequest(
-                1, TP, 2, 4, ALL, (0, 1, 2), frozenset(), 5
+                1, TP, 2, 4, ALL, (0, 1, 2), frozenset(), 5, cluster.state.topic_id
             )
 
 
@@ -253,7 +253,7 @@ def test_a_new_controller_tells_every_broker_what_it_knows() -> None:
     assert not new.brokers[0].online and new.brokers[3].online
     assert new.deadline() == cluster.net.clock.now()
     cluster.net.run()
-    request = LeaderAndIsrRequest(2, TP, 1, 1, frozenset((1,)), (0, 1, 2), frozenset((0,)), 3)
+    request = LeaderAndIsrRequest(2, TP, 1, 1, frozenset((1,)), (0, 1, 2), frozenset((0,)), 3, state.topic_id)
     assert [broker.leaders() for broker in cluster.brokers] == [[], [request], [request], []]
     assert [len(broker.metadata()) for broker in cluster.brokers] == [0, 1, 1, 1]
 

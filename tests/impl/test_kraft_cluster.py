@@ -9,7 +9,9 @@ from uuid import UUID
 
 import pytest
 from fencepost.impl.files import DiskFiles, SimulatedFiles
-from fencepost.impl.kraft.topic_ids import PARTITION_METADATA, read_topic_id
+from fencepost.impl.log import Record
+from fencepost.impl.log.batch import encode_batch
+from fencepost.impl.log.topic_id import PARTITION_METADATA, read_topic_id
 from fencepost.impl.metadata import changes, decode
 from fencepost.impl.replica import Role
 from fencepost.impl.wire.controller import (
@@ -25,6 +27,7 @@ from fencepost.impl.wire.messages import (
     FetchRequest,
     FetchResponse,
     MetadataRequest,
+    ProduceRequest,
     TopicPartition,
 )
 
@@ -65,7 +68,7 @@ def test_a_deleted_topic_is_gone_from_every_disk_and_one_of_its_name_is_another(
     produce(rack, [b"b"])
     rack.run(100)
     assert [held(rack, broker) for broker in BROKERS] == [[b"b"]] * 3
-    assert {read_topic_id(rack.disks[broker][0], T0) for broker in BROKERS} == {second}
+    assert {read_topic_id(rack.disks[broker][0], str(T0)) for broker in BROKERS} == {second}
 
 
 def test_a_broker_that_was_away_deletes_what_is_of_another_topic() -> None:
@@ -86,12 +89,51 @@ def test_a_broker_that_was_away_deletes_what_is_of_another_topic() -> None:
 def test_an_id_that_cannot_be_read_is_none() -> None:
     files = SimulatedFiles(1)
     files.make_dir("t-0")
-    assert read_topic_id(files, T0) is None
+    assert read_topic_id(files, str(T0)) is None
     for text in (b"", b"version: 1\ntopic_id: 5\n", b"version: 0\ntopic_id: 5\n", b"version: 0\nid: 5\n"):
         file = files.open(f"t-0/{PARTITION_METADATA}", create=True)
         file.truncate(0)
         file.append(text)
-        assert read_topic_id(files, T0) is None
+        assert read_topic_id(files, str(T0)) is None
+
+
+# -- min.insync.replicas ----------------------------------------------------------------------------------------------
+
+
+def test_acks_all_wants_as_many_in_sync_as_the_topic_says() -> None:
+    """Else as many as its leader was told, else all brokers were; a topic that is deleted takes its setting with it."""
+    rack = settled()
+    topics(rack, "t")
+    rack.until(rack.even)
+
+    def answered() -> ErrorCode:
+        number = rack.client.ask(state(rack).leader, ProduceRequest(T0, -1, encode_batch([Record(b"a", None, 0)])))
+        rack.run(80)
+        return rack.client.answers[number].error
+
+    def told(kind: int, name: str, value: str | None) -> None:
+        change = ConfigChange("min.insync.replicas", value)
+        assert rack.ask(IncrementalAlterConfigsRequest(kind, name, (change,))).error is ErrorCode.NONE
+        rack.until(rack.even)
+
+    assert answered() is ErrorCode.NONE
+    told(2, "t", "4")
+    assert answered() is ErrorCode.NOT_ENOUGH_REPLICAS
+    told(2, "t", "3")
+    assert answered() is ErrorCode.NONE
+    told(4, "", "4")
+    assert answered() is ErrorCode.NONE, "the topic's own comes first"
+    told(2, "t", None)
+    assert answered() is ErrorCode.NOT_ENOUGH_REPLICAS
+    told(4, str(state(rack).leader), "2")
+    assert answered() is ErrorCode.NONE, "the broker's own comes before that of all"
+    told(2, "t", "4")
+    assert answered() is ErrorCode.NOT_ENOUGH_REPLICAS
+    rack.ask(DeleteTopicsRequest("t"))
+    told(4, "", None)
+    topics(rack, "t")
+    rack.until(rack.even)
+    assert answered() is ErrorCode.NONE
 
 
 # -- fencing ----------------------------------------------------------------------------------------------------------
@@ -193,17 +235,16 @@ def test_a_fetch_of_a_former_process_is_refused_and_counts_for_nothing() -> None
     gateway, epoch = rack.brokers[0]._gateway, rack.brokers[1].lifecycle.broker_epoch
     rack.run(200)
     assert gateway._fetched[T0, 1] == epoch
-    fetch = FetchRequest(1, T0, 0, 1_000, current_leader_epoch=0)
-    topic = rack.ledger.image.names["t"]
+    fetch = FetchRequest(1, T0, 0, 1_000, current_leader_epoch=0, topic_id=rack.ledger.image.names["t"])
     for stale in (epoch - 1, -1):
-        number = rack.client.ask(0, ReplicaRequest(stale, topic, fetch))
+        number = rack.client.ask(0, ReplicaRequest(stale, fetch))
         rack.run(20)
         assert rack.client.answers[number] == FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    number = rack.client.ask(0, ReplicaRequest(epoch + 5, topic, replace(fetch, current_leader_epoch=9)))
+    number = rack.client.ask(0, ReplicaRequest(epoch + 5, replace(fetch, current_leader_epoch=9)))
     rack.run(20)
     assert rack.client.answers[number].error is ErrorCode.UNKNOWN_LEADER_EPOCH
     assert gateway._fetched[T0, 1] == epoch, "one that is not served says nothing of what the leader counts"
-    number = rack.client.ask(0, ReplicaRequest("x", topic, fetch))  # type: ignore[arg-type]
+    number = rack.client.ask(0, ReplicaRequest("x", fetch))  # type: ignore[arg-type]
     rack.run(20)
     assert rack.client.answers[number].error is ErrorCode.INVALID_REQUEST
 
@@ -214,11 +255,11 @@ def test_a_process_is_over_by_the_metadata_or_by_a_fetch_of_the_next_one() -> No
     rack.ask(CreateTopicsRequest("t", assignments=((0, 1),)))
     rack.until(rack.even)
     gateway, epoch = rack.brokers[0]._gateway, rack.brokers[1].lifecycle.broker_epoch
-    topic, fetch = rack.ledger.image.names["t"], FetchRequest(1, T0, 0, 1_000, current_leader_epoch=0)
+    fetch = FetchRequest(1, T0, 0, 1_000, current_leader_epoch=0)
 
     def answer(last: int, asks: int) -> ErrorCode:
         gateway._fetched[T0, 1] = last
-        return gateway._error(ReplicaRequest(asks, topic, fetch))
+        return gateway._error(ReplicaRequest(asks, fetch))
 
     assert answer(epoch - 1, epoch - 1) is ErrorCode.NOT_LEADER_OR_FOLLOWER, "the metadata have the next one"
     assert answer(epoch + 5, epoch) is ErrorCode.NOT_LEADER_OR_FOLLOWER, "the next one has fetched"

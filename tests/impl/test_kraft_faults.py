@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fencepost.impl.kraft import gateway, node, sessions, snapshots
+from fencepost.impl.kraft import gateway, node, publisher, sessions, snapshots
 from fencepost.impl.metadata.image import Image
+from fencepost.impl.replica import broker
 from fencepost.impl.wire.errors import ErrorCode
 
 from . import test_kraft_cluster as told
@@ -71,8 +72,12 @@ FOUND: dict[str, tuple[Plant, Story]] = {
         told.test_a_fetch_of_a_former_process_is_refused_and_counts_for_nothing,
     ),
     "a fetch of any topic of the name is served": (
-        plant(gateway.Gateway, "serve", _serve_any),
+        plant(broker, "is_consistent", lambda *_: True),
         told.test_a_follower_of_a_topic_made_anew_takes_nothing_from_who_has_the_former_one,
+    ),
+    "nobody hears of a topic's min.insync.replicas": (
+        plant(publisher, "minimums", lambda *_: {}),
+        told.test_acks_all_wants_as_many_in_sync_as_the_topic_says,
     ),
     "leaders know no epochs of their followers": (
         plant(gateway.Gateway, "_epoch_of", _kept),

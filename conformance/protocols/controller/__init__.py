@@ -28,7 +28,6 @@ HARNESS = Harness(
         "kraft/registrations.py",
         "kraft/sessions.py",
         "kraft/snapshots.py",
-        "kraft/topic_ids.py",
         "kraft/topics.py",
         "metadata/changes.py",
         "metadata/elections.py",

@@ -226,9 +226,9 @@ def check_broker(node: MetadataBroker, log: MetadataLog) -> None:
     if set(there) != set(mine):
         raise WrongState(f"{where} has the replicas {sorted(map(str, there))}, and not {sorted(map(str, mine))}")
     for partition, (topic, state) in mine.items():
-        if publisher.topics.get(partition) != topic:
-            raise WrongState(f"{where} has {partition} of topic {publisher.topics.get(partition)}, and not {topic}")
         has = there[partition]
+        if has.failure is None and has.topic_id != topic:
+            raise WrongState(f"{where} has {partition} of topic {has.topic_id}, and not {topic}")
         if state.leader < 0 or has.failure is not None:
             continue  # who led leads on by itself, until somebody else does: its epoch is fenced
         if has.leader_epoch != state.leader_epoch:

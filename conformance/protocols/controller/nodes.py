@@ -14,7 +14,7 @@ from uuid import UUID
 from ....impl.files.simulated import SimulatedFiles
 from ....impl.kraft.broker import MetadataBroker
 from ....impl.kraft.node import HEARTBEAT, ControllerNode
-from ....impl.kraft.topic_ids import PARTITION_METADATA
+from ....impl.log.topic_id import PARTITION_METADATA
 from ....impl.quorum.config import QuorumConfig
 from ....impl.quorum.node import QuorumNode
 from ....impl.quorum.timers import FETCH

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from ....impl.files.simulated import SimulatedFiles
-from ....impl.kraft.topic_ids import read_topic_id
 from ....impl.log.records import Record, StoredRecord
+from ....impl.log.topic_id import read_topic_id
 from ....impl.metadata.image import PartitionKey
 from ....impl.producer import Delivery, Producer, ProducerConfig, ProducerError
 from ....impl.wire.errors import ErrorCode
@@ -175,7 +175,8 @@ class Produced:
         """Before an event: of which topics the brokers' replicas are. Whose disk has failed it may answer still."""
         system = self._system
         there = (broker for broker in system.brokers if broker in system.nodes)
-        self._topics = {broker: dict(system.broker(broker).publisher.topics) for broker in there}
+        held = {broker: system.broker(broker).broker.partitions for broker in there}
+        self._topics = {node: {name: each.topic_id for name, each in found.items()} for node, found in held.items()}
 
     def answered(self, answer: Envelope, asked: Envelope | None) -> None:
         """A broker has sent an answer. Raises ``WrongState``."""
@@ -221,7 +222,7 @@ class Produced:
 
     def _check(self, broker: int, topic: UUID, partition: TopicPartition) -> None:
         files = self._system.store.files(broker)
-        is_of_topic = read_topic_id(files, partition) == topic
+        is_of_topic = read_topic_id(files, str(partition)) == topic
         has = dict(_rising(self._readers[partition].read(files))) if is_of_topic else {}
         for offset, value in self.acknowledged[topic].items():
             if has.get(offset) != value:

@@ -19,6 +19,7 @@ from ....impl.wire.messages import (
     CONSUMER,
     CONTROLLER,
     NO_LEADER,
+    NO_TOPIC_ID,
     AlterIsrRequest,
     AlterIsrResponse,
     Envelope,
@@ -30,11 +31,10 @@ from ....impl.wire.messages import (
     OffsetsForLeaderEpochResponse,
     ProduceRequest,
     ProduceResponse,
+    StopReplicaRequest,
 )
-from ....traces.format import Value
 from ...adapters.carrier import error_name
-from ...adapters.cluster import shown_leader, shown_set
-from ...adapters.events import is_response, kind_of, plain
+from ...adapters.events import is_response, plain
 from ...adapters.found import missing_timers
 from ...adapters.nodes import DUE, Node
 from ...free.events import Event, What
@@ -47,7 +47,8 @@ from .free_deleted import Deleted, begins_above
 from .free_deletions import Deletions, begins_below
 from .free_held import Held, known_of
 from .free_minimum import Minimum
-from .free_stored import StoredNodes
+from .free_shown import ShownNodes
+from .free_topics import Topics, request_name
 
 _LAG_MS: Final = 100
 _TIMEOUT_MS: Final = 4 * _LAG_MS
@@ -56,14 +57,13 @@ _TELLS_METADATA: Final = 0.3
 """In so many runs metadata reaches the brokers: they keep it for clients, and go by none of it."""
 _CONTROLLER_FAILS: Final = 0.5
 """In so many runs the controller fails like the brokers."""
-_NO_RECORD: Final = -1
 _UNJUDGED: Final = frozenset({ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.INELIGIBLE_REPLICA})
 """What an AlterIsr is refused with for what the model does not have: the version of the ISR, and offline marks."""
 _SHUTDOWN: Final = "shutdown"
 _REOPEN: Final = "reopen"
 
 
-class RunningCluster(StoredNodes):
+class RunningCluster(ShownNodes):
     """Brokers of ``impl`` with their controller."""
 
     protocol = "fencing"
@@ -87,28 +87,24 @@ class RunningCluster(StoredNodes):
             recovery_point_interval_ms=chance.choice((50, 500, 5_000)),
             flush_each_append=chance.random() < 0.2,
         )
+        self._topics = Topics(PARTITION, self.seed)
+        self._anew = False
+        self._whichever: PartitionState | None = None
+        """What the replica at which an event happens was like before it, whichever topic it is of."""
         self._deleted = Deleted(PARTITION, self.seed)
         self._deletions = Deletions(_TIMEOUT_MS)
-        self._before: PartitionState | None = None
-        """What the replica at which an event happens was like before it."""
+        self._before = None
         self._minimum = Minimum(self._config.min_insync_replicas, range(constants["replicas"]), self.seed)
         self._set_up_clients(chance, rich=segment_bytes >= 400 and chance.random() < 0.3)
         self._held = Held(self.producers, self._reader.decode, min_isr=self._minimum.at, patience=_TIMEOUT_MS)
         self.network.observer = self._notice
         self._just_sent: list[Envelope] = []
         """What was sent in this event, whether it can reach anybody or not."""
-        self._asked_isr: dict[int, tuple[int, int, frozenset[int]]] = {}
-        """By leader: the leader epoch and the partition epoch that it asked by last, and the ISR that it asked for."""
-        self._requests: dict[int, tuple[int, frozenset[int]]] = {}
-        """Leader and ISR of each leader epoch, as whoever is told of it now is told."""
-        self._cells: dict[int, dict[str, Value]] = {}
+        self._asked_isr, self._requests, self._cells, self._closed = {}, {}, {}, {}
         self._kept = dict.fromkeys(range(constants["replicas"]), (0, 0))
-        """By node: the high watermark and the end of what was synced when a timer stored them last."""
         self._begin_stored()
-        self._closed: dict[int, tuple[int, int, int]] = {}
-        """By node that was shut down in order: the leader epoch, the end and the high watermark that it had."""
         self._metadata = chance.random() < _TELLS_METADATA
-        if self._metadata:
+        if self._metadata and not self._topics.deletes:
             self._begin_application(range(constants["replicas"]), _TIMEOUT_MS)
         self._controller_fails = chance.random() < _CONTROLLER_FAILS
         self._start_controller(range(constants["replicas"]))
@@ -130,6 +126,7 @@ class RunningCluster(StoredNodes):
             controller.broker_started(node, self._incarnations[node])
         controller.create_partition(PARTITION, list(self.replicas), elect=False)
         self._look_at_controller()
+        self._topics.becomes(self._contents.partitions)
         for node in self.replicas:
             self._look(node)
 
@@ -173,6 +170,8 @@ class RunningCluster(StoredNodes):
         node, quorum = event.node, self.quorum
         before = () if node is None else self._records.get(node, ())
         self._before = state = None if node is None or node in self.down else self._state(node)
+        self._whichever = None if node is None or node in self.down else self._replica(node)
+        self._anew = False
         happened = super().happen(event)
         if node is not None:
             self._hold(node, event, before, happened)
@@ -187,6 +186,8 @@ class RunningCluster(StoredNodes):
                 self._answered(self.arrived, quorum)
         elif event.name == RESEND and self.controller is not None:
             self._sent_again(self._just_sent)
+        if self._anew:
+            happened = replace(happened, anew=True)
         return replace(happened, given=self._given(event.node)) if self._deleted.deletes else happened
 
     def _given(self, node: int | None) -> frozenset[str]:
@@ -206,7 +207,13 @@ class RunningCluster(StoredNodes):
             if node in self.nodes:
                 self._held.lost(node, self.arrived, sent)
             return
-        state = self._state(node)
+        state, found = self._state(node), self._replica(node)
+        if node not in happened.started:
+            self._topics.look(node, self.arrived, sent, self._whichever, found)
+        if any(each is not None and self._topics.is_stray(each.topic_id) for each in (self._whichever, found)):
+            self._held.lost(node, self.arrived, sent)
+            self._held.knows(node, self._broker(node).metadata.get(PARTITION))
+            return
         kept = self._closed.pop(node, None) if node in happened.started else None
         if kept is not None and (state is None or (state.leader_epoch, state.end, state.high_watermark) != kept):
             raise WrongAnswer(f"after it was shut down in order with {kept}, a broker begins with {state}")
@@ -230,7 +237,9 @@ class RunningCluster(StoredNodes):
     def unsettled(self, but: int | None) -> str | None:
         """What brokers and controller owe others who are well, and the model has no word for."""
         controller, quorum = self.controller, self.quorum
-        known = quorum.leader, quorum.leader_epoch, quorum.isr, quorum.offline
+        if self._topics.current is None:
+            return None
+        known = quorum.leader, quorum.leader_epoch, quorum.isr, quorum.offline, quorum.topic_id
         for node in self.replicas:
             if node == but or node in self.down | self.cut | self.bad.keys():
                 continue
@@ -247,82 +256,11 @@ class RunningCluster(StoredNodes):
         up = {node: self._state(node) for node in self.replicas if node not in self.down}
         return begins_below(quorum.leader, up) or self._waits_for_all()
 
-    # -- looking ----------------------------------------------------------------------------------------------------
-
     def _is_lost(self, node: int) -> bool:
         if node == CONTROLLER:
             return self._gave_up()
         partition = self._broker(node).partitions.get(PARTITION)
         return partition is not None and partition.failure is not None
-
-    def _look(self, node: int) -> None:
-        """Read a node's log past the node, and take its cells anew."""
-        files, state = self.store.files(node), None if node in self.down else self._state(node)
-        seen = self.arrived, self._before, state
-        records = self._deleted.rows(node, files, self._reader.read(files), self._records.get(node, ()), *seen)
-        self._records[node] = records
-        self._deleted.took(node, *seen, records)
-        for _, _, payload in records:
-            if payload not in self._ids:
-                self._ids[payload] = len(self._ids)
-        if node in self.down:
-            self._cells.pop(node, None)
-        else:
-            self._cells[node] = self._deleted.shown(node, self._cells_of(node))
-
-    def _cells_of(self, node: int) -> dict[str, Value]:
-        constants, state = self.constants, self._state(node)
-        cells: dict[str, Value] = {}
-        leads = state is not None and state.role.value == "leader"
-        follows = state is not None and state.role.value == "follower"
-        members = state.isr if leads and state is not None else frozenset[int]()
-        maximal = state.maximal_isr if leads and state is not None else frozenset[int]()
-        cells[f"leo[{node}]"] = 0 if state is None else state.end
-        cells[f"hw[{node}]"] = 0 if state is None else state.high_watermark
-        cells[f"synced[{node}]"] = 0 if state is None else state.synced
-        cells[f"leader_epoch[{node}]"] = -1 if state is None else state.leader_epoch
-        cells[f"leader[{node}]"] = shown_leader(state.leader) if state is not None and (leads or follows) else None
-        cells[f"isr[{node}]"] = shown_set(members)
-        cells[f"maximal_isr[{node}]"] = shown_set(maximal)
-        cells[f"asked_isr[{node}]"] = shown_set(self._asked(node, state) if state is not None and leads else members)
-        told = self._deleted.told(node, self.arrived, state) if state is not None and leads else {}
-        for follower in self.replicas:
-            cells[f"remote_leo[{node}][{follower}]"] = told.get(follower, -1)
-        records = {offset: (epoch, payload) for offset, epoch, payload in self._records[node]}
-        for offset in range(constants["log_size"]):
-            epoch, payload = records.get(offset, (-1, None))
-            cells[f"record_id[{node}][{offset}]"] = _NO_RECORD if payload is None else self._ids[payload]
-            cells[f"record_epoch[{node}][{offset}]"] = epoch
-        return cells
-
-    def _asked(self, node: int, state: PartitionState) -> frozenset[int]:
-        """The ISR that a leader has asked for since it last learned of one; that one where it has asked for none."""
-        epoch, version, isr = self._asked_isr.get(node, (-1, -1, state.isr))
-        return isr if (epoch, version) == (state.leader_epoch, state.partition_epoch) else state.isr
-
-    def observe(self) -> Mapping[str, Value]:
-        """Everything that the model has, but of nodes that are down."""
-        quorum = self.quorum
-        cells: dict[str, Value] = {
-            "next_record_id": len(self._ids),
-            "next_leader_epoch": quorum.leader_epoch + 1,
-            "quorum_leader_epoch": quorum.leader_epoch,
-            "quorum_leader": shown_leader(quorum.leader),
-            "quorum_isr": shown_set(quorum.isr),
-        }
-        for epoch in range(self.constants["max_leader_epoch"] + 1):
-            # An epoch that began and ended in one decision was told to nobody.
-            if epoch in self._requests or epoch > quorum.leader_epoch:
-                leader, isr = self._requests.get(epoch, (NO_LEADER, frozenset()))
-                cells[f"request_leader[{epoch}]"] = shown_leader(leader)
-                cells[f"request_isr[{epoch}]"] = shown_set(isr)
-        for record in range(self.constants["max_records"]):
-            cells[f"acknowledged[{record}]"] = self._acknowledged.get(record, -1)
-        for offset in range(self.constants["log_size"]):
-            cells[f"read[{offset}]"] = self._read.get(offset, _NO_RECORD)
-        for node in self.replicas:
-            cells |= self._cells.get(node, {})
-        return cells
 
     # -- timers ------------------------------------------------------------------------------
 
@@ -337,6 +275,10 @@ class RunningCluster(StoredNodes):
         }
         return [key for key in broker.timers() if not idle.get(key[0], False)]
 
+    def _asks(self, envelope: Envelope) -> bool:
+        """Whether an AlterIsr is that of a leader of the topic that is there."""
+        return envelope.source != PROBER and not self._topics.is_foreign(envelope)
+
     # -- what messages say ------------------------------------------------------------------------------------------
 
     def _notice(self, what: str, _moment: int, envelope: Envelope) -> None:
@@ -345,18 +287,24 @@ class RunningCluster(StoredNodes):
         if what == "sent":
             self._just_sent.append(envelope)
             if envelope.source == CONTROLLER and not is_response(envelope):
-                self._open[envelope.destination, kind_of(envelope)] = envelope.correlation, self.clock.now()
+                self._open[envelope.destination, request_name(envelope)] = envelope.correlation, self.clock.now()
             if envelope.source >= 0:
                 self._deleted.sent(envelope, self._state(envelope.source))
+                found = self._replica(envelope.source)
+                self._topics.sent(envelope, NO_TOPIC_ID if found is None else found.topic_id)
         if what == "sent" and isinstance(body, LeaderAndIsrRequest | AlterIsrResponse):
             self._is_stored(body.partition_epoch)
-        if what == "sent" and isinstance(body, AlterIsrRequest) and envelope.source != PROBER:
+        if what == "sent" and isinstance(body, StopReplicaRequest):
+            self._is_stopped_for_good(body.topic_id, envelope.destination)
+        if what == "sent" and isinstance(body, AlterIsrRequest) and self._asks(envelope):
             self._asked_isr[envelope.source] = body.leader_epoch, body.partition_epoch, body.new_isr
 
     def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:
         source, destination = envelope.source, envelope.destination
         body: Any = envelope.body
-        if PROBER in (source, destination):
+        if PROBER in (source, destination) or self._topics.is_foreign(envelope):
+            return ()
+        if asked is not None and self._topics.is_foreign(asked):
             return ()
         match body:
             case LeaderAndIsrRequest() if body.leader == destination:
@@ -393,7 +341,7 @@ class RunningCluster(StoredNodes):
     def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[Said, ...]:  # noqa: ARG002 - it says so itself
         """What a broker's request says of it; what answers say is held against its state (``free_answers.py``)."""
         body, node = envelope.body, envelope.source
-        if node < 0:
+        if node < 0 or self._topics.is_foreign(envelope):
             return ()
         match body:
             case FetchRequest():
@@ -410,6 +358,8 @@ class RunningCluster(StoredNodes):
         answered: Any = answer.body
         node, source = request.destination, request.source
         error = error_name(answered)
+        if self._topics.is_foreign(request) or self._topics.is_foreign(answer):
+            return ()
         if source == PROBER or answered.error is ErrorCode.STALE_CONTROLLER_EPOCH or begins_above(body, answered):
             return ()
         match body:
@@ -434,6 +384,8 @@ class RunningCluster(StoredNodes):
             self._look(event.node)
         else:
             self._look_at_controller(event)
+            if self._topics.becomes(self._contents.partitions):
+                self._begin_topic()
         if event.node is not None and self.arrived is not None:
             body, node = self.arrived.body, event.node
             if isinstance(body, ProduceRequest) and body.records in self.producers.of:

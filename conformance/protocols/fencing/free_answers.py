@@ -22,6 +22,7 @@ from ....impl.wire.messages import (
     NO_EPOCH,
     NO_LEADER,
     NO_OFFSET,
+    NO_TOPIC_ID,
     AlterIsrRequest,
     AlterIsrResponse,
     FetchRequest,
@@ -37,6 +38,14 @@ Row: TypeAlias = tuple[int, int, bytes]
 
 _ELSEWHERE: Final = frozenset({ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 """What is answered for reasons that no state shows."""
+
+
+def is_elsewhere(request: object, answer: object, state: PartitionState | None) -> bool:
+    """Whether an answer says no more than that what is asked for is not here, or that the disk has failed."""
+    error = getattr(answer, "error", None)
+    if error is ErrorCode.UNKNOWN_TOPIC_ID:
+        return state is None and getattr(request, "topic_id", NO_TOPIC_ID) != NO_TOPIC_ID
+    return error in _ELSEWHERE
 
 
 class WrongAnswer(Contradiction):
@@ -95,7 +104,7 @@ def check_epoch_end(
     rows: Sequence[Row],
 ) -> None:
     """Raises WrongAnswer. A consumer is given the epoch of the record before the end (KIP-320)."""
-    if answer.error in _ELSEWHERE:
+    if is_elsewhere(request, answer, state):
         return
     consumer = request.replica_id == CONSUMER
     wanted = _refusal(state, node, request.current_leader_epoch, replica=not consumer)
@@ -122,7 +131,7 @@ def check_list_offsets(
     timestamp_of: Callable[[bytes], int],
 ) -> None:
     """Raises WrongAnswer. Nothing at or above the high watermark is told of (KIP-207, KIP-320 "ListOffsets")."""
-    if answer.error in _ELSEWHERE:
+    if is_elsewhere(request, answer, state):
         return
     wanted = _refusal(state, node, request.current_leader_epoch, replica=False)
     what = f"the offset of timestamp {request.timestamp}"
@@ -180,7 +189,7 @@ def check_fetch(
 
     ``fetched``: the records in the answer.
     """
-    if answer.error in _ELSEWHERE:
+    if is_elsewhere(request, answer, state):
         return
     replica = request.replica_id != CONSUMER
     asked = request.current_leader_epoch if replica else max(request.current_leader_epoch, request.last_fetched_epoch)

@@ -42,6 +42,7 @@ from .free_minimum import SETTINGS, Minimum
 from .free_operator import OPERATOR, ask_operator, operator_probes
 from .free_probes import body_of, broker_probes, controller_probes, is_probe
 from .free_producers import Payload, Producers
+from .free_topics import CREATE_TOPIC, DELETE_TOPIC
 from .pace import CONCERNED, Pace, unhurried
 
 PRODUCER: Final = FIRST_CLIENT
@@ -81,6 +82,8 @@ class ClientNodes(ControlledNodes):
         self._application: Application | None = None
         self._pace = Pace(self.seed)
         self._correlation = 0
+        self._first_batch = 0
+        """The first that is made for the topic that is there; those before are sent again by nobody."""
         self._ids: dict[Payload, int] = {}
         """The records that are, or were, in some log."""
         self._records: dict[int, tuple[Row, ...]] = {}
@@ -98,9 +101,14 @@ class ClientNodes(ControlledNodes):
         return cast(Broker, self.nodes[node])
 
     def _state(self, node: int) -> PartitionState | None:
-        """What a replica goes by; None before its broker was told of the partition."""
+        """What a replica goes by; None before its broker was told of the partition, and where it is a stray."""
         if node in self._states:
             return self._states[node]
+        found = self._replica(node)
+        return None if found is None or self._topics.is_stray(found.topic_id) else found
+
+    def _replica(self, node: int) -> PartitionState | None:
+        """The same, whichever topic it is of."""
         partition = self._broker(node).partitions.get(PARTITION)
         return None if partition is None else partition.state()
 
@@ -173,7 +181,11 @@ class ClientNodes(ControlledNodes):
     def _writes(self, up: Sequence[int]) -> Iterator[Event]:
         left = self.constants["max_records"] - len(self._ids)
         adopted = self.producers.adopted
-        own = [(number, each) for number, each in enumerate(self.producers.batches) if number not in adopted]
+        own = [
+            (number, each)
+            for number, each in enumerate(self.producers.batches)
+            if number >= self._first_batch and number not in adopted
+        ]
         unborn = sum(1 for _, batch in own if batch.payloads[0] not in self._ids)
         for node in up:
             state = self._state(node)
@@ -195,10 +207,13 @@ class ClientNodes(ControlledNodes):
             if state is not None:
                 yield from broker_probes(node, state, [each for each in self.replicas if each != node])
         yield from controller_probes(self.quorum)
-        if self.controller is not None:
+        if self.controller is not None and self._topics.current is not None:
             yield from operator_probes()
 
     def _call(self, event: Event) -> Sequence[ModelStep]:
+        if event in (DELETE_TOPIC, CREATE_TOPIC):
+            self._change_topics(event)
+            return ()
         if event in (GIVE, WAKE):
             assert self._application is not None
             self._application.does(event)
@@ -221,7 +236,7 @@ class ClientNodes(ControlledNodes):
             case "retry":
                 self._produce(int(event.arg("batch")), int(event.arg("to")), -1)
             case "consume":
-                body = FetchRequest(CONSUMER, PARTITION, int(event.arg("offset")), 1 << 20)
+                body = FetchRequest(CONSUMER, PARTITION, int(event.arg("offset")), 1 << 20, topic_id=self._topics.asked)
                 self._ask(READER, int(event.arg("to")), body)
             case "delete-records":
                 self._ask(DELETER, int(event.arg("to")), DeleteRecordsRequest(PARTITION, int(event.arg("offset"))))
@@ -234,7 +249,8 @@ class ClientNodes(ControlledNodes):
         return ()
 
     def _produce(self, number: int, node: int, acks: int) -> None:
-        self._ask(PRODUCER, node, ProduceRequest(PARTITION, acks, self.producers.batches[number].data))
+        data = self.producers.batches[number].data
+        self._ask(PRODUCER, node, ProduceRequest(PARTITION, acks, data, self._topics.asked))
 
     def _ask(self, client: int, node: int, body: Any, principal: str = _CLIENT) -> None:
         self._correlation += 1
@@ -275,7 +291,7 @@ class ClientNodes(ControlledNodes):
         """A client gets an answer."""
         body: Any = envelope.body
         request = self._requested[envelope.destination, envelope.correlation][1].body
-        if body.error is not ErrorCode.NONE:
+        if body.error is not ErrorCode.NONE or self._topics.is_foreign(envelope):
             return
         if isinstance(body, ProduceResponse) and isinstance(request, ProduceRequest) and request.acks == -1:
             for number, payload in enumerate(self.producers.payloads(request)):

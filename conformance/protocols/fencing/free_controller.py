@@ -10,11 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final, cast
+from uuid import UUID
 
 from ....impl.controller import CHECKPOINT, Controller, PartitionState
-from ....impl.controller.store import Contents, read_store
+from ....impl.controller.store import Contents, Deleted, read_store
 from ....impl.wire.errors import ErrorCode
-from ....impl.wire.messages import CONTROLLER, NO_LEADER, Envelope, LeaderAndIsrResponse, TopicPartition
+from ....impl.wire.messages import (
+    CONTROLLER,
+    NO_LEADER,
+    Envelope,
+    LeaderAndIsrResponse,
+    StopReplicaResponse,
+    TopicPartition,
+)
 from ...adapters.events import kind_of
 from ...adapters.found import CopiedNodes
 from ...adapters.nodes import Node
@@ -23,6 +31,7 @@ from ...free.events import Event, What
 from ...free.system import Happened, Judged, Pending
 from ...lockstep.adapter import ModelStep
 from .free_answers import WrongAnswer
+from .free_topics import CREATE_TOPIC, DELETE_TOPIC, Topics, is_of_topic, request_name, stop_name
 
 PARTITION: Final = TopicPartition("t", 0)
 
@@ -39,6 +48,7 @@ class ControlledNodes(CopiedNodes, TimedNodes):
     """Nodes with a controller."""
 
     unnumbered = CONTROLLER
+    _topics: Topics
 
     # -- the process ------------------------------------------------------------------------------------------------
 
@@ -60,7 +70,11 @@ class ControlledNodes(CopiedNodes, TimedNodes):
 
     def _begin_controller(self) -> Node:
         made = self._parts.controller(
-            self.wire(), self.clock.at(CONTROLLER), self.store.files(CONTROLLER), retry=RETRY_MS
+            self.wire(),
+            self.clock.at(CONTROLLER),
+            self.store.files(CONTROLLER),
+            retry=RETRY_MS,
+            new_id=self._topics.new_id,
         )
         if made.controller_epoch <= self._controllers:
             raise WrongAnswer(f"a new controller is in epoch {made.controller_epoch}, as the one before it")
@@ -76,8 +90,12 @@ class ControlledNodes(CopiedNodes, TimedNodes):
 
     @property
     def quorum(self) -> PartitionState:
-        """What the controller has of the partition; while it is down, what the next one will begin with."""
-        return self._contents.partitions[PARTITION]
+        """What the controller has of the partition; while it is down, what the next one will begin with.
+
+        While the topic is deleted that of one which nobody was elected for.
+        """
+        found = self._contents.partitions.get(PARTITION)
+        return found if found is not None else PartitionState.unled(self.replicas, frozenset())
 
     def _look_at_controller(self, event: Event | None = None) -> None:
         """Take note of its state, after an event. Raises WrongAnswer for one that no controller may come to."""
@@ -86,9 +104,10 @@ class ControlledNodes(CopiedNodes, TimedNodes):
             self._contents = read_store(self.store.files(CONTROLLER), CHECKPOINT)
         else:
             partitions = {name: _copied(state) for name, state in controller.partitions.items()}
-            self._contents = Contents(controller.controller_epoch, dict(controller.brokers), partitions)
+            known = dict(controller.brokers), partitions, dict(controller.deleted)
+            self._contents = Contents(controller.controller_epoch, *known)
         old, new = before.partitions.get(PARTITION), self._contents.partitions.get(PARTITION)
-        if old is not None and new is not None:
+        if old is not None and new is not None and old.topic_id == new.topic_id:
             shrinks = event is not None and event.what is What.OPERATE and ("what", "shrink") in event.args
             check_partition(old, new, shrinks=shrinks)
 
@@ -100,16 +119,28 @@ class ControlledNodes(CopiedNodes, TimedNodes):
             if partition_epoch > self._stored:
                 raise WrongAnswer(f"partition epoch {partition_epoch} is told of, and {self._stored} is stored")
 
+    def _is_stopped_for_good(self, topic_id: UUID, broker: int) -> None:
+        """A broker is told to stop a replica: the next controller would begin without it, and tell so. WrongAnswer."""
+        stored = read_store(self.store.files(CONTROLLER), CHECKPOINT)
+        there = stored.partitions.get(PARTITION)
+        if there is not None and there.topic_id == topic_id:
+            raise WrongAnswer(f"broker {broker} is to remove its replica of topic {topic_id}, which is stored still")
+        if broker not in stored.deleted.get(Deleted(PARTITION, topic_id), ()):
+            raise WrongAnswer(f"broker {broker} is to remove its replica of topic {topic_id}, and that is not stored")
+
     def _answered(self, arrived: Envelope, before: PartitionState) -> None:
         """An answer has reached the controller; unless it is one to try again on, it ends its request.
 
         ``before``: what it had of the partition. Raises WrongAnswer for what it does about a replica that has failed.
         """
         body: Any = arrived.body
-        key = arrived.source, kind_of(arrived).removesuffix("Response")
+        asked = self._requested.get((CONTROLLER, arrived.correlation))
+        name = kind_of(arrived).removesuffix("Response") if asked is None else request_name(asked[1])
+        key = arrived.source, name
         failed = body.error is ErrorCode.KAFKA_STORAGE_ERROR and isinstance(body, LeaderAndIsrResponse)
         waits = self._waited.get(key, (-1, 0))[0] == arrived.correlation
-        if waits and (failed or not body.error.retriable):
+        other = isinstance(body, StopReplicaResponse) and body.error is ErrorCode.INCONSISTENT_TOPIC_ID
+        if waits and (failed or other or not body.error.retriable):
             if self._open.get(key) == self._waited[key]:
                 del self._open[key]  # else it was told anew in this event
             if failed:
@@ -122,7 +153,7 @@ class ControlledNodes(CopiedNodes, TimedNodes):
 
     def _sent_again(self, sent: Sequence[Envelope]) -> None:
         """The controller was woken: all that is due was sent again, and nothing that was answered. WrongAnswer."""
-        again = {(each.destination, kind_of(each)) for each in sent if each.source == CONTROLLER}
+        again = {(each.destination, request_name(each)) for each in sent if each.source == CONTROLLER}
         answered = sorted(again - self._waited.keys()) if not self._resumes else []
         self._resumes = False
         for broker, name in answered:
@@ -133,7 +164,10 @@ class ControlledNodes(CopiedNodes, TimedNodes):
 
     def _is_told_of_all(self, broker: int, *, told: bool) -> None:
         """A broker that is back knows nothing, and is told of all that it is to know. Raises WrongAnswer."""
-        wanted = {"UpdateMetadata"} | ({"LeaderAndIsr"} if self._leads_somewhere() else set())
+        there = set() if self._topics.current is None else {"UpdateMetadata"}
+        wanted = there | ({"LeaderAndIsr"} if self._leads_somewhere() else set())
+        gone = self._contents.deleted.items()
+        wanted |= {stop_name(topic_id) for (_, topic_id), brokers in gone if broker in brokers}
         missing = sorted(name for name in wanted if (broker, name) not in self._open) if told else []
         if missing:
             raise WrongAnswer(f"broker {broker} is back, and is not sent {', '.join(missing)}")
@@ -141,7 +175,7 @@ class ControlledNodes(CopiedNodes, TimedNodes):
     def _leads_somewhere(self) -> bool:
         """Whether the partition has had a leader epoch."""
         controller = self.controller
-        return controller is not None and controller.partition(PARTITION).leader_epoch >= 0
+        return controller is not None and self._topics.current is not None and self.quorum.leader_epoch >= 0
 
     def _gave_up(self) -> bool:
         """Whether the controller has stopped by itself: its disk failed, or a broker knows a later one."""
@@ -184,6 +218,10 @@ class ControlledNodes(CopiedNodes, TimedNodes):
             return
         quorum, left = self.quorum, self._epochs_left()
         yield from self._urgent(up)
+        if self._topics.current is None:
+            return
+        unregistered = any(map(self._is_unregistered, self.replicas))
+        yield from self._topics.calls(quorum, all_registered=not unregistered)
         if left <= _SPARE:
             return
         for node in self.replicas:
@@ -207,6 +245,10 @@ class ControlledNodes(CopiedNodes, TimedNodes):
         if self.controller is None:
             return
         quorum, left = self.quorum, self._epochs_left()
+        if self._topics.current is None:
+            yield CREATE_TOPIC
+            yield from (operation("register", node) for node in up if self._is_unregistered(node))
+            return
         for node in up:
             # One that was restarted unnoticed fails first, and may lead again after.
             if self._is_unregistered(node):
@@ -225,6 +267,20 @@ class ControlledNodes(CopiedNodes, TimedNodes):
 
     def _is_unregistered(self, node: int) -> bool:
         return self._contents.brokers[node].incarnation < self._incarnations[node]
+
+    def _change_topics(self, event: Event) -> None:
+        """The topic is deleted, or made anew under its name."""
+        controller = cast(Controller, self.nodes[CONTROLLER])
+        try:
+            if event == DELETE_TOPIC:
+                controller.delete_topic(PARTITION.topic)
+                # What was said of it is over.
+                self._open = {key: number for key, number in self._open.items() if not is_of_topic(key[1])}
+            else:
+                controller.create_partition(PARTITION, list(self.replicas), elect=False)
+        except self._parts.controller_error:
+            if controller.stopped is None:
+                raise
 
     def _operate(self, what: str, replica: int) -> None:
         """An operator, or whatever watches brokers, speaks to the controller."""
@@ -267,7 +323,7 @@ class ControlledNodes(CopiedNodes, TimedNodes):
 def _copied(state: PartitionState) -> PartitionState:
     """The same as one of our own classes: a copy of ``impl`` with a defect has its own."""
     leader = state.leader, state.leader_epoch, state.isr
-    return PartitionState(state.replicas, *leader, state.partition_epoch, state.offline)
+    return PartitionState(state.replicas, *leader, state.partition_epoch, state.offline, state.topic_id)
 
 
 def check_failed(before: PartitionState, after: PartitionState, replica: int) -> None:

@@ -58,6 +58,10 @@ class Deleted:
     def __init__(self, partition: TopicPartition, seed: int) -> None:
         self._partition = partition
         self.deletes = Random(seed ^ _DRAWN_APART).random() < _DELETES  # noqa: S311 - repeatable on purpose
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Nothing was deleted yet: the run begins, or another topic has the name of one that is gone."""
         self._history: list[tuple[int, bytes]] = []
         """By offset: leader epoch and content of each record that a leader has deleted."""
         self._gone: set[bytes] = set()

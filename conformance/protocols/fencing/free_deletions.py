@@ -45,6 +45,10 @@ class Deletions:
         self._done = -1, 0
         """The latest leader epoch in which a deletion was over, and the largest low watermark that was answered."""
 
+    def anew(self) -> Deletions:
+        """For another topic, of which nothing is deleted."""
+        return Deletions(self._patience)
+
     def forget(self, node: int) -> None:
         """The replica has given up, or its process has ended: who waits there is told nothing."""
         self._waiting.pop(node, None)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
+from uuid import UUID
 
 from ....impl.controller import PartitionState as Quorum
 from ....impl.replica.partition import PartitionState
 from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import (
     BROKER_PRINCIPAL,
+    LEADER_DURING_DELETE,
+    NO_TOPIC_ID,
     AlterIsrRequest,
     AlterIsrResponse,
     Envelope,
@@ -25,6 +28,7 @@ from ....impl.wire.messages import (
     OffsetsForLeaderEpochRequest,
     ProduceRequest,
     ProduceResponse,
+    StopReplicaRequest,
     UpdateMetadataRequest,
 )
 from .free_answers import (
@@ -39,13 +43,13 @@ from .free_answers import (
 from .free_probes import refused_produce
 from .free_producers import Producers, Waiting, check_produce, timestamp_of
 
-Known: TypeAlias = tuple[int, int, frozenset[int], frozenset[int]]
-"""What clients are told of the partition: leader, leader epoch, ISR and offline marks."""
+Known: TypeAlias = tuple[int, int, frozenset[int], frozenset[int], UUID]
+"""What clients are told of the partition: leader, leader epoch, ISR, offline marks, and which topic it is of."""
 
 
 def known_of(told: UpdateMetadataRequest) -> Known:
     """What a broker that is told this would tell clients."""
-    return told.leader, told.leader_epoch, told.isr, told.offline
+    return told.leader, told.leader_epoch, told.isr, told.offline, told.topic_id
 
 
 class Held:
@@ -117,7 +121,12 @@ class Held:
                 raise WrongAnswer(f"broker {node} answers that its disk has failed it, and goes on")
         if arrived is not None:
             answer = next((each.body for each in reversed(sent) if _answers(each, arrived)), None)
-            if isinstance(arrived.body, ProduceRequest):
+            if _names_another(arrived.body, state):
+                if after != before:
+                    raise WrongAnswer("a request of another topic has changed the log")
+                if answer is not None:
+                    self._of_controller(node, arrived.body, answer, state)
+            elif isinstance(arrived.body, ProduceRequest):
                 waits = self._produced(node, arrived, answer, state, before, after, now)
                 if not waits and answer is not None:
                     produced.remove(next(each for each in reversed(produced) if _answers(each, arrived)))
@@ -171,7 +180,7 @@ class Held:
         """What the controller says of the cluster, and what a broker tells clients of that."""
         if isinstance(body, MetadataRequest):
             self._told_of(node, answer)
-        elif isinstance(body, LeaderAndIsrRequest | OfflineReplicasRequest | UpdateMetadataRequest):
+        elif isinstance(body, _COMMANDS):
             self._commanded(node, body, answer.error, state)
 
     def _commanded(self, node: int, body: Any, error: ErrorCode, state: PartitionState | None) -> None:
@@ -183,10 +192,15 @@ class Held:
         if error is not ErrorCode.NONE:
             return
         self._controllers[node] = body.controller_epoch
-        if isinstance(body, UpdateMetadataRequest):
+        told = self._metadata.get(node)
+        same = told is not None and told.topic_id == body.topic_id
+        deleted = isinstance(body, UpdateMetadataRequest) and body.leader == LEADER_DURING_DELETE
+        if deleted or isinstance(body, StopReplicaRequest):
+            if same:
+                del self._metadata[node]
+        elif isinstance(body, UpdateMetadataRequest):
             self._heard.setdefault(node, set()).add(known_of(body))
-            told = self._metadata.get(node)
-            if told is None or told.leader_epoch <= body.leader_epoch:
+            if told is None or not same or told.leader_epoch <= body.leader_epoch:
                 self._metadata[node] = body
         elif state is not None and state.leader == node:
             self._marked(node, body, state)
@@ -220,13 +234,15 @@ class Held:
             if answer.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise WrongAnswer(f"a broker that was told of no partition answers with {answer}")
             return
-        said = answer.leader, answer.leader_epoch, answer.isr, answer.offline
-        if said != (told.leader, told.leader_epoch, told.isr, told.offline):
+        said = answer.leader, answer.leader_epoch, answer.isr, answer.offline, answer.topic_id
+        if said != known_of(told):
             raise WrongAnswer(f"a broker that was told {told} answers with {answer}")
 
     def knows(self, node: int, metadata: UpdateMetadataRequest | None) -> None:
         """Look at what a broker would tell clients: the latest leader epoch that it was told of. Raises WrongAnswer."""
         told = self._metadata.get(node)
+        if (metadata is None) != (told is None) or (metadata and told and metadata.topic_id != told.topic_id):
+            raise WrongAnswer(f"a broker that was told {told} would tell clients {metadata}")
         if metadata is not None and told is not None and metadata.leader_epoch != told.leader_epoch:
             said = f"would tell clients of leader epoch {metadata.leader_epoch}"
             raise WrongAnswer(f"a broker that was told of leader epoch {told.leader_epoch} {said}")
@@ -252,9 +268,31 @@ class Held:
         if not isinstance(arrived.body, AlterIsrRequest) or not isinstance(answer, AlterIsrResponse):
             return
         if arrived.principal == BROKER_PRINCIPAL:
-            check_alter_isr(arrived.body, answer, before, after)
+            asked, there = arrived.body.topic_id, before.topic_id
+            if asked not in (NO_TOPIC_ID, there) or (there == NO_TOPIC_ID and before.leader_epoch < 0):
+                _check_unknown(arrived.body, answer, before, after)
+            else:
+                check_alter_isr(arrived.body, answer, before, after)
         elif answer.error is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED or after != before:
             raise WrongAnswer(f"an AlterIsr of {arrived.principal} is answered with {answer.error.name}")
+
+
+_COMMANDS = (LeaderAndIsrRequest, StopReplicaRequest, OfflineReplicasRequest, UpdateMetadataRequest)
+
+
+def _names_another(body: Any, state: PartitionState | None) -> bool:
+    """Whether a request names another topic than that of the replica: how it is refused ``free_topics.py`` holds."""
+    asked = getattr(body, "topic_id", NO_TOPIC_ID)
+    return state is not None and asked != NO_TOPIC_ID and state.topic_id not in (NO_TOPIC_ID, asked)
+
+
+def _check_unknown(request: AlterIsrRequest, answer: AlterIsrResponse, before: Quorum, after: Quorum) -> None:
+    """An AlterIsr of a topic that is deleted changes nothing of the one that has its name. Raises WrongAnswer."""
+    named = request.topic_id != NO_TOPIC_ID
+    wanted = ErrorCode.UNKNOWN_TOPIC_ID if named else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if answer.error is not wanted or after != before:
+        told = f"answered with {answer.error.name}, and the partition is {after}"
+        raise WrongAnswer(f"an AlterIsr of topic {request.topic_id}, which is not there, is {told}")
 
 
 _SHORT = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR)

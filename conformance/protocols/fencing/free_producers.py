@@ -69,6 +69,10 @@ class Producers:
         self._next: dict[int, tuple[int, int, int]] = {}
         """By producer: its epoch, its next sequence number, how many batches it has sent in that epoch."""
 
+    def begin_anew(self) -> None:
+        """The topic is another one: it knows none of these producers, which number their batches from 0 on there."""
+        self._next = {producer: (epoch + 1, 0, 0) for producer, (epoch, _, _) in self._next.items()}
+
     def batch(self, records: int) -> int:
         """Make the next batch, and give its number."""
         number = len(self.batches)
