@@ -19,8 +19,9 @@ import psutil
 from fencepost.conformance.free.runner import FreePlan, run_freely
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of, held_to
-from fencepost.conformance.kafka.process import BROKERS, CONSUMER, CONTROLLERS, QUORUM, Jvm
+from fencepost.conformance.kafka.process import BROKERS, CLEANERS, CONSUMER, CONTROLLERS, QUORUM, Jvm
 from fencepost.conformance.plan import constants_of
+from fencepost.conformance.protocols.compaction.kafka import KafkaCompaction
 from fencepost.conformance.protocols.controller.kafka import KafkaControllers
 from fencepost.conformance.protocols.fencing.kafka import KafkaBrokers
 from fencepost.conformance.protocols.snapshots.kafka import KafkaQuorum
@@ -38,6 +39,7 @@ SYSTEMS: dict[str, tuple[Callable[..., Any], str, str, str, frozenset[str]]] = {
     ),
     "snapshots": (KafkaQuorum, QUORUM, "kip-630-kafka-shipped", "3/0/10/10/3/0/0/1", frozenset()),
     "controller": (KafkaControllers, CONTROLLERS, "kip-631-kafka", "3/3/2", frozenset()),
+    "compaction": (KafkaCompaction, CLEANERS, "kip-280-kafka", "2/12/2/2/1/6", frozenset()),
 }
 """By protocol: the system, its driver, variant and constants, and the promises that what is shipped does not keep."""
 
@@ -51,8 +53,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--seed", type=int, default=51)
+    parser.add_argument("--protocol", choices=SYSTEMS, action="append")
     asked = parser.parse_args()
-    for protocol, (make, drives, variant, at, but) in SYSTEMS.items():
+    for protocol in asked.protocol or SYSTEMS:
+        make, drives, variant, at, but = SYSTEMS[protocol]
         text = held_to(protocol)
         traced = text.traced(variant)
         ways = Ways(

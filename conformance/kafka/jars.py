@@ -34,15 +34,17 @@ BROKERS: Final = "Driver"
 QUORUM: Final = "QuorumDriver"
 CONSUMER: Final = "ReaderDriver"
 CONTROLLERS: Final = "ControllerDriver"
+CLEANERS: Final = "CleanerDriver"
 """What a process drives: the class that reads its commands."""
 
-TRIED: Final = {RELEASE: (BROKERS, QUORUM, CONSUMER, CONTROLLERS), "4.3.1": (CONSUMER,)}
+TRIED: Final = {RELEASE: (BROKERS, QUORUM, CONSUMER, CONTROLLERS, CLEANERS), "4.3.1": (CONSUMER,)}
 """By release, the drivers that were tried on it: others do not compile against it."""
 _DRIVES: Final = {
     BROKERS: "brokers",
     QUORUM: "a quorum's nodes",
     CONSUMER: "a consumer",
     CONTROLLERS: "controllers",
+    CLEANERS: "cleaners",
 }
 
 COMPILER: Final = "org.eclipse.jdt:ecj:3.46.0"

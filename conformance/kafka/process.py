@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from ...model.core.errors import BadInput
 from ...traces.jvm import java_binary
-from .jars import BROKERS, CONSUMER, CONTROLLERS, QUORUM, RELEASE, classes
+from .jars import BROKERS, CLEANERS, CONSUMER, CONTROLLERS, QUORUM, RELEASE, classes
 
-__all__ = ["BROKERS", "CONSUMER", "CONTROLLERS", "QUORUM", "DriverFailedError", "Jvm", "OfKafka"]
+__all__ = ["BROKERS", "CLEANERS", "CONSUMER", "CONTROLLERS", "QUORUM", "DriverFailedError", "Jvm", "OfKafka"]
 
 _OPTIONS: Final = (
     "-Xmx512m",
@@ -92,8 +92,8 @@ class Jvm:
     def plant(self, defect: str = "NONE") -> None:
         """Have a change of a few lines in Kafka's classes hold from the next reset on, and no other; ``NONE``: none.
 
-        By its name in ``Defect.java``, ``QuorumDefect.java``, ``Planted.java`` or ``ControllerDefect.java``, by what is
-        driven.
+        By its name in ``Defect.java``, ``QuorumDefect.java``, ``Planted.java``, ``ControllerDefect.java`` or
+        ``CleanerDefect.java``, by what is driven.
         """
         self.ask("plant", defect=defect)
 

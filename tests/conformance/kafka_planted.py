@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fencepost.conformance import kafka
-from fencepost.conformance.kafka.process import BROKERS, CONSUMER, CONTROLLERS, QUORUM
+from fencepost.conformance.kafka.process import BROKERS, CLEANERS, CONSUMER, CONTROLLERS, QUORUM
 
 FOLDER = Path(kafka.__file__).parent / "driver"
 SOURCES = {
@@ -15,6 +15,7 @@ SOURCES = {
     CONSUMER: "Planted.java",
     QUORUM: "QuorumDefect.java",
     CONTROLLERS: "ControllerDefect.java",
+    CLEANERS: "CleanerDefect.java",
 }
 """By driver, the file that plants them."""
 FOUND: Mapping[str, tuple[str, ...]] = {
@@ -34,6 +35,10 @@ FOUND: Mapping[str, tuple[str, ...]] = {
         *("HEARS_FORMER_PROCESSES", "UNFENCES_EARLY", "TAKES_ANY_MEMBER", "TAKES_OLD_VERSIONS", "ANSWERS_PENDING"),
         *("FENCES_EARLY", "FENCES_NOBODY", "REGISTERS_TWO", "STOPS_EARLY"),
     ),
+    CLEANERS: (
+        *("KEEPS_FIRST", "TAKES_KEYS_FOR_ONE", "MAPS_PART", "EXPIRES_EARLY", "EXPIRES_NEVER", "CLEANS_UNCOMMITTED"),
+        *("CLEANS_YOUNG", "CHECKPOINTS_ALL", "CHECKPOINTS_BEFORE", "CHECKPOINTS_NOTHING"),
+    ),
 }
 """The tests demand each of these of thirty or forty runs."""
 LATER: Mapping[str, tuple[str, ...]] = {
@@ -41,6 +46,7 @@ LATER: Mapping[str, tuple[str, ...]] = {
     CONSUMER: (),
     QUORUM: ("VALIDATES_NOTHING", "MIXES_SNAPSHOTS"),
     CONTROLLERS: (),
+    CLEANERS: (),
 }
 """Those that take longer runs, or more of something: each is demanded by a plan of its own."""
 

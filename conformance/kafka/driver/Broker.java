@@ -1,9 +1,9 @@
 package fencepost.kafka;
 
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -41,7 +41,6 @@ import org.apache.kafka.server.partition.AlterPartitionManager;
 import org.apache.kafka.server.purgatory.DelayedOperation;
 import org.apache.kafka.server.purgatory.DelayedOperationPurgatory;
 import org.apache.kafka.server.quota.ReplicationQuotaManager;
-import org.apache.kafka.storage.internals.log.CleanerConfig;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogManager;
@@ -78,8 +77,8 @@ final class Broker {
                         List.of(folder.toFile()),
                         List.of(),
                         cache,
-                        defaults(cluster.minIsr),
-                        new CleanerConfig(false),
+                        cluster.defaults(),
+                        cluster.cleaning(),
                         1,
                         Long.MAX_VALUE,
                         60_000L,
@@ -94,7 +93,7 @@ final class Broker {
                         cluster.clock,
                         false,
                         30_000L,
-                        (cleanerConfig, folders, there, channel, time) -> null);
+                        cluster::cleaner);
         controller = new Controller();
         AlterPartitionManager alter = Defect.alterManager(controller, tasks, id, () -> cluster.epochOf(id));
         replicas =
@@ -134,12 +133,12 @@ final class Broker {
         return Option.apply(new DelayedOperationPurgatory<T>(name, new Manual.Never(), id, 1000, false, false));
     }
 
-    static LogConfig defaults(int minIsr) {
-        return new LogConfig(
-                Map.of(
-                        "min.insync.replicas", String.valueOf(minIsr),
-                        "segment.index.bytes", "4096",
-                        "file.delete.delay.ms", "0"));
+    static LogConfig defaults(int minIsr, Map<String, String> more) {
+        Map<String, String> found = new HashMap<>(more);
+        found.put("min.insync.replicas", String.valueOf(minIsr));
+        found.put("segment.index.bytes", "4096");
+        found.put("file.delete.delay.ms", "0");
+        return new LogConfig(found);
     }
 
     static Map<String, String> settings(int id, Path folder) {
@@ -224,9 +223,8 @@ final class Broker {
         return found.isEmpty() ? null : found.get();
     }
 
-    /** The process ends, with no word to anybody; a copy of its files is what it leaves. */
-    void end(Path copy) throws Exception {
-        Set<Path> left = new HashSet<>();
+    /** A copy of its files as they are now, which is what it would leave if its process ended. */
+    void copy(Path copy) throws IOException {
         try (Stream<Path> all = Files.walk(folder)) {
             for (Path each : (Iterable<Path>) all::iterator) {
                 Path there = copy.resolve(folder.relativize(each).toString());
@@ -234,11 +232,9 @@ final class Broker {
                     Files.createDirectories(there);
                 } else if (!each.getFileName().toString().equals(".lock")) {
                     Files.copy(each, there);
-                    left.add(there);
                 }
             }
         }
-        close();
     }
 
     void close() throws Exception {

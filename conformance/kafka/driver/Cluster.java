@@ -3,6 +3,7 @@ package fencepost.kafka;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.File;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -14,6 +15,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.ConcurrentMap;
 import kafka.server.KafkaConfig;
 import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.TopicPartition;
@@ -37,6 +39,7 @@ import org.apache.kafka.common.requests.AlterPartitionResponse;
 import org.apache.kafka.common.requests.FetchRequest;
 import org.apache.kafka.common.requests.FetchResponse;
 import org.apache.kafka.common.requests.ProduceResponse;
+import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.common.RequestLocal;
 import org.apache.kafka.server.quota.QuotaFactory;
@@ -44,6 +47,11 @@ import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.server.storage.log.FetchParams;
 import org.apache.kafka.server.storage.log.FetchPartitionData;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
+import org.apache.kafka.storage.internals.log.CleanerConfig;
+import org.apache.kafka.storage.internals.log.LogCleaner;
+import org.apache.kafka.storage.internals.log.LogConfig;
+import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
 import scala.Tuple2;
 import scala.collection.mutable.Buffer;
 import scala.jdk.javaapi.CollectionConverters;
@@ -53,7 +61,7 @@ import scala.runtime.BoxedUnit;
  * Brokers of one partition in one process, and the wire between them. A line of JSON asks for one thing to happen, and
  * is answered with what was sent in it and what the brokers are like that it touched.
  */
-final class Cluster {
+class Cluster {
 
     final Manual.Clock clock = new Manual.Clock();
     int minIsr = 1;
@@ -102,7 +110,7 @@ final class Cluster {
                 broker(node).finish();
             }
             case "serve" -> serve(broker(node), command.get("id").asLong());
-            case "answer" -> answer(broker(node), command.get("id").asLong());
+            case "answer" -> answer.put("taken", answer(broker(node), command.get("id").asLong()));
             case "shrink" -> {
                 broker(node).tasks.run("isr-expiration");
                 broker(node).finish();
@@ -117,13 +125,17 @@ final class Cluster {
             case "committed" -> Tables.committed(command, answer);
             case "fields" -> Tables.fields(ApiKeys.valueOf(command.get("api").asText()), answer);
             case "quit" -> quit();
-            default -> throw new IllegalArgumentException("nobody knows how to " + command.get("do"));
+            default -> {
+                if (!does(command, answer)) {
+                    throw new IllegalArgumentException("nobody knows how to " + command.get("do"));
+                }
+            }
         }
         answer.set("sent", sent);
         ObjectNode seen = answer.putObject("seen");
         for (Broker each : brokers) {
             if (each != null && (node < 0 || node == each.id)) {
-                Picture.look(each, seen.putObject(String.valueOf(each.id)));
+                look(each, seen.putObject(String.valueOf(each.id)));
             }
         }
         return answer;
@@ -132,6 +144,11 @@ final class Cluster {
     /** Have a change of Kafka's classes hold, in brokers that are made from now on. */
     void plant(String defect) {
         Defect.plant(defect);
+        renew();
+    }
+
+    /** The next brokers are new ones. */
+    void renew() {
         try {
             quit();
         } catch (Exception failed) {
@@ -139,7 +156,62 @@ final class Cluster {
         }
     }
 
-    private Broker broker(int node) {
+    // -- what others have otherwise ------------------------------------------------------------------------------
+
+    /** Do what else there is to do; gives whether it is known. */
+    boolean does(JsonNode command, ObjectNode answer) throws Exception {
+        return false;
+    }
+
+    /** The configuration of a run; gives whether it is another one than before. */
+    boolean configured(JsonNode command) {
+        int before = minIsr;
+        minIsr = command.get("minIsr").asInt();
+        return minIsr != before;
+    }
+
+    /** What a topic is like. */
+    LogConfig defaults() {
+        return Broker.defaults(minIsr, Map.of());
+    }
+
+    CleanerConfig cleaning() {
+        return new CleanerConfig(false);
+    }
+
+    /** Of a broker; null: nobody cleans. */
+    LogCleaner cleaner(
+            CleanerConfig config,
+            List<File> folders,
+            ConcurrentMap<TopicPartition, UnifiedLog> logs,
+            LogDirFailureChannel failures,
+            Time time) {
+        return null;
+    }
+
+    void look(Broker broker, ObjectNode seen) throws IOException {
+        Picture.look(broker, seen);
+    }
+
+    ArrayNode shown(Records records) {
+        return Picture.shown(records);
+    }
+
+    /** What a producer sends. */
+    MemoryRecords sent(JsonNode command) {
+        return MemoryRecords.withRecords(
+                Compression.NONE,
+                new SimpleRecord(1L, command.get("payload").asText().getBytes(StandardCharsets.UTF_8)));
+    }
+
+    /** What the process of a broker leaves that ends now. */
+    void leave(Broker broker, Path copy) throws IOException {
+        broker.copy(copy);
+    }
+
+    // -- brokers -------------------------------------------------------------------------------------------------
+
+    Broker broker(int node) {
         Broker found = brokers.get(node);
         if (found == null) {
             throw new IllegalStateException("broker " + node + " is down");
@@ -160,7 +232,7 @@ final class Cluster {
         return quotas;
     }
 
-    private Path folder() throws IOException {
+    Path folder() throws IOException {
         return Files.createDirectories(scratch.resolve(String.valueOf(folders++)));
     }
 
@@ -185,11 +257,10 @@ final class Cluster {
         }
         topicId = new Uuid(0x0123456789ABCDEFL, ++runs);
         partition = new TopicPartition("t" + runs, 0);
-        if (command.get("minIsr").asInt() != minIsr) {
-            minIsr = command.get("minIsr").asInt();
+        if (configured(command)) {
             for (Broker each : brokers) {
                 if (each != null) {
-                    each.logs.reconfigureDefaultLogConfig(Broker.defaults(minIsr));
+                    each.logs.reconfigureDefaultLogConfig(defaults());
                 }
             }
         }
@@ -232,7 +303,8 @@ final class Cluster {
         Path copy = folder();
         Path place = broker(node).folder;
         muted = true;
-        broker(node).end(copy);
+        leave(broker(node), copy);
+        broker(node).close();
         muted = false;
         Files.move(copy, place);
         ended.put(node, place);
@@ -370,8 +442,9 @@ final class Cluster {
                     where -> Defect.diverges(broker.partition(), request.replicaId(), offsets(request), clock.milliseconds()));
             data.put(each._1(), one);
             told.put("error", there.error.name()).put("hw", there.highWatermark);
+            told.put("bytes", there.records.sizeInBytes());
             there.divergingEpoch.ifPresent(where -> told.putArray("diverging").add(where.epoch()).add(where.endOffset()));
-            told.set("records", Picture.shown(one.records() == null ? MemoryRecords.EMPTY : (Records) one.records()));
+            told.set("records", shown(one.records() == null ? MemoryRecords.EMPTY : (Records) one.records()));
         }
         FetchResponse response = FetchResponse.of(Errors.NONE, 0, 0, data, List.of());
         carried.put(id, new Carried(broker.id, message.from, message.request, bytes(response, request.version())));
@@ -404,7 +477,8 @@ final class Cluster {
         }
     }
 
-    private void answer(Broker broker, long number) {
+    /** An answer comes; gives whether anybody has waited for it. */
+    private boolean answer(Broker broker, long number) {
         Carried message = carried.get(number);
         Fetcher fetcher = broker.fetcher();
         long asked = -1;
@@ -413,10 +487,12 @@ final class Cluster {
                 asked = each.getKey();
             }
         }
-        if (fetcher != null && asked >= 0 && fetcher.baton().waitsFor() == asked) {
+        boolean waits = fetcher != null && asked >= 0 && fetcher.baton().waitsFor() == asked;
+        if (waits) {
             fetcher.baton().resume(message.answer.duplicate());
         }
         broker.finish();
+        return waits;
     }
 
     /** Whatever a broker has asked the controller for is refused, so that it may ask for something else. */
@@ -453,10 +529,7 @@ final class Cluster {
 
     private void produce(Broker broker, JsonNode command) {
         long request = command.get("request").asLong();
-        MemoryRecords records =
-                MemoryRecords.withRecords(
-                        Compression.NONE,
-                        new SimpleRecord(1L, command.get("payload").asText().getBytes(StandardCharsets.UTF_8)));
+        MemoryRecords records = sent(command);
         Map<TopicIdPartition, MemoryRecords> entries = new HashMap<>();
         entries.put(new TopicIdPartition(topicId, partition), records);
         String topic = partition.topic();
@@ -494,7 +567,7 @@ final class Cluster {
                                 topicId,
                                 command.get("offset").asLong(),
                                 0,
-                                1 << 20,
+                                command.path("bytes").asInt(1 << 20),
                                 named(command, "current"),
                                 named(command, "last"))));
         FetchParams params =
@@ -508,7 +581,8 @@ final class Cluster {
                     ObjectNode told = answers(request, broker.id, -1, "read").put("error", there.error.name());
                     there.divergingEpoch.ifPresent(
                             where -> told.putArray("diverging").add(where.epoch()).add(where.endOffset()));
-                    told.set("records", Picture.shown(there.records));
+                    told.set("records", shown(there.records));
+                    there.records.batches().forEach(each -> told.put("next", each.nextOffset()));
                     return BoxedUnit.UNIT;
                 });
         broker.finish();

@@ -14,6 +14,9 @@ import org.apache.kafka.server.util.timer.TimerTask;
 
 /** Time, and what happens by it: nothing moves but by the driver's word. */
 public final class Manual {
+    /** Whoever wants to know that Kafka asks what time it is, or has something done later: between two writes, say. */
+    static Runnable effect = () -> {};
+
     private Manual() {}
 
     /** A clock that is set. */
@@ -26,11 +29,13 @@ public final class Manual {
 
         @Override
         public long milliseconds() {
+            effect.run();
             return now;
         }
 
         @Override
         public long nanoseconds() {
+            effect.run();
             return now * 1_000_000L;
         }
 
@@ -84,6 +89,7 @@ public final class Manual {
 
         @Override
         public synchronized ScheduledFuture<?> schedule(String name, Runnable work, long delay, long period) {
+            effect.run();
             Task task = new Task(name, work, delay, period);
             tasks.add(task);
             return task;

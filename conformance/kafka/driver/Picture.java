@@ -24,20 +24,25 @@ import scala.jdk.javaapi.CollectionConverters;
 final class Picture {
     private Picture() {}
 
-    /** A broker as it is now. */
+    /** A broker as it is now, with its first segment's records. */
     static void look(Broker broker, ObjectNode seen) throws IOException {
+        ArrayNode records = seen.putArray("records");
+        Optional<UnifiedLog> log = broker.logs.getLog(broker.topic());
+        if (log.isPresent()) {
+            Records all = log.get().read(0, 1 << 20, FetchIsolation.LOG_END, true).records;
+            shown(all).forEach(records::add);
+        }
+        roles(broker, log, seen);
+    }
+
+    /** What a broker goes by, but its records. */
+    static void roles(Broker broker, Optional<UnifiedLog> log, ObjectNode seen) {
         Fetcher fetcher = broker.fetcher();
         seen.put("fetcher", fetcher == null ? "none" : fetcher.baton().waitsFor() >= 0 ? "waits" : "idle");
         seen.put("asks", broker.controller.waitsFor());
         Partition there = broker.partition();
         seen.put("hosted", there != null);
-        Optional<UnifiedLog> log = broker.logs.getLog(broker.topic());
         seen.put("end", log.map(UnifiedLog::logEndOffset).orElse(0L));
-        ArrayNode records = seen.putArray("records");
-        if (log.isPresent()) {
-            Records all = log.get().read(0, 1 << 20, FetchIsolation.LOG_END, true).records;
-            shown(all).forEach(records::add);
-        }
         if (there == null) {
             return;
         }

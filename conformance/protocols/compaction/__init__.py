@@ -10,6 +10,7 @@ HARNESS = Harness(
     over_impl=".adapter:CompactionAdapter",
     lockstep=".stepped:STEPPED",
     free=".free:RunningCompaction",
+    free_adapters={"kafka": ".kafka:KafkaCompaction"},
     text=".running:brokers",
     defects=".defects:DEFECTS",
     arguments={"kip-280-safe": ".arguments:kip_280_safe"},

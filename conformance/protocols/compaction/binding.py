@@ -82,7 +82,11 @@ def _is_cleaned(k: Algebra, s: View, well: Value) -> Value:
     def clean(replica: Value) -> Value:
         left = k.exists(OFFSET, lambda a: k.exists(OFFSET, lambda b: twice(replica, a, b)))
         done = k.all(k.negate(left), end(replica) <= s.checkpoint[replica])
-        return k.implies(k.all(k.member(replica, well), s.joined[replica] != -1), done)
+        due = [k.member(replica, well), s.joined[replica] != -1]
+        if k.rules.whole_segments:
+            # Amid a segment nobody can see where the one begins that has to wait.
+            due.append(s.active[replica] <= s.own_hw[replica])
+        return k.implies(k.all(*due), done)
 
     return k.implies(s.eager == 1, k.forall(REPLICA, clean))
 

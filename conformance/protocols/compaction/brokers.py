@@ -6,6 +6,7 @@ Variables with a name of ``model/protocols/compaction`` are the same there, so t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from ....model.core.domains import OPTIONAL_REPLICA, REPLICA, Index, integers
@@ -16,6 +17,27 @@ from ....model.protocols.logs import LOG_SIZE, OFFSET
 
 WRITTEN_KEY = Index("written_key", Sort.INT, lambda c: c["keys"] + 1)
 """What a producer gives for a key; the last one stands for none."""
+
+
+@dataclass(frozen=True)
+class Running(Rules):
+    """The rules of brokers that run by themselves. ``last``: an empty batch takes the last offset up, and only a clock
+    knows who is in time.
+
+    ``knows_leader``: only who leads, or follows with its log cut back, cleans. ``whole_segments``: a round ends where a
+    segment does.
+    """
+
+    last: Last = Last.EMPTY_BATCH
+    readers_in_time: bool = False
+    arrives_in_time: bool = False
+    changes_when_alike: bool = False
+    reads_once: bool = False
+    knows_leader: bool = True
+    whole_segments: bool = False
+
+
+SHIPPED: Final = "kip-280-kafka"
 
 brokers = Protocol(
     "compaction",
@@ -30,14 +52,13 @@ brokers = Protocol(
     ),
 )
 brokers.variant(
+    SHIPPED,
+    Running(knows_leader=False, whole_segments=True),
+    "Apache Kafka's brokers, and its cleaner: by offsets, segment by segment, whoever leads",
+)
+brokers.variant(
     "kip-280-brokers",
-    Rules(
-        last=Last.EMPTY_BATCH,
-        readers_in_time=False,
-        arrives_in_time=False,
-        changes_when_alike=False,
-        reads_once=False,
-    ),
+    Running(),
     "brokers that run by themselves: an empty batch takes the last offset up, and only a clock knows who is in time",
 )
 

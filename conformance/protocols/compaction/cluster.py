@@ -16,7 +16,6 @@ from ....impl.compaction import CompactionConfig
 from ....impl.files.interface import Files
 from ....impl.files.simulated import SimulatedFiles
 from ....impl.log.checkpoints import CLEANED_OFFSETS, read_offsets
-from ....impl.net.clock import WALL_START
 from ....impl.replica.broker import Broker
 from ....impl.replica.config import BrokerConfig
 from ....impl.replica.partition import PartitionState
@@ -41,7 +40,8 @@ from ...free.system import Happened, Judged
 from ...lockstep.adapter import ModelStep
 from .held import check_ages, check_cleaning, check_contents, check_tombstones
 from .pace import Ages, Pace
-from .records import HEADER, LogReader, Row, cells_of_record, most_longs
+from .records import HEADER, LogReader, Row, most_longs
+from .seen import cells_of_log, cells_of_written, given
 
 FOLLOWER, LEADER, OFFLINE = "follower", "leader", "offline"
 """Roles are told apart by their names: those of a copy of ``impl`` are other objects."""
@@ -205,14 +205,7 @@ class RunningBrokers(TimedNodes):
             f"cleaned_at[{node}]": self._cleaned_at[node],
             f"broker_strategy[{node}]": self.default,
         }
-        for offset in range(self.constants["log_size"]):
-            here, before = rows.get(offset), old.get(offset)
-            horizon = _horizon(here)
-            cells[f"record_epoch[{node}][{offset}]"] = -1 if here is None else here.epoch
-            cells[f"horizon[{node}][{offset}]"] = horizon
-            known = before is not None and here is not None and before.epoch == here.epoch
-            cells[f"goes[{node}][{offset}]"] = int(offset < least and before is not None and not known)
-            cells[f"marks[{node}][{offset}]"] = int(offset < least and known and _horizon(before) != horizon)
+        cells |= cells_of_log(node, rows, old, least, self.constants["log_size"])
         self._cells[node] = cells
         if state is not None and role == LEADER and state.high_watermark > self._hw:
             for offset in range(self._hw, state.high_watermark):
@@ -231,49 +224,10 @@ class RunningBrokers(TimedNodes):
             "eager": int(self.ages.cleans(float(self.ratio), self.constants)),
             "rolls": int(self.ages.closes(self.constants)),
         }
-        for offset in range(self.constants["log_size"]):
-            cells[f"committed[{offset}]"] = self._committed.get(offset, -1)
-            for epoch in range(self.constants["max_leader_epoch"] + 1):
-                row = self._contents.get((epoch, offset))
-                written = _NOTHING if row is None else cells_of_record(row, self.constants)
-                cells |= {f"{name}[{epoch}][{offset}]": value for name, value in written.items()}
+        cells |= cells_of_written(self._contents, self._committed, self.constants)
         for node in self.replicas:
             cells |= self._cells[node]
         return cells
-
-    def _given(
-        self, before: Mapping[str, Value], cells: Mapping[str, Value], *, grew: frozenset[int]
-    ) -> frozenset[str]:
-        """The cells that hold what is seen of them, whatever they held: but what a step is to bring about.
-
-        ``grew``: the nodes to whose logs something was appended that no step says.
-        """
-        found = {name for name, value in cells.items() if before.get(name) != value}
-        for name in list(found):
-            kind, _, rest = name.partition("[")
-            if kind in _OF_STEPS:
-                found.discard(name)
-                continue
-            if not rest or kind not in _JUDGED:
-                continue
-            node = int(rest.partition("]")[0])
-            if kind in _OF_PROCESS:
-                # Of a new process they are what its restart makes them, after what the one before has done.
-                if node in grew:
-                    found.discard(name)
-                continue
-            old, new = int(str(before[f"leo[{node}]"])), int(str(cells[f"leo[{node}]"]))
-            if kind in ("record_epoch", "horizon"):
-                offset = int(rest.rpartition("[")[2].rstrip("]"))
-                # What was cut off, and what a crash has left of an append.
-                taken = offset >= new or (offset >= old and node in grew)
-            elif kind == "leo":
-                taken = new < old or node in grew
-            else:
-                taken = int(str(cells[name])) < int(str(before[name]))  # the checkpoint was lowered
-            if not taken:
-                found.discard(name)
-        return frozenset(found)
 
     # -- what may happen --------------------------------------------------------------------------------------------
 
@@ -352,8 +306,7 @@ class RunningBrokers(TimedNodes):
                 check_tombstones(rows, self._left, clean, wall)
         if self._copies and node is not None and node not in self.down:
             self._look_amid(node, rows, synced)
-        given = self._given(before, cells, grew=happened.started)
-        return replace(happened, given=given)
+        return replace(happened, given=given(before, cells, grew=happened.started))
 
     def _is_cleaning_due(self, node: int) -> bool:
         at = self.broker(node)._runtime.timers.get((CLEANER,))
@@ -475,21 +428,6 @@ def _comes_with(event: Event, kind: str) -> bool:
 
 CLEANER: Final = "log-cleaner"
 """The timer of a broker's cleaner."""
-_OF_STEPS: Final = frozenset({"topic_strategy", "position", "table"})
-_OF_PROCESS: Final = frozenset({"leads", "joined", "own_hw"})
-_JUDGED: Final = frozenset({"record_epoch", "horizon", "leo", "checkpoint", *_OF_PROCESS})
-_NOTHING: Final = {
-    "record_key": -1,
-    "record_tombstone": 0,
-    "record_timestamp": 0,
-    "record_header": -1,
-    "record_earlier_header": -1,
-}
-
-
-def _horizon(row: Row | None) -> int:
-    """When a tombstone may go, in ms since the run began; -1 for what is none, or has no such time yet."""
-    return -1 if row is None or row.value is not None or row.horizon is None else row.horizon - WALL_START
 
 
 def call(name: str, **args: int) -> Event:

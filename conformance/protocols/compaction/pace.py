@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Final, NamedTuple
 
-from ...free.events import Event, What
+from ...free.events import Event
 from .records import BEFORE_MS, STEP_MS
 
 CONTROL: Final = frozenset({"LeaderAndIsr", "AlterIsr", "UpdateMetadata", "OffsetsForLeaderEpoch", "OfflineReplicas"})
@@ -88,5 +88,5 @@ class Pace:
     def after(self, event: Event) -> None:
         """Count an event."""
         self._events += 1
-        if event.what is What.CALL and event.name in ("elect", "shrink"):
+        if event.name in ("elect", "shrink"):
             self._elected = self._events

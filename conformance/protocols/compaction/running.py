@@ -119,7 +119,8 @@ def _was_late(k: Algebra, s: View, replica: Value, offset: Value) -> Value:
 def clean(k: Algebra, s: View, replica: Value) -> Step:
     """The cleaner of a broker goes through its log, or a part of it: what it says that it has done is right."""
     epochs = s.record_epoch
-    yield "knows_leader", s.joined[replica] != -1
+    if k.rules.knows_leader:
+        yield "knows_leader", s.joined[replica] != -1
 
     def each(condition: object) -> Value:
         return k.forall(OFFSET, condition)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What Apache Kafka's brokers and we say to each other, and the controller that stands for Kafka's.
+"""What Apache Kafka's brokers say to each other and to the controller, and the one that stands for Kafka's.
 
 It decides as ReplicationControlManager does, and writes a metadata log of one partition's changes.
 """
@@ -9,26 +9,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ...lockstep.adapter import ModelStep
+from ..lockstep.adapter import ModelStep
 
 # -- the messages ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Fetch:
-    """A follower's fetch; ``number`` is that of its bytes at the driver."""
+    """A follower's fetch in Kafka's leader epoch; ``number`` is that of its bytes at the driver."""
 
     number: int
+    epoch: int
 
 
 @dataclass(frozen=True)
 class FetchAnswer:
-    """What the leader answered: whether the logs part, and how many records it brings."""
+    """What the leader answered: whether the logs part, and how many records it brings, in how many bytes of batches."""
 
     number: int
     error: str
     diverges: bool
     records: int
+    size: int
 
 
 @dataclass(frozen=True)
@@ -51,37 +53,6 @@ class AlterPartitionAnswer:
     epoch: int = -1
     isr: frozenset[int] = frozenset()
     version: int = -1
-
-
-@dataclass(frozen=True)
-class Produce:
-    """A client sends a record, with ``acks=all``, and is no idempotent producer: what comes twice is two records."""
-
-    payload: str
-
-
-@dataclass(frozen=True)
-class ProduceAnswer:
-    """The record is committed, at this offset, or refused."""
-
-    error: str
-    offset: int
-    payload: str
-
-
-@dataclass(frozen=True)
-class Read:
-    """A consumer asks for what comes from an offset on."""
-
-    offset: int
-
-
-@dataclass(frozen=True)
-class ReadAnswer:
-    """Offsets and payloads."""
-
-    error: str
-    records: tuple[tuple[int, str], ...]
 
 
 # -- the controller -------------------------------------------------------------------------------------------------
@@ -131,6 +102,15 @@ class Controller:
         self.begin(None, left or self.isr)
         return [("controller_shrink_isr", {"replica": broker})]
 
+    def fence(self, broker: int) -> None:
+        """A follower's session is over: it leaves the ISR in the same leader epoch (K14)."""
+        self._change_isr(self.isr - {broker})
+
+    def _change_isr(self, isr: frozenset[int]) -> None:
+        self.isr, self.version = isr, self.version + 1
+        self.epochs[-1] = self.leader, self.isr
+        self._write({"isr": sorted(self.isr)})
+
     def alter(self, source: int | None, asked: AlterPartition) -> AlterPartitionAnswer:
         """A leader asks for an ISR; decided as ReplicationControlManager.validateAlterPartitionData does."""
         error = "NONE"
@@ -143,8 +123,6 @@ class Controller:
         if error != "NONE":
             return AlterPartitionAnswer(asked.number, error)
         if asked.isr != self.isr:
-            self.isr, self.version = asked.isr, self.version + 1
-            self.epochs[-1] = self.leader, self.isr
-            self._write({"isr": sorted(self.isr)})
+            self._change_isr(asked.isr)
         leader = -1 if self.leader is None else self.leader
         return AlterPartitionAnswer(asked.number, "NONE", leader, self.epoch, self.isr, self.version)

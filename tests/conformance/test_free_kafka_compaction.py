@@ -1,0 +1,141 @@
+"""Apache Kafka's own log cleaner, in brokers that run freely, held to ``kip-280-kafka``.
+
+Constants: brokers/log size/keys/timestamps/values of the header/leader epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from fencepost.conformance.free.events import What
+from fencepost.conformance.free.runner import Free, FreePlan, Ran, run_freely
+from fencepost.conformance.free.system import FreeSystem
+from fencepost.conformance.free.ways import Ways
+from fencepost.conformance.harness import binding_of, held_to
+from fencepost.conformance.kafka.process import CLEANERS, Jvm
+from fencepost.conformance.plan import constants_of
+from fencepost.conformance.protocols.compaction.brokers import SHIPPED, brokers
+from fencepost.conformance.protocols.compaction.kafka import KafkaCompaction
+from fencepost.model.core.errors import BadInput
+from fencepost.model.core.ground import ground
+from fencepost.model.explore.result import Verdict
+
+from .conftest import Fencepost
+from .kafka_jvm import one_jvm, planted
+from .kafka_planted import FOUND
+
+USUAL = "2/12/2/2/1/6"
+PLAN = FreePlan(runs=40, events=150, seed=0)
+NEVER = {"set_topic_strategy"}
+"""Kafka has one strategy."""
+UNSEEN = {"since", "deleted_version", "dropped", "late", "unsure"}
+"""Who was in time is the model's alone."""
+
+
+@pytest.fixture(scope="module")
+def jvm() -> Iterator[Jvm]:
+    """One JVM for all of these."""
+    yield from one_jvm(drives=CLEANERS)
+
+
+@cache
+def ways_at(at: str) -> Ways:
+    """Made once: it takes longer than to find a defect."""
+    traced = held_to("compaction").traced(SHIPPED)
+    return Ways(ground(traced, constants_of(brokers, at)), binding_of("compaction", "kafka_free"))
+
+
+def held(jvm: Jvm, plan: FreePlan, at: str = USUAL) -> tuple[Free, Ways]:
+    ways = ways_at(at)
+    return run_freely(KafkaCompaction(make=lambda: jvm), [ways], plan), ways
+
+
+@pytest.fixture
+def as_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found is taken as it is: to make it small takes longer than to find it."""
+
+    def unmade(_system: FreeSystem, failed: Ran) -> tuple[Ran, bool, bool]:
+        return failed, True, False
+
+    monkeypatch.setattr("fencepost.conformance.free.runner.smallest", unmade)
+
+
+@pytest.mark.kafka
+@pytest.mark.asked("kafka", "compaction")
+def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
+    """All is seen but who was in time, and nearly all that brokers do comes about."""
+    free, ways = held(jvm, PLAN)
+    assert free.verdict is Verdict.HOLDS and free.met.events > 6_000
+    assert free.met.widest <= 1, "all is seen, so that one state explains it"
+    cells = {name.partition("[")[0] for name in ways.system.layout.by_name if name not in free.met.cells}
+    assert cells == UNSEEN
+    actions = {action.name for action in ways.system.traced.actions}
+    assert actions - free.met.steps.keys() == NEVER and free.met.steps["clean"] > 100
+    happened = {what for what, _ in free.kinds}
+    assert {What.CRASH, What.START, What.CUT, What.LOSE, What.REPEAT, What.TIMER, What.TIME, What.PROBE} <= happened
+    assert {("leader_write", "leads"), ("leader_write", "has_key")} <= set(free.met.refused)
+
+
+@pytest.mark.kafka
+@pytest.mark.asked("kafka", "compaction")
+@pytest.mark.parametrize("at", ["1/8/2/3/3/3", "3/8/2/2/1/6"])
+def test_it_does_so_with_one_and_with_three(jvm: Jvm, at: str) -> None:
+    free, _ = held(jvm, FreePlan(runs=12, events=150, seed=1), at)
+    assert free.verdict is Verdict.HOLDS and free.met.events > 1_500
+
+
+@pytest.mark.kafka
+@pytest.mark.night(seconds=300)
+def test_a_night_of_it(jvm: Jvm) -> None:
+    free, _ = held(jvm, FreePlan(runs=400, events=150, seed=11))
+    assert free.verdict is Verdict.HOLDS and free.met.events > 60_000
+
+
+@pytest.mark.kafka
+@pytest.mark.asked("kafka", "compaction")
+@pytest.mark.usefixtures("as_found")
+@pytest.mark.parametrize("defect", FOUND[CLEANERS], ids=str.lower)
+def test_a_defect_planted_in_kafkas_cleaner_is_found(jvm: Jvm, defect: str) -> None:
+    """Those of ``driver/CleanerDefect.java``; without one the same plan finds nothing."""
+    with planted(jvm, defect):
+        free, _ = held(jvm, PLAN)
+    assert free.verdict is Verdict.VIOLATED and free.failure is not None and free.failure.parted is not None
+    print(defect, free.met.events, free.failure.parted.detail)
+
+
+@pytest.mark.kafka
+@pytest.mark.asked("kafka", "compaction")
+def test_the_same_seed_is_the_same_run(jvm: Jvm) -> None:
+    plan = FreePlan(runs=4, events=60, seed=9)
+    one, other = (held(jvm, plan)[0] for _ in range(2))
+    assert (one.met.events, one.met.steps, one.kinds) == (other.met.events, other.met.steps, other.kinds)
+
+
+def test_the_other_variant_is_the_default() -> None:
+    """Our own brokers are held to what they were held to; Kafka's clean whoever leads, segment by segment."""
+    assert list(brokers.variants) == [SHIPPED, "kip-280-brokers"]
+    ours, theirs = (
+        {action.name: {guard.name for guard in action.guards} for action in brokers.traced(name).actions}
+        for name in ("kip-280-brokers", SHIPPED)
+    )
+    assert ours["clean"] - theirs["clean"] == {"knows_leader"}
+    assert {name: ours[name] for name in ours if name != "clean"} == {
+        name: theirs[name] for name in theirs if name != "clean"
+    }
+
+
+def test_it_is_held_to_no_other_variant() -> None:
+    with pytest.raises(BadInput, match="it is not held to compaction kip-280-brokers"):
+        KafkaCompaction("compaction", "kip-280-brokers")
+
+
+@pytest.mark.kafka
+def test_without_maven_one_line_says_so(fencepost: Fencepost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("XDG_CACHE_HOME", "PATH"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    said = fencepost("conform", "--protocol", "compaction", "--impl", "kafka")
+    assert said.complaint.startswith("Maven: no mvn on PATH")
