@@ -23,6 +23,7 @@ from ...free.system import Happened
 from ...kafka.process import Jvm, OfKafka
 from ...lockstep.adapter import ModelStep
 from .kafka_controller import (
+    CODES,
     AlterPartition,
     AlterPartitionAnswer,
     Controller,
@@ -32,15 +33,9 @@ from .kafka_controller import (
     ProduceAnswer,
     Read,
     ReadAnswer,
+    stands_for,
 )
 
-_CODES: Final = {
-    "NONE": None,
-    "FENCED_LEADER_EPOCH": "FENCED_REPLICA",
-    "UNKNOWN_LEADER_EPOCH": "UNKNOWN_LEADER_EPOCH",
-    "NOT_LEADER_OR_FOLLOWER": "NOT_LEADER_OR_FOLLOWER",
-}
-"""Kafka's error codes by the protocol's names (K1); others say nothing to the model."""
 _AT_ONCE: Final = 3
 """So many records of the metadata log come in one delta at most."""
 _MIN_ISR: Final = (1, 1, 2)
@@ -130,8 +125,8 @@ class KafkaBrokers(OfKafka, MailSystem):
 
     def _answer(self, request: Letter, body: object, error: str) -> None:
         """Answer; the decision is judged where the model has a word for it."""
-        if error in _CODES:
-            self.mail.answer(request, body, _CODES[error])
+        if error in CODES:
+            self.mail.answer(request, body, CODES[error])
         else:
             self.mail.send(request.destination, request.source, body, request)
 
@@ -286,32 +281,7 @@ class KafkaBrokers(OfKafka, MailSystem):
 
     def stands_for(self, letter: Letter) -> Sequence[ModelStep]:
         """What a request is to the model; an answer, what it brings."""
-        request = letter.request or letter
-        # Of what stands for nothing, and of clients, one of them is None; those are in no step.
-        asker: Any = request.source
-        asked: Any = request.destination
-        pair = {"leader": asked, "follower": asker}
-        match letter.body:
-            case Fetch():
-                return [("follower_acknowledge", pair)]
-            case FetchAnswer(error="NONE", diverges=True):
-                return [("truncate_partly", pair)]
-            case FetchAnswer(error="NONE") as brought:
-                hears = [("follower_hear_high_watermark", pair)]
-                return [("follower_fetch", pair), *hears] if brought.records else hears
-            case AlterPartition():
-                return [("controller_grant_isr", {"leader": asker})]
-            case AlterPartitionAnswer():
-                return [("leader_learn_isr", {"leader": asker})]
-            case Produce():
-                return [("leader_write", {"leader": asked})]
-            case ProduceAnswer(error="NONE") as told:
-                return [("producer_hears", {"leader": asked, "offset": told.offset})]
-            case Read(offset):
-                return [("consumer_reads", {"leader": asked, "offset": offset})]
-            case ReadAnswer(error="NONE") as told:
-                return [("consumer_reads", {"leader": asked, "offset": offset}) for offset, _ in told.records]
-        return ()
+        return stands_for(letter)
 
     def lose_power(self, node: int, random: Random) -> None:  # noqa: ARG002 - a process dies, and its files are there
         """The process is gone; what it wrote is not."""

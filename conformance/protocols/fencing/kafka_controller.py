@@ -5,11 +5,20 @@ It decides as ReplicationControlManager does, and writes a metadata log of one p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from ...free.mailbox import Letter
 from ...lockstep.adapter import ModelStep
+
+CODES: Final = {
+    "NONE": None,
+    "FENCED_LEADER_EPOCH": "FENCED_REPLICA",
+    "UNKNOWN_LEADER_EPOCH": "UNKNOWN_LEADER_EPOCH",
+    "NOT_LEADER_OR_FOLLOWER": "NOT_LEADER_OR_FOLLOWER",
+}
+"""Kafka's error codes by the protocol's names (K1); others say nothing to the model."""
 
 # -- the messages ---------------------------------------------------------------------------------------------------
 
@@ -82,6 +91,36 @@ class ReadAnswer:
 
     error: str
     records: tuple[tuple[int, str], ...]
+
+
+def stands_for(letter: Letter) -> Sequence[ModelStep]:
+    """What a request is to the model; an answer, what it brings."""
+    request = letter.request or letter
+    # Of what stands for nothing, and of clients, one of them is None; those are in no step.
+    asker: Any = request.source
+    asked: Any = request.destination
+    pair = {"leader": asked, "follower": asker}
+    match letter.body:
+        case Fetch():
+            return [("follower_acknowledge", pair)]
+        case FetchAnswer(error="NONE", diverges=True):
+            return [("truncate_partly", pair)]
+        case FetchAnswer(error="NONE") as brought:
+            hears = [("follower_hear_high_watermark", pair)]
+            return [("follower_fetch", pair), *hears] if brought.records else hears
+        case AlterPartition():
+            return [("controller_grant_isr", {"leader": asker})]
+        case AlterPartitionAnswer():
+            return [("leader_learn_isr", {"leader": asker})]
+        case Produce():
+            return [("leader_write", {"leader": asked})]
+        case ProduceAnswer(error="NONE") as told:
+            return [("producer_hears", {"leader": asked, "offset": told.offset})]
+        case Read(offset):
+            return [("consumer_reads", {"leader": asked, "offset": offset})]
+        case ReadAnswer(error="NONE") as told:
+            return [("consumer_reads", {"leader": asked, "offset": offset}) for offset, _ in told.records]
+    return ()
 
 
 # -- the controller -------------------------------------------------------------------------------------------------
