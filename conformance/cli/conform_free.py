@@ -29,6 +29,7 @@ from ..free.timeline import timeline_of
 from ..free.watch import WatchedSystem
 from ..free.ways import Ways
 from ..harness import binding_of, held_to, plan_of
+from ..kafka.cluster.slow import SlowSystem
 from ..plan import constants_of
 from .conform_free_answer import FOLLOWS, annotate_parted, obligations, print_answer, print_parted
 from .conform_ways import Asked, Told, options_of
@@ -52,9 +53,11 @@ class DrawnFree:
 def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
     """Draw free runs and follow them. Raises BadInput for what does not fit."""
     portfolio = [_ways(asked, system, each) for each in _portfolio(asked, system)]
+    slow = system if isinstance(system, SlowSystem) else None
+    usual = FreePlan if slow is None else slow
     plan = FreePlan(
-        FreePlan.runs if drawn.runs is None else drawn.runs,
-        FreePlan.events if drawn.events is None else drawn.events,
+        usual.runs if drawn.runs is None else drawn.runs,
+        usual.events if drawn.events is None else drawn.events,
         asked.seed,
         asked.faults,
         asked.seconds,
@@ -69,8 +72,9 @@ def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
         def told(runs: int, events: int) -> None:
             bar.update(task, completed=runs, detail=f"{runs:,} runs, {events:,} events")
 
-        with WatchedSystem(sampled, asked.step_timeout) as watched:
-            found = run_freely(watched, portfolio, plan, told, corpus)
+        with WatchedSystem(sampled, _limit(asked, system)) as watched:
+            # What goes wrong in a slow system is among its own events.
+            found = run_freely(watched, portfolio, plan if slow is None else replace(plan, faults=False), told, corpus)
     failure = found.failure
     command = redraw = None
     if failure is not None:
@@ -98,7 +102,15 @@ def _portfolio(asked: Asked, system: FreeSystem) -> list[Mapping[str, int]]:
     """The constants that runs go through by turns: those given, else the protocol's plan's, else its default ones."""
     protocol = held_to(system.protocol)
     written = () if asked.constants else plan_of(REGISTRY.named(system.protocol).protocol).free
-    return [constants_of(protocol, each) for each in written] or [protocol.check_constants(dict(asked.constants))]
+    found = [constants_of(protocol, each) for each in written]
+    if isinstance(system, SlowSystem):
+        found = [each for each in found if all(each[name] <= most for name, most in system.most.items())]
+    return found or [protocol.check_constants(dict(asked.constants))]
+
+
+def _limit(asked: Asked, system: FreeSystem) -> float:
+    """After so many seconds a call has hung."""
+    return max(asked.step_timeout, system.patience) if isinstance(system, SlowSystem) else asked.step_timeout
 
 
 def _ways(asked: Asked, system: FreeSystem, constants: Mapping[str, int]) -> Ways:
@@ -137,11 +149,11 @@ def replay_schedule(file: Path, asked: Asked) -> Told:
     asked = replace(asked, impl=impl, protocol=protocol, variant=variant, constants=constants)
     # A system that has one variant of its own refuses to be made for another by name.
     with closing(make_free(impl, protocol, asked.variant)) as system:
-        asked.of_release(system)
+        asked.begin(system)
         ways = _ways(asked, system, _complete(system, constants))
         reason = None
         ran: Ran | None = None
-        with WatchedSystem(system, asked.step_timeout) as watched:
+        with WatchedSystem(system, _limit(asked, system)) as watched:
             try:
                 ran = repeat(watched, ways, schedule.seed, schedule.events)
             except Spent as spent:

@@ -14,12 +14,15 @@ class SlowSystem(OfKafka, ABC):
     Its own events say what goes wrong; the harness adds nothing: no message comes twice, and no power is lost in the
     midst of an event. ``most``: the largest values of constants for which it has room. ``runs``, ``events``: how much
     is drawn unless somebody says otherwise. ``troubles``: whether it offers what goes wrong; not with ``--no-faults``.
+    ``patience``: so many seconds an event may take, whatever is the limit of others. ``starts``: what is said before.
     """
 
     most: Mapping[str, int] = {}
     runs: int
     events: int
     troubles: bool = True
+    patience: float = 240.0
+    starts: str = ""
 
     @abstractmethod
     def begin(self) -> None:

@@ -44,6 +44,7 @@ class KafkaProcesses(SlowSystem):
     variant = "kip-320-kafka"
     most: Mapping[str, int] = {"replicas": len(BROKER_IDS)}
     runs, events = 20, 80
+    starts = "three brokers and a controller start, each a process of its own: half a minute on two cores"
 
     def __init__(
         self,
@@ -125,7 +126,7 @@ class KafkaProcesses(SlowSystem):
 
     def pending(self) -> Sequence[Pending]:
         """What waits at the gate, and what brokers, clients and the operator may do."""
-        found = list(self.mail.pending())
+        found = [each.weighing(self._weight(each.message)) for each in self.mail.pending()]
         if not self._epochs:
             return [Pending(Event(What.OPERATE, "elect", args=(("broker", node),))) for node in self.nodes]
         for node in self.nodes:
@@ -137,6 +138,22 @@ class KafkaProcesses(SlowSystem):
             found += (Pending(Event(What.CALL, *each)) for each in self._calls(node))
         found += (Pending(Event(What.OPERATE, *each), weight=weight) for each, weight in self._operations())
         return found
+
+    def _weight(self, message: int | None) -> float:
+        """A follower that has all there is asks again and again, and seldom does anything come of it."""
+        letter = None if message is None else self.mail.in_flight[message]
+        if letter is None or not isinstance(letter.body, Fetch | FetchAnswer) or self._peace:
+            return 1.0
+        pair = [node for node in (letter.source, letter.destination) if node is not None]
+        logs = [(self._records[node], self._hw.get(node, 0)) for node in pair]
+        pictures = [self.gated.pictures[_broker(node)] for node in pair]
+        leader = next((each for each in pictures if each.leads), None)
+        heard = leader is not None and all(
+            leader.ends.get(_broker(node)) == len(self._records[node])
+            for node, each in zip(pair, pictures, strict=True)
+            if each is not leader
+        )
+        return _SELDOM if heard and logs[0] == logs[-1] else 1.0
 
     def peace(self, *, on: bool) -> None:
         """In peace every broker is to replay what is decided."""
@@ -326,6 +343,8 @@ class KafkaProcesses(SlowSystem):
             if event.name == "kill":
                 self._kills = False
                 gated.kill(_broker(node))
+                # Whoever waited for it has lost the connection, and is told nothing any more.
+                self._waiting = [each for each in self._waiting if each[2][0] != node]
                 self._crashed.add(node)
                 self.down.add(node)
                 self._replayed[node] = -1
