@@ -66,8 +66,8 @@ def conform(
     impl
         The system: a built-in one by its name, module:attribute, or file.py:attribute.
     kafka
-        Of --impl kafka: the release of Apache Kafka whose classes run, by default the one that the drivers were made
-        for; fetched by Maven where it is not there yet.
+        Of --impl kafka and kafka-cluster: the release of Apache Kafka that runs, by default the one that the drivers
+        were made for; fetched by Maven where it is not there yet.
     protocol
         One that is installed, by its name, or yours: file.py:name or module:name; by default the system's own.
     variant
@@ -171,7 +171,7 @@ def conform(
         refuse_same(trace_out=default, html=html, junitxml=junitxml)
         refuse_unwritable(default)
     with closing(offered(asked.impl, protocol, variant, _wanted(way))) as system:
-        asked.of_release(system.free)
+        asked.begin(system.free)
         own: dict[Way, dict[str, object]] = {
             Way.FREE: {"runs": runs, "events": events, "source": source, "corpus": corpus, "jobs": jobs},
             Way.LOCKSTEP: {"examples": examples, "steps": steps, "fault": fault, "draw": draw},

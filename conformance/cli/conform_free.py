@@ -31,6 +31,7 @@ from ..free.timeline import timeline_of
 from ..free.watch import WatchedSystem
 from ..free.ways import Ways
 from ..harness import OVER_IMPL, binding_of, held_to, plan_of
+from ..kafka.cluster.slow import SlowSystem
 from ..plan import constants_of
 from ..processes import cores
 from .conform_free_answer import FOLLOWS, annotate_parted, obligations, print_answer, print_parted
@@ -60,23 +61,32 @@ class DrawnFree:
 def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
     """Draw free runs and follow them. Raises BadInput for what does not fit."""
     portfolio = [_ways(asked, system, each) for each in _portfolio(asked, system)]
+    slow = system if isinstance(system, SlowSystem) else None
+    usual = FreePlan if slow is None else slow
     plan = FreePlan(
-        FreePlan.runs if drawn.runs is None else drawn.runs,
-        FreePlan.events if drawn.events is None else drawn.events,
+        usual.runs if drawn.runs is None else drawn.runs,
+        usual.events if drawn.events is None else drawn.events,
         asked.seed,
         asked.faults,
         asked.seconds,
         asked.max_seconds,
     )
+    # What goes wrong in a slow system is among its own events.
+    drawing = plan if slow is None else replace(plan, faults=False)
     executed = source_of(asked.impl, system, drawn.source)
     corpus = None if drawn.corpus is None else Corpus(drawn.corpus, asked.impl, executed)
-    jobs = drawn.jobs or (cores() if asked.impl in _APART and corpus is None else 1)
-    if jobs > 1 and corpus is not None:
-        why = "each run goes on from what those before it have met"
-        raise BadInput(why, f"--jobs {jobs}", "leave it out, or --corpus")
-    stage = Stage(
-        lambda: make_free(asked.impl, asked.protocol, asked.variant), portfolio, plan, executed, asked.step_timeout
-    )
+    in_turn = corpus is not None or slow is not None
+    jobs = drawn.jobs or (cores() if asked.impl in _APART and not in_turn else 1)
+    if jobs > 1 and in_turn:
+        why = "there is one of it" if slow is not None else "each run goes on from what those before it have met"
+        raise BadInput(why, f"--jobs {jobs}", "leave it out" if slow is not None else "leave it out, or --corpus")
+
+    def make() -> FreeSystem:
+        made = make_free(asked.impl, asked.protocol, asked.variant)
+        asked.begin(made)
+        return made
+
+    stage = Stage(make, portfolio, drawing, executed, _limit(asked, system))
     # Processes are begun before there are threads: they are copies of this one.
     with crew(stage, jobs) as others, progress_bar() as bar:
         task = bar.add_task(f"{system.name}, running freely", total=plan.runs if asked.seconds is None else None)
@@ -85,9 +95,9 @@ def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
             bar.update(task, completed=runs, detail=f"{runs:,} runs, {events:,} events")
 
         sampled = None if executed is None or others else Sampled(system, executed)
-        with WatchedSystem(sampled or system, asked.step_timeout) as watched:
-            hands = others or ([] if corpus is not None else [Here(Player(stage, watched, sampled))])
-            found = run_freely(watched, portfolio, plan, told, corpus, hands, executed)
+        with WatchedSystem(sampled or system, stage.step_timeout) as watched:
+            hands = others or ([] if in_turn else [Here(Player(stage, watched, sampled))])
+            found = run_freely(watched, portfolio, drawing, told, corpus, hands, executed)
     failure = found.failure
     command = redraw = None
     if failure is not None:
@@ -115,7 +125,15 @@ def _portfolio(asked: Asked, system: FreeSystem) -> list[Mapping[str, int]]:
     """The constants that runs go through by turns: those given, else the protocol's plan's, else its default ones."""
     protocol = held_to(system.protocol)
     written = () if asked.constants else plan_of(REGISTRY.named(system.protocol).protocol).free
-    return [constants_of(protocol, each) for each in written] or [protocol.check_constants(dict(asked.constants))]
+    found: list[Mapping[str, int]] = [constants_of(protocol, each) for each in written]
+    if isinstance(system, SlowSystem):
+        found = [each for each in found if all(each[name] <= most for name, most in system.most.items())]
+    return found or [protocol.check_constants(dict(asked.constants))]
+
+
+def _limit(asked: Asked, system: FreeSystem) -> float:
+    """After so many seconds a call has hung."""
+    return max(asked.step_timeout, system.patience) if isinstance(system, SlowSystem) else asked.step_timeout
 
 
 def _ways(asked: Asked, system: FreeSystem, constants: Mapping[str, int]) -> Ways:
@@ -154,11 +172,11 @@ def replay_schedule(file: Path, asked: Asked) -> Told:
     asked = replace(asked, impl=impl, protocol=protocol, variant=variant, constants=constants)
     # A system that has one variant of its own refuses to be made for another by name.
     with closing(make_free(impl, protocol, asked.variant)) as system:
-        asked.of_release(system)
+        asked.begin(system)
         ways = _ways(asked, system, _complete(system, constants))
         reason = None
         ran: Ran | None = None
-        with WatchedSystem(system, asked.step_timeout) as watched:
+        with WatchedSystem(system, _limit(asked, system)) as watched:
             try:
                 ran = repeat(watched, ways, schedule.seed, schedule.events)
             except Spent as spent:

@@ -15,6 +15,7 @@ from ...traces.kafka.maven import is_version
 from ...traces.report.obligation import Obligation
 from ...traces.story import Json
 from ..free.registry import Way
+from ..kafka.cluster.slow import SlowSystem
 from ..kafka.process import OfKafka
 from .output import note, write_text, written
 
@@ -42,16 +43,26 @@ class Asked:
     html: Path | None
     kafka: str | None = None
 
-    def of_release(self, system: object) -> None:
-        """Have a system run the release of Apache Kafka that was asked for. Raises BadInput where it runs none."""
-        if self.kafka is None:
-            return
+    def begin(self, system: object) -> None:
+        """Have a system run the release of Apache Kafka that was asked for, and start it where that takes long.
+
+        Raises BadInput where it runs no Kafka, or Kafka is out of reach.
+        """
+        if self.kafka is not None:
+            self._of_release(system, self.kafka)
+        if isinstance(system, SlowSystem):
+            system.troubles = self.faults
+            note(f"Apache Kafka {system.release}: {system.starts}")
+            system.begin()
+
+    @staticmethod
+    def _of_release(system: object, release: str) -> None:
         if not isinstance(system, OfKafka):
             mend = "leave it out, or name --impl kafka"
-            raise BadInput("no class of Apache Kafka runs in this system", f"--kafka {self.kafka}", mend)
-        if not is_version(self.kafka):
-            raise BadInput(f"{self.kafka!r} is not a version of Kafka", "--kafka", "write it as in 4.4.0")
-        system.release = self.kafka
+            raise BadInput("no class of Apache Kafka runs in this system", f"--kafka {release}", mend)
+        if not is_version(release):
+            raise BadInput(f"{release!r} is not a version of Kafka", "--kafka", "write it as in 4.4.0")
+        system.release = release
 
     @property
     def again(self) -> list[str]:

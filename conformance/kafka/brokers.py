@@ -13,22 +13,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
-from typing import Any, Final
+from typing import Any
 
 from ..free.events import Event, What
 from ..free.mailbox import Letter, MailSystem
 from ..free.system import Happened
 from ..lockstep.adapter import ModelStep
-from .controller import AlterPartition, AlterPartitionAnswer, Controller, Fetch, FetchAnswer
+from .controller import CODES, AlterPartition, AlterPartitionAnswer, Controller, Fetch, FetchAnswer
 from .process import Jvm, OfKafka
-
-CODES: Final = {
-    "NONE": None,
-    "FENCED_LEADER_EPOCH": "FENCED_REPLICA",
-    "UNKNOWN_LEADER_EPOCH": "UNKNOWN_LEADER_EPOCH",
-    "NOT_LEADER_OR_FOLLOWER": "NOT_LEADER_OR_FOLLOWER",
-}
-"""Kafka's error codes by the protocol's names (K1); others say nothing to the model."""
 
 
 class BrokerSystem(OfKafka, MailSystem):

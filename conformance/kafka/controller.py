@@ -7,19 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ..lockstep.adapter import ModelStep
+
+CODES: Final = {
+    "NONE": None,
+    "FENCED_LEADER_EPOCH": "FENCED_REPLICA",
+    "UNKNOWN_LEADER_EPOCH": "UNKNOWN_LEADER_EPOCH",
+    "NOT_LEADER_OR_FOLLOWER": "NOT_LEADER_OR_FOLLOWER",
+}
+"""Kafka's error codes by the protocol's names (K1); others say nothing to the model."""
 
 # -- the messages ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Fetch:
-    """A follower's fetch in Kafka's leader epoch; ``number`` is that of its bytes at the driver."""
+    """A follower's fetch; ``number`` is that of its bytes at the driver, or on the wire.
+
+    ``epoch``: Kafka's leader epoch; -1 where nobody looks (a fetch session leaves out a partition that is as it was).
+    """
 
     number: int
-    epoch: int
+    epoch: int = -1
 
 
 @dataclass(frozen=True)
@@ -30,7 +41,7 @@ class FetchAnswer:
     error: str
     diverges: bool
     records: int
-    size: int
+    size: int = 0
 
 
 @dataclass(frozen=True)

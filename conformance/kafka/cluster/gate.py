@@ -17,7 +17,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from ....traces.kafka.cluster import RecordingError
 from .frames import API_NAMES, FrameError, Header, read_frame, request_header, response_correlation
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future, Queue, StreamReader, StreamWriter
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
+Alters: TypeAlias = "Callable[[int, Header, bool, bytes], bytes]"
+"""The bytes that go on in place of a message: of the node, the request's head, whether it is a response, the frame."""
 _LOST: Final = (ConnectionError, EOFError, OSError)
 """What ends a connection: asyncio's ``IncompleteReadError`` is an EOFError."""
 _PAUSE: Final = 0.02
@@ -49,11 +51,14 @@ class Seen:
         return f"{self.seconds:8.3f} s  {whose}{self.header} at node {self.target}: {self.what}"
 
 
-@dataclass
-class _Waiting:
+@dataclass(eq=False)
+class Waiting:
+    """A message that is held, with its bytes, the size included."""
+
     header: Header
     response: bool
     decided: Future[bool]
+    frame: bytes
 
 
 @dataclass(eq=False)
@@ -67,7 +72,7 @@ class _Way:
     response: bool = field(kw_only=True)
     frames: Queue[bytes | None] = field(default_factory=asyncio.Queue)  #: None where the connection has ended
     ended: bool = False
-    waits: _Waiting | None = None
+    waits: Waiting | None = None
 
     async def read_all(self) -> None:
         """Read until it ends; a message that waits then is lost."""
@@ -98,7 +103,7 @@ class Hold:
     refuses: bool = False
     """Nothing waits: what comes is lost at once."""
     closed: bool = False
-    waiting: deque[_Waiting] = field(default_factory=deque)
+    waiting: deque[Waiting] = field(default_factory=deque)
 
     def __str__(self) -> str:
         what = "responses" if self.responses else "requests"
@@ -182,6 +187,8 @@ class Gate:
         self.faults: list[str] = []
         """What came that is no message of Kafka's: its connection was ended."""
         self.fronts: Mapping[int, int] = {}
+        self.alters: list[Alters] = []
+        """What happens to each message that goes on: by itself a proxy changes nothing."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -322,17 +329,20 @@ class Gate:
 
     async def _pass_all(self, way: _Way) -> None:
         while (frame := await way.frames.get()) is not None:
-            if not await self._admitted(way, way.header(frame)):
+            header = way.header(frame)
+            if not await self._admitted(way, header, frame):
                 return
+            for alters in self.alters:
+                frame = alters(way.node, header, way.response, frame)
             way.writer.write(frame)
             await way.writer.drain()
 
-    async def _admitted(self, way: _Way, header: Header) -> bool:
+    async def _admitted(self, way: _Way, header: Header, frame: bytes) -> bool:
         """Whether the message goes on; comes back when that is decided. What has lost its connection does not wait."""
         with self._changed:
             hold = next((h for h in self._holds if h.matches(way.node, header, response=way.response)), None)
             if hold is not None and not hold.refuses:
-                way.waits = _Waiting(header, way.response, self._loop.create_future())
+                way.waits = Waiting(header, way.response, self._loop.create_future(), frame)
                 hold.waiting.append(way.waits)
                 self._held[hold] += 1
         what = "passed" if hold is None else "lost" if hold.refuses else "held"

@@ -132,9 +132,9 @@ class Stage:
 
     # -- what is held -----------------------------------------------------------------------------------------------
 
-    def hold_fetches(self, leader: int, follower: int) -> Hold:
-        """The fetches of a follower at a leader wait at the gate from now on."""
-        return self.gate.hold(leader, FETCH, f"broker-{follower}-fetcher-0")
+    def hold_fetches(self, leader: int, follower: int, *, responses: bool = False) -> Hold:
+        """The fetches of a follower at a leader wait at the gate from now on, or what they bring does."""
+        return self.gate.hold(leader, FETCH, f"broker-{follower}-fetcher-0", responses=responses)
 
     def hold_metadata(self, broker: int, *, responses: bool = False) -> Hold:
         """A broker's fetches of the metadata log wait, or what they bring does."""

@@ -10,7 +10,11 @@ HARNESS = Harness(
     over_impl=".adapter:FencingAdapter",
     free=".free:RunningCluster",
     adapters={"template": ".template:TemplateAdapter"},
-    free_adapters={"template": ".template_free:TemplateFree", "kafka": ".kafka:KafkaBrokers"},
+    free_adapters={
+        "template": ".template_free:TemplateFree",
+        "kafka": ".kafka:KafkaBrokers",
+        "kafka-cluster": ".kafka_processes:KafkaProcesses",
+    },
     defects=".defects:BROKER_DEFECTS",
     arguments={"kip-320": ".arguments:kip_320"},
     plan=".plan:PLAN",

@@ -16,10 +16,11 @@ from ....traces.format import Value
 from ...free.events import Event, What
 from ...free.mailbox import Letter
 from ...kafka.brokers import BrokerSystem
-from ...kafka.controller import AlterPartition, AlterPartitionAnswer, Fetch, FetchAnswer
+from ...kafka.controller import Fetch
 from ...kafka.process import Jvm
 from ...lockstep.adapter import ModelStep
 from .kafka_clients import Produce, ProduceAnswer, Read, ReadAnswer
+from .kafka_steps import stands_for
 
 _MIN_ISR: Final = (1, 1, 2)
 """Below ``min.insync.replicas`` no high watermark moves (KIP-966): one broker may be gone for good, and must not be one
@@ -150,32 +151,7 @@ class KafkaBrokers(BrokerSystem):
 
     def stands_for(self, letter: Letter) -> Sequence[ModelStep]:
         """What a request is to the model; an answer, what it brings."""
-        request = letter.request or letter
-        # Of what stands for nothing, and of clients, one of them is None; those are in no step.
-        asker: Any = request.source
-        asked: Any = request.destination
-        pair = {"leader": asked, "follower": asker}
-        match letter.body:
-            case Fetch():
-                return [("follower_acknowledge", pair)]
-            case FetchAnswer(error="NONE", diverges=True):
-                return [("truncate_partly", pair)]
-            case FetchAnswer(error="NONE") as brought:
-                hears = [("follower_hear_high_watermark", pair)]
-                return [("follower_fetch", pair), *hears] if brought.records else hears
-            case AlterPartition():
-                return [("controller_grant_isr", {"leader": asker})]
-            case AlterPartitionAnswer():
-                return [("leader_learn_isr", {"leader": asker})]
-            case Produce():
-                return [("leader_write", {"leader": asked})]
-            case ProduceAnswer(error="NONE") as told:
-                return [("producer_hears", {"leader": asked, "offset": told.offset})]
-            case Read(offset):
-                return [("consumer_reads", {"leader": asked, "offset": offset})]
-            case ReadAnswer(error="NONE") as told:
-                return [("consumer_reads", {"leader": asked, "offset": offset}) for offset, _ in told.records]
-        return ()
+        return stands_for(letter)
 
     def lose_power(self, node: int, random: Random) -> None:
         """The process is gone; what it wrote is not."""

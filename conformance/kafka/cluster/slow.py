@@ -1,0 +1,29 @@
+"""A system of real processes: it takes long to start, and a second for what others do in a millisecond."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from ..process import OfKafka
+
+
+class SlowSystem(OfKafka, ABC):
+    """A ``FreeSystem`` that is started before anything of it is timed, and of which less is drawn.
+
+    Its own events say what goes wrong; the harness adds nothing: no message comes twice, and no power is lost in the
+    midst of an event. ``most``: the largest values of constants for which it has room. ``runs``, ``events``: how much
+    is drawn unless somebody says otherwise. ``troubles``: whether it offers what goes wrong; not with ``--no-faults``.
+    ``patience``: so many seconds an event may take, whatever is the limit of others. ``starts``: what is said before.
+    """
+
+    most: Mapping[str, int] = {}
+    runs: int
+    events: int
+    troubles: bool = True
+    patience: float = 240.0
+    starts: str = ""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Start it; done once, and again does nothing."""
