@@ -1,6 +1,6 @@
 """Apache Kafka's own controllers step by step: what the driver has them do, and what the dialect says of it.
 
-Rows O7 to O13 of ``specs/DEVIATIONS.md``.
+Rows O3 and O5 to O13 of ``specs/DEVIATIONS.md``.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def test_a_controller_starts_and_is_seen(jvm: Jvm) -> None:
     assert there.partition(B) == held and there.seen[B]["applied"] == there.seen[A]["end"]
 
 
-def test_what_is_pending_is_not_told_and_goes_with_its_leader(jvm: Jvm) -> None:
+def test_o5_o6_what_is_pending_is_not_told_and_goes_with_its_leader(jvm: Jvm) -> None:
     there, _ = working(jvm)
     end = there.seen[A]["end"]
     assert there.ask(A, "register", broker=2, process=1) == "NONE"
@@ -218,6 +218,27 @@ def alter(there: Controllers, epoch: int, members: Mapping[str, int]) -> str:
     held = there.partition(A)
     asked = {"topic": held["topic"], "leaderEpoch": held["leaderEpoch"], "partitionEpoch": held["partitionEpoch"]}
     return there.ask(A, "alter", broker=0, epoch=epoch, isr=members, **asked)
+
+
+def test_o3_a_member_has_its_broker_epoch_and_works(jvm: Jvm) -> None:
+    """One that is fenced, shuts down, or was registered by another process is INELIGIBLE_REPLICA."""
+    assert max(map(int, (versions := jvm.ask("fields", api="ALTER_PARTITION")["request"]))) >= 3
+    named = "topics.partitions.new_isr_with_epochs.broker_epoch"
+    assert [named in versions[version] for version in ("2", "3")] == [False, True]
+    for fence, stop, stale in ((True, False, 0), (False, True, 0), (False, False, 1)):
+        there, epochs = working(jvm, brokers=3)
+        # Who leads nothing is fenced at once when it wants to stop.
+        assert there.ask(A, "create", name="second", replicas=[2, 0]) == "NONE"
+        assert alter(there, epochs[0], {"0": epochs[0], "1": epochs[1]}) == "NONE"
+        there.commit(A, B, C)
+        if fence or stop:
+            assert there.beat(A, 2, epochs[2], fence=fence, stop=stop) == "NONE"
+        assert (there.broker(A, 2)["fenced"], there.broker(A, 2)["stopping"]) == (fence, stop)
+        members = {str(broker): epochs[broker] - stale * (broker == 2) for broker in range(3)}
+        assert alter(there, epochs[0], members) == "INELIGIBLE_REPLICA"
+    there, epochs = working(jvm, brokers=3)
+    assert alter(there, epochs[0], {"0": epochs[0], "1": epochs[1]}) == "NONE"
+    assert alter(there, epochs[0], {str(broker): epochs[broker] for broker in range(3)}) == "NONE"
 
 
 def test_o12_the_same_isr_in_another_order_is_another_one(jvm: Jvm) -> None:
