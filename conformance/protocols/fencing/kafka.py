@@ -54,6 +54,8 @@ class KafkaBrokers(OfKafka, MailSystem):
     name = "kafka"
     protocol = "fencing"
     variant = "kip-320-kafka"
+    of_real: Final = "kip-320-kafka-fences"
+    """The one that real brokers are held to by default, whose controller is Kafka's own (K14)."""
 
     def __init__(
         self, protocol: str | None = None, variant: str | None = None, make: Callable[[], Jvm] | None = None
@@ -63,7 +65,7 @@ class KafkaBrokers(OfKafka, MailSystem):
         if (protocol or self.protocol) != self.protocol or (variant or self.variant) not in held:
             raise BadInput(f"it is not held to {protocol} {variant}", "--impl kafka", f"name one of {', '.join(held)}")
         self.variant = variant or self.variant
-        self._forgets = rules[self.variant].forgets
+        self._forgets, self._fences = rules[self.variant].forgets, rules[self.variant].fences
         self._make = make or (lambda: Jvm(self.release))
         self._jvm: Jvm | None = None
 
@@ -72,7 +74,9 @@ class KafkaBrokers(OfKafka, MailSystem):
         if self._jvm is None:
             self._jvm = self._make()
         self.constants = constants
-        self.controller = Controller(self.nodes)
+        self.controller = Controller(self.nodes, fences=self._fences)
+        self._known: dict[int, int] = {}
+        """By leader epoch of the model's, the last partition epoch that its leader has known as such."""
         self.replayed = dict.fromkeys(self.nodes, 0)
         """By broker, how many records of the metadata log it has replayed."""
         self.waiting: set[int] = set()
@@ -151,7 +155,7 @@ class KafkaBrokers(OfKafka, MailSystem):
                 yield Event(What.CALL, "read", args=(("broker", node), ("offset", offset)))
             if left > 0 and node in controller.isr and node != controller.leader:
                 yield Event(What.OPERATE, "elect", args=(("broker", node),))
-            if left > 0 and node in self.down | self.cut and controller.may_fail(node):
+            if node in self.down | self.cut and controller.may_fail(node) and self._has_epoch(node):
                 yield Event(What.TIMER, "session", args=(("broker", node),))
         able = [node for node in sorted(controller.isr) if node not in self.down | self.cut]
         if left > 0 and controller.leader is None and able:
@@ -159,7 +163,11 @@ class KafkaBrokers(OfKafka, MailSystem):
 
     def _left(self) -> int:
         """How many leader epochs the model has left."""
-        return self.constants["max_leader_epoch"] - len(self.controller.epochs) + 1
+        return self.constants["max_leader_epoch"] - len(self.controller.leaders) + 1
+
+    def _has_epoch(self, node: int) -> bool:
+        """Whether the model has a leader epoch for a broker's failure, if that takes one."""
+        return self._left() > 0 or not self.controller.takes_epoch(node)
 
     def _timers(self, node: int, seen: Mapping[str, Any]) -> Iterable[Event]:
         if seen["fetcher"] == "idle":
@@ -238,10 +246,11 @@ class KafkaBrokers(OfKafka, MailSystem):
         """The steps that some records of the metadata log may be to a broker."""
         begins = self.controller.begins
         epoch, before = begins[end - 1], begins[start - 1] if start else -1
-        self._besides.append(("leader_learn_isr", {"leader": node}))
+        learns = ("leader_learn_isr", *(["leader_learn_later_isr"] if self._fences else []))
+        self._besides += [(name, {"leader": node}) for name in learns]
         if self._forgets:
             self._besides.append(("leader_replay_isr", {"leader": node}))
-        if epoch > before and self.controller.epochs[epoch][0] == node:
+        if epoch > before and self.controller.leaders[epoch] == node:
             self._besides.append(("become_leader", {"leader": node, "epoch": epoch}))
         elif epoch > before:
             self._besides.append(("hear_of_leader", {"replica": node, "epoch": epoch}))
@@ -325,7 +334,7 @@ class KafkaBrokers(OfKafka, MailSystem):
 
         Where the model has no leader epoch left for that, it waits to be registered.
         """
-        if self.controller.may_fail(node) and self._left() <= 0:
+        if self.controller.may_fail(node) and not self._has_epoch(node):
             self.waiting.add(node)
             self._at("start", node, records=None)
             return
@@ -366,6 +375,21 @@ class KafkaBrokers(OfKafka, MailSystem):
             cells[f"remote_leo[{node}][{follower}]"] = seen["ends"].get(str(follower), -1) if leads else -1
         return cells
 
+    def _requests(self, epoch: int) -> dict[str, Value]:
+        """What the controller has on its way to a leader epoch's leader."""
+        leader, isr, later = None, frozenset[int](), list[frozenset[int]]()
+        if epoch < len(self.controller.leaders):
+            leader = self.controller.leaders[epoch]
+            seen = self.seen.get(-1 if leader is None else leader)
+            if seen is not None and seen["hosted"] and seen["epoch"] - 1 == epoch and seen["leads"]:
+                self._known[epoch] = seen["version"]
+            isr, later = self.controller.told(epoch, self._known.get(epoch, -1))
+        cells: dict[str, Value] = {f"request_leader[{epoch}]": leader, f"request_isr[{epoch}]": tuple(sorted(isr))}
+        if self._fences:
+            for place in range(max(1, len(self.nodes) - 1)):
+                cells[f"later_isr[{epoch}][{place}]"] = tuple(sorted(later[place])) if place < len(later) else ()
+        return cells
+
     def observe(self) -> Mapping[str, Value]:
         """Everything that the model has, but of brokers that are down."""
         controller, constants = self.controller, self.constants
@@ -377,10 +401,7 @@ class KafkaBrokers(OfKafka, MailSystem):
             "quorum_isr": tuple(sorted(controller.isr)),
         }
         for epoch in range(constants["max_leader_epoch"] + 1):
-            known = epoch < len(controller.epochs)
-            leader, isr = controller.epochs[epoch] if known else (None, frozenset[int]())
-            cells[f"request_leader[{epoch}]"] = leader
-            cells[f"request_isr[{epoch}]"] = tuple(sorted(isr))
+            cells |= self._requests(epoch)
         for record in range(constants["max_records"]):
             cells[f"acknowledged[{record}]"] = self.acknowledged.get(record, -1)
         for offset in range(constants["log_size"]):
