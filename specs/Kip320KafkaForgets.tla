@@ -4,7 +4,7 @@
 (* the ISR that it knows forgets whom it has proposed since, and commits   *)
 (* without a member that the controller has let in.                        *)
 (***************************************************************************)
-EXTENDS KafkaReplays
+EXTENDS KafkaReplaySteps
 
 AnyBecomeLeader == \E leader \in Replicas, epoch \in Epochs :
                        BecomeLeader(leader, epoch) /\ KeepsInOfficeEffect(leader, epoch) /\ BeginsEffect(leader)

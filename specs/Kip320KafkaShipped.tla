@@ -3,7 +3,7 @@
 (* Apache Kafka 4.4 with both of its faults, those of Kip320KafkaStaleAcks *)
 (* (K11) and of Kip320KafkaForgets (K12).                                  *)
 (***************************************************************************)
-EXTENDS KafkaReplays
+EXTENDS KafkaReplaySteps
 
 AnyBecomeLeader == \E leader \in Replicas, epoch \in Epochs :
                        BecomeLeader(leader, epoch) /\ KeepsAllEffect(leader, epoch) /\ BeginsEffect(leader)

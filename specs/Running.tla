@@ -69,10 +69,11 @@ ControllerFailOver(failed, newLeader) ==
     /\ nextLeaderEpoch <= MaxLeaderEpoch                            \* epoch_available
     /\ ControllerUpdateEffect(newLeader, quorumState.isr \ {failed})
 
-\* Whoever is told of this leader epoch from now on is told of this ISR.
+\* Whoever is told of this leader epoch from now on is told of this ISR. The request has another one than the
+\* controller where followers were fenced of which the leader has not heard (KafkaFences).
 ControllerGrantIsr(leader) ==
     /\ TrueLeader(leader)                                           \* true_leader
-    /\ Isr(leader) = quorumState.isr                                \* isr_is_current
+    /\ {Isr(leader), RequestOf(quorumState.leaderEpoch).isr} = {quorumState.isr}  \* isr_is_current
     /\ askedIsr[leader] # quorumState.isr                           \* something_asked
     /\ quorumState' = [quorumState EXCEPT !.isr = askedIsr[leader]]
     /\ leaderAndIsrRequests' = {IF request.leaderEpoch = quorumState.leaderEpoch

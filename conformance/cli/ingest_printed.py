@@ -24,9 +24,11 @@ def printed_traces(paths: Sequence[Path], variant: str | None) -> tuple[list[Nam
     for a variant that has no running cluster.
     """
     try:
-        held_to = make_free(_SYSTEM, REGISTRY.of_brokers_logs.name, variant).variant
+        system = make_free(_SYSTEM, REGISTRY.of_brokers_logs.name, variant)
     except BadInput as wrong:
         raise BadInput("Apache Kafka's brokers are not held to it", f"--variant {variant}", wrong.mend) from wrong
+    # What real brokers print they do with a controller that is Kafka's own.
+    held_to: str = variant or getattr(system, "of_real", None) or system.variant
     named: list[Named] = []
     problems: list[BadInput] = []
     for told in traces_of_logs(paths, held_to):

@@ -28,6 +28,8 @@ class BrokerSystem(OfKafka, MailSystem):
 
     at_once = 1
     """So many records of the metadata log come in one delta at most."""
+    fences = False
+    """Whether a failed follower leaves the ISR in the same leader epoch (K14): a step that not every variant has."""
 
     def __init__(self, make: Callable[[], Jvm]) -> None:
         self._make = make
@@ -38,7 +40,7 @@ class BrokerSystem(OfKafka, MailSystem):
         if self._jvm is None:
             self._jvm = self._make()
         self.constants = constants
-        self.controller = Controller(self.nodes)
+        self.controller = Controller(self.nodes, fences=self.fences)
         self.replayed = dict.fromkeys(self.nodes, 0)
         """By broker, how many records of the metadata log it has replayed."""
         self.waiting: set[int] = set()
@@ -104,7 +106,11 @@ class BrokerSystem(OfKafka, MailSystem):
 
     def _left(self) -> int:
         """How many leader epochs the model has left."""
-        return self.constants["max_leader_epoch"] - len(self.controller.epochs) + 1
+        return self.constants["max_leader_epoch"] - len(self.controller.leaders) + 1
+
+    def _has_epoch(self, node: int) -> bool:
+        """Whether the model has a leader epoch for a broker's failure, if that takes one."""
+        return self._left() > 0 or not self.controller.takes_epoch(node)
 
     def _timers(self, node: int, seen: Mapping[str, Any]) -> Iterable[Event]:
         if seen["fetcher"] == "idle":
@@ -125,7 +131,7 @@ class BrokerSystem(OfKafka, MailSystem):
         controller, left = self.controller, self._left()
         if left > 0 and node in controller.isr and node != controller.leader:
             yield Event(What.OPERATE, "elect", args=(("broker", node),))
-        if left > 0 and node in self.down | self.cut and self._may_fail(node):
+        if node in self.down | self.cut and self._may_fail(node) and self._has_epoch(node):
             yield Event(What.TIMER, "session", args=(("broker", node),))
 
     def _may_fail(self, node: int) -> bool:
@@ -215,7 +221,7 @@ class BrokerSystem(OfKafka, MailSystem):
 
         Where the model has no leader epoch left for that, it waits to be registered.
         """
-        if self._may_fail(node) and self._left() <= 0:
+        if self._may_fail(node) and not self._has_epoch(node):
             self.waiting.add(node)
             self._at("start", node, records=None)
             return

@@ -69,17 +69,32 @@ class AlterPartitionAnswer:
 # -- the controller -------------------------------------------------------------------------------------------------
 
 
-class Controller:
-    """It elects leaders, takes up ISRs and writes all of it to the metadata log. It never crashes."""
+@dataclass(frozen=True)
+class Isr:
+    """An ISR, and the partition epoch that it came with. ``asked``: a leader has asked for it."""
 
-    def __init__(self, brokers: Iterable[int]) -> None:
+    version: int
+    isr: frozenset[int]
+    asked: bool = False
+
+
+class Controller:
+    """It elects leaders, takes up ISRs and writes all of it to the metadata log. It never crashes.
+
+    ``fences``: a failed follower leaves the ISR in the leader epoch that there is, as it does with KRaft (K14).
+    """
+
+    def __init__(self, brokers: Iterable[int], *, fences: bool = False) -> None:
+        self.fences = fences
         self.leader: int | None = None
         self.epoch = 0
         self.isr = frozenset(brokers)
         self.version = 0
         self.log: list[dict[str, Any]] = []
-        self.epochs: list[tuple[int | None, frozenset[int]]] = []
-        """Leader and ISR of each leader epoch, from the model's 0 on; the ISR as it is now, or was last."""
+        self.leaders: list[int | None] = []
+        """Who leads in each leader epoch, from the model's 0 on."""
+        self.isrs: list[list[Isr]] = []
+        """The ISRs of each leader epoch, in their order."""
         self.begins: list[int] = []
         """By record of the log, the model's leader epoch after it."""
         self.versions = [0]
@@ -88,7 +103,8 @@ class Controller:
     def begin(self, leader: int | None, isr: frozenset[int]) -> None:
         """Begin a leader epoch."""
         self.leader, self.isr, self.epoch, self.version = leader, isr, self.epoch + 1, self.version + 1
-        self.epochs.append((leader, isr))
+        self.leaders.append(leader)
+        self.isrs.append([Isr(self.version, isr)])
         self._write({"leader": -1 if leader is None else leader, "isr": sorted(isr)})
 
     def _write(self, record: dict[str, Any]) -> None:
@@ -96,13 +112,39 @@ class Controller:
         self.versions.append(self.version)
         self.begins.append(self.epoch - 1)
 
+    def _alter(self, isr: frozenset[int], *, asked: bool) -> None:
+        """Another ISR in the same leader epoch."""
+        self.isr, self.version = isr, self.version + 1
+        self.isrs[-1].append(Isr(self.version, isr, asked))
+        self._write({"isr": sorted(isr)})
+
+    def told(self, epoch: int, version: int) -> tuple[frozenset[int], list[frozenset[int]]]:
+        """The ISR in a leader epoch's request, as the model has it, and those that came of fencings since.
+
+        ``version``: the last partition epoch that the epoch's leader knows; -1 where it has not heard of the epoch.
+        """
+        all_ = self.isrs[epoch]
+        if not self.fences:
+            return all_[-1].isr, []
+        place = max((at for at, each in enumerate(all_) if each.version <= version), default=0)
+        if place + 1 < len(all_) and all_[place + 1].asked:
+            place += 1
+        return all_[place].isr, [each.isr for each in all_[place + 1 :]]
+
     def may_fail(self, broker: int) -> bool:
         """Whether there is anything to take from a broker."""
         return broker == self.leader or broker in self.isr
 
+    def takes_epoch(self, broker: int) -> bool:
+        """Whether its failure takes a leader epoch."""
+        return self.may_fail(broker) and not (self.fences and self.leader not in (None, broker))
+
     def fail(self, broker: int, others: Iterable[int]) -> list[ModelStep]:
         """A broker's session is over. Another member of the ISR leads then, the first of these, if one of them can."""
         left = self.isr - {broker}
+        if not self.takes_epoch(broker):
+            self.fence(broker)
+            return [("controller_fence_follower", {"replica": broker})]
         if self.leader != broker:
             self.begin(self.leader, left)
             return [("controller_shrink_isr", {"replica": broker})]
@@ -115,12 +157,7 @@ class Controller:
 
     def fence(self, broker: int) -> None:
         """A follower's session is over: it leaves the ISR in the same leader epoch (K14)."""
-        self._change_isr(self.isr - {broker})
-
-    def _change_isr(self, isr: frozenset[int]) -> None:
-        self.isr, self.version = isr, self.version + 1
-        self.epochs[-1] = self.leader, self.isr
-        self._write({"isr": sorted(self.isr)})
+        self._alter(self.isr - {broker}, asked=False)
 
     def alter(self, source: int | None, asked: AlterPartition) -> AlterPartitionAnswer:
         """A leader asks for an ISR; decided as ReplicationControlManager.validateAlterPartitionData does."""
@@ -134,6 +171,6 @@ class Controller:
         if error != "NONE":
             return AlterPartitionAnswer(asked.number, error)
         if asked.isr != self.isr:
-            self._change_isr(asked.isr)
+            self._alter(asked.isr, asked=True)
         leader = -1 if self.leader is None else self.leader
         return AlterPartitionAnswer(asked.number, "NONE", leader, self.epoch, self.isr, self.version)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fencepost.conformance.kafka.jars import RELEASE
+from fencepost.conformance.kafka.process import DriverFailedError
 from fencepost.model.core.ground import Params, State, ground
 from fencepost.model.core.protocol import Protocol
 from fencepost.model.interpret.reference import Reference
@@ -19,11 +20,12 @@ class RowClosed(AssertionError):
 def shipped(row: str, does: str) -> Iterator[None]:
     """What is asserted in here of Kafka's classes is what the row says; where it does not hold, the row is closed.
 
-    So it is where the story cannot be told to its end, as somebody does not ask for what was to be answered.
+    So it is where the story cannot be told to its end, as somebody does not ask for what was to be answered, or Kafka
+    throws.
     """
     try:
         yield
-    except (AssertionError, LookupError, StopIteration, ValueError) as not_so:
+    except (AssertionError, LookupError, StopIteration, ValueError, DriverFailedError) as not_so:
         raise RowClosed(
             f"{row} of specs/DEVIATIONS.md: Apache Kafka {RELEASE} does not do so any more: {does}. The row is closed:"
             " say there since which release, and make the variant, the adapter and this test tell what it does now"

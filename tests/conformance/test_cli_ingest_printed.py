@@ -26,10 +26,10 @@ def test_logs_become_a_corpus_in_which_a_lost_record_is_found(
     said = fencepost("ingest", "--kafka-log", *logs(story), "--out", tmp_path / "c", "--json")
     assert (said.code, said.json["traces"], said.json["problems"]) == (0, 1, [])
     (file,) = read_corpus(tmp_path / "c").files
-    assert (file.header.variant, file.header.complete) == ("kip-320-kafka", True)
+    assert (file.header.variant, file.header.complete) == ("kip-320-kafka-fences", True)
     (row,) = [json.loads(line) for line in (tmp_path / "c" / SOURCES).read_text().splitlines()]
     assert row["file"] == "k11-0"
-    mined = fencepost("mine", tmp_path / "c", "--variant", "kip-320-kafka", *SERIAL)
+    mined = fencepost("mine", tmp_path / "c", "--variant", "kip-320-kafka-fences", *SERIAL)
     assert mined.code == code
     assert ("1. leader_inc_high_watermark against isr_acknowledges" in mined.out) is bool(code)
 

@@ -14,6 +14,7 @@ from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.kafka.process import BROKERS, Jvm
 from fencepost.conformance.protocols.fencing.binding import FENCING
 from fencepost.conformance.protocols.fencing.kafka import KafkaBrokers
+from fencepost.conformance.protocols.fencing.kafka_controller import Controller
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import ground
 from fencepost.model.explore.result import Verdict
@@ -28,6 +29,7 @@ CONSTANTS = {"replicas": 3, "log_size": 3, "max_records": 4, "max_leader_epoch":
 TWO = {"replicas": 2, "log_size": 4, "max_records": 6, "max_leader_epoch": 12}
 WIDE = {"replicas": 3, "log_size": 4, "max_records": 6, "max_leader_epoch": 12}
 SHIPPED = "kip-320-kafka-shipped"
+FENCES = f"{SHIPPED}-fences"
 BROKEN = frozenset({"strong_isr", "weak_isr", "acknowledged_is_kept", "read_is_kept"})
 """What brokers with K11 and K12 do not keep; all else they do."""
 SEEDS = {"COMMITS_BEFORE_CUTTING": 1}
@@ -61,12 +63,13 @@ def as_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.asked("kafka", "fencing")
-def test_it_does_what_the_variant_of_what_is_shipped_says(jvm: Jvm) -> None:
+@pytest.mark.parametrize("variant", [SHIPPED, FENCES])
+def test_it_does_what_the_variant_of_what_is_shipped_says(jvm: Jvm, variant: str) -> None:
     """Nothing is taken on trust: every cell is seen, and all that brokers do comes about."""
-    free, ways = held(jvm, SHIPPED, FreePlan(runs=30, events=150, seed=0))
+    free, ways = held(jvm, variant, FreePlan(runs=30, events=150, seed=0))
     assert free.verdict is Verdict.HOLDS and free.met.events > 4_000
     assert {name for name in ways.system.layout.by_name if name not in free.met.cells} == set()
-    actions = {action.name for action in fencing.traced(SHIPPED).actions}
+    actions = {action.name for action in fencing.traced(variant).actions}
     assert actions - free.met.steps.keys() <= {"leader_ask_again"}  # it asks for something else only where it learns
     happened = {what for what, _ in free.kinds}
     assert {What.CRASH, What.START, What.CUT, What.LOSE, What.REPEAT, What.TIMER, What.CALL} <= happened
@@ -93,6 +96,25 @@ def test_what_breaks_the_protocol_is_found_by_draw(jvm: Jvm, seed: int, cell: st
     assert parted is not None and parted.event is not None
     assert (parted.sort, parted.event.name) == (Sort.CELLS, "metadata")
     assert any(each.cell.startswith(cell) for each in parted.cells)
+
+
+@pytest.mark.asked("kafka", "fencing")
+@pytest.mark.usefixtures("as_found")
+def test_a_controller_that_fences_otherwise_is_found(jvm: Jvm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: its record has the ISR that was before, so that the leader hears of nothing."""
+
+    def untold(self: Controller, isr: frozenset[int], *, asked: bool) -> None:
+        write(self, isr, asked=asked)
+        if not asked:
+            self.log[-1] = {"isr": sorted(self.isrs[-1][-2].isr)}
+
+    write = Controller._alter
+    monkeypatch.setattr(Controller, "_alter", untold)
+    free, _ = held(jvm, FENCES, FreePlan(runs=30, events=150, seed=0))
+    assert free.verdict is Verdict.VIOLATED and free.failure is not None and free.failure.parted is not None
+    parted = free.failure.parted
+    assert (parted.sort, parted.event and parted.event.name) == (Sort.CELLS, "metadata")
+    assert {each.cell.partition("[")[0] for each in parted.cells} <= {"request_isr", "later_isr"}
 
 
 @pytest.mark.asked("kafka", "fencing")

@@ -1,6 +1,6 @@
 """Apache Kafka's own controllers step by step: what the driver has them do, and what the dialect says of it.
 
-Rows O7 to O13 of ``specs/DEVIATIONS.md``.
+Rows O3 and O5 to O13 of ``specs/DEVIATIONS.md``, and K14, which is of the replicas.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from fencepost.conformance.kafka.process import CONTROLLERS, Jvm
+from fencepost.model.protocols.fencing import fencing
 
+from .kafka_dialect import Walk, shipped
 from .kafka_jvm import one_jvm
 
 pytestmark = pytest.mark.kafka
@@ -121,7 +123,7 @@ def test_a_controller_starts_and_is_seen(jvm: Jvm) -> None:
     assert there.partition(B) == held and there.seen[B]["applied"] == there.seen[A]["end"]
 
 
-def test_what_is_pending_is_not_told_and_goes_with_its_leader(jvm: Jvm) -> None:
+def test_o5_o6_what_is_pending_is_not_told_and_goes_with_its_leader(jvm: Jvm) -> None:
     there, _ = working(jvm)
     end = there.seen[A]["end"]
     assert there.ask(A, "register", broker=2, process=1) == "NONE"
@@ -214,10 +216,60 @@ def test_o11_a_late_heartbeat_brings_back_who_was_fenced_to_stop(jvm: Jvm) -> No
     assert not known["fenced"] and known["stopping"] and there.partition(A)["leader"] == 0
 
 
+@pytest.mark.parametrize("stops", [False, True], ids=["fenced", "stops"])
+def test_k14_a_follower_that_fails_leaves_the_isr_in_the_same_leader_epoch(jvm: Jvm, stops: bool) -> None:
+    """In the text, and in the variants without that, a new leader epoch begins."""
+    with shipped("K14", "a follower that is fenced, or stops, leaves the ISR with a new partition epoch alone"):
+        there, epochs = working(jvm, brokers=3)
+        assert there.beat(A, 2, epochs[2], fence=not stops, stop=stops) == "NONE"
+        held = there.partition(A)
+        assert (held["leader"], held["leaderEpoch"], held["partitionEpoch"], held["isr"]) == (0, 0, 1, [0, 1])
+        assert there.beat(A, 0, epochs[0], fence=not stops, stop=stops) == "NONE"
+        held = there.partition(A)
+        assert (held["leader"], held["leaderEpoch"], held["partitionEpoch"], held["isr"]) == (1, 1, 2, [1])
+    ended = {}
+    for variant in ("kip-320", "kip-320-kafka", "kip-320-kafka-fences"):
+        found = Walk(fencing, variant, 3, 1, 1, 2)
+        found("controller_elect_leader", new_leader=0)
+        found("become_leader", leader=0, epoch=0)
+        fences = found.has("controller_fence_follower")
+        found("controller_fence_follower" if fences else "controller_shrink_isr", replica=2)
+        ended[variant] = (found["quorum_leader_epoch"], found["quorum_isr"])
+    assert ended == {"kip-320": (1, 0b011), "kip-320-kafka": (1, 0b011), "kip-320-kafka-fences": (0, 0b011)}
+    # The leader has not heard of it, counts whoever it knows, and asks in vain.
+    assert (found["isr[0]"], found["maximal_isr[0]"]) == (0b111, 0b111)
+    found("leader_write", leader=0)
+    found("leader_ask_shrink", leader=0, follower=1)
+    assert found.refused_by("controller_grant_isr", leader=0) == "isr_is_current"
+    found("leader_learn_later_isr", leader=0, place=0)
+    assert (found["isr[0]"], found["maximal_isr[0]"], found["asked_isr[0]"]) == (0b011, 0b011, 0b011)
+
+
 def alter(there: Controllers, epoch: int, members: Mapping[str, int]) -> str:
     held = there.partition(A)
     asked = {"topic": held["topic"], "leaderEpoch": held["leaderEpoch"], "partitionEpoch": held["partitionEpoch"]}
     return there.ask(A, "alter", broker=0, epoch=epoch, isr=members, **asked)
+
+
+def test_o3_a_member_has_its_broker_epoch_and_works(jvm: Jvm) -> None:
+    """One that is fenced, shuts down, or was registered by another process is INELIGIBLE_REPLICA."""
+    assert max(map(int, (versions := jvm.ask("fields", api="ALTER_PARTITION")["request"]))) >= 3
+    named = "topics.partitions.new_isr_with_epochs.broker_epoch"
+    assert [named in versions[version] for version in ("2", "3")] == [False, True]
+    for fence, stop, stale in ((True, False, 0), (False, True, 0), (False, False, 1)):
+        there, epochs = working(jvm, brokers=3)
+        # Who leads nothing is fenced at once when it wants to stop.
+        assert there.ask(A, "create", name="second", replicas=[2, 0]) == "NONE"
+        assert alter(there, epochs[0], {"0": epochs[0], "1": epochs[1]}) == "NONE"
+        there.commit(A, B, C)
+        if fence or stop:
+            assert there.beat(A, 2, epochs[2], fence=fence, stop=stop) == "NONE"
+        assert (there.broker(A, 2)["fenced"], there.broker(A, 2)["stopping"]) == (fence, stop)
+        members = {str(broker): epochs[broker] - stale * (broker == 2) for broker in range(3)}
+        assert alter(there, epochs[0], members) == "INELIGIBLE_REPLICA"
+    there, epochs = working(jvm, brokers=3)
+    assert alter(there, epochs[0], {"0": epochs[0], "1": epochs[1]}) == "NONE"
+    assert alter(there, epochs[0], {str(broker): epochs[broker] for broker in range(3)}) == "NONE"
 
 
 def test_o12_the_same_isr_in_another_order_is_another_one(jvm: Jvm) -> None:

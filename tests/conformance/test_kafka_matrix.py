@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fencepost.conformance.kafka.jars import TRIED
 
-from .kafka_matrix import PAGE, UNDER, driven, of_kafka, page, rows
+from .kafka_matrix import PAGE, UNDER, driven, of_classes, of_kafka, page, rows
 from .kafka_planted import FOUND, LATER, SOURCES, planted
 
 
@@ -25,8 +25,15 @@ def test_each_planted_defect_is_demanded_by_one_test_or_another() -> None:
 
 
 def test_the_rows_are_read_and_the_tests_that_name_them() -> None:
-    assert {"K1", "K11", "K12", "V1", "V7", "F1", "F24"} <= set(rows())
+    assert {"K1", "K11", "K12", "V1", "V7", "F1", "F24"} <= rows().keys()
+    assert not of_classes("`FetchRequest.json`, KIP-631") and of_classes("`FetchRequest.json`, `ApiKeys`")
+    assert of_classes("`kafka.cluster.Partition.makeLeader`") and not of_classes("KIP-631")
     named = {name: rows for _, name, rows in of_kafka()}
     assert named["test_v7_metadata_goes_back_once_a_broker_has_not_known_the_topic"] == {"V7"}
     assert named["test_what_breaks_the_protocol_is_found_by_draw"] == {"K11", "K12"}
     assert named["test_what_kafka_throws_is_told"] == set()
+
+
+def test_each_row_of_the_replicas_the_consumer_and_the_quorum_has_a_test() -> None:
+    named = {row for _, _, rows_ in of_kafka() for row in rows_} | {"V1"}
+    assert {row for row in rows() if row[0] in "KVF"} <= named

@@ -310,7 +310,8 @@ def test_an_unknown_variant_is_bad_input() -> None:
         "choose one of truncate-to-hw, kip-101, kip-279, kip-320-first-try, "
         "kip-320-resumes, kip-320-forgets, kip-320-restarts, kip-320-stale-acks, kip-320-brokers, "
         "kip-497-eager, kip-497-forgets, kip-497-fenced, kip-497, kip-320-cluster, "
-        "kip-320-kafka-shipped, kip-320-kafka-stale-acks, kip-320-kafka-forgets, kip-320-kafka, kip-320"
+        "kip-320-kafka-shipped, kip-320-kafka-shipped-fences, kip-320-kafka-stale-acks, kip-320-kafka-forgets, "
+        "kip-320-kafka-fences, kip-320-kafka, kip-320"
     )
     assert fencing.default_variant == "kip-320"
     assert fencing.traced() is fencing.traced("kip-320")

@@ -34,6 +34,7 @@ VARIABLES = {
     "read": ("read",),
     "synced": ("synced",),
     "ahead": ("ahead",),
+    "laterIsr": ("later_isr",),
 }
 
 
@@ -77,6 +78,7 @@ def test_fairness_names_the_same_actions(variant: str) -> None:
     tells = {"synced": "clusterVars", "ahead": "replayVars", "asked_isr": "runningVars"}
     tells |= {"proposed": "alterVars", "remote_leo": "toldVars"}
     variables = fencing.traced(variant).variables
+    tells = {"later_isr": "shippedVars" if "ahead" in variables else "fencedVars"} | tells
     assert subscript.group(1) == next((name for telling, name in tells.items() if telling in variables), "vars")
 
     def fair_in(name: str) -> set[tuple[str, str]]:

@@ -41,6 +41,8 @@ GRAPHS = {
     "kip-320-kafka-shipped": {(2, 1, 1, 0): (1873, 22), (2, 1, 1, 1): (22087, 27)},
     "kip-320-kafka-stale-acks": {(2, 1, 1, 1): (10101, 21), (2, 1, 1, 2): (69767, 25)},
     "kip-320-kafka-forgets": {(2, 1, 1, 0): (1873, 22), (2, 1, 1, 1): (22087, 27)},
+    "kip-320-kafka-shipped-fences": {(2, 1, 1, 0): (2683, 21)},
+    "kip-320-kafka-fences": {(2, 1, 1, 0): (1131, 17), (2, 1, 1, 1): (13675, 21)},
     "kip-320-kafka": {(2, 1, 1, 1): (10101, 21), (2, 1, 1, 2): (68797, 25)},
     "kip-320": {(2, 1, 1, 1): (277, 12), (2, 2, 2, 2): (5973, 18), (3, 1, 1, 1): (6787, 18)},
 }
@@ -57,6 +59,8 @@ COMPARED = dict.fromkeys(VARIANTS, (2, 2, 2, 2)) | {
     "kip-320-kafka-shipped": (2, 1, 1, 0),
     "kip-320-kafka-stale-acks": (2, 1, 1, 1),
     "kip-320-kafka-forgets": (2, 1, 1, 0),
+    "kip-320-kafka-shipped-fences": (2, 1, 1, 0),
+    "kip-320-kafka-fences": (2, 1, 1, 0),
     "kip-320-kafka": (2, 1, 1, 1),
 }
 # Steps of the shortest run that breaks an invariant; None where it holds.
@@ -94,6 +98,8 @@ BREACHES = [
     ("kip-497-forgets", "3110", "StrongIsr", 12),
     ("kip-320-kafka-shipped", "2111", "StrongIsr", 12),
     ("kip-320-kafka-shipped", "3112", "WeakIsr", 13),
+    ("kip-320-kafka-shipped-fences", "2111", "StrongIsr", 12),
+    ("kip-320-kafka-shipped-fences", "3112", "WeakIsr", 13),
     ("kip-320-kafka-stale-acks", "3112", "WeakIsr", 13),
     ("kip-320-kafka-forgets", "2111", "StrongIsr", 12),
     ("kip-320-kafka-forgets", "3110", "StrongIsr", 13),
@@ -107,6 +113,8 @@ KAFKAS = {
     "kip-320-kafka-shipped": ("2111", "3112"),
     "kip-320-kafka-stale-acks": ("2111", "3112"),
     "kip-320-kafka-forgets": ("2111", "3110"),
+    "kip-320-kafka-shipped-fences": ("2111", "3112"),
+    "kip-320-kafka-fences": ("2111", "3110"),
     "kip-320-kafka": ("2111", "3110"),
 }
 LARGE = PROPOSES | {CLUSTER, *KAFKAS}
@@ -261,9 +269,15 @@ def cells_of(system: System, tla: dict[str, Any]) -> dict[str, Any]:
     of_replicas = {"synced": "synced", "maximalIsr": "maximal_isr", "askedIsr": "asked_isr", "ahead": "ahead"}
     for name, ours in of_replicas.items():
         cells |= {f"{ours}[{replica}]": value for replica, value in tla.get(name, {}).items()}
+    cells |= {
+        f"later_isr[{epoch}][{place}]": isr
+        for epoch, isrs in tla.get("laterIsr", {}).items()
+        for place, isr in enumerate(isrs)
+    }
     for name in ("acknowledged", "read"):
         cells |= {f"{name}[{index}]": value for index, value in tla.get(name, {}).items()}
-    unset = {cell.name: 0 if cell.variable.name == "request_isr" else -1 for cell in system.layout.cells}
+    sets = ("request_isr", "later_isr")
+    unset = {cell.name: 0 if cell.variable.name in sets else -1 for cell in system.layout.cells}
     return unset | cells
 
 

@@ -1,6 +1,6 @@
 """Carry out a finding on a cluster of real brokers, and tell it step by step.
 
-    python -m fencepost.conformance.kafka.cluster k11|k12|h1 [--control] [--release 4.4.0] [--keep DIR] [--loggers]
+    python -m fencepost.conformance.kafka.cluster k11|k12|k14|h1 [--control] [--release 4.4.0] [--keep DIR] [--loggers]
 
 Exit codes: 0 the promise was kept, 1 it was broken, 2 bad input (no Maven, no JVM), 3 the cluster did not do in time
 what the story needs.
@@ -22,6 +22,7 @@ from ..jars import RELEASE
 from .h1 import Gaps, h1
 from .k11 import k11
 from .k12 import LAG_MS, k12
+from .k14 import k14
 from .lost import Lost
 from .stage import PATIENCE_MS, Stage
 
@@ -33,7 +34,7 @@ app = cyclopts.App(
 
 @app.default
 def command(
-    finding: Literal["k11", "k12", "h1"],
+    finding: Literal["k11", "k12", "k14", "h1"],
     /,
     *,
     control: Annotated[bool, cyclopts.Parameter(negative=())] = False,
@@ -48,6 +49,7 @@ def command(
     finding
         k11, k12: an acknowledged record is lost, in two ways. h1: a consumer passes over a record in silence, beside
         two control runs.
+        k14: a follower is fenced in the same leader epoch, by which nothing is lost.
     control
         The control run of k11 or k12 in its stead, in which broker 1 replays each record of the metadata log in time.
     release
@@ -58,8 +60,9 @@ def command(
         Have the nodes print what `fencepost ingest --kafka-log` reads; with --keep, to DIR/broker-1.out and so on.
     """
     try:
-        if control and finding == "h1":
-            raise BadInput("h1 has its control runs beside it", "--control", "leave it out")
+        if control and finding in ("h1", "k14"):
+            why = "h1 has its control runs beside it" if finding == "h1" else "k14 loses nothing"
+            raise BadInput(why, "--control", "leave it out")
         if keep is not None and keep.exists():
             raise BadInput("it exists already", str(keep), "name a new folder with --keep, or remove that one")
         lag_ms = LAG_MS if finding == "k12" else PATIENCE_MS
@@ -69,6 +72,8 @@ def command(
             found: Lost | Gaps
             if finding == "h1":
                 found = h1(stage, finding, say=_say)
+            elif finding == "k14":
+                found = k14(stage, finding, say=_say, copies=copies)
             else:
                 story = k11 if finding == "k11" else k12
                 found = story(stage, finding, held=not control, say=_say, copies=copies)

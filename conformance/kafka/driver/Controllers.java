@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import fencepost.kafka.Manual;
+import fencepost.kafka.Tables;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -16,6 +17,7 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import org.apache.kafka.common.errors.ApiException;
+import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.metadata.VersionRange;
 
 /**
@@ -55,6 +57,10 @@ public final class Controllers {
             case "start" -> start(number);
             case "elapse" -> clock.move(command.get("ms").asLong());
             case "look" -> {}
+            case "fields" -> {
+                Tables.fields(ApiKeys.valueOf(command.get("api").asText()), answer);
+                return answer;
+            }
             case "request" -> request(nodes.get(number), command, answer);
             default -> throw new IllegalArgumentException("nobody knows how to " + command.get("do"));
         }

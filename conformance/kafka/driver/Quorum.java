@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import fencepost.kafka.Tables;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -12,6 +13,7 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.apache.kafka.common.errors.OffsetOutOfRangeException;
 import org.apache.kafka.common.message.BeginQuorumEpochResponseData;
 import org.apache.kafka.common.message.EndQuorumEpochResponseData;
@@ -27,6 +29,7 @@ import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.FetchResponse;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.Utils;
+import org.apache.kafka.raft.internals.QuorumLogs;
 import org.apache.kafka.server.common.OffsetAndEpoch;
 
 /**
@@ -73,7 +76,9 @@ public final class Quorum {
         int polls = command.path("polls").asInt(64);
         ObjectNode answer = JSON.createObjectNode();
         String what = command.get("do").asText();
-        if (what.equals("reset")) {
+        if (told(what, command, answer)) {
+            return answer;
+        } else if (what.equals("reset")) {
             reset(command);
         } else if (what.equals("crash")) {
             crash(number);
@@ -100,6 +105,32 @@ public final class Quorum {
             }
         }
         return answer;
+    }
+
+    /** What is asked without anything happening. */
+    private boolean told(String what, JsonNode command, ObjectNode answer) throws IOException {
+        switch (what) {
+            case "errors" -> Tables.errors(answer.putObject("errors"));
+            case "fields" -> Tables.fields(ApiKeys.valueOf(command.get("api").asText()), answer);
+            case "settings" -> MetadataLogConfig.CONFIG_DEF.names().forEach(answer.putArray("names")::add);
+            case "files" -> files(command.get("node").asInt(), answer.putObject("files"));
+            default -> {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** The files of a node, up or down, by their names. */
+    private void files(int id, ObjectNode found) throws IOException {
+        Path home = nodes.get(id) == null ? ended.get(id) : nodes.get(id).folder;
+        try (Stream<Path> all = Files.list(home.resolve(QuorumNode.PARTITION.toString()))) {
+            for (Path each : all.sorted().filter(Files::isRegularFile).toList()) {
+                String name = each.getFileName().toString();
+                // Indices have the size that they may grow to.
+                found.put(name, name.endsWith("index") ? new byte[0] : Files.readAllBytes(each));
+            }
+        }
     }
 
     private void act(String what, QuorumNode node, JsonNode command) throws Exception {
@@ -129,6 +160,10 @@ public final class Quorum {
                         .filter(each -> each.offset() == end)
                         .findFirst()
                         .ifPresent(each -> node.snapshot(each, command.get("bytes").asInt()));
+            }
+            case "snapshot at" -> {
+                long end = command.get("end").asLong();
+                node.planted.createNewSnapshot(new OffsetAndEpoch(end, command.get("epoch").asInt())).get().close();
             }
             case "clean" -> clean(node, () -> node.planted.maybeClean());
             case "delete" -> {

@@ -1,6 +1,7 @@
 package fencepost.kafka;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -20,18 +21,20 @@ import org.apache.kafka.coordinator.group.OffsetAndMetadata;
 import org.apache.kafka.coordinator.group.generated.OffsetCommitValue;
 
 /** What a release's own tables say: its errors, which fields the versions of a message have, and what a commit is. */
-final class Tables {
+public final class Tables {
     private Tables() {}
 
     /** The errors' codes by their names. */
-    static void errors(ObjectNode told) {
+    public static void errors(ObjectNode told) {
         for (Errors each : Errors.values()) {
             told.put(each.name(), each.code());
         }
     }
 
-    /** By version that there still is, the fields of the request and of its response, each by its path. */
-    static void fields(ApiKeys api, ObjectNode told) {
+    /** Who listens for a request; by version that there still is, its fields and its response's, each by its path. */
+    public static void fields(ApiKeys api, ObjectNode told) {
+        ArrayNode listeners = told.putArray("listeners");
+        api.messageType.listeners().forEach(each -> listeners.add(each.name()));
         ObjectNode request = told.putObject("request");
         ObjectNode response = told.putObject("response");
         for (int version = api.oldestVersion(); version <= api.latestVersion(); version++) {

@@ -231,6 +231,12 @@ _RUNNING: Final[dict[str, ActionBinding]] = {
     "leader_learn_isr": ActionBinding(
         {"presumes_leadership": unasked(), "something_new": NOTHING}, Exchange("leader", None, Effect.ASKER)
     ),
+    "controller_fence_follower": ActionBinding(
+        {"is_led": NOTHING, "not_leader_itself": ITSELF, "in_quorum_isr": NOTHING}
+    ),
+    "leader_learn_later_isr": ActionBinding(
+        {"presumes_leadership": unasked(), "was_fenced": environment("there was no such fencing")}, named=True
+    ),
     "leader_replay_isr": ActionBinding({"presumes_leadership": unasked(), "not_replayed": unasked()}, named=True),
     "producer_hears": ActionBinding(
         {

@@ -34,6 +34,8 @@ class KafkaBrokers(BrokerSystem):
     protocol = "fencing"
     variant = "kip-320-kafka"
     at_once = 3
+    of_real: Final = "kip-320-kafka-fences"
+    """The one that real brokers are held to by default, whose controller is Kafka's own (K14)."""
 
     def __init__(
         self, protocol: str | None = None, variant: str | None = None, make: Callable[[], Jvm] | None = None
@@ -43,11 +45,13 @@ class KafkaBrokers(BrokerSystem):
         if (protocol or self.protocol) != self.protocol or (variant or self.variant) not in held:
             raise BadInput(f"it is not held to {protocol} {variant}", "--impl kafka", f"name one of {', '.join(held)}")
         self.variant = variant or self.variant
-        self._forgets = rules[self.variant].forgets
+        self._forgets, self.fences = rules[self.variant].forgets, rules[self.variant].fences
         super().__init__(make or (lambda: Jvm(self.release)))
 
     def build(self, constants: Mapping[str, int], random: Random) -> None:
         """Brokers with an empty log, which nobody leads."""
+        self._known: dict[int, int] = {}
+        """By leader epoch of the model's, the last partition epoch that its leader has known as such."""
         self.produced = 0
         self._clients: list[str] = []
         """What clients have asked of brokers, in the order in which it came: payloads of records, or nothing."""
@@ -114,10 +118,11 @@ class KafkaBrokers(BrokerSystem):
         """Name the steps that some records of the metadata log may be to a broker."""
         begins = self.controller.begins
         epoch, before = begins[end - 1], begins[start - 1] if start else -1
-        self._besides.append(("leader_learn_isr", {"leader": node}))
+        learns = ("leader_learn_isr", *(["leader_learn_later_isr"] if self.fences else []))
+        self._besides += [(name, {"leader": node}) for name in learns]
         if self._forgets:
             self._besides.append(("leader_replay_isr", {"leader": node}))
-        if epoch > before and self.controller.epochs[epoch][0] == node:
+        if epoch > before and self.controller.leaders[epoch] == node:
             self._besides.append(("become_leader", {"leader": node, "epoch": epoch}))
         elif epoch > before:
             self._besides.append(("hear_of_leader", {"replica": node, "epoch": epoch}))
@@ -187,6 +192,21 @@ class KafkaBrokers(BrokerSystem):
             cells[f"remote_leo[{node}][{follower}]"] = seen["ends"].get(str(follower), -1) if leads else -1
         return cells
 
+    def _requests(self, epoch: int) -> dict[str, Value]:
+        """What the controller has on its way to a leader epoch's leader."""
+        leader, isr, later = None, frozenset[int](), list[frozenset[int]]()
+        if epoch < len(self.controller.leaders):
+            leader = self.controller.leaders[epoch]
+            seen = self.seen.get(-1 if leader is None else leader)
+            if seen is not None and seen["hosted"] and seen["epoch"] - 1 == epoch and seen["leads"]:
+                self._known[epoch] = seen["version"]
+            isr, later = self.controller.told(epoch, self._known.get(epoch, -1))
+        cells: dict[str, Value] = {f"request_leader[{epoch}]": leader, f"request_isr[{epoch}]": tuple(sorted(isr))}
+        if self.fences:
+            for place in range(max(1, len(self.nodes) - 1)):
+                cells[f"later_isr[{epoch}][{place}]"] = tuple(sorted(later[place])) if place < len(later) else ()
+        return cells
+
     def observe(self) -> Mapping[str, Value]:
         """Everything that the model has, but of brokers that are down."""
         controller, constants = self.controller, self.constants
@@ -198,10 +218,7 @@ class KafkaBrokers(BrokerSystem):
             "quorum_isr": tuple(sorted(controller.isr)),
         }
         for epoch in range(constants["max_leader_epoch"] + 1):
-            known = epoch < len(controller.epochs)
-            leader, isr = controller.epochs[epoch] if known else (None, frozenset[int]())
-            cells[f"request_leader[{epoch}]"] = leader
-            cells[f"request_isr[{epoch}]"] = tuple(sorted(isr))
+            cells |= self._requests(epoch)
         for record in range(constants["max_records"]):
             cells[f"acknowledged[{record}]"] = self.acknowledged.get(record, -1)
         for offset in range(constants["log_size"]):

@@ -39,6 +39,8 @@ _NO_WAY: Final[Mapping[str, str]] = {
     "controller_grant_isr": "here no leader asks for an ISR",
     "leader_learn_isr": "here no leader asks for an ISR",
     "leader_replay_isr": "here no leader asks for an ISR",
+    "controller_fence_follower": f"a broker is fenced when its session ends, and {_CLOCK}",
+    "leader_learn_later_isr": "here no follower is fenced",
 }
 
 

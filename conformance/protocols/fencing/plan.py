@@ -25,6 +25,7 @@ PLAN: Final = Plan(
         "kip-320-brokers": _ELECTED_AGAIN,
         "kip-497": _TINY,
         "kip-320-cluster": _CLUSTER,
+        "kip-320-kafka-fences": _CLUSTER,
         "kip-320-kafka": _CLUSTER,
     },
     breaks={
@@ -41,6 +42,7 @@ PLAN: Final = Plan(
         "kip-320-kafka-stale-acks": _ELECTED_AGAIN,
         "kip-320-kafka-forgets": _CRASHES,
         "kip-320-kafka-shipped": _CRASHES,
+        "kip-320-kafka-shipped-fences": _CRASHES,
     },
     # Without any of these guards a committed record is lost at three replicas.
     needed=(
@@ -68,6 +70,8 @@ PLAN: Final = Plan(
         "kip-320-kafka-shipped": _TINY,
         "kip-320-kafka-stale-acks": _TINY,
         "kip-320-kafka-forgets": _TINY,
+        "kip-320-kafka-shipped-fences": _LEAST,
+        "kip-320-kafka-fences": _LEAST,
         "kip-320-kafka": _TINY,
         "kip-320": _SMALL,
     },

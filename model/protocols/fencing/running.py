@@ -45,7 +45,11 @@ def controller_grant_isr(k: Algebra, s: View, leader: Value) -> Step:
     """
     isr = s.asked_isr[leader]
     yield "true_leader", is_true_leader(k, s, leader)
-    yield "isr_is_current", s.isr[leader] == s.quorum_isr
+    current = s.isr[leader] == s.quorum_isr
+    if k.rules.fences:
+        # The same ISR may hold again, in another partition epoch, of which the leader has not heard.
+        current = k.all(current, s.request_isr[s.quorum_leader_epoch] == s.quorum_isr)
+    yield "isr_is_current", current
     yield "something_asked", isr != s.quorum_isr
     yield s.update(quorum_isr=isr, request_isr={s.quorum_leader_epoch: isr})
 

@@ -80,6 +80,8 @@ class Rules:
     broker has replayed; a fetch tells where logs part; and processes crash, while disks keep what was written."""
     forgets: bool = False
     """Whether a leader that replays the ISR that it knows forgets what it has asked for since (K12)."""
+    fences: bool = False
+    """Whether the controller takes a failed follower out of the ISR in the same leader epoch, too (K14)."""
 
     @property
     def loses_power(self) -> bool:
@@ -146,11 +148,49 @@ fencing.variant(
     "KIP-320 as a running cluster does it: step by step, with disks that lose what is not synced, and clients",
     restarts=True,
 )
-for _name, _remote_leo, _forgets, _doc in (
-    ("kip-320-kafka-shipped", RemoteLeo.OF_ANY_EPOCH, True, "KIP-320 as Apache Kafka 4.4 does it, with K11 and K12"),
-    ("kip-320-kafka-stale-acks", RemoteLeo.OF_ANY_EPOCH, False, "kip-320-kafka with remote LEOs of other epochs (K11)"),
-    ("kip-320-kafka-forgets", RemoteLeo.OF_OFFICE, True, "kip-320-kafka with a leader that forgets its proposal (K12)"),
-    ("kip-320-kafka", RemoteLeo.OF_OFFICE, False, "KIP-320 as Apache Kafka does it, but for what breaks it (K11, K12)"),
+for _name, _remote_leo, _forgets, _fences, _doc in (
+    (
+        "kip-320-kafka-shipped",
+        RemoteLeo.OF_ANY_EPOCH,
+        True,
+        False,
+        "KIP-320 as Apache Kafka 4.4 does it, with K11 and K12",
+    ),
+    (
+        "kip-320-kafka-shipped-fences",
+        RemoteLeo.OF_ANY_EPOCH,
+        True,
+        True,
+        "kip-320-kafka-shipped with followers that are fenced in the same leader epoch (K14)",
+    ),
+    (
+        "kip-320-kafka-stale-acks",
+        RemoteLeo.OF_ANY_EPOCH,
+        False,
+        False,
+        "kip-320-kafka with remote LEOs of other epochs (K11)",
+    ),
+    (
+        "kip-320-kafka-forgets",
+        RemoteLeo.OF_OFFICE,
+        True,
+        False,
+        "kip-320-kafka with a leader that forgets its proposal (K12)",
+    ),
+    (
+        "kip-320-kafka-fences",
+        RemoteLeo.OF_OFFICE,
+        False,
+        True,
+        "kip-320-kafka with followers that are fenced in the same leader epoch (K14)",
+    ),
+    (
+        "kip-320-kafka",
+        RemoteLeo.OF_OFFICE,
+        False,
+        False,
+        "KIP-320 as Apache Kafka does it, but for what breaks it (K11, K12)",
+    ),
 ):
     fencing.variant(
         _name,
@@ -163,6 +203,7 @@ for _name, _remote_leo, _forgets, _doc in (
             running=True,
             shipped=True,
             forgets=_forgets,
+            fences=_fences,
         ),
         _doc,
         restarts=True,

@@ -18,7 +18,7 @@ from fencepost.traces.replay import replay
 
 PRINTED = Path(__file__).parent / "printed"
 NODES = ("broker-1", "broker-2", "broker-3", "controller-100")
-APACHE = "kip-320-kafka"
+APACHE, FENCES = "kip-320-kafka", "kip-320-kafka-fences"
 Edit = Callable[[list[str]], list[str]]
 
 
@@ -171,20 +171,59 @@ def test_what_the_model_has_no_step_for_ends_the_story_and_is_no_fault(tmp_path:
     assert replay(found.trace).verdict is Verdict.HOLDS and len(found.trace) > 20
 
 
-@pytest.mark.parametrize("fenced", [True, False])
-def test_behind_a_step_that_the_model_may_lack_nothing_is_called_a_fault(tmp_path: Path, fenced: bool) -> None:
-    """The controller fences a broker, which the model tells in other steps, if at all; what is planted comes later."""
+@pytest.mark.parametrize(("variant", "fenced"), [(APACHE, True), (APACHE, False), (FENCES, True), (FENCES, False)])
+def test_behind_a_step_that_a_variant_may_lack_nothing_is_called_a_fault(
+    tmp_path: Path, variant: str, fenced: bool
+) -> None:
+    """The controller fences a broker, for which one variant has a step (K14); what is planted comes later."""
     more = f"{_CHANGE} with topic ID a: isr: [1, 3] -> [3], partitionEpoch: 5 -> 6"
     raised = _RAISED.replace("broker=1", "broker=3")
     edits: dict[str, Edit] = {"broker_3": lambda lines: [*lines, f"{lines[-1][:12]} DEBUG {raised}"]}
     if fenced:
         edits["controller_100"] = lambda lines: [*lines, f"{lines[-1][:12]} DEBUG {more}"]
-    found = told(edited(tmp_path, "k11-control", **edits))
+    found = told(edited(tmp_path, "k11-control", **edits), variant)
     assert found.trace is not None and not found.explained
-    assert replay(found.trace).verdict is (Verdict.HOLDS if fenced else Verdict.VIOLATED)
+    lacks = fenced and variant == APACHE
+    assert replay(found.trace).verdict is (Verdict.HOLDS if lacks else Verdict.VIOLATED)
     assert (
         found.why is not None and "the controller has taken a broker out of the ISR by itself" in found.why
-    ) is fenced
+    ) is lacks
+
+
+def test_a_follower_that_is_fenced_in_the_same_leader_epoch_is_explained() -> None:
+    """K14: broker 3 is killed, and comes back; broker 2 shuts down in order. Leader epoch 0 holds all the while."""
+    found = told(PRINTED / "k14", FENCES)
+    assert found.explained and found.why is None and found.trace is not None
+    assert replay(found.trace).verdict is Verdict.HOLDS
+    steps = [event.action for event in found.trace.events]
+    assert steps.count("controller_fence_follower") == steps.count("leader_learn_later_isr") == 2
+    assert {"restart", "leader_ask_expand", "controller_grant_isr"} <= set(steps)
+    less = told(PRINTED / "k14")
+    assert not less.explained and less.trace is not None and len(less.trace) < len(found.trace)
+    assert less.why is not None and "for which this variant has no step" in less.why
+    assert replay(less.trace).verdict is Verdict.HOLDS
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        {"controller_100": lambda lines: [each.replace("-> [1, 2],", "-> [1, 3],") for each in lines]},
+        {"broker_1": without("Recorded replica 3 log end offset (LEO) position 2")},
+    ],
+    ids=["fences-another", "let-in-early"],
+)
+def test_a_fault_that_is_planted_where_a_follower_is_fenced_is_found(tmp_path: Path, edits: dict[str, Edit]) -> None:
+    found = told(edited(tmp_path, "k14", **edits), FENCES)
+    assert found.trace is not None and found.why is None and not found.explained
+    answer = replay(found.trace)
+    assert answer.verdict is Verdict.VIOLATED and answer.violated == "explained"
+
+
+def test_a_log_that_is_opened_again_hears_no_high_watermark(tmp_path: Path) -> None:
+    """The line with which its opening begins is no leader's word: without the other one it would be."""
+    late = edited(tmp_path, "k14", broker_3=without("Log loaded for partition"))
+    found = told(late, FENCES)
+    assert not found.explained
 
 
 def test_a_search_that_is_given_up_is_no_fault() -> None:

@@ -276,16 +276,20 @@ def ends(history: History) -> list[int]:
 # -- steps ----------------------------------------------------------------------------------------------------------
 
 
-def moves_of(history: History, watched: Sequence[int]) -> dict[int, list[Move]]:
-    """By broker id, and CONTROLLER, what it did in the order in which it printed it."""
+def moves_of(history: History, watched: Sequence[int], *, fences: bool = False) -> dict[int, list[Move]]:
+    """By broker id, and CONTROLLER, what it did in the order in which it printed it.
+
+    ``fences``: the model's controller takes a follower out of the ISR in the same leader epoch (K14).
+    """
     number = {node: replica for replica, node in enumerate(history.replicas)}
-    found = {CONTROLLER: list(_decisions(history, number))}
+    found = {CONTROLLER: list(_decisions(history, number, fences=fences))}
     for node in history.replicas:
-        found[node] = list(_Broker(node, number, watched).moves(_fetches_first(history.printed[node])))
+        told = _Broker(node, number, watched, fences=fences)
+        found[node] = list(told.moves(_fetches_first(_without_opening(history.printed[node]))))
     return found
 
 
-def _decisions(history: History, number: Mapping[int, int]) -> Iterator[Move]:
+def _decisions(history: History, number: Mapping[int, int], *, fences: bool) -> Iterator[Move]:
     first = history.decided[0]
     begun = _Quorum(-1, frozenset(history.replicas)).after(_decision(first))
     yield Move(
@@ -304,13 +308,15 @@ def _decisions(history: History, number: Mapping[int, int]) -> Iterator[Move]:
         step: Step = (found[0], {name: number[node] for name, node in found[1].items()})
         rows: tuple[tuple[Step, ...], ...] = ((step,),)
         unasked = said.epoch is None and not said.altered
-        if unasked:
-            # It has fenced a broker. The model's controller takes nobody out of the ISR without a new leader epoch
+        gone = sorted(number[each] for each in state.isr - after.isr)
+        if unasked and fences:
+            rows = (tuple(("controller_fence_follower", {"replica": each}) for each in gone),)
+        elif unasked:
+            # It has fenced a broker. This model's controller takes nobody out of the ISR without a new leader epoch
             # but who a leader would have out: where the leader has records that the replica lacks, it might have asked.
-            gone = sorted(number[each] for each in state.isr - after.isr)
             asks = [("leader_ask_shrink", {"leader": number[state.leader], "follower": each}) for each in gone]
             rows = ((*asks, step), (("leader_ask_again", {"leader": number[state.leader]}), *asks, step), *rows)
-        yield Move(entry, CONTROLLER, rows, _quorum(after, epoch, number), maybe=unasked)
+        yield Move(entry, CONTROLLER, rows, _quorum(after, epoch, number), maybe=unasked and not fences)
 
 
 def _quorum(state: _Quorum, epoch: int, number: Mapping[int, int]) -> dict[str, Value]:
@@ -319,6 +325,21 @@ def _quorum(state: _Quorum, epoch: int, number: Mapping[int, int]) -> dict[str, 
         "quorum_leader": None if state.leader == -1 else number[state.leader],
         "quorum_isr": tuple(sorted(number[each] for each in state.isr)),
     }
+
+
+def _without_opening(log: Sequence[Entry]) -> list[Entry]:
+    """A log that is opened sets its high watermark one line before it says that it is open: that is not a leader's."""
+    found: list[Entry] = []
+    last: dict[str, int] = {}
+    """By thread, the place of what it printed last."""
+    for entry in log:
+        before = last.get(entry.thread, -1)
+        if isinstance(entry.said, Loads) and before >= 0 and isinstance(found[before].said, Sets):
+            del found[before]
+            last = {thread: place - (place > before) for thread, place in last.items()}
+        last[entry.thread] = len(found)
+        found.append(entry)
+    return found
 
 
 def _fetches_first(log: Sequence[Entry]) -> list[Entry]:
@@ -365,6 +386,7 @@ class _Broker:
     node: int
     number: Mapping[int, int]
     watched: Sequence[int]
+    fences: bool = False
     epoch: int = -1
     leader: int | None = None
     end: int = 0
@@ -385,6 +407,12 @@ class _Broker:
     @property
     def _me(self) -> int:
         return self.number[self.node]
+
+    @property
+    def _later(self) -> list[tuple[Step, ...]]:
+        """That a leader learns of one fencing or another, if the model has them."""
+        places = range(len(self.number) - 1) if self.fences else ()
+        return [(("leader_learn_later_isr", {"leader": self._me, "place": place}),) for place in places]
 
     def _at(self, offset: int) -> int:
         """An offset as the model has it."""
@@ -438,7 +466,7 @@ class _Broker:
                 }
             case Learns(isr=isr) if self.leader == self.node:
                 self.isr = isr
-                return ((("leader_learn_isr", {"leader": me}),), ()), {f"isr[{me}]": self._members(isr)}
+                return ((("leader_learn_isr", {"leader": me}),), *self._later, ()), {f"isr[{me}]": self._members(isr)}
         return None
 
     def _number(self, node: int) -> int:
@@ -463,7 +491,8 @@ class _Broker:
         if leader != self.node:
             return ((("hear_of_leader", {"replica": me, "epoch": epoch}),),), observed
         observed[f"isr[{me}]"] = self._members(isr)
-        return ((("become_leader", {"leader": me, "epoch": epoch}),),), observed
+        begins: Step = ("become_leader", {"leader": me, "epoch": epoch})
+        return ((begins,), *((begins, *more) for more in self._later)), observed
 
     def _append(self, end: int) -> tuple[tuple[tuple[Step, ...], ...], dict[str, Value]] | None:
         me, count = self._me, self._at(end) - self._at(self.end)

@@ -15,7 +15,7 @@ from .lines import read_server_logs
 from .moves import History, NotToldError, history_of, moves_of, watched_of
 from .order import BUDGET, in_order
 
-_FENCED: Final = "the controller has taken a broker out of the ISR by itself, for which the model has no step"
+_FENCED: Final = "the controller has taken a broker out of the ISR by itself, for which this variant has no step"
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,17 @@ def traces_of_logs(paths: Sequence[Path], variant: str, budget: int = BUDGET) ->
 
 def _told(history: History, variant: str, budget: int) -> Told:
     watched, history = watched_of(history)
-    moves = moves_of(history, watched)
-    steps = [step for queue in moves.values() for move in queue for step in move.rows[0]]
     of_logs = REGISTRY.of_brokers_logs
+    traced = of_logs.protocol.traced(variant)
+    moves = moves_of(history, watched, fences="controller_fence_follower" in {each.name for each in traced.actions})
+    steps = [step for queue in moves.values() for move in queue for step in move.rows[0]]
     constants = {
         "replicas": len(history.replicas),
         "log_size": len(watched),
         "max_records": max(1, sum(action == "leader_write" for action, _ in steps)),
         "max_leader_epoch": max([1, *(params["epoch"] for _, params in steps if "epoch" in params), _last(history)]),
     }
-    stepper = stepper_for(of_logs.protocol.traced(variant), constants, often=False)
+    stepper = stepper_for(traced, constants, often=False)
     found = in_order(stepper, moves, budget, history.cut)
     why = history.ended
     if not found.certain and found.refused is not None:
