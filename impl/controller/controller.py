@@ -304,7 +304,7 @@ class Controller:
             self._outbox.post(RequestKey(Kind.METADATA, broker, partition))
 
     def _all_for(self, broker: int) -> Iterable[RequestKey]:
-        """What a broker is told that knows nothing; first of all what it is to remove."""
+        """What a broker is told that knows nothing, and what it is to remove."""
         for (partition, topic_id), brokers in self._contents.deleted.items():
             if broker in brokers:
                 yield RequestKey(Kind.STOP_REPLICA, broker, partition, topic_id)

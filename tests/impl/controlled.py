@@ -22,6 +22,8 @@ from fencepost.impl.wire.messages import (
     OfflineReplicasRequest,
     OfflineReplicasResponse,
     Request,
+    StopReplicaRequest,
+    StopReplicaResponse,
     TopicPartition,
     UpdateMetadataRequest,
     UpdateMetadataResponse,
@@ -46,11 +48,14 @@ class Broker:
         if isinstance(body, AlterIsrResponse):
             self.answers.append(body)
             return
-        assert isinstance(body, LeaderAndIsrRequest | OfflineReplicasRequest | UpdateMetadataRequest)
+        assert isinstance(
+            body, LeaderAndIsrRequest | StopReplicaRequest | OfflineReplicasRequest | UpdateMetadataRequest
+        )
         assert envelope.source == CONTROLLER and envelope.principal == BROKER_PRINCIPAL
         self.told.append(body)
         answer = {
             LeaderAndIsrRequest: LeaderAndIsrResponse,
+            StopReplicaRequest: StopReplicaResponse,
             OfflineReplicasRequest: OfflineReplicasResponse,
             UpdateMetadataRequest: UpdateMetadataResponse,
         }[type(body)]
