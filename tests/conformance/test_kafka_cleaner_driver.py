@@ -26,13 +26,13 @@ def jvm() -> Iterator[Jvm]:
 class Pair:
     """Two brokers, of which the first leads and is the whole ISR."""
 
-    def __init__(self, jvm: Jvm, segment: str = OWN, **topic: str) -> None:
+    def __init__(self, jvm: Jvm, segment: str = OWN, fetched: int = 100, **topic: str) -> None:
         self.jvm = jvm
         self.seen: dict[int, Any] = {}
         self.number = 0
         policy = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0", "internal.segment.bytes": segment}
         settings = {**policy, "delete.retention.ms": str(RETENTION), **topic}
-        self.do("reset", nodes=2, minIsr=1, topic=settings, memory=4096)
+        self.do("reset", nodes=2, minIsr=1, topic=settings, memory=4096, fetched=fetched)
         self.hear(leader=A, isr=[A])
 
     def do(self, what: str, **more: Any) -> Mapping[str, Any]:
@@ -50,6 +50,12 @@ class Pair:
         records = [[key, value, 1_700_000_000_000 + timestamp]]
         sent = self.do("produce", node=A, request=self.number, acks=1, records=records, producer=-1)["sent"]
         return next(str(each["error"]) for each in sent if each["kind"] == "produced")
+
+    def fetch(self) -> None:
+        """The follower fetches from the leader, and takes what it is answered."""
+        asked = next(each for each in self.do("fetch", node=B)["sent"] if each["kind"] == "fetch")
+        answered = next(each for each in self.do("serve", node=A, id=asked["id"])["sent"] if each["kind"] == "fetched")
+        self.do("answer", node=B, id=answered["id"])
 
     def clean(self, amid: int = -1) -> int:
         """A round of the leader's cleaner; gives when it was."""
@@ -181,6 +187,33 @@ def test_l6_nobody_closes_an_active_segment_but_who_appends(jvm: Jvm) -> None:
     assert pair.seen[A]["active"] == 2
     pair.clean()
     assert [offset for offset, _, _ in pair.left] == [1, 2]
+
+
+def grown(jvm: Jvm, fetched: int) -> Pair:
+    """Two tombstones in one segment of the leader, which is as large as it may be and is cleaned then."""
+    pair = Pair(jvm, "140", fetched, **{"delete.retention.ms": str(1 << 30)})
+    for key in ("a", "b", "c"):
+        pair.write(key, None)
+    assert pair.seen[A]["active"] == 2
+    pair.clean()
+    assert [offset for offset, _, _ in pair.left] == [0, 1, 2] and min(pair.horizons[:2]) > 0
+    return pair
+
+
+def test_l7_a_segment_grows_as_it_is_cleaned_and_a_follower_gives_the_partition_up(jvm: Jvm) -> None:
+    """A tombstone's batch has its delete horizon for a base, from which its timestamp is far: that takes more bytes.
+
+    Two of them, which had room in a segment, have none any more; a follower that fetches both refuses them, and fetches
+    no more in this leader epoch. One that fetches no more than a segment may have goes on.
+    """
+    pair = grown(jvm, 1 << 20)
+    pair.fetch()
+    assert pair.seen[B]["end"] == 0
+    assert not pair.do("fetch", node=B)["sent"], "it has given the partition up"
+    pair = grown(jvm, 100)
+    for end in (1, 2, 3):
+        pair.fetch()
+        assert pair.seen[B]["end"] == end
 
 
 @pytest.mark.parametrize("amid", range(12))
