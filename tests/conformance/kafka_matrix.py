@@ -68,7 +68,7 @@ UNDER = {
     ),
     "compaction": Under(
         CLEANERS,
-        "LogCleaner and its thread's rounds, Cleaner, SkimpyOffsetMap, LogCleanerManager, the brokers of `fencing`",
+        "LogCleaner by rounds of its thread, Cleaner, SkimpyOffsetMap, LogCleanerManager, the brokers of `fencing`",
         "clock, scheduler, channels, the controller, producers and the consumer",
         "FIGURE",
     ),

@@ -170,6 +170,11 @@ class Cluster {
         return minIsr != before;
     }
 
+    /** What a broker is configured with. */
+    Map<String, String> settings(int id, Path folder) {
+        return Broker.settings(id, folder);
+    }
+
     /** What a topic is like. */
     LogConfig defaults() {
         return Broker.defaults(minIsr, Map.of());
@@ -221,7 +226,7 @@ class Cluster {
 
     /** Settings are read once for each folder, in which one process of a broker follows another. */
     KafkaConfig configOf(int id, Path folder) {
-        return configs.computeIfAbsent(folder, there -> new KafkaConfig(Broker.settings(id, there), false));
+        return configs.computeIfAbsent(folder, there -> new KafkaConfig(settings(id, there), false));
     }
 
     /** No quota is set, and those who would watch over them are threads: one set of them is enough. */

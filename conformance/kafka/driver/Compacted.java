@@ -44,6 +44,7 @@ final class Compacted extends Cluster {
 
     private Map<String, String> topic = Map.of();
     private long memory = 1 << 12;
+    private String fetched = "";
     private final Map<Integer, Path> amid = new HashMap<>();
     /** By broker, when its cleaner has run last. */
     private final Map<Integer, Long> cleaned = new HashMap<>();
@@ -66,6 +67,10 @@ final class Compacted extends Cluster {
 
     @Override
     ObjectNode handle(JsonNode command) throws Exception {
+        if (command.has("fetched") && !command.get("fetched").asText().equals(fetched)) {
+            fetched = command.get("fetched").asText();
+            renew();
+        }
         return super.handle(command).put("now", clock.milliseconds());
     }
 
@@ -80,6 +85,13 @@ final class Compacted extends Cluster {
         memory = command.get("memory").asLong();
         cleaned.clear();
         return differs;
+    }
+
+    @Override
+    Map<String, String> settings(int id, Path folder) {
+        Map<String, String> found = super.settings(id, folder);
+        found.put("replica.fetch.max.bytes", fetched);
+        return found;
     }
 
     @Override

@@ -57,6 +57,8 @@ _ROOMY: Final = 1 << 12
 _MEMORY: Final = (48, 72, _ROOMY, _ROOMY)
 _SEGMENTS: Final = (100, 100, 160, 260, 1 << 20)
 """``segment.bytes``; a batch of one record has some 75, and one of two less than 100."""
+_FETCHED: Final = 100
+"""``replica.fetch.max.bytes``, no more than a segment has: else a follower may give the partition up (L7)."""
 _NEVER: Final = 1 << 40
 _COLD: Final = 6
 """One of so many runs begins before anybody leads."""
@@ -117,7 +119,7 @@ class KafkaCompaction(BrokerSystem):
             **self.ages.configs(),
         }
         at_least = min(random.choice((1, 1, 2)), max(1, len(self.nodes) - 1))
-        self._begin(constants, minIsr=at_least, topic=topic, memory=random.choice(_MEMORY))
+        self._begin(constants, minIsr=at_least, topic=topic, memory=random.choice(_MEMORY), fetched=_FETCHED)
         if self.pace.alone or random.randrange(_COLD):
             first = random.choice(self.nodes)
             self.controller.begin(first, frozenset({first} if self.pace.alone else self.nodes))
