@@ -34,6 +34,7 @@ _PLACES = (
     ".conform:conform",
     ".mutants:mutants",
     ".simulate:simulate",
+    ".record:record",
     ".ingest:ingest",
     ".mine:mine",
     ".protocols:protocols",

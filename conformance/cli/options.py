@@ -82,12 +82,12 @@ Natural = Annotated[int, Parameter(converter=_whole), _at_least(0)]
 Percent = Annotated[float, _at_least(0)]
 """A share; not a number is refused, too."""
 
-_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)(s|m|h)?")
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)(ms|s|m|h)?")
+_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def _duration(_type: object, tokens: Sequence[Token]) -> float:
-    """The one token as seconds: ``60``, ``60s``, ``1.5m``, ``2h``."""
+    """The one token as seconds: ``60``, ``100ms``, ``60s``, ``1.5m``, ``2h``."""
     text = tokens[0].value
     found = _DURATION.fullmatch(text)
     if found is None or not float(found[1]):

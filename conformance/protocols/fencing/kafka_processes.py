@@ -111,6 +111,8 @@ class KafkaProcesses(SlowSystem):
         self._replayed = dict.fromkeys(self.nodes, -1)
         """By broker, the partition epoch that it had replayed when it was asked to replay last."""
         self.down: set[int] = set()
+        self._frozen: dict[int, dict[str, Value]] = {}
+        """Of brokers that are down, what was seen of them last."""
         self.ids: dict[str, int] = {}
         self.acknowledged: dict[int, int] = {}
         self.read: dict[int, int] = {}
@@ -189,12 +191,10 @@ class KafkaProcesses(SlowSystem):
         """Let it happen, and wait for all that comes of it."""
         self._besides: list[ModelStep] = []
         self._judged: list[Judged] = []
-        self._crashed: set[int] = set()
         self._started: set[int] = set()
         sent, judged, _ = self.mail.during(event, lambda: self._let(event))
-        return Happened(
-            sent, (*judged, *self._judged), tuple(self._besides), frozenset(self._crashed), frozenset(self._started)
-        )
+        answers = (*judged, *self._judged)
+        return Happened(sent, answers, tuple(self._besides), started=frozenset(self._started))
 
     def _let(self, event: Event) -> None:
         match event.what:
@@ -343,10 +343,11 @@ class KafkaProcesses(SlowSystem):
         else:
             if event.name == "kill":
                 self._kills = False
+                # Nothing of it changes any more before it starts again.
+                self._frozen[node] = self._cells_of(node)
                 gated.kill(_broker(node))
                 # Whoever waited for it has lost the connection, and is told nothing any more.
                 self._waiting = [each for each in self._waiting if each[2][0] != node]
-                self._crashed.add(node)
                 self.down.add(node)
                 self._replayed[node] = -1
             else:
@@ -424,7 +425,7 @@ class KafkaProcesses(SlowSystem):
                     self._judged.append(Judged((("leader_write", {"leader": node}),), CODES[error]))
 
     def observe(self) -> Mapping[str, Value]:
-        """All that the model has, but of brokers that are down, and of followers who have not fetched yet."""
+        """All that the model has, but what leaders know of followers who have not fetched; the dead as they were."""
         constants, epochs = self.constants, self._epochs
         isr = epochs[-1][1] if epochs else frozenset(self.nodes)
         cells: dict[str, Value] = {
@@ -443,8 +444,7 @@ class KafkaProcesses(SlowSystem):
         for offset in range(constants["log_size"]):
             cells[f"read[{offset}]"] = self.read.get(offset, -1)
         for node in self.nodes:
-            if node not in self.down:
-                cells |= self._cells_of(node)
+            cells |= self._frozen[node] if node in self.down else self._cells_of(node)
         return cells
 
     def _cells_of(self, node: int) -> dict[str, Value]:

@@ -1,0 +1,235 @@
+"""A live cluster, asked again and again what it shows of one partition: no agent, no log level, no restart.
+
+Of each broker that has a replica, over Kafka's own protocol:
+
+- Metadata: whom it would tell clients leads, and in which leader epoch. That is only a guess at what its replica is in.
+- OffsetForLeaderEpoch naming that leader epoch as the current one (KIP-320). A broker compares it with its replica's
+  before it answers anything (K1): without an error it leads in just that epoch, and tells its log end; with
+  NOT_LEADER_OR_FOLLOWER it is in that epoch, and follows. For older epochs it tells where each ends in its log.
+- Fetch of a consumer (KIP-392), again with that epoch: its high watermark, as a follower, too.
+
+And of data directories that are at hand: the ends and leader epochs of the logs, as their segments have them.
+
+An answer is of one instant between question and answer. Nobody is asked before the last one has answered, so that the
+looks are in the order of their instants.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ...model.core.errors import BadInput
+from .batches import BudgetSpent, Limits, SegmentScan
+from .problems import ProblemLog
+from .wire import Connection, WireError, epoch_end_request, fetch_request, messages, offset_request
+
+_LINEAGE: Final = 3
+"""So many leader epochs before the present one are asked for."""
+_CLIENT: Final = "fencepost-record"
+_LARGEST: Final = 64 * 1024 * 1024
+"""Of a directory that holds more than this, nothing is read."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was seen of one broker's replica at one instant; None: that was not. Offsets and ids are Kafka's.
+
+    ``starts``: where leader epochs begin in its log, as far as it is known, in order. ``of``: what was asked.
+    """
+
+    at: float
+    broker: int
+    of: str
+    epoch: int | None = None
+    leads: bool | None = None
+    end: int | None = None
+    high_watermark: int | None = None
+    starts: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def said(self) -> tuple[object, ...]:
+        """What it says, whenever that was."""
+        return self.epoch, self.leads, self.end, self.high_watermark, self.starts
+
+
+@dataclass
+class Polled:
+    """What was seen. ``replicas``: of the partition, as first heard of. ``failures``: questions without an answer."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...] = ()
+    looks: list[Look] = field(default_factory=list)
+    polls: int = 0
+    failures: int = 0
+
+
+class Poller:
+    """Asks for one partition; a context manager. Raises BadInput where no bootstrap server knows of the topic."""
+
+    def __init__(
+        self, bootstrap: Sequence[tuple[str, int]], topic: str, partition: int, directories: Sequence[Path] = ()
+    ) -> None:
+        self.polled = Polled(topic, partition)
+        self._bootstrap = list(bootstrap)
+        self._directories = {_broker_of(each): each / f"{topic}-{partition}" for each in directories}
+        self._connections: dict[int, Connection] = {}
+        self._lineages: dict[tuple[int, int], tuple[tuple[int, int], ...]] = {}
+        """By broker and leader epoch in which it leads."""
+        self._last: dict[tuple[int, str], tuple[object, ...]] = {}
+        self._topic_id: Any = None
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Poller:
+        told = []
+        for host, port in self._bootstrap:
+            try:
+                with Connection(host, port, _CLIENT) as connection:
+                    if self._learn(connection) is not None:
+                        self._began = time.monotonic()
+                        return self
+            except WireError as error:
+                told.append(str(error))
+        where = "--bootstrap " + ",".join(f"{host}:{port}" for host, port in self._bootstrap)
+        what = "; ".join(told) or f"there is no partition {self.polled.partition} of topic {self.polled.topic!r}"
+        raise BadInput(what, where, "name brokers that run, and a topic that they have")
+
+    def __exit__(self, *_: object) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
+    def _learn(self, connection: Connection) -> tuple[int, int] | None:
+        """Leader and leader epoch by a broker's metadata, which tells of the brokers as well."""
+        metadata = messages("metadata", 12)
+        asked = metadata.MetadataRequest(
+            topics=(metadata.MetadataRequestTopic(topic_id=None, name=self.polled.topic),),
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        )
+        answer = connection.ask(asked)
+        for broker in answer.brokers:
+            known = self._connections.get(int(broker.node_id))
+            if known is None or (known.host, known.port) != (broker.host, int(broker.port)):
+                self._connections[int(broker.node_id)] = Connection(broker.host, int(broker.port), _CLIENT, 2.0)
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                if int(partition.partition_index) == self.polled.partition and topic.topic_id is not None:
+                    self._topic_id = topic.topic_id
+                    if not self.polled.replicas:
+                        self.polled.replicas = tuple(sorted(int(each) for each in partition.replica_nodes))
+                    return int(partition.leader_id), int(partition.leader_epoch)
+        return None
+
+    def poll(self) -> None:
+        """Ask every broker once, one after the other. Who does not answer is left out."""
+        self.polled.polls += 1
+        for broker in self.polled.replicas:
+            self._read_directory(broker)
+            connection = self._connections.get(broker)
+            try:
+                if connection is not None:
+                    self._ask(broker, connection)
+            except WireError:
+                self.polled.failures += 1
+
+    def run(self, every: float, seconds: float, on_poll: Callable[[Polled], None] | None = None) -> Polled:
+        """Poll every so many seconds, for so many."""
+        end = time.monotonic() + seconds
+        due = time.monotonic()
+        while due < end:
+            time.sleep(max(0.0, due - time.monotonic()))
+            self.poll()
+            if on_poll is not None:
+                on_poll(self.polled)
+            due = max(due + every, time.monotonic())
+        return self.polled
+
+    # -- one broker -------------------------------------------------------------------------------------------------
+
+    def _ask(self, broker: int, connection: Connection) -> None:
+        learned = self._learn(connection)
+        if learned is None:
+            return
+        epoch = learned[1]
+        topic, partition = self.polled.topic, self.polled.partition
+        answer = connection.ask(epoch_end_request(topic, epoch, partition, epoch)).topics[0].partitions[0]
+        error = answer.error_code.name
+        if error == "none":
+            # Where older epochs end does not change while it leads in this one.
+            starts = self._lineages.get((broker, epoch), ())
+            self._take(broker, "end", epoch=epoch, leads=True, end=int(answer.end_offset), starts=starts)
+            if not starts:
+                self._lineages[broker, epoch] = self._lineage(connection, epoch)
+            asked = offset_request(topic, -1, partition)
+            told = connection.ask(asked).topics[0].partitions[0]
+            if told.error_code.name == "none":
+                self._take(broker, "offsets", high_watermark=int(told.offset))
+        elif error == "not_leader_or_follower":
+            self._take(broker, "role", epoch=epoch, leads=False)
+        fetched = connection.ask(fetch_request(self._topic_id, 0, partition=partition, leader_epoch=epoch, max_bytes=1))
+        for topics in fetched.responses:
+            for data in topics.partitions:
+                if data.error_code.name in ("none", "offset_out_of_range") and int(data.high_watermark) >= 0:
+                    self._take(broker, "high watermark", epoch=epoch, high_watermark=int(data.high_watermark))
+
+    def _lineage(self, connection: Connection, epoch: int) -> tuple[tuple[int, int], ...]:
+        """Where the present leader epoch and some before it begin: each where the one before it ends."""
+        found: dict[int, int] = {0: 0} if epoch <= _LINEAGE else {}
+        for older in range(epoch - 1, max(epoch - 1 - _LINEAGE, -1), -1):
+            asked = epoch_end_request(self.polled.topic, older, self.polled.partition, epoch)
+            answer = connection.ask(asked).topics[0].partitions[0]
+            if answer.error_code.name != "none":
+                return ()
+            end = int(answer.end_offset)
+            if end >= 0:
+                found[older + 1] = end
+        return tuple(sorted(found.items()))
+
+    def _read_directory(self, broker: int) -> None:
+        folder = self._directories.get(broker)
+        if folder is None or not folder.is_dir():
+            return
+        limits = Limits()
+        starts: dict[int, int] = {}
+        end: int | None = None
+        try:
+            segments = sorted(folder.glob("*.log"))
+            if not segments or sum(each.stat().st_size for each in segments) > _LARGEST:
+                return
+            for segment in segments:
+                with segment.open("rb") as file:
+                    for batch in SegmentScan(file, segment.stat().st_size, ProblemLog(segment), limits=limits):
+                        starts.setdefault(batch.leader_epoch, batch.base_offset)
+                        end = batch.last_offset + 1
+        except (OSError, BudgetSpent):
+            self.polled.failures += 1  # it was rolled or deleted meanwhile
+            return
+        if end is None:
+            end = int(segments[-1].stem)
+        self._take(broker, "directory", end=end, starts=tuple(sorted(starts.items())))
+
+    def _take(self, broker: int, of: str, **seen: Any) -> None:
+        """Keep a look, unless it says what the last one of the kind said."""
+        look = Look(time.monotonic() - self._began, broker, of, **seen)
+        if self._last.get((broker, of)) != look.said:
+            self._last[broker, of] = look.said
+            self.polled.looks.append(look)
+
+
+def _broker_of(directory: Path) -> int:
+    """Whose data directory it is, by its meta.properties. Raises BadInput."""
+    try:
+        lines = (directory / "meta.properties").read_text(encoding="utf-8").splitlines()
+    except OSError as missing:
+        raise BadInput(
+            f"has no meta.properties ({missing.strerror})", str(directory), "name a broker's log.dirs"
+        ) from missing
+    told: Mapping[str, str] = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    try:
+        return int(told["node.id"])
+    except (KeyError, ValueError) as strange:
+        raise BadInput("meta.properties names no node.id", str(directory), "name a broker's log.dirs") from strange
