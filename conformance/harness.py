@@ -49,6 +49,8 @@ class Harness:
     ``impl/``. ``arguments``: by variant, why mutants that nobody kills are harmless.
     ``drives``: the files of ``impl/`` with the protocol's own code, that its systems run and that mutants are drawn of;
     what reads bytes, refuses malformed input, keeps time or counts is none of it. ``equivalents``: arguments for those.
+    ``printed``: the place of the protocol that traces of what Apache Kafka's nodes have printed are of, where that is
+    neither the one that is explored nor named as it is.
     """
 
     package: str
@@ -64,6 +66,14 @@ class Harness:
     plan: Plan | Ref = field(default_factory=Plan)
     drives: tuple[str, ...] = ()
     equivalents: tuple[Equivalent, ...] | Ref = ()
+    printed: Ref | None = None
+
+    @property
+    def printed_place(self) -> str | None:
+        """``module:name`` of ``printed``, from anywhere."""
+        if self.printed is None:
+            return None
+        return f"{self.package}{self.printed}" if self.printed.startswith(".") else self.printed
 
     def find_binding(self) -> Binding | None:
         """The binding, if there is one."""

@@ -60,7 +60,8 @@ def ingest(
         The corpus' folder, which is not there yet; with a cluster, on storage that all workers share.
     kafka_log
         In place of SRC, what the nodes of an Apache Kafka cluster have printed, with the loggers on that docs/mining.md
-        names: a file or several of each broker and controller. Each partition becomes one trace or several.
+        names: a file or several of each broker and controller. Each partition becomes one trace or several. With
+        --protocol snapshots the controllers' alone, of their own log, which becomes one trace.
     protocol
         Of Parquet files that do not say what they hold: the protocol. Its constants are options too, as for explore.
         Of traces of a protocol that is not installed: where it is, file.py:name or module:name.
@@ -78,16 +79,16 @@ def ingest(
     start = time.perf_counter()
     refuse_taken(out)
     refuse_master(master)
-    given = None if protocol is None else _given(protocol, variant, constants, not incomplete)
     logs = kafka_log or []
-    if logs and (src is not None or protocol is not None):
-        raise BadInput("it is what is ingested", "--kafka-log", "leave SRC and --protocol out")
+    given = None if logs or protocol is None else _given(protocol, variant, constants, not incomplete)
+    if logs and src is not None:
+        raise BadInput("it is what is ingested", "--kafka-log", "leave SRC out")
     shown = next(iter(logs), src)
     if shown is None:
         raise BadInput("nothing to ingest is named", "SRC", "name traces, brokers' data or Parquet, or --kafka-log")
     try:
         if logs:
-            done = ingest_traces(*printed_traces(logs, variant), out)
+            done = ingest_traces(*printed_traces(logs, variant, protocol), out)
         else:
             # A cluster's workers are in other folders.
             done = _ingested(shown.absolute(), out, variant, given, master)

@@ -34,6 +34,21 @@ def test_logs_become_a_corpus_in_which_a_lost_record_is_found(
     assert ("1. leader_inc_high_watermark against isr_acknowledges" in mined.out) is bool(code)
 
 
+def test_the_controllers_own_log_becomes_a_corpus_too(fencepost: Run, tmp_path: Path) -> None:
+    """Of the variant that Kafka's quorum is held to, which is named by its place."""
+    said = fencepost(
+        "ingest", "--kafka-log", *logs("quorum"), "--protocol", "snapshots", "--out", tmp_path / "c", "--json"
+    )
+    assert (said.code, said.json["traces"], said.json["problems"]) == (0, 1, [])
+    (file,) = read_corpus(tmp_path / "c").files
+    assert (file.header.protocol, file.header.variant, file.header.complete) == ("kafka-quorum", "kip-630-kafka", True)
+    place = "fencepost.conformance.protocols.snapshots.kafka_text:printed"
+    mined = fencepost("mine", tmp_path / "c", "--protocol", place, "--variant", "kip-630-kafka", *SERIAL)
+    assert mined.code == 0 and "verdict  holds, held against kip-630-kafka" in mined.out
+    less = fencepost("ingest", "--kafka-log", *logs("quorum")[1:], "--protocol", "snapshots", "--out", tmp_path / "d")
+    assert less.code == 2 and "__cluster_metadata-0: left out: there is no log of node 1, which votes" in less.err
+
+
 def test_what_is_told_in_part_is_noted_and_what_is_left_out_is_a_problem(fencepost: Run, tmp_path: Path) -> None:
     brokers, controller = logs("k11-control")[:3], logs("k11-control")[3]
     cut = tmp_path / "controller.log"
@@ -49,7 +64,15 @@ def test_what_is_told_in_part_is_noted_and_what_is_left_out_is_a_problem(fencepo
     ("words", "says"),
     [
         ((), "SRC: nothing to ingest is named; name traces, brokers' data or Parquet, or --kafka-log"),
-        (("runs", "--kafka-log", "a.log"), "--kafka-log: it is what is ingested; leave SRC and --protocol out"),
+        (("runs", "--kafka-log", "a.log"), "--kafka-log: it is what is ingested; leave SRC out"),
+        (
+            ("--kafka-log", "a.log", "--protocol", "tiering"),
+            "--protocol tiering: nothing is read of what its nodes print; name snapshots, or leave it out",
+        ),
+        (
+            ("--kafka-log", "nowhere.log", "--protocol", "snapshots"),
+            "nowhere.log: cannot be read: No such file or directory; name a node's server",
+        ),
         (
             ("--kafka-log", "nowhere.log"),
             "nowhere.log: cannot be read: No such file or directory; name a node's server",

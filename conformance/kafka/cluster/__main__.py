@@ -1,6 +1,6 @@
 """Carry out a finding on a cluster of real brokers, and tell it step by step.
 
-    python -m fencepost.conformance.kafka.cluster k11|k12|k14|h1 [--control] [--release 4.4.0] [--keep DIR] [--loggers]
+    python -m fencepost.conformance.kafka.cluster k11|k12|k14|h1|quorum [--control] [--release R] [--keep D] [--loggers]
 
 Exit codes: 0 the promise was kept, 1 it was broken, 2 bad input (no Maven, no JVM), 3 the cluster did not do in time
 what the story needs.
@@ -24,6 +24,7 @@ from .k11 import k11
 from .k12 import LAG_MS, k12
 from .k14 import k14
 from .lost import Lost
+from .quorum import record_quorum
 from .stage import PATIENCE_MS, Stage
 
 app = cyclopts.App(
@@ -34,7 +35,7 @@ app = cyclopts.App(
 
 @app.default
 def command(
-    finding: Literal["k11", "k12", "k14", "h1"],
+    finding: Literal["k11", "k12", "k14", "h1", "quorum"],
     /,
     *,
     control: Annotated[bool, cyclopts.Parameter(negative=())] = False,
@@ -49,7 +50,9 @@ def command(
     finding
         k11, k12: an acknowledged record is lost, in two ways. h1: a consumer passes over a record in silence, beside
         two control runs.
-        k14: a follower is fenced in the same leader epoch, by which nothing is lost.
+        k14: a follower is fenced in the same leader epoch, by which nothing is lost. quorum: of three controllers
+        alone a follower and the leader are killed; they print what `fencepost ingest --kafka-log --protocol snapshots`
+        reads, to DIR/controller-1.log and so on.
     control
         The control run of k11 or k12 in its stead, in which broker 1 replays each record of the metadata log in time.
     release
@@ -60,11 +63,16 @@ def command(
         Have the nodes print what `fencepost ingest --kafka-log` reads; with --keep, to DIR/broker-1.out and so on.
     """
     try:
-        if control and finding in ("h1", "k14"):
-            why = "h1 has its control runs beside it" if finding == "h1" else "k14 loses nothing"
+        if control and finding not in ("k11", "k12"):
+            why = "h1 has its control runs beside it" if finding == "h1" else f"{finding} loses nothing"
             raise BadInput(why, "--control", "leave it out")
         if keep is not None and keep.exists():
             raise BadInput("it exists already", str(keep), "name a new folder with --keep, or remove that one")
+        if finding == "quorum":
+            if keep is None:
+                raise BadInput("what it is for are its nodes' logs", "quorum", "name a new folder with --keep")
+            record_quorum(keep, say=_say, release=release)
+            return 0
         lag_ms = LAG_MS if finding == "k12" else PATIENCE_MS
         with Stage(release, keep, lag_ms, options=logger_options() if loggers else ()) as stage:
             print(f"{ARTIFACT}:{stage.jars.version} on {stage.jvm}", flush=True)

@@ -9,6 +9,7 @@ HARNESS = Harness(
     binding=".kafka_binding:RUNNING",
     lockstep=".binding:SNAPSHOTS",
     text=".kafka_text:text",
+    printed=".kafka_text:printed",
     over_impl=".adapter:SnapshotsAdapter",
     free=".free:FreeQuorum",
     free_adapters={"kafka": ".kafka:KafkaQuorum"},

@@ -461,3 +461,13 @@ text.variant(
     restarts=True,
 )
 text.variants[_SAFE] = snapshots.variants[_SAFE]
+
+printed = Protocol("kafka-quorum", snapshots.source, constants=tuple(snapshots.constants.values()))
+"""The variants of what is shipped alone, under a name of their own: traces of what a quorum has printed are of these.
+
+`fencepost replay` and `fencepost mine` take it by its place.
+"""
+
+for _kind in ("indices", "variables", "actions", "invariants", "witnesses"):
+    getattr(printed, _kind).update(getattr(text, _kind))
+printed.variants |= {SHIPPED: text.variants[SHIPPED], VARIANT: text.variants[VARIANT]}

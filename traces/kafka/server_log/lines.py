@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -45,12 +45,12 @@ _TRACES: Final = {"UnifiedLog": "TRACE", "ReplicationControlManager": "DEBUG"}
 """The loggers that print something at this level at any node of their kind, and nothing that is needed above it."""
 
 
-def logger_options() -> tuple[str, ...]:
+def logger_options(loggers: Mapping[str, str] = LOGGERS) -> tuple[str, ...]:
     """The options of a JVM whose slf4j binding is slf4j-simple, as the recorder's has it, that turn them on."""
     simple = "-Dorg.slf4j.simpleLogger"
     return (
         f"{simple}.showThreadName=true",
-        *(f"{simple}.log.{name}={level.lower()}" for name, level in LOGGERS.items()),
+        *(f"{simple}.log.{name}={level.lower()}" for name, level in loggers.items()),
     )
 
 
@@ -95,9 +95,20 @@ def read_server_logs(paths: Sequence[Path]) -> Printed:
     return printed
 
 
-def _read(path: Path, left: int) -> _File:
-    found = _File(path)
-    altered: set[str] = set()
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a log. ``at``: milliseconds, of whichever day; ``logger``: the last part of its name."""
+
+    number: int
+    at: int
+    thread: str
+    level: str
+    logger: str
+    message: str
+
+
+def lines_of(path: Path) -> Iterator[Line]:
+    """The lines that are a log's; others are passed over. Raises BadInput for a time that is none."""
     clock = _Clock()
     for number, text in _lines(path):
         simple = _SIMPLE.fullmatch(text)
@@ -108,14 +119,21 @@ def _read(path: Path, left: int) -> _File:
             thread, level, message, logger = other[3] or "", other[4], other[5], other[6]
         else:
             continue
-        where = f"{path}, line {number}"
         try:
             at = clock.of_day(*map(int, simple.groups()[:4])) if simple else clock.of_date(other[1], other[2])  # type: ignore[index]
         except ValueError as wrong:
-            raise BadInput(f"its time is none ({wrong})", where, "name a log that a node of Kafka's printed") from wrong
-        found.first = at if found.first is None else found.first
-        last = logger.rpartition(".")[2]
-        found.levels.add((last, level))
+            mend = "name a log that a node of Kafka's printed"
+            raise BadInput(f"its time is none ({wrong})", f"{path}, line {number}", mend) from wrong
+        yield Line(number, at, thread, level, logger.rpartition(".")[2], message)
+
+
+def _read(path: Path, left: int) -> _File:
+    found = _File(path)
+    altered: set[str] = set()
+    for line in lines_of(path):
+        where, last, message = f"{path}, line {line.number}", line.logger, line.message
+        found.first = line.at if found.first is None else found.first
+        found.levels.add((last, line.level))
         node = _NODE.search(message, 0, 400)
         if node is not None:
             _name_node(found, int(node[1]), where)
@@ -129,7 +147,7 @@ def _read(path: Path, left: int) -> _File:
             raise BadInput(
                 f"the files say more than {MOST:,} things of partitions", where, "name a shorter piece of them"
             )
-        found.entries.append((said[0], Entry(at, str(path), number, thread, said[1])))
+        found.entries.append((said[0], Entry(line.at, str(path), line.number, line.thread, said[1])))
         found.leads = found.leads or isinstance(said[1], Leads)
     _refuse(found)
     return found

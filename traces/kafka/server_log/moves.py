@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from ...format import Value
 from .entries import (
@@ -46,11 +46,22 @@ _OF_ONE_FETCH_MS: Final = 200
 """Longer than a leader takes over a fetch."""
 
 
+class Place(Protocol):
+    """A line: when it was printed, in milliseconds, and where it is."""
+
+    @property
+    def at(self) -> int: ...
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Move:
     """A line: rows of steps that it may be, the likeliest first, and what it shows. No step: a look at the state."""
 
-    entry: Entry
+    entry: Place
     node: int
     rows: tuple[tuple[Step, ...], ...]
     observed: Mapping[str, Value]
