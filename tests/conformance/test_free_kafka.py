@@ -14,7 +14,7 @@ from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.kafka.process import BROKERS, Jvm
 from fencepost.conformance.protocols.fencing.binding import FENCING
 from fencepost.conformance.protocols.fencing.kafka import KafkaBrokers
-from fencepost.conformance.protocols.fencing.kafka_controller import Controller
+from fencepost.conformance.kafka.controller import Controller
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import ground
 from fencepost.model.explore.result import Verdict
