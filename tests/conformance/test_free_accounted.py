@@ -67,25 +67,25 @@ OF_A_CLUSTER = {
     "the folder of a topic that is gone stays": (
         Patch(
             "replica/broker.py",
-            "            there.stop()\n            self.directory.delete(*partition)",
-            "            there.stop()",
+            "                self.directory.delete(*partition)\n",
+            "                pass\n",
         ),
         "nobody accounts for it",
     ),
     "the checkpoints keep the lines of a topic that is gone": (
         Patch(
             "log/directory.py",
-            '            self.files.fsync_dir("")\n        for name in _MENDS:\n            self.forget(name, key)',
-            '            self.files.fsync_dir("")',
+            "        self._in_doubt.discard(key)\n        for name in _MENDS:\n            self.forget(name, key)\n",
+            "        self._in_doubt.discard(key)\n",
         ),
         "which is not there",
     ),
     "clients are told of another leader, and not of another ISR": (
         Patch(
             "kraft/publisher.py",
-            "        self._tell(\n            UpdateMetadataRequest(",
+            "        self._tell(UpdateMetadataRequest(",
             "        if known is None or known[1].leader != state.leader:\n"
-            "          self._tell(\n            UpdateMetadataRequest(",
+            "            self._tell(UpdateMetadataRequest(",
         ),
         "tells clients of",
     ),

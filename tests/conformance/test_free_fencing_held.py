@@ -71,7 +71,9 @@ FAULTS = {
         "asks with",
     ),
     "a follower asks for the epoch before its latest": (
-        Patch("replica/follower.py", "self.epoch, log.latest_epoch)", "self.epoch, log.latest_epoch - 1)"),
+        Patch(
+            "replica/follower.py", "self.epoch, log.latest_epoch, topic)", "self.epoch, log.latest_epoch - 1, topic)"
+        ),
         "asks with",
     ),
     "a request of a controller that is over is taken up": (

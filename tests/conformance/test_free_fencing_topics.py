@@ -73,6 +73,28 @@ FAULTS = {
         (Patch("replica/follower.py", "                topic_id=self._partition.topic_id,\n", ""),),
         "remote_leo",
     ),
+    "followers ask by the name alone where an epoch ends": (
+        (Patch("replica/follower.py", "self.epoch, log.latest_epoch, topic)", "self.epoch, log.latest_epoch)"),),
+        "leader[",
+    ),
+    "a broker tells clients of a topic that is deleted": (
+        (
+            Patch(
+                "replica/broker.py",
+                "            if same:\n                del self.metadata[body.partition]\n",
+                "            pass\n",
+            ),
+        ),
+        "would tell clients",
+    ),
+    "nobody removes a replica of a topic that is not known any more": (
+        (
+            Patch(
+                "controller/controller.py", "            self._stray_found(key, body.topic_id)\n", "            pass\n"
+            ),
+        ),
+        "nothing moves any more",
+    ),
     "a replica takes up any LeaderAndIsr of its name": (
         (
             Patch(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from fencepost.impl.files import SimulatedFiles
@@ -19,6 +20,7 @@ from fencepost.impl.wire.messages import (
     ListOffsetsRequest,
     OffsetsForLeaderEpochRequest,
     ProduceRequest,
+    StopReplicaRequest,
 )
 from fencepost.impl.wire.quorum import (
     BeginQuorumEpochRequest,
@@ -30,6 +32,7 @@ from fencepost.impl.wire.quorum import (
     VoteResponse,
 )
 
+from . import controlled
 from .brokers import CONFIG, TP, Cluster
 from .test_quorum_elections import Alone, vote
 from .twin import KEY, open_directory
@@ -133,6 +136,27 @@ def test_n8_a_follower_all_of_whose_records_are_deleted_begins_with_the_batch_at
     assert (state.log_start, state.end, state.epochs) == (3, 4, ((2, 3),))
 
 
+def test_n9_who_asks_where_an_epoch_ends_names_the_topic_and_a_replica_is_stopped_by_it() -> None:
+    cluster = Cluster(2)
+    for node in (0, 1):
+        assert cluster.tell(node, cluster.request(0, 0, topic_id=UUID(int=1))) is ErrorCode.NONE
+    cluster.brokers[1].fire(("fetch", TP))
+    asks = cluster.sent(1).envelope.body
+    assert isinstance(asks, OffsetsForLeaderEpochRequest) and asks.topic_id == UUID(int=1)
+    for body in (replace(asks, topic_id=UUID(int=2)), StopReplicaRequest(1, TP, UUID(int=2))):
+        assert cluster.ask(0, body).error is ErrorCode.INCONSISTENT_TOPIC_ID
+    assert cluster.state(0).topic_id == UUID(int=1)
+
+
+def test_n10_the_name_of_a_deleted_topic_is_free_before_its_replicas_are_gone() -> None:
+    cluster = controlled.Cluster()
+    topic = cluster.state.topic_id
+    cluster.controller.mark_offline(2)
+    cluster.controller.delete_topic(controlled.TP.topic)
+    assert cluster.controller.create_partition(controlled.TP, (0, 1, 2)).topic_id != topic
+    assert [set(brokers) for brokers in cluster.controller.deleted.values()] == [{0, 1, 2}]
+
+
 def test_q1_the_last_offset_of_a_vote_is_inclusive_and_an_empty_log_has_none() -> None:
     alone = Alone()
     alone.node.fire(ELECTION)
@@ -200,4 +224,4 @@ def test_every_row_has_a_test_and_every_test_a_row() -> None:
     text = (Path(__file__).parents[2] / "specs" / "DEVIATIONS.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([NQ]\d+) \|", text, re.MULTILINE)
     tests = [name.split("_")[1].upper() for name in globals() if re.match(r"test_[nq]\d+_", name)]
-    assert rows == tests and len(rows) == 13
+    assert rows == tests and len(rows) == 15

@@ -326,8 +326,8 @@ DEFECTS: Final[tuple[Defect, ...]] = (
         "stray-replica-kept",
         "a broker that was away keeps the replica of a topic that was deleted, and made anew",
         "kraft/publisher",
-        "            if key is None or state is None or self._broker.address not in state.replicas:\n",
-        "            if key is None:\n",
+        "            if state is None or self._broker.address not in state.replicas:\n",
+        "            if there.topic_id == UUID(int=0):\n",
         "KAFKA-14616",
     ),
     _of(

@@ -27,6 +27,7 @@ HARNESS = Harness(
         "log/epochs.py",
         "log/log.py",
         "log/recovery.py",
+        "log/topic_id.py",
         "replica/broker.py",
         "replica/deletions.py",
         "replica/fetch.py",
