@@ -28,7 +28,7 @@ from .kafka_jvm import one_jvm, planted
 from .kafka_planted import FOUND
 
 USUAL = "2/12/2/2/1/6"
-PLAN = FreePlan(runs=40, events=150, seed=0)
+PLAN = FreePlan(runs=30, events=150, seed=0)
 NEVER = {"set_topic_strategy"}
 """Kafka has one strategy."""
 UNSEEN = {"since", "deleted_version", "dropped", "late", "unsure"}
@@ -68,7 +68,7 @@ def as_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
     """All is seen but who was in time, and nearly all that brokers do comes about."""
     free, ways = held(jvm, PLAN)
-    assert free.verdict is Verdict.HOLDS and free.met.events > 6_000
+    assert free.verdict is Verdict.HOLDS and free.met.events > 4_000
     assert free.met.widest <= 1, "all is seen, so that one state explains it"
     cells = {name.partition("[")[0] for name in ways.system.layout.by_name if name not in free.met.cells}
     assert cells == UNSEEN
@@ -83,8 +83,8 @@ def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
 @pytest.mark.asked("kafka", "compaction")
 @pytest.mark.parametrize("at", ["1/8/2/3/3/3", "3/8/2/2/1/6"])
 def test_it_does_so_with_one_and_with_three(jvm: Jvm, at: str) -> None:
-    free, _ = held(jvm, FreePlan(runs=12, events=150, seed=1), at)
-    assert free.verdict is Verdict.HOLDS and free.met.events > 1_500
+    free, _ = held(jvm, FreePlan(runs=10, events=150, seed=1), at)
+    assert free.verdict is Verdict.HOLDS and free.met.events > 1_200
 
 
 @pytest.mark.kafka
