@@ -70,7 +70,7 @@ UNDER = {
         CLEANERS,
         "LogCleaner by rounds of its thread, Cleaner, SkimpyOffsetMap, LogCleanerManager, the brokers of `fencing`",
         "clock, scheduler, channels, the controller, producers and the consumer",
-        "FIGURE",
+        "10,018 events, 336 a CPU second",
     ),
 }
 

@@ -28,7 +28,7 @@ from .kafka_jvm import one_jvm, planted
 from .kafka_planted import FOUND
 
 USUAL = "2/12/2/2/1/6"
-PLAN = FreePlan(runs=40, events=150, seed=0)
+PLAN = FreePlan(runs=30, events=150, seed=0)
 NEVER = {"set_topic_strategy"}
 """Kafka has one strategy."""
 UNSEEN = {"since", "deleted_version", "dropped", "late", "unsure"}
@@ -68,7 +68,7 @@ def as_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
     """All is seen but who was in time, and nearly all that brokers do comes about."""
     free, ways = held(jvm, PLAN)
-    assert free.verdict is Verdict.HOLDS and free.met.events > 6_000
+    assert free.verdict is Verdict.HOLDS and free.met.events > 4_000
     assert free.met.widest <= 1, "all is seen, so that one state explains it"
     cells = {name.partition("[")[0] for name in ways.system.layout.by_name if name not in free.met.cells}
     assert cells == UNSEEN
@@ -83,8 +83,8 @@ def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
 @pytest.mark.asked("kafka", "compaction")
 @pytest.mark.parametrize("at", ["1/8/2/3/3/3", "3/8/2/2/1/6"])
 def test_it_does_so_with_one_and_with_three(jvm: Jvm, at: str) -> None:
-    free, _ = held(jvm, FreePlan(runs=12, events=150, seed=1), at)
-    assert free.verdict is Verdict.HOLDS and free.met.events > 1_500
+    free, _ = held(jvm, FreePlan(runs=10, events=150, seed=1), at)
+    assert free.verdict is Verdict.HOLDS and free.met.events > 1_200
 
 
 @pytest.mark.kafka
@@ -118,7 +118,7 @@ def test_the_other_variant_is_the_default() -> None:
     """Our own brokers are held to what they were held to; Kafka's clean whoever leads, segment by segment."""
     assert list(brokers.variants) == [SHIPPED, "kip-280-brokers"]
     ours, theirs = (
-        {action.name: {guard.name for guard in action.guards} for action in brokers.traced(name).actions}
+        {action.name: {guard for guard, _ in action.guards} for action in brokers.traced(name).actions}
         for name in ("kip-280-brokers", SHIPPED)
     )
     assert ours["clean"] - theirs["clean"] == {"knows_leader"}
@@ -137,5 +137,5 @@ def test_without_maven_one_line_says_so(fencepost: Fencepost, monkeypatch: pytes
     for name in ("XDG_CACHE_HOME", "PATH"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    said = fencepost("conform", "--protocol", "compaction", "--impl", "kafka")
+    said = fencepost("conform", "--protocol", "compaction", "--impl", "kafka", "--replicas", "1", "--log-size", "2")
     assert said.complaint.startswith("Maven: no mvn on PATH")

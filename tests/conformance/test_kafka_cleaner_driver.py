@@ -216,6 +216,25 @@ def test_l7_a_segment_grows_as_it_is_cleaned_and_a_follower_gives_the_partition_
         assert pair.seen[B]["end"] == end
 
 
+def test_l8_what_nobody_has_left_over_is_not_dirty(jvm: Jvm) -> None:
+    """A process ends amid two rounds, each before it has written its checkpoint; nothing is left of what was dirty."""
+    pair = Pair(jvm)
+    pair.write("a", None)
+    pair.write("b", "1")
+    pair.do("checkpoint", node=A)
+    for amid in (3, 2):
+        pair.clean(amid)
+        pair.do("crash", node=A)
+        pair.do("start", node=A, records=[{"leader": A, "isr": [A]}])
+        pair.do("elapse", ms=2 * RETENTION)
+    assert pair.left == [(1, "b", "1")] and (pair.seen[A]["hw"], pair.seen[A]["active"]) == (2, 1)
+    pair.clean()
+    assert pair.checkpoint == 0, "it has not been through a log that is clean"
+    pair.write("b", "2")
+    pair.clean()
+    assert pair.checkpoint == 2
+
+
 @pytest.mark.parametrize("amid", range(12))
 def test_a_process_that_ends_amid_a_round_leaves_what_a_reader_needs(jvm: Jvm, amid: int) -> None:
     """Whatever the files are like by then: the next process has each key's last record, and goes on cleaning."""

@@ -79,14 +79,19 @@ def _is_cleaned(k: Algebra, s: View, well: Value) -> Value:
         both = k.all(holds(k, s, replica, one), holds(k, s, replica, other))
         return k.all(one < other, other < end(replica), both, key_at(s, replica, one) == key_at(s, replica, other))
 
+    def dirty(replica: Value, offset: Value) -> Value:
+        return k.all(s.checkpoint[replica] <= offset, offset < end(replica), holds(k, s, replica, offset))
+
     def clean(replica: Value) -> Value:
         left = k.exists(OFFSET, lambda a: k.exists(OFFSET, lambda b: twice(replica, a, b)))
-        done = k.all(k.negate(left), end(replica) <= s.checkpoint[replica])
+        stored = end(replica) <= s.checkpoint[replica]
         due = [k.member(replica, well), s.joined[replica] != -1]
         if k.rules.whole_segments:
             # Amid a segment nobody can see where the one begins that has to wait.
             due.append(s.active[replica] <= s.own_hw[replica])
-        return k.implies(k.all(*due), done)
+            # A log is no dirtier for a part of which nothing is left: a process that ended before it said so.
+            stored = k.negate(k.exists(OFFSET, lambda o: dirty(replica, o)))
+        return k.implies(k.all(*due), k.all(k.negate(left), stored))
 
     return k.implies(s.eager == 1, k.forall(REPLICA, clean))
 
