@@ -203,7 +203,7 @@ class KafkaBrokers(BrokerSystem):
             isr, later = self.controller.told(epoch, self._known.get(epoch, -1))
         cells: dict[str, Value] = {f"request_leader[{epoch}]": leader, f"request_isr[{epoch}]": tuple(sorted(isr))}
         if self.fences:
-            for place in range(max(1, len(self.nodes) - 1)):
+            for place in self.nodes:
                 cells[f"later_isr[{epoch}][{place}]"] = tuple(sorted(later[place])) if place < len(later) else ()
         return cells
 

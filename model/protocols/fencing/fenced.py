@@ -19,8 +19,8 @@ from ...core.terms import Sort
 from ..logs import EPOCH
 from .state import Rules, fencing, presumes_leadership
 
-FENCING = Index("fencing", Sort.INT, lambda c: max(1, c["replicas"] - 1))
-"""The fencings of which a leader has not heard, in their order: no more than there are followers."""
+FENCING = Index("fencing", Sort.INT, lambda c: c["replicas"])
+"""The fencings of which a leader has not heard, in their order: there are fewer than replicas."""
 
 
 def _fences(rules: Rules) -> bool:

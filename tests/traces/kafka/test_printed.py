@@ -219,6 +219,30 @@ def test_a_fault_that_is_planted_where_a_follower_is_fenced_is_found(tmp_path: P
     assert answer.verdict is Verdict.VIOLATED and answer.violated == "explained"
 
 
+def slower(times: int) -> Edit:
+    """Everything takes so many times as long."""
+
+    def edit(lines: list[str]) -> list[str]:
+        def at(line: str) -> int:
+            return ((int(line[:2]) * 60 + int(line[3:5])) * 60 + int(line[6:8])) * 1000 + int(line[9:12])
+
+        first = at("23:13:32.000")
+        found = []
+        for each in lines:
+            told = (first + (at(each) - first) * times) % 86_400_000
+            clock = f"{told // 3_600_000:02}:{told // 60_000 % 60:02}:{told // 1000 % 60:02}.{told % 1000:03}"
+            found.append(f"{clock}{each[12:]}")
+        return found
+
+    return edit
+
+
+def test_on_a_machine_that_is_busy_a_line_comes_late(tmp_path: Path) -> None:
+    """What a leader prints of a fetch may come long after what came of it."""
+    nodes = ("broker_1", "broker_2", "broker_3", "controller_100")
+    assert told(edited(tmp_path, "k14", **dict.fromkeys(nodes, slower(30))), FENCES).explained
+
+
 def test_a_log_that_is_opened_again_hears_no_high_watermark(tmp_path: Path) -> None:
     """The line with which its opening begins is no leader's word: without the other one it would be."""
     late = edited(tmp_path, "k14", broker_3=without("Log loaded for partition"))
