@@ -10,6 +10,7 @@ Kafka's leader epochs are the model's: the topic is created as its first leader 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -34,6 +35,10 @@ from .kafka_steps import stands_for
 _KILLS: Final = 12
 """In one of so many runs a leader may be killed, once: to start it again takes half a minute."""
 _SELDOM: Final = 0.3
+_EARLY: Final = 0.05
+"""So many seconds a producer waits for an answer that it should not have."""
+_COLD: Final = 2.0
+"""The same of a broker that has been asked for the first time, and is slow."""
 _TOPIC: Final = {"min.insync.replicas": "1"}
 
 
@@ -72,6 +77,7 @@ class KafkaProcesses(SlowSystem):
         self._alters = list(alters)
         self._gated: Gated | None = None
         self._topics = 0
+        self._warm: set[int] = set()
         self._peace = False
 
     def begin(self) -> None:
@@ -302,6 +308,11 @@ class KafkaProcesses(SlowSystem):
         connection.send(request)
         self._waiting.append((connection, request, (node, value)))
         gated.wait_for(f"{value} to be written, or refused", lambda: self._has(node, value) or connection.answered)
+        # An answer that should not come yet comes at once.
+        early = time.monotonic() + (_EARLY if node in self._warm else _COLD)
+        self._warm.add(node)
+        while not connection.answered and time.monotonic() < early:
+            time.sleep(_EARLY / 20)
 
     def _has(self, node: int, value: str) -> bool:
         found = value in [each.value for each in self.gated.stage.log(_broker(node), self.gated.topic)]
