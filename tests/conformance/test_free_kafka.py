@@ -11,10 +11,10 @@ from fencepost.conformance.free.parted import Sort
 from fencepost.conformance.free.runner import Free, FreePlan, Ran, run_freely
 from fencepost.conformance.free.system import FreeSystem
 from fencepost.conformance.free.ways import Ways
+from fencepost.conformance.kafka.controller import Controller
 from fencepost.conformance.kafka.process import BROKERS, Jvm
 from fencepost.conformance.protocols.fencing.binding import FENCING
 from fencepost.conformance.protocols.fencing.kafka import KafkaBrokers
-from fencepost.conformance.kafka.controller import Controller
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import ground
 from fencepost.model.explore.result import Verdict
