@@ -14,6 +14,7 @@ from typing import Final
 from ...model.core.errors import BadInput
 from ...model.core.registry import REGISTRY
 from ..format import Trace, TraceEvent, TraceHeader, Value
+from ..story import Json
 from .polled import Look, Polled
 
 MAX_EPOCHS: Final = 60
@@ -87,15 +88,15 @@ def abstracted(polled: Polled, variant: str, most: int = 1) -> Abstracted:
     for look in looks:
         cells = dict(_cells(look, place[look.broker], watched, base, records))
         if cells:
-            source = {"at": round(look.at, 3), "broker": look.broker, "asked": look.of}
-            events.append(TraceEvent(len(events) + 1, None, {}, cells, source))
+            of: dict[str, Json] = {"at": round(look.at, 3), "broker": look.broker, "asked": look.of}
+            events.append(TraceEvent(len(events) + 1, None, {}, cells, of))
     constants = {
         "replicas": len(polled.replicas),
         "log_size": len(watched),
         "max_records": len(records) + _SPARE,
         "max_leader_epoch": max([1, *(_epoch(look) - base for look in looks)]),
     }
-    source = {
+    source: dict[str, Json] = {
         "partition": f"{polled.topic}-{polled.partition}",
         "brokers": {str(number): broker for broker, number in place.items()},
         "offsets": {str(number): offset for number, offset in enumerate(watched)},
