@@ -29,7 +29,7 @@ def judged(found: Told) -> tuple[Verdict, str | None]:
     assert found.trace is not None
     stepper = stepper_for(printed.traced(VARIANT), found.trace.header.constants, often=False)
     answer = replay(found.trace, stepper=stepper)
-    return answer.verdict, answer.event and answer.event.action
+    return answer.verdict, None if answer.event is None else answer.event.action
 
 
 def test_a_contested_election_and_two_crashes_are_explained_line_by_line() -> None:
