@@ -32,7 +32,7 @@ class Pair:
         self.number = 0
         policy = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0", "internal.segment.bytes": segment}
         settings = {**policy, "delete.retention.ms": str(RETENTION), **topic}
-        self.do("reset", nodes=2, minIsr=1, topic=settings, memory=4096, fetched=fetched)
+        self.base = int(self.do("reset", nodes=2, minIsr=1, topic=settings, memory=4096, fetched=fetched)["now"])
         self.hear(leader=A, isr=[A])
 
     def do(self, what: str, **more: Any) -> Mapping[str, Any]:
@@ -47,7 +47,7 @@ class Pair:
     def write(self, key: str | None, value: str | None, timestamp: int = 0) -> str:
         """A producer sends one record; gives the error code."""
         self.number -= 1
-        records = [[key, value, 1_700_000_000_000 + timestamp]]
+        records = [[key, value, self.base + timestamp]]
         sent = self.do("produce", node=A, request=self.number, acks=1, records=records, producer=-1)["sent"]
         return next(str(each["error"]) for each in sent if each["kind"] == "produced")
 
