@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from importlib import import_module
 from typing import Any, Final, cast
 
 from ....model.core.errors import BadInput
@@ -31,6 +30,7 @@ from ...kafka.cluster.stage import Stage
 from ...kafka.controller import CODES, AlterPartition, AlterPartitionAnswer, Fetch, FetchAnswer
 from ...lockstep.adapter import ModelStep
 from .kafka_steps import stands_for
+from .kafka_told import asking, broker_of, fetched, granted, node_of, number_of, party_of, records_of
 
 _KILLS: Final = 12
 """In one of so many runs a leader may be killed, once: to start it again takes half a minute."""
@@ -129,7 +129,7 @@ class KafkaProcesses(SlowSystem):
         self._produced = 0
         self._topics += 1
         self._records: dict[int, list[tuple[int, int, str]]] = {node: [] for node in self.nodes}
-        self.gated.begin(f"fencepost-{self._topics}", [_broker(node) for node in self.nodes])
+        self.gated.begin(f"fencepost-{self._topics}", [broker_of(node) for node in self.nodes])
         self._look()
         return Happened()
 
@@ -155,10 +155,10 @@ class KafkaProcesses(SlowSystem):
             return 1.0
         pair = [node for node in (letter.source, letter.destination) if node is not None]
         logs = [(self._records[node], self._hw.get(node, 0)) for node in pair]
-        pictures = [self.gated.pictures[_broker(node)] for node in pair]
+        pictures = [self.gated.pictures[broker_of(node)] for node in pair]
         leader = next((each for each in pictures if each.leads), None)
         heard = leader is not None and all(
-            leader.ends.get(_broker(node)) == len(self._records[node])
+            leader.ends.get(broker_of(node)) == len(self._records[node])
             for node, each in zip(pair, pictures, strict=True)
             if each is not leader
         )
@@ -169,7 +169,7 @@ class KafkaProcesses(SlowSystem):
         self._peace = on
 
     def _calls(self, node: int) -> Iterator[tuple[str, None, None, int, tuple[tuple[str, int], ...]]]:
-        picture = self.gated.pictures[_broker(node)]
+        picture = self.gated.pictures[broker_of(node)]
         if not picture.hosted:
             return
         if len(self.ids) < self.constants["max_records"] and len(self._records[node]) < self.constants["log_size"]:
@@ -190,7 +190,7 @@ class KafkaProcesses(SlowSystem):
                 yield ("kill", None, None, 0, (("broker", leader),)), _SELDOM
         if self.troubles and not self._peace:
             for letter in self.mail.in_flight.values():
-                ends = (("from", _number(letter.source)), ("to", _number(letter.destination)))
+                ends = (("from", number_of(letter.source)), ("to", number_of(letter.destination)))
                 yield ("disconnect", None, None, 0, ends), _SELDOM
 
     def happen(self, event: Event) -> Happened:
@@ -230,22 +230,22 @@ class KafkaProcesses(SlowSystem):
             case Fetch():
                 leader, follower = letter.destination, letter.source
                 assert leader is not None and follower is not None
-                answers = gated.answers[_broker(leader), _broker(follower)]
+                answers = gated.answers[broker_of(leader), broker_of(follower)]
                 answer = gated.pass_on(hold, answers)
                 assert answer is not None
                 self._besides.append(("leader_ask_expand", {"leader": leader}))
-                body = _fetched(letter.body.number, decoded(answer))
+                body = fetched(letter.body.number, decoded(answer))
                 self._answer(letter, body, body.error, answers, answer)
             case AlterPartition():
                 assert letter.source is not None
-                answers = gated.granted[_broker(letter.source)]
+                answers = gated.granted[broker_of(letter.source)]
                 answer = gated.pass_on(hold, answers)
                 assert answer is not None
-                granted = _granted(letter.body.number, decoded(answer))
-                self._answer(letter, granted, granted.error, answers, answer)
+                told = granted(letter.body.number, decoded(answer))
+                self._answer(letter, told, told.error, answers, answer)
             case AlterPartitionAnswer():
                 assert letter.destination is not None
-                gated.answer_alter(_broker(letter.destination))
+                gated.answer_alter(broker_of(letter.destination))
             case _:
                 gated.pass_on(hold)
 
@@ -264,12 +264,12 @@ class KafkaProcesses(SlowSystem):
             for waiting in list(hold.waiting):
                 if waiting not in known and gated.is_asked(pair, waiting):
                     leader, follower = pair
-                    letter = self.mail.send(_node(follower), _node(leader), Fetch(waiting.header.correlation))
+                    letter = self.mail.send(node_of(follower), node_of(leader), Fetch(waiting.header.correlation))
                     self._held[letter.number] = hold, waiting
         for leader, hold in gated.asks.items():
             for waiting in list(hold.waiting):
                 if waiting not in known and gated.is_ours(waiting):
-                    letter = self.mail.send(_node(leader), None, _asking(waiting))
+                    letter = self.mail.send(node_of(leader), None, asking(waiting))
                     self._held[letter.number] = hold, waiting
         gone = {number for number, (hold, waiting) in self._held.items() if waiting not in hold.waiting}
         self.mail.drop(lambda letter: letter.number in gone)
@@ -282,7 +282,7 @@ class KafkaProcesses(SlowSystem):
         before, end = self._replayed[node], len(self._begins)
         self._replayed[node] = end - 1
         self._name_roles(node, before + 1, end)
-        self.gated.replay(_broker(node))
+        self.gated.replay(broker_of(node))
 
     def _name_roles(self, node: int, start: int, end: int) -> None:
         """The steps that some records of the metadata log may be to a broker."""
@@ -303,7 +303,7 @@ class KafkaProcesses(SlowSystem):
         self._produced += 1
         request = produce_request(gated.topic, [value.encode()], acks=-1)
         # Past the gate, unless the gate has something to do to it.
-        port = gated.stage.gate.fronts[_broker(node)] if self._alters else gated.to(_broker(node)).port
+        port = gated.stage.gate.fronts[broker_of(node)] if self._alters else gated.to(broker_of(node)).port
         connection = Connection("127.0.0.1", port, "fencepost-producer")
         connection.send(request)
         self._waiting.append((connection, request, (node, value)))
@@ -315,7 +315,7 @@ class KafkaProcesses(SlowSystem):
             time.sleep(_EARLY / 20)
 
     def _has(self, node: int, value: str) -> bool:
-        found = value in [each.value for each in self.gated.stage.log(_broker(node), self.gated.topic)]
+        found = value in [each.value for each in self.gated.stage.log(broker_of(node), self.gated.topic)]
         if found and ("leader_write", {"leader": node}) not in self._besides:
             step: ModelStep = ("leader_write", {"leader": node})
             self._besides.append(step)
@@ -323,14 +323,14 @@ class KafkaProcesses(SlowSystem):
         return found
 
     def _read(self, node: int, offset: int) -> None:
-        answer = self.gated.to(_broker(node)).ask(fetch_request(self.gated.topic_id, offset))
+        answer = self.gated.to(broker_of(node)).ask(fetch_request(self.gated.topic_id, offset))
         (data,) = answer.responses[0].partitions
         error = data.error_code.name.upper()
         step: ModelStep = ("consumer_reads", {"leader": node, "offset": offset})
         if error not in CODES:
             return
         self._judged.append(Judged((step,), CODES[error]))
-        for at, value in _records(data.records):
+        for at, value in records_of(data.records):
             if value in self.ids and at < self.constants["log_size"]:
                 self.read[at] = self.ids[value]
                 self._besides.append(("consumer_reads", {"leader": node, "offset": at}))
@@ -338,7 +338,7 @@ class KafkaProcesses(SlowSystem):
     def _operate(self, event: Event) -> None:
         gated = self.gated
         if event.name == "disconnect":
-            ends = _end(int(event.arg("from"))), _end(int(event.arg("to")))
+            ends = party_of(int(event.arg("from"))), party_of(int(event.arg("to")))
             for number, letter in list(self.mail.in_flight.items()):
                 if (letter.source, letter.destination) == ends:
                     gated.stage.gate.decide(self._held[number][0], passes=False, count=1)
@@ -346,25 +346,25 @@ class KafkaProcesses(SlowSystem):
         node = int(event.arg("broker"))
         leader = self._epochs[-1][0] if self._epochs else None
         if not self._epochs:
-            gated.create([_broker(node), *(_broker(each) for each in self.nodes if each != node)], self._settings)
+            gated.create([broker_of(node), *(broker_of(each) for each in self.nodes if each != node)], self._settings)
             self._besides.append(("controller_elect_leader", {"new_leader": node}))
         elif event.name == "elect":
-            gated.elect(_broker(node))
+            gated.elect(broker_of(node))
             self._besides.append(("controller_elect_leader", {"new_leader": node}))
         else:
             if event.name == "kill":
                 self._kills = False
                 # Nothing of it changes any more before it starts again.
                 self._frozen[node] = self._cells_of(node)
-                gated.kill(_broker(node))
+                gated.kill(broker_of(node))
                 # Whoever waited for it has lost the connection, and is told nothing any more.
                 self._waiting = [each for each in self._waiting if each[2][0] != node]
                 self.down.add(node)
                 self._replayed[node] = -1
             else:
-                gated.take_out(_broker(node))
+                gated.take_out(broker_of(node))
             if node == leader:
-                heir = _node(gated.leader)
+                heir = node_of(gated.leader)
                 self._besides.append(("controller_fail_over", {"failed": node, "new_leader": heir}))
             else:
                 self._besides.append(("controller_shrink_isr", {"replica": node}))
@@ -373,7 +373,7 @@ class KafkaProcesses(SlowSystem):
     def _start(self, node: int) -> None:
         self.down.discard(node)
         self._started.add(node)
-        self.gated.start(_broker(node))
+        self.gated.start(broker_of(node))
         self._decide()
         self._replayed[node] = len(self._begins) - 1
         self._name_roles(node, 0, len(self._begins))
@@ -383,9 +383,9 @@ class KafkaProcesses(SlowSystem):
         for said in self.gated.decisions.made[len(self._begins) :]:
             leader, isr = self._epochs[-1] if self._epochs else (None, frozenset[int]())
             if said.leader is not None:
-                leader = None if said.leader < 0 else _node(said.leader)
+                leader = None if said.leader < 0 else node_of(said.leader)
             if said.isr is not None:
-                isr = frozenset(_node(each) for each in said.isr)
+                isr = frozenset(node_of(each) for each in said.isr)
             epoch = len(self._epochs) - 1 if said.epoch is None else said.epoch
             if epoch >= len(self._epochs):
                 self._epochs.append((leader, isr))
@@ -403,7 +403,7 @@ class KafkaProcesses(SlowSystem):
         self._decide()
         self._hw: dict[int, int] = {}
         for node in self.nodes:
-            broker = _broker(node)
+            broker = broker_of(node)
             log = gated.stage.log(broker, gated.topic)
             self._records[node] = [(each.offset, each.leader_epoch, each.value) for each in log]
             for _, _, value in self._records[node]:
@@ -419,7 +419,7 @@ class KafkaProcesses(SlowSystem):
         for each in list(self._waiting):
             connection, request, (node, value) = each
             at = next((offset for offset, _, found in self._records[node] if found == value), None)
-            due = at is not None and at < self._hw.get(node, 0) and gated.pictures[_broker(node)].leads
+            due = at is not None and at < self._hw.get(node, 0) and gated.pictures[broker_of(node)].leads
             with suppress(TimeoutError):
                 if not due and not connection.answered:
                     continue
@@ -465,22 +465,22 @@ class KafkaProcesses(SlowSystem):
             _, epoch, value = records[offset] if offset < len(records) else (offset, -1, "")
             cells[f"record_id[{node}][{offset}]"] = self.ids.get(value, -1)
             cells[f"record_epoch[{node}][{offset}]"] = epoch
-        picture = self.gated.pictures[_broker(node)]
+        picture = self.gated.pictures[broker_of(node)]
         if node in self._hw or not picture.hosted:
             cells[f"hw[{node}]"] = self._hw.get(node, 0)
         leads = picture.leads
-        leader = node if leads else None if picture.leader < 0 else _node(picture.leader)
+        leader = node if leads else None if picture.leader < 0 else node_of(picture.leader)
         cells[f"leader_epoch[{node}]"] = picture.epoch
         cells[f"leader[{node}]"] = leader
         for name, members in (("isr", picture.isr), ("maximal_isr", picture.maximal), ("asked_isr", picture.asked)):
-            cells[f"{name}[{node}]"] = tuple(sorted(_node(each) for each in members)) if leads else ()
+            cells[f"{name}[{node}]"] = tuple(sorted(node_of(each) for each in members)) if leads else ()
         if self._forgets:
             cells[f"ahead[{node}]"] = int(picture.version > picture.replayed) if leads else -1
         for follower in self.nodes:
             if not leads or follower == node:
                 cells[f"remote_leo[{node}][{follower}]"] = -1
-            elif _broker(follower) in picture.ends:
-                cells[f"remote_leo[{node}][{follower}]"] = picture.ends[_broker(follower)]
+            elif broker_of(follower) in picture.ends:
+                cells[f"remote_leo[{node}][{follower}]"] = picture.ends[broker_of(follower)]
         return cells
 
     def close(self) -> None:
@@ -497,59 +497,3 @@ class KafkaProcesses(SlowSystem):
         if self._own and stage is not None:
             self._stage = None
             stage.__exit__(None, None, None)
-
-
-def _broker(node: int) -> int:
-    return BROKER_IDS[node]
-
-
-def _node(broker: int) -> int:
-    return BROKER_IDS.index(broker)
-
-
-def _number(end: int | None) -> int:
-    """A party in an event's arguments; -1: the controller."""
-    return -1 if end is None else end
-
-
-def _end(number: int) -> int | None:
-    return None if number < 0 else number
-
-
-def _fetched(number: int, answer: Any) -> FetchAnswer:
-    """An answer of a session leaves out a partition of which there is nothing new."""
-    error = answer.error_code.name.upper()
-    for topic in answer.responses:
-        for data in topic.partitions:
-            code = data.error_code.name.upper()
-            diverges = data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0
-            return FetchAnswer(number, code, diverges, int(bool(data.records)))
-    return FetchAnswer(number, error, diverges=False, records=0)
-
-
-def _asking(waiting: Waiting) -> AlterPartition:
-    data = decoded(waiting).topics[0].partitions[0]
-    isr = frozenset(_node(each.broker_id) for each in data.new_isr_with_epochs)
-    return AlterPartition(waiting.header.correlation, int(data.leader_epoch), isr, int(data.partition_epoch))
-
-
-def _granted(number: int, answer: Any) -> AlterPartitionAnswer:
-    if answer.error_code.name != "none" or not answer.topics:
-        return AlterPartitionAnswer(number, answer.error_code.name.upper())
-    data = answer.topics[0].partitions[0]
-    isr = frozenset(_node(each) for each in data.isr)
-    error = data.error_code.name.upper()
-    return AlterPartitionAnswer(
-        number, error, _node(data.leader_id) if data.leader_id > 0 else -1, data.leader_epoch, isr, data.partition_epoch
-    )
-
-
-def _records(data: bytes | None) -> list[tuple[int, str]]:
-    """Offset and value of the records of a fetch's answer."""
-    found: list[tuple[int, str]] = []
-    reader, at = import_module("kio.records.readers").read_batch, 0
-    while data and at < len(data):
-        batch, size = reader(data, at)
-        found += ((int(each.offset), (each.value or b"").decode("utf-8", "replace")) for each in batch.records)
-        at += size
-    return found
