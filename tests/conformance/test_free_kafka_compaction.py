@@ -90,7 +90,7 @@ def test_it_does_so_with_one_and_with_three(jvm: Jvm, at: str) -> None:
 @pytest.mark.kafka
 @pytest.mark.night(seconds=300)
 def test_a_night_of_it(jvm: Jvm) -> None:
-    free, _ = held(jvm, FreePlan(runs=400, events=150, seed=11))
+    free, _ = held(jvm, FreePlan(runs=430, events=150, seed=11))
     assert free.verdict is Verdict.HOLDS and free.met.events > 60_000
 
 
