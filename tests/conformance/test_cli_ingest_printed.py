@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fencepost.model.core.registry import REGISTRY
 from fencepost.traces.corpus.manifest import SOURCES, read_corpus
 
 Run = Callable[..., Any]
@@ -32,6 +33,13 @@ def test_logs_become_a_corpus_in_which_a_lost_record_is_found(
     mined = fencepost("mine", tmp_path / "c", "--variant", "kip-320-kafka-fences", *SERIAL)
     assert mined.code == code
     assert ("1. leader_inc_high_watermark against isr_acknowledges" in mined.out) is bool(code)
+
+
+@pytest.fixture(autouse=True)
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is named by its place is taken in for a process, and forgotten after the test."""
+    monkeypatch.setattr(REGISTRY, "_loaded", dict(REGISTRY._loaded))
+    monkeypatch.setattr(REGISTRY, "_places", dict(REGISTRY._places))
 
 
 def test_the_controllers_own_log_becomes_a_corpus_too(fencepost: Run, tmp_path: Path) -> None:
