@@ -212,7 +212,7 @@ def test_bad_input_is_one_line_that_names_the_place(
     assert told.startswith(f"{path}, line {line}")
     assert words in told
     assert told.isprintable()
-    assert len(told) < len(str(path)) + 400
+    assert len(told) < len(str(path)) + 500
     with pytest.raises(BadInput, match="line") as caught:
         read_trace(path)
     assert str(caught.value) == told
