@@ -28,6 +28,7 @@ from ..lockstep.faults import Kind
 from .carrier import LIFE, Carrier
 from .parts import Parts
 from .stores import SegmentReader, Store
+from .topic_ids import topic_ids
 
 PARTITION: Final = TopicPartition("t", 0)
 ISR_TIMER: Final = ("isr", PARTITION)
@@ -62,7 +63,7 @@ class Cluster(Carrier[Request, Response]):
             request_timeout_ms=1,
             **settings,
         )
-        self.controller = parts.controller(self.network, self.clock, SimulatedFiles(seed))
+        self.controller = parts.controller(self.network, self.clock, SimulatedFiles(seed), new_id=topic_ids(seed))
         self.network.attach(self.controller)
         self.brokers: dict[int, Broker] = {}
         self._lives = 0

@@ -35,6 +35,7 @@ from ...adapters.events import is_response, kind_of
 from ...adapters.found import Nowhere, copy_of, opened
 from ...adapters.nodes import DUE, EFFECTS, Node
 from ...adapters.timed import Timed, TimedNodes, waits_of_broker
+from ...adapters.topic_ids import topic_ids
 from ...free.events import Event, What
 from ...free.system import Happened, Judged
 from ...lockstep.adapter import ModelStep
@@ -79,7 +80,10 @@ class RunningBrokers(TimedNodes):
         self._segment_bytes = chance.choice((260, 500, 1 << 20))
         self._fetch_bytes = chance.choice((1, 200, 1 << 20))
         self._flushes = chance.random() < 0.2
-        self.controller = self._parts.controller(self.network, self.clock, SimulatedFiles(self.seed), retry=_RETRY_MS)
+        files = SimulatedFiles(self.seed)
+        self.controller = self._parts.controller(
+            self.network, self.clock, files, retry=_RETRY_MS, new_id=topic_ids(self.seed)
+        )
         self.network.attach(self.controller)
         self._incarnations = dict.fromkeys(range(constants["replicas"]), 0)
         self._reader = LogReader()

@@ -37,6 +37,7 @@ from ...adapters.cluster import PARTITION, shown_leader
 from ...adapters.events import MENDED, is_response, kind_of
 from ...adapters.nodes import DUE, Mailbox, Node
 from ...adapters.stores import SegmentReader
+from ...adapters.topic_ids import topic_ids
 from ...free.events import Event, What
 from ...free.system import Happened, Pending
 from ...lockstep.adapter import ModelStep
@@ -108,9 +109,8 @@ class RunningPartition(SeveredNodes):
         self._acks = chance.choice((1, -1))
         self.brokers = range(constants["replicas"])
         self.coordinator = coordinator_of(constants)
-        self.controller = self._parts.controller(
-            self.network, self.clock, SimulatedFiles(self.seed), unclean=True, retry=_RETRY_MS
-        )
+        how: Any = {"unclean": True, "retry": _RETRY_MS, "new_id": topic_ids(self.seed)}
+        self.controller = self._parts.controller(self.network, self.clock, SimulatedFiles(self.seed), **how)
         self.network.attach(self.controller)
         self.network.attach(Mailbox(PRODUCER, lambda _answer: None))
         self._incarnations = dict.fromkeys(range(len(self.brokers) + 1), 0)
