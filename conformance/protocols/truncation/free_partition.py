@@ -109,8 +109,8 @@ class RunningPartition(SeveredNodes):
         self._acks = chance.choice((1, -1))
         self.brokers = range(constants["replicas"])
         self.coordinator = coordinator_of(constants)
-        how: Any = {"unclean": True, "retry": _RETRY_MS, "new_id": topic_ids(self.seed)}
-        self.controller = self._parts.controller(self.network, self.clock, SimulatedFiles(self.seed), **how)
+        make, files, ids = self._parts.controller, SimulatedFiles(self.seed), topic_ids(self.seed)
+        self.controller = make(self.network, self.clock, files, unclean=True, retry=_RETRY_MS, new_id=ids)
         self.network.attach(self.controller)
         self.network.attach(Mailbox(PRODUCER, lambda _answer: None))
         self._incarnations = dict.fromkeys(range(len(self.brokers) + 1), 0)
