@@ -18,6 +18,7 @@ from .follow import Follower
 from .met import Met
 from .parted import Parted, Sort
 from .system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
+from .threads import Spent
 from .ways import Ways
 
 _IN_VAIN: Final = (What.LOSE, What.GARBLE)
@@ -62,7 +63,7 @@ class Machine:
         try:
             happened = self.system.reset(self.ways.system.constants, self.seed)
             observed = self.system.observe()
-        except BadInput:
+        except (BadInput, Spent):
             raise
         except BaseException as error:
             self.history.append(Done(None, Happened(), None, (), None))
@@ -93,7 +94,7 @@ class Machine:
             return None
         try:
             told = self.system.unsettled(peace.node)
-        except BadInput:
+        except (BadInput, Spent):
             raise
         except BaseException as error:
             return _fell_over(peace, error, "asking it what has not come")
@@ -105,7 +106,7 @@ class Machine:
         if self._pending is None:
             try:
                 self._pending = list(self.system.pending())
-            except BadInput:
+            except (BadInput, Spent):
                 raise
             except BaseException as error:
                 self._pending = []
@@ -139,7 +140,7 @@ class Machine:
         try:
             happened = self.system.happen(event)
             observed = self.system.observe()
-        except BadInput:
+        except (BadInput, Spent):
             raise
         except BaseException as error:
             # Whatever a system under test raises is what we are looking for.

@@ -19,6 +19,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from ...traces.format import Value
 from ..lockstep.adapter import ModelStep
 from .events import Event
+from .threads import Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +115,19 @@ class Happened:
     anew: bool = False
 
 
+class CannotDrive(Spent):
+    """A ``FreeSystem`` raises it where it could not drive what it is made of: what it waits for has not come in time.
+
+    Nothing can be said of the run any more, and the verdict is ``unknown``. What the system under test does is none.
+    """
+
+
 class FreeSystem(Protocol):
     """A system that runs freely. ``name`` is for reports, ``protocol`` and ``variant`` say what it implements.
 
-    Whatever it raises counts as a disagreement: the system fell over. Only ``BadInput`` passes through. All methods are
-    called from one thread. The same seed and the same events must lead to the same answers: no real clock, no thread.
+    Whatever it raises counts as a disagreement: the system fell over. Only ``BadInput`` passes through, and
+    ``CannotDrive``, after which the run is given up. All methods are called from one thread. The same seed and the same
+    events must lead to the same answers: no real clock, no thread.
     """
 
     @property

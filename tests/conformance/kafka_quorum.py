@@ -112,3 +112,18 @@ class Nodes:
     def snapshots(self, node: int) -> list[tuple[int, int]]:
         """End and epoch of each."""
         return [(end, epoch) for end, epoch, *_ in self.seen[node]["snapshots"]]
+
+
+def led(jvm: Jvm, *, rolls: bool = True) -> Nodes:
+    """The first of three leads in epoch 1 with three records of clients; the second has them, the third is new.
+
+    The second knows that all of them are committed; the third has not heard of anything.
+    """
+    nodes = Nodes(jvm, rolls=rolls)
+    nodes.elect(0, 1)
+    nodes.follow(1, 0)
+    for record in ("r0", "r1", "r2"):
+        nodes.append(0, record)
+    while nodes.seen[1]["hw"] < 4:
+        nodes.fetch(1, 0)
+    return nodes

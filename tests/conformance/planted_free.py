@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fencepost.conformance.free.events import Event, What
 from fencepost.conformance.free.model_system import ModelSystem
 from fencepost.conformance.free.runner import Free, FreePlan, run_freely
-from fencepost.conformance.free.system import Happened, Judged, Pending
+from fencepost.conformance.free.system import CannotDrive, Happened, Judged, Pending
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of
 from fencepost.conformance.lockstep.binding import Binding
@@ -97,6 +97,29 @@ class FallsOver(ModelSystem):
         if self.observe()["next_record_id"] == 3:
             raise ZeroDivisionError("offset / 0")
         return happened
+
+
+class Stuck(ModelSystem):
+    """Cannot be driven any further when the third record is written, or when it is asked for one thing: ``where``."""
+
+    where = "happen"
+
+    def _stuck(self, where: str) -> None:
+        if self.where == where and super().observe()["next_record_id"] == 3:
+            raise CannotDrive("broker 1 did not come up in 60 s")
+
+    def happen(self, event: Event) -> Happened:
+        happened = super().happen(event)
+        self._stuck("happen")
+        return happened
+
+    def pending(self) -> Sequence[Pending]:
+        self._stuck("pending")
+        return super().pending()
+
+    def observe(self) -> Mapping[str, Value]:
+        self._stuck("observe")
+        return super().observe()
 
 
 class SpeaksNonsense(ModelSystem):

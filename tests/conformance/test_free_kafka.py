@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from fencepost.conformance.free.events import What
 from fencepost.conformance.free.parted import Sort
-from fencepost.conformance.free.runner import Free, FreePlan, Ran, run_freely
-from fencepost.conformance.free.system import FreeSystem
+from fencepost.conformance.free.runner import Free, FreePlan, run_freely
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.kafka.controller import Controller
 from fencepost.conformance.kafka.process import BROKERS, Jvm
@@ -21,6 +20,8 @@ from fencepost.model.explore.result import Verdict
 from fencepost.model.protocols.fencing import fencing
 
 from .conftest import Fencepost
+from .kafka_found import as_found as as_found
+from .kafka_found import found, is_repeatable, wants_maven
 from .kafka_jvm import one_jvm, planted
 from .kafka_planted import FOUND, LATER
 
@@ -52,16 +53,6 @@ def held(jvm: Jvm, variant: str, plan: FreePlan) -> tuple[Free, Ways]:
     return run_freely(brokers(jvm, variant), [ways], plan), ways
 
 
-@pytest.fixture
-def as_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is found is taken as it is: to make it small takes longer than to find it."""
-
-    def unmade(_system: FreeSystem, failed: Ran) -> tuple[Ran, bool, bool]:
-        return failed, True, False
-
-    monkeypatch.setattr("fencepost.conformance.free.runner.smallest", unmade)
-
-
 @pytest.mark.asked("kafka", "fencing")
 @pytest.mark.parametrize("variant", [SHIPPED, FENCES])
 def test_it_does_what_the_variant_of_what_is_shipped_says(jvm: Jvm, variant: str) -> None:
@@ -91,9 +82,8 @@ def test_of_two_brokers_one_commits_while_the_other_is_gone(jvm: Jvm) -> None:
 def test_what_breaks_the_protocol_is_found_by_draw(jvm: Jvm, seed: int, cell: str) -> None:
     """The variant without K11 and K12 parts from Kafka where a broker replays its metadata."""
     free, _ = held(jvm, "kip-320-kafka", FreePlan(runs=30, events=150, seed=seed))
-    assert free.verdict is Verdict.VIOLATED and free.failure is not None
-    parted = free.failure.parted
-    assert parted is not None and parted.event is not None
+    parted = found(free)
+    assert parted.event is not None
     assert (parted.sort, parted.event.name) == (Sort.CELLS, "metadata")
     assert any(each.cell.startswith(cell) for each in parted.cells)
 
@@ -111,17 +101,14 @@ def test_a_controller_that_fences_otherwise_is_found(jvm: Jvm, monkeypatch: pyte
     write = Controller._alter
     monkeypatch.setattr(Controller, "_alter", untold)
     free, _ = held(jvm, FENCES, FreePlan(runs=30, events=150, seed=0))
-    assert free.verdict is Verdict.VIOLATED and free.failure is not None and free.failure.parted is not None
-    parted = free.failure.parted
+    parted = found(free)
     assert (parted.sort, parted.event and parted.event.name) == (Sort.CELLS, "metadata")
     assert {each.cell.partition("[")[0] for each in parted.cells} <= {"request_isr", "later_isr"}
 
 
 @pytest.mark.asked("kafka", "fencing")
 def test_the_same_seed_is_the_same_run(jvm: Jvm) -> None:
-    plan = FreePlan(runs=4, events=60, seed=9)
-    one, other = (held(jvm, SHIPPED, plan)[0] for _ in range(2))
-    assert (one.met.events, one.met.steps, one.kinds) == (other.met.events, other.met.steps, other.kinds)
+    is_repeatable(lambda plan: held(jvm, SHIPPED, plan)[0])
 
 
 def test_it_is_held_to_no_other_variant() -> None:
@@ -130,10 +117,7 @@ def test_it_is_held_to_no_other_variant() -> None:
 
 
 def test_without_maven_one_line_says_so(fencepost: Fencepost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("XDG_CACHE_HOME", "PATH"):
-        monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    assert fencepost("conform", "--impl", "kafka").complaint.startswith("Maven: no mvn on PATH")
+    wants_maven(fencepost, monkeypatch, tmp_path)
 
 
 @pytest.mark.asked("kafka", "fencing")
@@ -143,9 +127,7 @@ def test_a_defect_planted_in_kafkas_classes_is_found(jvm: Jvm, defect: str) -> N
     """Those of ``driver/Defect.java``; without one the same plan finds nothing."""
     with planted(jvm, defect):
         free, _ = held(jvm, SHIPPED, FreePlan(runs=30, events=150, seed=SEEDS.get(defect, 0)))
-    assert free.verdict is Verdict.VIOLATED and free.failure is not None and free.failure.parted is not None
-    print(defect, free.met.events, free.failure.parted.detail)
-    assert free.failure.parted.sort is not Sort.RAISED
+    assert found(free, defect).sort is not Sort.RAISED
 
 
 @pytest.mark.asked("kafka", "fencing")
@@ -158,9 +140,7 @@ def test_a_defect_that_takes_more_records_and_epochs_is_found(jvm: Jvm, defect: 
     plan = FreePlan(runs=12, events=150, seed=2)
     with planted(jvm, defect):
         free = run_freely(brokers(jvm, SHIPPED), [ways], plan)
-    assert free.verdict is Verdict.VIOLATED and free.failure is not None and free.failure.parted is not None
-    print(defect, free.met.events, free.failure.parted.detail)
-    assert free.failure.parted.sort is not Sort.RAISED
+    assert found(free, defect).sort is not Sort.RAISED
     assert run_freely(brokers(jvm, SHIPPED), [ways], plan).verdict is Verdict.HOLDS
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from fencepost.conformance.free.events import What
 from fencepost.conformance.free.parted import Sort
-from fencepost.conformance.free.runner import Free, FreePlan, Ran, run_freely
-from fencepost.conformance.free.system import FreeSystem
+from fencepost.conformance.free.runner import Free, FreePlan, run_freely
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.kafka.process import CONSUMER, Jvm
 from fencepost.conformance.protocols.truncation.binding import TRUNCATION
@@ -23,6 +22,8 @@ from fencepost.model.explore.result import Verdict
 from fencepost.model.protocols.truncation import truncation
 
 from .conftest import Fencepost
+from .kafka_found import as_found as as_found
+from .kafka_found import found, is_repeatable, wants_maven
 from .kafka_jvm import one_jvm, planted
 from .kafka_planted import FOUND
 
@@ -51,16 +52,6 @@ def held(
     return run_freely(KafkaConsumers(variant=variant, make=lambda: jvm), [ways], plan), ways
 
 
-@pytest.fixture
-def as_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is found is taken as it is: to make it small takes longer than to find it."""
-
-    def unmade(_system: FreeSystem, failed: Ran) -> tuple[Ran, bool, bool]:
-        return failed, True, False
-
-    monkeypatch.setattr("fencepost.conformance.free.runner.smallest", unmade)
-
-
 @pytest.mark.asked("kafka", "truncation")
 def test_it_does_what_the_variant_of_what_is_shipped_says(jvm: Jvm) -> None:
     """Nothing is taken on trust: every cell is seen, and all that a consumer does comes about."""
@@ -79,10 +70,7 @@ def test_it_does_what_the_variant_of_what_is_shipped_says(jvm: Jvm) -> None:
 def test_h1_is_found_by_draw(jvm: Jvm, variant: str) -> None:
     """The variants that compare epochs too tell a truncation where the consumer goes on."""
     free, _ = held(jvm, variant, FreePlan(runs=60, events=150, seed=9), BROKEN)
-    assert free.verdict is Verdict.VIOLATED
-    assert free.failure is not None
-    parted = free.failure.parted
-    assert parted is not None
+    parted = found(free)
     assert parted.event is not None
     assert (parted.sort, parted.event.name) == (Sort.CELLS, "OffsetsForLeaderEpochResponse")
     assert [each.cell for each in parted.cells] == ["validating"]
@@ -94,10 +82,7 @@ def test_h1_is_found_by_draw(jvm: Jvm, variant: str) -> None:
 def test_v6_is_found_by_draw(jvm: Jvm) -> None:
     """Where H1 is allowed, and an answer of a leader that was left is not, the consumer parts as it takes one."""
     free, _ = held(jvm, ENDS, FreePlan(runs=60, events=150, seed=1), BROKEN)
-    assert free.verdict is Verdict.VIOLATED
-    assert free.failure is not None
-    parted = free.failure.parted
-    assert parted is not None
+    parted = found(free)
     assert parted.event is not None
     assert (parted.sort, parted.event.name) == (Sort.CELLS, "FetchResponse")
     assert parted.cells[0].cell == "position"
@@ -128,10 +113,8 @@ def test_v7_where_brokers_often_do_not_know_the_topic(jvm: Jvm, monkeypatch: pyt
 def test_what_is_shipped_skips_records(jvm: Jvm) -> None:
     """The promise falls, in the model as in the consumer."""
     free, _ = held(jvm, SHIPPED, FreePlan(runs=40, events=200, seed=4), at=WIDE)
-    assert free.verdict is Verdict.VIOLATED
-    assert free.failure is not None
-    assert free.failure.parted is not None
-    assert (free.failure.parted.sort, free.failure.parted.broken) == (Sort.PROMISE, "no_unnoticed_gap")
+    parted = found(free)
+    assert (parted.sort, parted.broken) == (Sort.PROMISE, "no_unnoticed_gap")
 
 
 @pytest.mark.asked("kafka", "truncation")
@@ -141,18 +124,12 @@ def test_a_defect_planted_in_kafkas_classes_is_found(jvm: Jvm, defect: str) -> N
     """Subclasses of ``driver/Planted.java``; without one the same plan finds nothing."""
     with planted(jvm, defect):
         free, _ = held(jvm, SHIPPED, FreePlan(runs=40, events=150, seed=4), BROKEN)
-    assert free.verdict is Verdict.VIOLATED
-    assert free.failure is not None
-    assert free.failure.parted is not None
-    print(defect, free.met.events, free.failure.parted.detail)
-    assert free.failure.parted.sort is not Sort.RAISED
+    assert found(free, defect).sort is not Sort.RAISED
 
 
 @pytest.mark.asked("kafka", "truncation")
 def test_the_same_seed_is_the_same_run(jvm: Jvm) -> None:
-    plan = FreePlan(runs=4, events=60, seed=9)
-    one, other = (held(jvm, SHIPPED, plan, BROKEN)[0] for _ in range(2))
-    assert (one.met.events, one.met.steps, one.kinds) == (other.met.events, other.met.steps, other.kinds)
+    is_repeatable(lambda plan: held(jvm, SHIPPED, plan, BROKEN)[0])
 
 
 def test_it_is_held_to_no_other_variant() -> None:
@@ -161,8 +138,4 @@ def test_it_is_held_to_no_other_variant() -> None:
 
 
 def test_without_maven_one_line_says_so(fencepost: Fencepost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("XDG_CACHE_HOME", "PATH"):
-        monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    said = fencepost("conform", "--protocol", "truncation", "--impl", "kafka")
-    assert said.complaint.startswith("Maven: no mvn on PATH")
+    wants_maven(fencepost, monkeypatch, tmp_path, "--protocol", "truncation")

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from fencepost.conformance.free.events import What
-from fencepost.conformance.free.runner import Free, FreePlan, Ran, run_freely
-from fencepost.conformance.free.system import FreeSystem
+from fencepost.conformance.free.runner import Free, FreePlan, run_freely
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import held_to
 from fencepost.conformance.kafka.process import CONTROLLERS, Jvm
@@ -25,6 +24,8 @@ from fencepost.model.core.ground import ground
 from fencepost.model.explore.result import Verdict
 
 from .conftest import Fencepost
+from .kafka_found import as_found as as_found
+from .kafka_found import found, is_repeatable, wants_maven
 from .kafka_jvm import one_jvm, planted
 from .kafka_planted import FOUND
 
@@ -43,16 +44,6 @@ def jvm() -> Iterator[Jvm]:
 def held(jvm: Jvm, plan: FreePlan, at: str = USUAL) -> tuple[Free, Ways]:
     ways = Ways(ground(text.traced(VARIANT), constants_of(text, at)), RUNNING)
     return run_freely(KafkaControllers(make=lambda: jvm), [ways], plan), ways
-
-
-@pytest.fixture
-def as_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is found is taken as it is: to make it small takes longer than to find it."""
-
-    def unmade(_system: FreeSystem, failed: Ran) -> tuple[Ran, bool, bool]:
-        return failed, True, False
-
-    monkeypatch.setattr("fencepost.conformance.free.runner.smallest", unmade)
 
 
 @pytest.mark.kafka
@@ -100,8 +91,7 @@ def test_a_defect_planted_in_kafkas_controller_is_found(jvm: Jvm, defect: str) -
     """Those of ``driver/ControllerDefect.java``; without one the same plan finds nothing."""
     with planted(jvm, defect):
         free, _ = held(jvm, PLAN)
-    assert free.verdict is Verdict.VIOLATED and free.failure is not None and free.failure.parted is not None
-    print(defect, free.met.events, free.failure.parted.detail)
+    found(free, defect)
 
 
 @pytest.mark.kafka
@@ -114,9 +104,7 @@ def test_nothing_is_found_where_nothing_is_planted(jvm: Jvm) -> None:
 @pytest.mark.kafka
 @pytest.mark.asked("kafka", "controller")
 def test_the_same_seed_is_the_same_run(jvm: Jvm) -> None:
-    plan = FreePlan(runs=4, events=60, seed=9)
-    one, other = (held(jvm, plan)[0] for _ in range(2))
-    assert (one.met.events, one.met.steps, one.kinds) == (other.met.events, other.met.steps, other.kinds)
+    is_repeatable(lambda plan: held(jvm, plan)[0])
 
 
 def test_the_other_variant_is_what_it_was() -> None:
@@ -136,8 +124,4 @@ def test_it_is_held_to_no_other_variant() -> None:
 
 @pytest.mark.kafka
 def test_without_maven_one_line_says_so(fencepost: Fencepost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("XDG_CACHE_HOME", "PATH"):
-        monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    said = fencepost("conform", "--protocol", "controller", "--impl", "kafka")
-    assert said.complaint.startswith("Maven: no mvn on PATH")
+    wants_maven(fencepost, monkeypatch, tmp_path, "--protocol", "controller")

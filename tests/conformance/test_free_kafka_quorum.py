@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from fencepost.conformance.free.events import What
 from fencepost.conformance.free.parted import Sort
-from fencepost.conformance.free.runner import Free, FreePlan, Ran, run_freely
-from fencepost.conformance.free.system import FreeSystem
+from fencepost.conformance.free.runner import Free, FreePlan, run_freely
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import held_to, in_lockstep
 from fencepost.conformance.kafka.process import QUORUM, Jvm
@@ -23,6 +22,8 @@ from fencepost.model.explore.result import Verdict
 from fencepost.model.protocols.snapshots import snapshots
 
 from .conftest import Fencepost
+from .kafka_found import as_found as as_found
+from .kafka_found import found, is_repeatable, wants_maven
 from .kafka_jvm import one_jvm, planted
 from .kafka_planted import FOUND, LATER
 
@@ -43,16 +44,6 @@ def held(jvm: Jvm, plan: FreePlan, variant: str = SHIPPED) -> tuple[Free, Ways]:
     return run_freely(KafkaQuorum(variant=variant, make=lambda: jvm), [ways], plan), ways
 
 
-@pytest.fixture
-def as_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is found is taken as it is: to make it small takes longer than to find it."""
-
-    def unmade(_system: FreeSystem, failed: Ran) -> tuple[Ran, bool, bool]:
-        return failed, True, False
-
-    monkeypatch.setattr("fencepost.conformance.free.runner.smallest", unmade)
-
-
 @pytest.mark.kafka
 @pytest.mark.asked("kafka", "snapshots")
 def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
@@ -68,9 +59,8 @@ def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
 
 def refused(free: Free, request: str, error: str) -> None:
     """What was found is a request that was answered otherwise than the model says."""
-    assert free.verdict is Verdict.VIOLATED and free.failure is not None
-    parted = free.failure.parted
-    assert parted is not None and parted.event is not None
+    parted = found(free)
+    assert parted.event is not None
     assert (parted.sort, parted.event.name) == (Sort.ERROR, request) and error in parted.detail
 
 
@@ -86,9 +76,7 @@ def test_an_error_that_cannot_be_written_is_found_by_draw(jvm: Jvm) -> None:
 @pytest.mark.kafka
 @pytest.mark.asked("kafka", "snapshots")
 def test_the_same_seed_is_the_same_run(jvm: Jvm) -> None:
-    plan = FreePlan(runs=4, events=60, seed=9)
-    one, other = (held(jvm, plan)[0] for _ in range(2))
-    assert (one.met.events, one.met.steps, one.kinds) == (other.met.events, other.met.steps, other.kinds)
+    is_repeatable(lambda plan: held(jvm, plan)[0])
 
 
 def test_the_other_variants_are_what_they_were() -> None:
@@ -108,19 +96,14 @@ def test_it_is_held_to_no_other_variant() -> None:
 
 @pytest.mark.kafka
 def test_without_maven_one_line_says_so(fencepost: Fencepost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("XDG_CACHE_HOME", "PATH"):
-        monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    said = fencepost("conform", "--protocol", "snapshots", "--impl", "kafka", "--log-size", "2")
-    assert said.complaint.startswith("Maven: no mvn on PATH")
+    wants_maven(fencepost, monkeypatch, tmp_path, "--protocol", "snapshots", "--log-size", "2")
 
 
 def finds(jvm: Jvm, defect: str, plan: FreePlan = PLAN) -> None:
     """A defect of ``driver/QuorumDefect.java``; without it the same plan finds nothing."""
     with planted(jvm, defect):
         free, _ = held(jvm, plan)
-    assert free.verdict is Verdict.VIOLATED and free.failure is not None and free.failure.parted is not None
-    print(defect, free.met.events, free.failure.parted.detail)
+    found(free, defect)
 
 
 @pytest.mark.kafka

@@ -148,6 +148,16 @@ def test_too_many_paths_are_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.reason is not None and "runs were given up" in found.reason
 
 
+@pytest.mark.parametrize("where", ["happen", "pending", "observe"])
+def test_what_cannot_be_driven_is_no_verdict(where: str) -> None:
+    """What a harness waits for in vain is no fault of the system's; but where that parts in another run, it does."""
+    system = planted.Stuck("fencing", "kip-320")
+    system.where = where
+    found = followed(system, FreePlan(runs=20, events=100, seed=3))
+    assert found.verdict is Verdict.UNKNOWN and 0 < found.unfinished < 20
+    assert found.reason is not None and found.reason.endswith("given up: broker 1 did not come up in 60 s")
+
+
 def test_without_faults_nothing_goes_wrong() -> None:
     found = followed(ModelSystem("fencing", "kip-320-restarts"), FreePlan(runs=30, events=100, faults=False))
     assert found.verdict is Verdict.HOLDS

@@ -1,9 +1,9 @@
-"""The rows F1 to F19 of DEVIATIONS.md: Apache Kafka's quorum nodes do the one thing, the model of the text the other.
+"""The rows F1 to F14 of DEVIATIONS.md, of snapshots: Apache Kafka's nodes do the one, the model of the text the other.
 
-The Apache variant, ``kip-630-kafka``, agrees with Kafka wherever the model has a cell for it. Kafka counts epochs from
-1 where the model does from 0, and a leader's own record is one more at the front of each epoch. What Kafka does besides
-and the holes of the text are in ``test_kafka_quorum_driver.py``. A row that a release closes turns its
-test red, and that says so (``kafka_dialect.py``).
+The Apache variant, ``kip-630-kafka``, agrees with Kafka wherever the model has a cell for it. Of roles there is
+``test_kafka_quorum_dialect_roles.py``; what Kafka does besides and the holes of the text are in
+``test_kafka_quorum_driver.py``. A row that a release closes turns its test red, and that says so
+(``kafka_dialect.py``).
 """
 
 from __future__ import annotations
@@ -12,119 +12,39 @@ import base64
 import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fencepost.conformance.kafka.process import QUORUM, DriverFailedError, Jvm
-from fencepost.conformance.protocols.snapshots.kafka_text import VARIANT, text
+from fencepost.conformance.protocols.snapshots.kafka_text import VARIANT
 from fencepost.traces.kafka.batches import Limits, SegmentScan
 from fencepost.traces.kafka.metadata import control_type
 from fencepost.traces.kafka.problems import ProblemLog
 
 from .kafka_dialect import RowClosed, Walk, shipped
 from .kafka_jvm import one_jvm, planted
-from .kafka_quorum import Nodes
+from .kafka_quorum import Nodes, led
+from .kafka_quorum_model import (
+    WRITTEN,
+    A,
+    B,
+    C,
+    begin_behind,
+    commit,
+    elect,
+    follow,
+    model_led,
+    snapshot,
+    walk,
+    write,
+)
 
 pytestmark = pytest.mark.kafka
-A, B, C = range(3)
-WRITTEN, RUNNING = "kip-630", "kip-630-quorum"
-"""The text as it is written, and a quorum that runs by the text less its holes: what a row says of the text."""
 
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Jvm]:
     """One JVM for all; each test starts its nodes afresh."""
     yield from one_jvm(drives=QUORUM)
-
-
-# -- a quorum of Kafka's, and the same in the model -------------------------------------------------------------------
-
-
-def led(jvm: Jvm, **options: Any) -> Nodes:
-    """A leads in Kafka's epoch 1 and has three records more than its own; B has them all, C nothing."""
-    nodes = Nodes(jvm, **options)
-    nodes.elect(A, B)
-    nodes.follow(B, A)
-    for record in ("r0", "r1", "r2"):
-        nodes.append(A, record)
-    while nodes.seen[B]["hw"] < 4:
-        nodes.fetch(B, A)
-    return nodes
-
-
-def walk(variant: str, *constants: int) -> Walk:
-    return Walk(text, variant, *(constants or (3, 0, 3, 2, 2, 0, 0, 1)))
-
-
-def elect(found: Walk, node: int, voter: int, epoch: int) -> None:
-    """A node is elected for this epoch with a voter's vote."""
-    if found.has("become_candidate"):
-        found("become_candidate", candidate=node)
-        found("grant_vote", voter=voter)
-        return
-    found("stand", replica=node, epoch=epoch)
-    if found.has("hear_of_epoch"):
-        found("hear_of_epoch", replica=voter, teller=node)
-    else:
-        found("hear_of_candidate", candidate=node, voter=voter)
-    found("give_vote", candidate=node, voter=voter)
-    found("count_vote", candidate=node, voter=voter)
-    found("take_office", replica=node)
-
-
-def follow(found: Walk, node: int, leader: int, epoch: int) -> None:
-    """A node hears who leads; in the text whoever has voted knows."""
-    if found.has("begin_epoch"):
-        found("begin_epoch", leader=leader, follower=node)
-    elif found[f"leader_epoch[{node}]"] != epoch:
-        found("become_follower", follower=node, epoch=epoch)
-
-
-def write(found: Walk, leader: int) -> None:
-    found("client_append" if found.has("client_append") else "leader_write", leader=leader)
-
-
-def commit(found: Walk, leader: int, follower: int) -> None:
-    """A leader's last record is fetched by a follower, and then both know that it is committed."""
-    end = found[f"leo[{leader}]"]
-    for _ in range(end - found[f"leo[{follower}]"]):
-        found("follower_fetch", leader=leader, follower=follower)
-    if found.has("count_fetch"):
-        for node in (leader, follower):
-            if found[f"synced[{node}]"] < end:
-                found("sync", replica=node)
-        found("count_fetch", leader=leader, follower=follower)
-        raises = "raise_high_watermark"
-    else:
-        found("follower_fetch", leader=leader, follower=follower)
-        raises = "leader_inc_high_watermark"
-    while found[f"hw[{leader}]"] < end:
-        found(raises, leader=leader, offset=end - 1)
-    found("follower_fetch", leader=leader, follower=follower)
-
-
-def model_led(variant: str, *constants: int, records: int = 2) -> Walk:
-    """A leads in epoch 0, B has all of its log and knows it to be committed, C follows with nothing."""
-    found = walk(variant, *constants)
-    elect(found, A, B, 0)
-    for node in (B, C):
-        follow(found, node, A, 0)
-    for _ in range(records):
-        write(found, A)
-    commit(found, A, B)
-    return found
-
-
-def snapshot(found: Walk, node: int, last: int, chunks: int = 1) -> None:
-    found("generate_snapshot", replica=node, offset=last, more=chunks - 1)
-
-
-def begin_behind(found: Walk, leader: int, last: int) -> None:
-    """A leader's log begins behind a snapshot whose last offset this is."""
-    if found.has("delete_before_snapshot"):
-        found("delete_before_snapshot", replica=leader, lbo=last + 1)
-    else:
-        found("leader_advance_lbo", leader=leader, lbo=last + 1)
 
 
 def fields(jvm: Jvm, api: str, side: str = "request") -> set[str]:
@@ -454,140 +374,14 @@ def test_f14_whoever_fetches_from_0_gets_a_snapshot_wherever_there_is_one(jvm: J
     assert refused == {WRITTEN: [None, "begins_later"], VARIANT: ["reaches_back", None]}
 
 
-# -- roles ------------------------------------------------------------------------------------------------------------
-
-
-def again(nodes: Nodes, node: int) -> tuple[str, int]:
-    """A node's process ends and starts: its role, and whom it names as its leader."""
-    nodes.ask("crash", node=node)
-    nodes.lose(node)
-    nodes.ask("start", node=node)
-    return nodes.seen[node]["role"], nodes.seen[node]["leader"]
-
-
-def test_f15_who_starts_is_what_its_state_file_says(jvm: Jvm) -> None:
-    with shipped("F15", "who led has resigned, who stood stands again, who followed follows"):
-        nodes = led(jvm)
-        assert (again(nodes, A), again(nodes, B)) == (("resigned", A), ("follower", A))
-        epoch = nodes.seen[A]["epoch"]
-        while nodes.seen[A]["role"] == "resigned":
-            nodes.ask("elapse", node=A, ms=0)
-        assert nodes.seen[A]["epoch"] == epoch + 1
-        assert nodes.seen[A]["role"] != "candidate" and nodes.seen[A]["voted"] == -1
-        nodes = Nodes(jvm)
-        stand(nodes, A, C)
-        assert again(nodes, A) == ("candidate", -1) and nodes.seen[A]["voted"] == A
-    for variant, stands, leader in ((RUNNING, 0, -1), (VARIANT, 1, A)):
-        found = walk(variant)
-        found("stand", replica=A, epoch=0)
-        found("resume", replica=A, end=0)
-        assert found["supporters[0]"] == stands
-        found = model_led(variant)
-        found("resume", replica=B, end=2)
-        assert found["leader[1]"] == leader
-    assert not walk(RUNNING).has("leave_epoch")
-    found = model_led(VARIANT)
-    found("resume", replica=A, end=2)
-    found("leave_epoch", replica=A)
-    assert (found["leader_epoch[0]"], found["supporters[0]"]) == (1, 0)
-
-
-def stand(nodes: Nodes, node: int, voter: int) -> None:
-    """A node asks a voter whether it would vote for it, and stands."""
-    for _ in range(9):
-        if nodes.seen[node]["role"] == "candidate":
-            return
-        if nodes.has("VOTE", node, voter):
-            nodes.exchange("VOTE", node, voter)
-        else:
-            nodes.wait(node)
-    raise LookupError(f"{node} does not stand")
-
-
-def test_f16_who_hears_of_no_leader_asks_first(jvm: Jvm) -> None:
-    with shipped("F16", "who hears of no leader asks whether it would be voted for, in its own epoch"):
-        nodes = led(jvm)
-        nodes.lose()
-        nodes.wait(B)
-        assert (nodes.seen[B]["role"], nodes.seen[B]["epoch"], nodes.seen[B]["voted"]) == ("prospective", 1, A)
-        asked = nodes.find("VOTE", B, C)
-        assert asked["pre"] and asked["epoch"] == 1 and nodes.seen[C]["epoch"] == 0
-        nodes.deliver(asked)
-        assert (nodes.seen[C]["epoch"], nodes.seen[C]["voted"], nodes.seen[C]["leader"]) == (1, -1, -1)
-    # To ask is no step of the model; whoever is asked may hear of an epoch in which nobody stands.
-    assert walk(VARIANT).has("hear_of_epoch") and not walk(RUNNING).has("hear_of_epoch")
-    found = walk(VARIANT)
-    elect(found, A, B, 0)
-    found("hear_of_epoch", replica=C, teller=B)
-    assert (found["leader_epoch[2]"], found["voted[2]"], found["leader[2]"]) == (0, -1, -1)
-    text_ = walk(RUNNING)
-    elect(text_, A, B, 0)
-    assert text_.refused_by("hear_of_candidate", candidate=B, voter=C) == "candidate_stands"
-
-
-def test_f17_a_new_leader_tells_no_high_watermark(jvm: Jvm) -> None:
-    with shipped("F17", "a response has no high watermark until a record of the leader's own epoch is committed"):
-        nodes = led(jvm)
-        nodes.lose()
-        nodes.wait(A)
-        nodes.elect(B, A)
-        assert nodes.seen[B]["hw"] == 4
-        nodes.follow(C, B)
-        assert nodes.fetch(C, B)["hw"] == -1
-    told = {}
-    for variant in (RUNNING, VARIANT):
-        found = model_led(variant)
-        elect(found, B, C, 1)
-        if found[f"leader[{C}]"] != B:
-            follow(found, C, B, 1)
-        found("follower_fetch", leader=B, follower=C)
-        told[variant] = (found["leo[2]"], found["hw[2]"])
-    assert told == {RUNNING: (1, 1), VARIANT: (1, 0)}
-
-
-def test_f18_a_candidate_stands_until_its_election_timeout(jvm: Jvm) -> None:
-    with shipped("F18", "a candidate whose election timeout runs off stands no more, and its vote stays"):
-        nodes = Nodes(jvm)
-        stand(nodes, A, C)
-        epoch = nodes.seen[A]["epoch"]
-        nodes.wait(A)
-        assert nodes.seen[A]["role"] == "prospective"
-        assert (nodes.seen[A]["epoch"], nodes.seen[A]["voted"]) == (epoch, A)
-    assert not walk(RUNNING).has("lose_election")
-    found = walk(VARIANT)
-    found("stand", replica=A, epoch=0)
-    found("lose_election", replica=A)
-    assert (found["supporters[0]"], found["voted[0]"], found["leader_epoch[0]"]) == (0, A, 0)
-
-
-def test_f19_a_voter_follows_who_has_resigned(jvm: Jvm) -> None:
-    with shipped("F19", "a voter follows who has resigned until its fetch timeout, which is short then"):
-        nodes = led(jvm)
-        nodes.follow(C, A)
-        nodes.ask("resign", node=A)
-        for node, role in ((B, "prospective"), (C, "follower")):  # B has more of the log, and need not wait at all
-            nodes.deliver(nodes.find("END_QUORUM_EPOCH", A, node))
-            assert (nodes.seen[node]["role"], nodes.seen[node]["leader"]) == (role, A)
-        nodes.ask("elapse", node=C, ms=200)
-        assert nodes.seen[C]["role"] == "prospective"
-    leaders = {}
-    for variant in (RUNNING, VARIANT):
-        found = model_led(variant)
-        found("resign", leader=A)
-        found("end_epoch", leader=A, follower=B)
-        leaders[variant] = found["leader[1]"]
-    assert leaders == {RUNNING: -1, VARIANT: A}
-
-
 @pytest.mark.parametrize(
     ("defect", "row", "test"),
     [
         ("VALIDATES_NOTHING", "F3", test_f3_a_fetch_at_the_log_start_is_held_against_the_earliest_snapshot),
         ("KEEPS_LOG", "F13", test_f13_log_and_snapshots_stay_until_the_last_bytes),
         ("DELETES_LAST", "F4", test_f4_a_log_is_good_at_boot_by_a_snapshot_at_its_start),
-        ("FORGETS_VOTE", "F15", test_f15_who_starts_is_what_its_state_file_says),
     ],
-    ids=["F3", "F13", "F4", "F15"],
+    ids=["F3", "F13", "F4"],
 )
 def test_a_row_of_the_quorum_that_is_closed_is_told(
     jvm: Jvm, defect: str, row: str, test: Callable[[Jvm], None]

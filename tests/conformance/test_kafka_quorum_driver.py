@@ -11,7 +11,7 @@ import pytest
 from fencepost.conformance.kafka.process import QUORUM, DriverFailedError, Jvm
 
 from .kafka_jvm import one_jvm
-from .kafka_quorum import Nodes
+from .kafka_quorum import Nodes, led
 
 pytestmark = pytest.mark.kafka
 A, B, C = range(3)
@@ -21,19 +21,6 @@ A, B, C = range(3)
 def jvm() -> Iterator[Jvm]:
     """One JVM for all; each test starts its nodes afresh."""
     yield from one_jvm(drives=QUORUM)
-
-
-def led(jvm: Jvm, *, rolls: bool = True) -> Nodes:
-    """A leads, B has all of its log and knows it to be committed, C has not heard of anything."""
-    nodes = Nodes(jvm, rolls=rolls)
-    nodes.elect(A, B)
-    nodes.follow(B, A)
-    nodes.append(A, "r0")
-    nodes.append(A, "r1")
-    nodes.append(A, "r2")
-    while nodes.seen[B]["hw"] < 4:
-        nodes.fetch(B, A)
-    return nodes
 
 
 def behind(jvm: Jvm, *, chunks: int) -> Nodes:

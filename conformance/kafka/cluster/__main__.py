@@ -1,6 +1,7 @@
 """Carry out a finding on a cluster of real brokers, and tell it step by step.
 
     python -m fencepost.conformance.kafka.cluster k11|k12|k14|h1|quorum [--control] [--release R] [--keep D] [--loggers]
+    python -m fencepost.conformance.kafka.cluster chaos --keep D [--for 10m] [--seed N] [--release R]
 
 Exit codes: 0 the promise was kept, 1 it was broken, 2 bad input (no Maven, no JVM), 3 the cluster did not do in time
 what the story needs.
@@ -18,7 +19,10 @@ import cyclopts
 from ....model.core.errors import BadInput, FencepostError
 from ....traces.kafka.maven import ARTIFACT
 from ....traces.kafka.server_log.lines import logger_options
+from ...cli.options import Duration
 from ..jars import RELEASE
+from .chaos import LAG_MS as CHAOS_LAG_MS
+from .chaos import SETTINGS, chaos
 from .h1 import Gaps, h1
 from .k11 import k11
 from .k12 import LAG_MS, k12
@@ -35,13 +39,15 @@ app = cyclopts.App(
 
 @app.default
 def command(
-    finding: Literal["k11", "k12", "k14", "h1", "quorum"],
+    finding: Literal["k11", "k12", "k14", "h1", "quorum", "chaos"],
     /,
     *,
     control: Annotated[bool, cyclopts.Parameter(negative=())] = False,
     release: str = RELEASE,
     keep: Path | None = None,
     loggers: Annotated[bool, cyclopts.Parameter(negative=())] = False,
+    seconds: Annotated[Duration, cyclopts.Parameter(name="--for")] = 600.0,
+    seed: int = 0,
 ) -> int:
     """Carry it out.
 
@@ -52,7 +58,8 @@ def command(
         two control runs.
         k14: a follower is fenced in the same leader epoch, by which nothing is lost. quorum: of three controllers
         alone a follower and the leader are killed; they print what `fencepost ingest --kafka-log --protocol snapshots`
-        reads, to DIR/controller-1.log and so on.
+        reads, to DIR/controller-1.log and so on. chaos: load on one topic after another while brokers are killed,
+        stopped and elected, and K11 half-way; with --loggers implied.
     control
         The control run of k11 or k12 in its stead, in which broker 1 replays each record of the metadata log in time.
     release
@@ -61,6 +68,10 @@ def command(
         A new folder for the nodes' directories and output, and for copies of the brokers' directories on the way.
     loggers
         Have the nodes print what `fencepost ingest --kafka-log` reads; with --keep, to DIR/broker-1.out and so on.
+    seconds
+        How long chaos lasts (60s, 10m).
+    seed
+        Of what goes wrong in chaos.
     """
     try:
         if control and finding not in ("k11", "k12"):
@@ -68,10 +79,13 @@ def command(
             raise BadInput(why, "--control", "leave it out")
         if keep is not None and keep.exists():
             raise BadInput("it exists already", str(keep), "name a new folder with --keep, or remove that one")
-        if finding == "quorum":
+        if finding in ("quorum", "chaos"):
             if keep is None:
-                raise BadInput("what it is for are its nodes' logs", "quorum", "name a new folder with --keep")
-            record_quorum(keep, say=_say, release=release)
+                raise BadInput("what it is for are its nodes' logs", finding, "name a new folder with --keep")
+            if finding == "quorum":
+                record_quorum(keep, say=_say, release=release)
+            else:
+                _chaos(release, keep, seconds, seed)
             return 0
         lag_ms = LAG_MS if finding == "k12" else PATIENCE_MS
         with Stage(release, keep, lag_ms, options=logger_options() if loggers else ()) as stage:
@@ -95,6 +109,17 @@ def command(
         return 3
 
 
+def _chaos(release: str, keep: Path, seconds: float, seed: int) -> None:
+    """Whatever is lost is told, K11 and what nobody planned; the logs, which say how, are what it is for."""
+    with Stage(release, keep, CHAOS_LAG_MS, SETTINGS, logger_options()) as stage:
+        print(f"{ARTIFACT}:{stage.jars.version} on {stage.jvm}, seed {seed}", flush=True)
+        found, lost = chaos(stage, seconds, seed, say=_say)
+    print(f"K11: {lost.words()}", flush=True)
+    records = sum(len(each.acknowledged) for each in found)
+    gone = sum(len(each.lost) for each in found)
+    print(f"{records:,} records were acknowledged on {len(found)} topics, and {gone} of them are lost", flush=True)
+
+
 def _say(line: str) -> None:
     print(line, flush=True)
 
@@ -103,7 +128,10 @@ def main() -> None:
     """Run the command line; SIGTERM ends it as an interrupt does, through every ``finally``."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        code = app(result_action="return_value")
+        code = app(exit_on_error=False, print_error=False, result_action="return_value")
+    except cyclopts.CycloptsError as error:
+        print(f"fencepost: {' '.join(str(error).split())}; see --help", file=sys.stderr)
+        code = 2
     except KeyboardInterrupt:
         code = 130
     sys.exit(code)

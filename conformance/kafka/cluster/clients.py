@@ -11,7 +11,7 @@ from ....traces.kafka.client import Client
 from ....traces.kafka.cluster import RecordingError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _TEXT: Final = "org.apache.kafka.common.serialization.String"
 _PATIENCE_MS: Final = 600_000
@@ -49,9 +49,14 @@ class Clients(Client):
             self._wait(admin.electLeaders(self._kafka.common.ElectionType.PREFERRED, partitions).all())
 
     @contextmanager
-    def lone_producer(self, bootstrap: str, client_id: str, acks: str = "all") -> Iterator[LoneProducer]:
-        """A ``KafkaProducer`` that sends a record once (``retries=0``), and tells what came of it."""
-        settings: dict[str, object] = {
+    def lone_producer(
+        self, bootstrap: str, client_id: str, acks: str = "all", settings: Mapping[str, object] | None = None
+    ) -> Iterator[LoneProducer]:
+        """A ``KafkaProducer`` that sends a record once (``retries=0``), and tells what came of it.
+
+        ``settings``: what it is told in their stead.
+        """
+        told: dict[str, object] = {
             "bootstrap.servers": bootstrap,
             "client.id": client_id,
             "acks": acks,
@@ -63,8 +68,9 @@ class Clients(Client):
             "max.block.ms": 60_000,
             "key.serializer": f"{_TEXT}Serializer",
             "value.serializer": f"{_TEXT}Serializer",
+            **(settings or {}),
         }
-        java = self._kafka.clients.producer.KafkaProducer(self._properties(settings))
+        java = self._kafka.clients.producer.KafkaProducer(self._properties(told))
         try:
             yield LoneProducer(self, java)
         finally:

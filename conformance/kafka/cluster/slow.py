@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
+from ....traces.kafka.cluster import RecordingError
+from ...free.system import CannotDrive
 from ..process import OfKafka
+from .clients import ClientError
+
+
+@contextmanager
+def in_time() -> Iterator[None]:
+    """Processes that do not do in time what they are waited for: the run is given up. What clients throw is thrown."""
+    try:
+        yield
+    except ClientError:
+        raise
+    except RecordingError as late:
+        raise CannotDrive(str(late)) from late
 
 
 class SlowSystem(OfKafka, ABC):

@@ -25,7 +25,7 @@ from ...free.mailbox import Letter, Mailbox
 from ...free.system import Happened, Judged, Pending
 from ...kafka.cluster.gate import Alters, Hold, Waiting
 from ...kafka.cluster.gated import Gated, decoded, gated_stage
-from ...kafka.cluster.slow import SlowSystem
+from ...kafka.cluster.slow import SlowSystem, in_time
 from ...kafka.cluster.stage import Stage
 from ...kafka.controller import CODES, AlterPartition, AlterPartitionAnswer, Fetch, FetchAnswer
 from ...lockstep.adapter import ModelStep
@@ -97,6 +97,7 @@ class KafkaProcesses(SlowSystem):
 
     # -- the contract of FreeSystem ---------------------------------------------------------------------------------
 
+    @in_time()
     def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
         """A topic of its own, which is not created yet. All brokers are up."""
         if constants["replicas"] > len(BROKER_IDS):
@@ -193,6 +194,7 @@ class KafkaProcesses(SlowSystem):
                 ends = (("from", number_of(letter.source)), ("to", number_of(letter.destination)))
                 yield ("disconnect", None, None, 0, ends), _SELDOM
 
+    @in_time()
     def happen(self, event: Event) -> Happened:
         """Let it happen, and wait for all that comes of it."""
         self._besides: list[ModelStep] = []
@@ -435,6 +437,7 @@ class KafkaProcesses(SlowSystem):
                 elif at is None and error in CODES:
                     self._judged.append(Judged((("leader_write", {"leader": node}),), CODES[error]))
 
+    @in_time()
     def observe(self) -> Mapping[str, Value]:
         """All that the model has, but what leaders know of followers who have not fetched; the dead as they were."""
         constants, epochs = self.constants, self._epochs
