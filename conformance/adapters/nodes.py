@@ -12,12 +12,11 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar, Final, Protocol, cast
+from typing import Any, ClassVar, Final, cast
 
 from ...impl.files.simulated import SimulatedFiles
 from ...impl.net.clock import SimulatedClock
 from ...impl.net.faults import Faults, Flight
-from ...impl.net.interface import Endpoint
 from ...impl.net.simulated import SimulatedNetwork
 from ...impl.replica.timers import Key
 from ...impl.wire.errors import ErrorCode
@@ -27,6 +26,7 @@ from ..free.power import Power, PowerLost
 from ..free.system import Happened, Judged, Message, Pending, Said
 from ..lockstep.adapter import Contradiction, ModelStep
 from .carrier import LIFE
+from .endpoints import Node
 from .events import (
     FAILS,
     FULL,
@@ -60,28 +60,6 @@ _WORKS_FOR: Final = 6
 _OF_MESSAGES: Final = frozenset({What.DELIVER, What.LOSE, What.REPEAT, What.GARBLE})
 DUE: Final = "due"
 """The timer that stands for all of a node that have run off."""
-
-
-class Node(Endpoint, Protocol):
-    """A process that is up."""
-
-    def fire(self, key: Any) -> None:
-        """Do what a timer is for."""
-
-
-class Mailbox:
-    """An endpoint that does nothing by itself: a client. What arrives is handed on."""
-
-    def __init__(self, address: int, receive: Callable[[Envelope], None]) -> None:
-        self.address = address
-        self.receive = receive
-
-    def deadline(self) -> int | None:
-        """It never wants to be woken."""
-        return None
-
-    def wake(self) -> None:
-        """Nothing."""
 
 
 class GaveUpError(Contradiction):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ...model.core.ground import State
 from ...traces.observe import encode
@@ -12,6 +13,19 @@ from ..lockstep.space import Call
 from .system import Judged, Message, Said
 from .threads import Path, Thread
 from .ways import Party, Ways
+
+
+@dataclass(frozen=True)
+class Half:
+    """A message that has arrived in an event, as the steps of the model whose half its arrival may be."""
+
+    message: Message
+    calls: tuple[Call, ...]
+
+    @property
+    def is_request(self) -> bool:
+        """Whether it answers nothing."""
+        return self.message.answers is None
 
 
 class Fitting:

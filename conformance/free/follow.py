@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import compress
 from operator import ne
 from typing import Final
@@ -26,7 +25,7 @@ from ..lockstep.disagreement import CellDifference, error_words
 from ..lockstep.expect import Try
 from ..lockstep.space import Call
 from .events import Event, What
-from .fitting import Fitting
+from .fitting import Fitting, Half
 from .met import Met
 from .parted import Parted, Sort
 from .system import Happened, Judged, Message
@@ -47,18 +46,6 @@ RECENT: Final = 300
 
 MAX_TOLD: Final = 8
 """So many differing cells, and refusals, are told."""
-
-
-@dataclass(frozen=True)
-class _Half:
-    """A message that has arrived in this event, as steps of the model."""
-
-    message: Message
-    calls: tuple[Call, ...]
-
-    @property
-    def is_request(self) -> bool:
-        return self.message.answers is None
 
 
 class Follower:
@@ -238,7 +225,7 @@ class Follower:
 
     # -- the model's paths ------------------------------------------------------------------------------------------
 
-    def _halves(self, delivered: int | None, crashed: frozenset[int]) -> tuple[_Half, ...]:
+    def _halves(self, delivered: int | None, crashed: frozenset[int]) -> tuple[Half, ...]:
         message = None if delivered is None else self._messages.get(delivered)
         if message is None or not message.steps:
             return ()
@@ -246,12 +233,12 @@ class Follower:
         if message.destination not in crashed:
             actions = self.ways.binding.actions
             calls = tuple(call for call in calls if not actions[call[0]].torn)
-        return (_Half(message, calls),)
+        return (Half(message, calls),)
 
     def _tried(
         self,
         thread: Thread,
-        halves: Sequence[_Half],
+        halves: Sequence[Half],
         whole: Sequence[Call],
         restarts: Sequence[Call],
         hidden: frozenset[int],
@@ -268,7 +255,7 @@ class Follower:
     def _paths(
         self,
         thread: Thread,
-        halves: Sequence[_Half],
+        halves: Sequence[Half],
         whole: Sequence[Call],
         restarts: Sequence[Call],
         hidden: frozenset[int],
@@ -325,7 +312,7 @@ class Follower:
         self,
         thread: Thread,
         state: State,
-        halves: Sequence[_Half],
+        halves: Sequence[Half],
         whole: Sequence[Call],
         restarts: Sequence[Call],
     ) -> Iterator[tuple[Call, State]]:
@@ -341,7 +328,7 @@ class Follower:
                 yield call, after
         yield from ways.within(state)
 
-    def _half(self, thread: Thread, state: State, half: _Half, call: Call) -> Iterator[State | None]:
+    def _half(self, thread: Thread, state: State, half: Half, call: Call) -> Iterator[State | None]:
         """What a message's arrival does, for each state in which it may have been sent."""
         exchange = self.ways.binding.actions[call[0]].exchange
         if exchange is None:
@@ -388,7 +375,7 @@ class Follower:
     def _part(
         self,
         event: Event | None,
-        halves: Sequence[_Half],
+        halves: Sequence[Half],
         whole: Sequence[Call],
         judged: Sequence[tuple[Judged, tuple[Call, ...]]],
         restarts: Sequence[Call],
@@ -444,7 +431,7 @@ class Follower:
     def _nearest(
         self,
         thread: Thread,
-        halves: Sequence[_Half],
+        halves: Sequence[Half],
         whole: Sequence[Call],
         restarts: Sequence[Call],
         hidden: frozenset[int],
@@ -468,7 +455,7 @@ class Follower:
         cell = self._cells[number]
         return CellDifference(cell.name, self.ways.space.show_all(state)[cell.name], self._seen[cell.name])
 
-    def _refusals(self, thread: Thread, half: _Half, call: Call) -> Iterator[Refusal]:
+    def _refusals(self, thread: Thread, half: Half, call: Call) -> Iterator[Refusal]:
         """Why a message may not do what it stands for."""
         exchange = self.ways.binding.actions[call[0]].exchange
         for then in thread.mail.get(half.message.number, (thread.state,)):

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.adapters.nodes import GaveUpError, Node, RunningNodes
+from fencepost.conformance.adapters.endpoints import Node
+from fencepost.conformance.adapters.nodes import GaveUpError, RunningNodes
 from fencepost.conformance.adapters.stores import OncePerChange
 from fencepost.conformance.free.events import Event, What
 from fencepost.conformance.free.system import Happened, Judged

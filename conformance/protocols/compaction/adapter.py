@@ -38,7 +38,7 @@ from ....model.core.errors import BadInput
 from ....traces.format import Value
 from ...adapters.carrier import CLIENT, LOSES, error_name
 from ...adapters.cluster import FETCH_TIMER, ISR_TIMER, PARTITION, Cluster, shown_leader, shown_set
-from ...adapters.nodes import Mailbox
+from ...adapters.endpoints import Mailbox
 from ...adapters.stored import StoredAdapter
 from ...lockstep.adapter import ModelStep, Outcome
 from ...lockstep.faults import EVENTS, STORAGE, TIMED_OUT, Fault, Kind

@@ -31,9 +31,10 @@ from ....impl.wire.messages import (
 from ....model.core.errors import BadInput
 from ....traces.format import Value
 from ...adapters.cluster import PARTITION, shown_leader
+from ...adapters.endpoints import Node
 from ...adapters.events import is_response, kind_of
 from ...adapters.found import Nowhere, copy_of, opened
-from ...adapters.nodes import DUE, EFFECTS, Node
+from ...adapters.nodes import DUE, EFFECTS
 from ...adapters.timed import Timed, TimedNodes, waits_of_broker
 from ...adapters.topic_ids import topic_ids
 from ...free.events import Event, What

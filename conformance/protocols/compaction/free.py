@@ -27,7 +27,7 @@ from ....impl.wire.messages import (
 from ....traces.format import Value
 from ...adapters.carrier import error_name
 from ...adapters.cluster import PARTITION
-from ...adapters.nodes import Mailbox
+from ...adapters.endpoints import Mailbox
 from ...free.events import Event, What
 from ...free.system import Judged, Pending
 from ...lockstep.adapter import ModelStep

@@ -23,8 +23,9 @@ from ....impl.wire.controller import Endpoint, ReplicaRequest
 from ....impl.wire.messages import FetchResponse, OffsetsForLeaderEpochResponse
 from ....impl.wire.quorum import QuorumFetchRequest, QuorumFetchResponse
 from ...adapters.accounted import AccountedNodes, folder_of, folder_of_quorum
+from ...adapters.endpoints import Node
 from ...adapters.events import FULL, MENDED
-from ...adapters.nodes import DUE, Node
+from ...adapters.nodes import DUE
 from ...adapters.timed import (
     Timed,
     TimedNodes,

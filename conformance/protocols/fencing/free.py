@@ -34,9 +34,10 @@ from ....impl.wire.messages import (
     StopReplicaRequest,
 )
 from ...adapters.carrier import error_name
+from ...adapters.endpoints import Node
 from ...adapters.events import is_response, plain
 from ...adapters.found import missing_timers
-from ...adapters.nodes import DUE, Node
+from ...adapters.nodes import DUE
 from ...free.events import Event, What
 from ...free.system import Happened, Judged, Pending, Said
 from ...lockstep.adapter import ModelStep

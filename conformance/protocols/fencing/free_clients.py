@@ -27,8 +27,8 @@ from ....impl.wire.messages import (
     ProduceRequest,
     ProduceResponse,
 )
+from ...adapters.endpoints import Mailbox
 from ...adapters.events import fires
-from ...adapters.nodes import Mailbox
 from ...adapters.stores import SegmentReader
 from ...adapters.timed import Timed, Wait, Waits, waits_of_broker
 from ...free.events import Event, What

@@ -23,9 +23,9 @@ from ....impl.wire.messages import (
     StopReplicaResponse,
     TopicPartition,
 )
+from ...adapters.endpoints import Node
 from ...adapters.events import kind_of
 from ...adapters.found import CopiedNodes
-from ...adapters.nodes import Node
 from ...adapters.timed import TimedNodes
 from ...free.events import Event, What
 from ...free.system import Happened, Judged, Pending

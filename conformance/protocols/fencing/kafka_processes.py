@@ -451,8 +451,7 @@ class KafkaProcesses(SlowSystem):
         }
         for epoch in range(constants["max_leader_epoch"] + 1):
             leader, members = epochs[epoch] if epoch < len(epochs) else (None, frozenset[int]())
-            cells[f"request_leader[{epoch}]"] = leader
-            cells[f"request_isr[{epoch}]"] = tuple(sorted(members))
+            cells |= {f"request_leader[{epoch}]": leader, f"request_isr[{epoch}]": tuple(sorted(members))}
         for record in range(constants["max_records"]):
             cells[f"acknowledged[{record}]"] = self.acknowledged.get(record, -1)
         for offset in range(constants["log_size"]):
@@ -473,8 +472,7 @@ class KafkaProcesses(SlowSystem):
             cells[f"hw[{node}]"] = self._hw.get(node, 0)
         leads = picture.leads
         leader = node if leads else None if picture.leader < 0 else node_of(picture.leader)
-        cells[f"leader_epoch[{node}]"] = picture.epoch
-        cells[f"leader[{node}]"] = leader
+        cells |= {f"leader_epoch[{node}]": picture.epoch, f"leader[{node}]": leader}
         for name, members in (("isr", picture.isr), ("maximal_isr", picture.maximal), ("asked_isr", picture.asked)):
             cells[f"{name}[{node}]"] = tuple(sorted(node_of(each) for each in members)) if leads else ()
         if self._forgets:

@@ -32,8 +32,9 @@ from ....impl.wire.quorum import (
 from ....model.core.errors import BadInput
 from ....traces.format import Value
 from ...adapters.carrier import CLIENT, error_name
+from ...adapters.endpoints import Node
 from ...adapters.events import offered
-from ...adapters.nodes import DUE, Node
+from ...adapters.nodes import DUE
 from ...free.events import Event, What
 from ...free.system import Happened, Judged, Pending, Said
 from ...lockstep.adapter import ModelStep

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ....impl.files.interface import read_file
 from ....impl.tiering.remote import BUILD, EXPIRE
@@ -39,21 +39,12 @@ from ...lockstep.faults import EVENTS, STORAGE, TIMED_OUT, Fault, Kind
 from .held import Written, WrongRecord, check_copy
 from .metadata_log import NEVER
 from .seen import Looks
-from .stepped_cluster import INTERVAL_MS, TieredCluster, constants_left
+from .stepped_cluster import INTERVAL_MS, TieredCluster, Upload, constants_left
 
 _REFUSALS: Final = {"NotEligible": "ELIGIBLE_LEADERS_NOT_AVAILABLE", "ElectionNotNeeded": None}
 _ROUNDS: Final = 12
 _NO_COPY: Final = 1
 """``Looks`` counts copies; here they are looked at as segments."""
-
-
-class Upload(NamedTuple):
-    """The copy of a segment of the model: the leader epoch in which it was uploaded, its offsets, its number."""
-
-    epoch: int
-    start: int
-    end: int
-    copy: int
 
 
 class TieringAdapter(StoredAdapter):

@@ -33,7 +33,8 @@ from ....impl.wire.messages import (
     ProduceResponse,
     TopicPartition,
 )
-from ...adapters.nodes import DUE, Mailbox, Node
+from ...adapters.endpoints import Mailbox, Node
+from ...adapters.nodes import DUE
 from ...adapters.timed import Timed, TimedNodes, waits_of_broker
 from ...free.events import Event, What
 from ...free.system import Happened

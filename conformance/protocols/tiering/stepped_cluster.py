@@ -9,7 +9,7 @@ is asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ....impl.replica.broker import Broker, OffsetHandler
@@ -42,6 +42,15 @@ _BATCHES: Final = 80
 """So many batches the metadata log of a run has at most, and one comes in a round."""
 _METADATA_FETCH: Final = ("fetch", METADATA)
 _DELETES: Final = (SegmentState.DELETE_SEGMENT_STARTED, SegmentState.DELETE_SEGMENT_FINISHED)
+
+
+class Upload(NamedTuple):
+    """The copy of a segment of the model: the leader epoch in which it was uploaded, its offsets, its number."""
+
+    epoch: int
+    start: int
+    end: int
+    copy: int
 
 
 class TieredCluster(Cluster):

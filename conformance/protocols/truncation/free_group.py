@@ -22,7 +22,7 @@ from ....impl.wire.messages import (
     TopicPartition,
 )
 from ...adapters.cluster import PARTITION
-from ...adapters.nodes import Mailbox
+from ...adapters.endpoints import Mailbox
 from ...free.events import Event, What
 from ...free.power import PowerLost
 from ...free.system import Happened

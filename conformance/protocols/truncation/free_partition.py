@@ -34,8 +34,9 @@ from ....impl.wire.messages import (
 )
 from ....traces.format import Value
 from ...adapters.cluster import PARTITION, shown_leader
+from ...adapters.endpoints import Mailbox, Node
 from ...adapters.events import MENDED, is_response, kind_of
-from ...adapters.nodes import DUE, Mailbox, Node
+from ...adapters.nodes import DUE
 from ...adapters.stores import SegmentReader
 from ...adapters.topic_ids import topic_ids
 from ...free.events import Event, What

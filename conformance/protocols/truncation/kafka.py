@@ -39,7 +39,7 @@ from ....model.protocols.truncation.state import Rules, truncation
 from ....traces.format import Value
 from ...adapters.carrier import error_name
 from ...adapters.cluster import shown_leader
-from ...adapters.nodes import Node
+from ...adapters.endpoints import Node
 from ...free.events import Event, What
 from ...free.system import Happened, Judged, Pending, Said
 from ...kafka.process import CONSUMER as DRIVES

@@ -22,7 +22,8 @@ from ....model.core.protocol import TracedProtocol
 from ...format import Trace, TraceHeader, Value
 from ...stepper import stepper_for
 from ...story import Json
-from .moves import MAX_EPOCHS, MAX_WATCHED, Move, Step
+from .history import MAX_EPOCHS, MAX_WATCHED
+from .moves import Move, Step
 from .order import BUDGET, in_order
 from .quorum_lines import QuorumEntry, read_quorum_logs
 from .quorum_words import LOG, NOBODY, Becomes, Beyond, Commits, Grows, Shrinks, Snaps

@@ -11,8 +11,9 @@ from ....model.core.registry import REGISTRY
 from ...format import Trace, TraceHeader
 from ...stepper import stepper_for
 from ...story import Json
+from .history import History, NotToldError, history_of, watched_of
 from .lines import read_server_logs
-from .moves import History, NotToldError, history_of, moves_of, watched_of
+from .moves import moves_of
 from .order import BUDGET, in_order
 
 _FENCED: Final = "the controller has taken a broker out of the ISR by itself, for which this variant has no step"
