@@ -390,13 +390,10 @@ class FreeTiering(TieredNodes):
         return self._looks.remembered.get(node, {})
 
     def _look_at_metadata(self) -> None:
-        best: Any = None
-        for node in self.up():
-            here = self.replica(node, METADATA)
-            if here is not None and (best is None or best.high_watermark < here.high_watermark):
-                best = here
-        if best is not None:
-            self.metadata.catch_up(best)
+        there = [(node, here) for node in self.up() if (here := self.replica(node, METADATA)) is not None]
+        if there:
+            node, best = max(there, key=lambda each: int(each[1].high_watermark))
+            self.metadata.catch_up(best, self.store.files(node))
 
     def _is_store_another(self) -> bool:
         self._look_at_store()

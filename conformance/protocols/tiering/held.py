@@ -20,6 +20,7 @@ from ....impl.wire.messages import (
     LAST_TIERED,
     LATEST,
     MAX_TIMESTAMP,
+    NO_TOPIC_ID,
     FetchRequest,
     FetchResponse,
     ListOffsetsRequest,
@@ -168,6 +169,13 @@ def refusal(here: Any, request: Any) -> ErrorCode:
     return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch > here.leader_epoch else ErrorCode.NONE
 
 
+def _is_unknown(here: Any, request: Any, answer: Any) -> bool:
+    """Whether a broker that has no replica says no more than that: it was not told of the topic yet."""
+    if here is None and answer.error is ErrorCode.UNKNOWN_TOPIC_ID:
+        return bool(getattr(request, "topic_id", NO_TOPIC_ID) != NO_TOPIC_ID)
+    return here is None and answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
 def check_fetch(
     here: Any,
     request: FetchRequest,
@@ -195,7 +203,7 @@ def check_fetch(
             wanted = ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE if replica else ErrorCode.NONE
     if (remote or late) and answer.error in _WAITS:
         return
-    if here is None and answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+    if _is_unknown(here, request, answer):
         return
     if late and answer.error is ErrorCode.NONE:
         wanted = ErrorCode.NONE  # what it began to read may have expired since
@@ -230,7 +238,7 @@ def check_list_offsets(
     wanted = refusal(here, request)
     if answer.error in _WAITS and request.timestamp not in _SENTINELS:
         return
-    if here is None and answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+    if _is_unknown(here, request, answer):
         return
     if answer.error.name != wanted.name:
         raise _wrong(what, answer.error.name, wanted.name)

@@ -10,10 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
+from ....impl.files.interface import Files
 from ....impl.log.batch import read_batches
+from ....impl.log.records import StoredRecord
+from ....impl.tiering.metadata import METADATA
 from ....impl.tiering.records import CODEC, UPDATE
 from ....impl.tiering.segments import SegmentState
 from ....impl.wire.messages import ProduceRequest
+from ...adapters.stores import SegmentReader
 
 NEVER: Final = -1
 
@@ -86,22 +90,21 @@ class MetadataView:
         self.copies: dict[int, Copy] = {}
         """All that were ever begun, by number."""
         self.end = 0
+        self._reader: SegmentReader[StoredRecord] = SegmentReader(METADATA, lambda record: record, torn=True)
 
     def begun(self, said: Said) -> None:
         """A broker asks to write that it has begun a copy."""
         if said.copied is not None:
             self.copies.setdefault(said.copy, said.copied)
 
-    def catch_up(self, partition: Any) -> None:
-        """Read a replica of the metadata log up to its high watermark."""
-        while self.end < partition.high_watermark:
-            batches = partition.log.read(self.end, 1 << 20, partition.high_watermark)
-            if not batches:
-                return
-            for batch in batches:
-                for record in batch.records():
-                    self._apply(record.offset, decode(record.value or b""))
-                self.end = batch.next_offset
+    def catch_up(self, partition: Any, files: Files) -> None:
+        """Read a replica of the metadata log up to its high watermark, of a broker's files: its log may be offline."""
+        if self.end >= partition.high_watermark:
+            return
+        for record in self._reader.read(files):
+            if self.end <= record.offset < partition.high_watermark:
+                self._apply(record.offset, decode(record.value or b""))
+                self.end = record.offset + 1
 
     def _apply(self, at: int, said: Said) -> None:
         known = self.copies.get(said.copy)

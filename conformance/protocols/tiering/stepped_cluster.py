@@ -199,7 +199,7 @@ class TieredCluster(Cluster):
                 break
             for node in self.replicas:
                 self.brokers[node].fire(_METADATA_FETCH)
-        self.metadata.catch_up(self.replica(self.keeper, METADATA))
+        self.metadata.catch_up(self.replica(self.keeper, METADATA), self._store.files(self.keeper))
 
     def _note_begun(self) -> None:
         for flight in self.network.in_flight():
