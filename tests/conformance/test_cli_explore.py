@@ -336,7 +336,14 @@ def test_an_interrupted_compiled_search_ends(tmp_path: Path) -> None:
     large = ("--log-size", "5", "--max-records", "5", "--max-leader-epoch", "4", "--engine", "compiled")
     program = "from fencepost.conformance.entry import run; run()"
     command = [sys.executable, "-c", program, "explore", "fencing", *large]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+    # Tests that run in the background are started with SIGINT ignored, which a process hands on to its children.
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as child:
         process = psutil.Process(child.pid)
         while child.poll() is None and process.memory_info().rss < 300 << 20:
             time.sleep(0.05)
