@@ -84,9 +84,8 @@ def command(
                 raise BadInput("what it is for are its nodes' logs", finding, "name a new folder with --keep")
             if finding == "quorum":
                 record_quorum(keep, say=_say, release=release)
-            else:
-                _chaos(release, keep, seconds, seed)
-            return 0
+                return 0
+            return int(_chaos(release, keep, seconds, seed))
         lag_ms = LAG_MS if finding == "k12" else PATIENCE_MS
         with Stage(release, keep, lag_ms, options=logger_options() if loggers else ()) as stage:
             print(f"{ARTIFACT}:{stage.jars.version} on {stage.jvm}", flush=True)
@@ -109,8 +108,8 @@ def command(
         return 3
 
 
-def _chaos(release: str, keep: Path, seconds: float, seed: int) -> None:
-    """Whatever is lost is told, K11 and what nobody planned; the logs, which say how, are what it is for."""
+def _chaos(release: str, keep: Path, seconds: float, seed: int) -> bool:
+    """Gives whether a record is lost that nobody wanted to lose: how, the logs say, which are what it is for."""
     with Stage(release, keep, CHAOS_LAG_MS, SETTINGS, logger_options()) as stage:
         print(f"{ARTIFACT}:{stage.jars.version} on {stage.jvm}, seed {seed}", flush=True)
         found, lost = chaos(stage, seconds, seed, say=_say)
@@ -118,6 +117,7 @@ def _chaos(release: str, keep: Path, seconds: float, seed: int) -> None:
     records = sum(len(each.acknowledged) for each in found)
     gone = sum(len(each.lost) for each in found)
     print(f"{records:,} records were acknowledged on {len(found)} topics, and {gone} of them are lost", flush=True)
+    return gone > 0
 
 
 def _say(line: str) -> None:
