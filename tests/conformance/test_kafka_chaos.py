@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.kafka.cluster.chaos import LAG_MS, SETTINGS, chaos
-from fencepost.conformance.kafka.cluster.stage import Stage
+from fencepost.conformance.kafka.cluster.chaos import LAG_MS, SETTINGS, Loaded, chaos
+from fencepost.conformance.kafka.cluster.stage import Stage, Stored
 from fencepost.model.explore.result import Verdict
 from fencepost.traces.kafka.cluster import NODE_NAMES
 from fencepost.traces.kafka.server_log.lines import logger_options
@@ -15,9 +17,44 @@ from fencepost.traces.replay import replay
 
 from .kafka_jvm import needs_kafka
 
-pytestmark = pytest.mark.kafka
+
+@pytest.mark.parametrize(
+    ("log", "lost"),
+    [
+        ("abc", []),
+        ("ab", [(2, "c")]),
+        # Another one has its place, and was acknowledged there as well.
+        ("abd", [(2, "c")]),
+        ("acb", [(1, "b"), (2, "c")]),
+    ],
+)
+def test_an_acknowledged_record_that_is_not_there_is_lost(log: str, lost: list[tuple[int, str]]) -> None:
+    acknowledged = [(0, "a"), (1, "b"), (2, "c"), *([(2, "d")] if "d" in log else [])]
+    found = Loaded("load-0", 5, acknowledged)
+    found.refused["TimeoutException"] += 1
+    found.look_for(Stored(offset, 0, value) for offset, value in enumerate(log))
+    assert found.lost == lost
+    gone = f", {len(lost)} of them lost" if lost else ""
+    told = f"load-0: {len(acknowledged)} of 5 records were acknowledged{gone}, 1 got TimeoutException; no trouble"
+    assert found.words() == told
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["chaos"], "chaos: what it is for are its nodes' logs; name a new folder with --keep"),
+        (["chaos", "--keep", "run", "--for", "1x"], "'1x' is no duration: write 60s, 5m or 1h; see --help"),
+        (["k15"], 'Invalid value "k15" for FINDING'),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path: Path, arguments: list[str], words: str) -> None:
+    command = [sys.executable, "-m", "fencepost.conformance.kafka.cluster", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (2, "", [])
+    assert len(done.stderr.splitlines()) == 1 and words in done.stderr
+
+
+@pytest.mark.kafka
 @pytest.mark.night(seconds=180)
 def test_k11_is_found_in_the_logs_of_brokers_under_chaos_and_nothing_else_is(tmp_path: Path) -> None:
     """A minute of it; `docs/measured.md` has ten."""

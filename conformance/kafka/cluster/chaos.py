@@ -24,11 +24,11 @@ from .clients import ClientError
 from .k11 import k11
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from .clients import Sent
     from .lost import Lost
-    from .stage import Stage
+    from .stage import Stage, Stored
 
 LAG_MS: Final = 10_000
 """``replica.lag.time.max.ms``: longer than most troubles last, and not than all of them."""
@@ -63,23 +63,29 @@ _PRODUCER: Final[Mapping[str, object]] = {
 
 @dataclass
 class Loaded:
-    """What came of a topic. ``acknowledged``: by offset, the value of each record of which its producer was told so."""
+    """What came of a topic. ``acknowledged``: offset and value of each record of which its producer was told so."""
 
     topic: str
     sent: int = 0
-    acknowledged: dict[int, str] = field(default_factory=dict)
+    acknowledged: list[tuple[int, str]] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     """How many of the others were told which error, by its class."""
     troubles: Counter[str] = field(default_factory=Counter)
-    lost: list[int] = field(default_factory=list)
-    """Offsets of acknowledged records that the leader does not have in the end."""
+    lost: list[tuple[int, str]] = field(default_factory=list)
+    """Those that the leader does not have in the end."""
 
     def words(self) -> str:
         """In a line."""
         troubles = ", ".join(f"{name} {count}" for name, count in sorted(self.troubles.items()))
         told = f"{len(self.acknowledged):,} of {self.sent:,} records were acknowledged"
         lost = f", {len(self.lost)} of them lost" if self.lost else ""
-        return f"{self.topic}: {told}{lost}; {troubles or 'no trouble'}"
+        refused = "".join(f", {count} got {name}" for name, count in sorted(self.refused.items()))
+        return f"{self.topic}: {told}{lost}{refused}; {troubles or 'no trouble'}"
+
+    def look_for(self, log: Iterable[Stored]) -> None:
+        """Look for what was acknowledged in a leader's log. Where two were at one offset, one of them is lost."""
+        there = {record.offset: record.value for record in log}
+        self.lost = [(offset, value) for offset, value in self.acknowledged if there.get(offset) != value]
 
 
 class _Load(threading.Thread):
@@ -89,26 +95,38 @@ class _Load(threading.Thread):
         super().__init__(name=f"load of {found.topic}", daemon=True)
         self._stage, self._found = stage, found
         self._over = threading.Event()
-        self._sent: list[tuple[str, Sent]] = []
+        self._failed: BaseException | None = None
 
     def run(self) -> None:
+        try:
+            self._send()
+        except BaseException as failed:
+            # Raised in the thread that waits for it.
+            self._failed = failed
+
+    def _send(self) -> None:
+        waiting: list[tuple[str, Sent]] = []
         bootstrap = ",".join(map(self._stage.cluster.address, BROKER_IDS))
         with self._stage.clients.lone_producer(bootstrap, self._found.topic, settings=_PRODUCER) as producer:
             while not self._over.wait(_EVERY):
                 value = f"{self._found.topic}/{self._found.sent}"
                 self._found.sent += 1
-                with suppress(ClientError):
-                    self._sent.append((value, producer.send(self._found.topic, value)))
-            for value, sent in self._sent:
+                waiting.append((value, producer.send(self._found.topic, value)))
+            for value, sent in waiting:
                 try:
-                    self._found.acknowledged[sent.offset()] = value
+                    self._found.acknowledged.append((sent.offset(), value))
                 except ClientError as error:
                     self._found.refused[error.name] += 1
 
     def stop(self) -> None:
-        """Send no more; over when all that was sent has been answered, or given up by its producer."""
+        """Send no more; over when all that was sent has been answered, or given up by its producer.
+
+        Raises what sending did.
+        """
         self._over.set()
         self.join()
+        if self._failed is not None:
+            raise self._failed
 
 
 class _Troubles:
@@ -153,6 +171,7 @@ class _Troubles:
         topic = self._found.topic
         time.sleep(self._draw.uniform(0.0, 3.0))
         if leader == broker:
+            # Nobody else may be in the ISR: then it leads again, in a new leader epoch.
             with suppress(RecordingError):
                 wait_until(f"another leader of {topic}", lambda: self._leader() != broker, 20.0)
         else:
@@ -210,8 +229,7 @@ def load_topic(stage: Stage, topic: str, seconds: float, seed: int, say: Callabl
     state = stage.decided(topic)
     assert state is not None
     stage.wait_followed(topic, state.leader, [broker for broker in BROKER_IDS if broker != state.leader])
-    there = {record.offset: record.value for record in stage.log(state.leader, topic)}
-    found.lost = [offset for offset, value in sorted(found.acknowledged.items()) if there.get(offset) != value]
+    found.look_for(stage.log(state.leader, topic))
     say(found.words())
     return found
 
