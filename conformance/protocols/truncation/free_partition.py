@@ -467,11 +467,8 @@ class RunningPartition(SeveredNodes):
         body, node = envelope.body, envelope.destination
         if isinstance(body, ProduceRequest) and node not in self.down:
             rows, state = self._reader.decode(body.records), self._state(node)
-            end = 0 if state is None else state.end
-            return (
-                len(self.ids) + len(rows) <= self.constants["max_records"]
-                and end + len(rows) <= self.constants["log_size"]
-            )
+            records, end = len(self.ids) + len(rows), (0 if state is None else state.end) + len(rows)
+            return records <= self.constants["max_records"] and end <= self.constants["log_size"]
         if isinstance(body, LeaderAndIsrResponse) and body.error is ErrorCode.KAFKA_STORAGE_ERROR:
             return self.controller.partition(PARTITION).leader_epoch + 1 < self.constants["max_leader_epoch"]
         if isinstance(body, FetchResponse) and body.records and node in self.replicas and self.pace.secluded:
