@@ -47,17 +47,20 @@ Lines = Mapping[str, Mapping[str, Collection[int]]]
 
 
 def drives_of(asked: Asked, mutant: Mutant, lines: Lines) -> list[Drive]:
-    """Those that run the mutant's file, the free ones first: of them, or else of all, those that come to its lines.
+    """Those that run the mutant's file, the free ones first, and of those the ones that come to its lines.
 
-    Free runs may come later to what no recorded one has come to, so all of the file's are tried then.
+    Free runs may come later to what no recorded one has come to, so all of the file's are tried: last. Where none of
+    the file's comes to it, others that do are tried before them. In lockstep it is driven by who comes to it, and
+    where nobody does by all of the file's.
     """
     known = drivers_of(mutant.file) if asked.source.is_ours else [drive.protocol for drive in asked.drives]
     theirs = [each for each in asked.drives if each.protocol in known]
     come = [each for each in asked.drives if _comes_to(lines, each, mutant)]
     come = [each for each in come if each in theirs] or come
-    free = [each for each in come if each.engine == "free"] or [each for each in theirs if each.engine == "free"]
+    free = [each for each in come if each.engine == "free"]
+    later = [each for each in theirs if each.engine == "free" and each not in free]
     lockstep = [each for each in come or theirs if each.engine == "lockstep"]
-    return [*free, *lockstep]
+    return [*free, *later, *lockstep]
 
 
 def _comes_to(lines: Lines, drive: Drive, mutant: Mutant) -> bool:
