@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from ...model.core.errors import BadInput
 from ...traces.write import write_whole
 from ..executed import Executed, shown
+from .beginnings import Beginning
 from .events import Event
 from .machine import Machine
 from .schedule import Schedule, lines_of, read_schedule
@@ -26,14 +27,6 @@ from .ways import Ways
 SUFFIX: Final = ".schedule.jsonl"
 _SHARE: Final = 0.5
 """So many runs go on from a schedule that was kept, once there is one."""
-
-
-@dataclass(frozen=True)
-class Beginning:
-    """What a run repeats before anything is drawn: the seed that the system is reset with, and events."""
-
-    seed: int
-    events: tuple[Event, ...]
 
 
 class Corpus:

@@ -96,7 +96,7 @@ class Player:
         try:
             ways = stage.portfolio[number % len(stage.portfolio)]
             ran = play(self._system, ways, seed, stage.plan, memory, met)
-            parted = ran.parted
+            seed, parted = ran.seed, ran.parted
             history = () if parted is None else tuple(map(_plain, ran.history))
         except Spent as given_up:
             spent = str(given_up)

@@ -116,9 +116,10 @@ class Machine:
 
     def can(self, event: Event) -> bool:
         """Whether an event may happen now."""
-        return self._found(event) is not None
+        return self.found(event) is not None
 
-    def _found(self, event: Event) -> Pending | None:
+    def found(self, event: Event) -> Pending | None:
+        """What is pending as this event, or has it be varied; None where it cannot happen now."""
         pending = self.pending()
         for each in pending:
             # What is drawn is most often one of these very objects; to compare them takes far longer.
@@ -133,7 +134,7 @@ class Machine:
 
     def perform(self, event: Event) -> Parted | None:
         """Let an event happen that can, and follow it. Raises BadInput where the system does, and threads.Spent."""
-        pending = self._found(event)
+        pending = self.found(event)
         assert pending is not None
         self._pending = None
         message = pending.message

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from ...model.core.ground import State
+from .beginnings import Beginnings, Course
 from .events import Event, What
 from .system import Pending
 
@@ -32,6 +33,7 @@ class Learned:
     failed: Mapping[tuple[Kind, str, str], int]
     states: Set[int]
     tells_due: bool
+    courses: tuple[Course, ...] = ()
 
 
 class Memory:
@@ -45,6 +47,9 @@ class Memory:
         self._before: Set[int] = frozenset()
         """The states of the memory that this one was made from: it may be large, and is not copied."""
         self._failed: Counter[tuple[Kind, str, str]] = Counter()
+        self.beginnings = Beginnings()
+        self._courses: list[Course] | None = None
+        """Those of a memory that is apart, as they are to be told."""
         self.tells_due = False
         """Whether the system says which timers are due."""
 
@@ -76,6 +81,12 @@ class Memory:
         """Count a failure of an event."""
         self._failed[(pending.event.what, pending.event.name), pending.sort, failure] += 1
 
+    def ran(self, course: Course) -> None:
+        """A run without a disagreement is over."""
+        self.beginnings.take(course)
+        if self._courses is not None:
+            self._courses.append(course)
+
     def happened(self, event: Event, sent: Sequence[str], *, new: bool) -> None:
         """Count an event: the messages that left in it, and whether the model met a new state.
 
@@ -97,6 +108,8 @@ class Memory:
         found._happened = self._happened.copy()
         found._failed = self._failed.copy()
         found._before = self._states
+        found.beginnings = self.beginnings.copy()
+        found._courses = []
         found.tells_due = self.tells_due
         return found
 
@@ -109,6 +122,7 @@ class Memory:
             self._failed - since._failed,
             frozenset(self._states),
             self.tells_due,
+            tuple(self._courses or ()),
         )
 
     def take(self, learned: Learned) -> None:
@@ -122,3 +136,5 @@ class Memory:
             self._failed[failure] += times
         self._states |= learned.states
         self.tells_due = self.tells_due or learned.tells_due
+        for course in learned.courses:
+            self.beginnings.take(course)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from .beginnings import course_of
 from .corpus import Corpus
 from .events import Event, What
 from .machine import Machine
@@ -73,13 +74,19 @@ def play(
     met: Met,
     corpus: Corpus | None = None,
 ) -> Ran:
-    """One drawn run; with a corpus, it may begin with a schedule that was kept. Raises Spent."""
-    beginning = None if corpus is None else corpus.begin(ways, seed)
+    """One drawn run; it may begin as one before it did, or with a schedule that a corpus has kept. Raises Spent."""
+    beginning = (None if corpus is None else corpus.begin(ways, seed)) or memory.beginnings.draw(ways, seed)
     machine = Machine(ways, system, seed if beginning is None else beginning.seed, met)
     found = machine.start()
     scheduler = Scheduler(seed ^ 0x5DEECE66, memory, faults=plan.faults)
+    sorts: dict[int, str] = {}
 
     def happen(event: Event) -> Parted | None:
+        if event.what is What.PEACE:
+            return settle(machine, event)
+        pending = machine.found(event)
+        if pending is not None and pending.sort and event.what is What.DELIVER:
+            sorts[len(machine.history)] = pending.sort
         parted = machine.perform(event)
         done = machine.history[-1]
         sent = [message.name for message in done.happened.sent]
@@ -89,7 +96,7 @@ def play(
         return parted
 
     for event in () if beginning is None else beginning.events:
-        if found is None and machine.can(event):
+        if found is None and (event.what is What.PEACE or machine.can(event)):
             found = happen(event)
     idle = 0
     chance = random.Random(seed ^ 0x9E3779B9)  # noqa: S311 - repeatable on purpose
@@ -105,6 +112,8 @@ def play(
     if found is None and ways.binding.settles and seed % PEACEFUL == 0:
         found = _peace(machine, chance, faults=plan.faults)
     ran = Ran(ways, machine.seed, tuple(machine.history), found or machine.fallen)
+    if ran.parted is None:
+        memory.ran(course_of(ran, sorts, memory.beginnings))
     if corpus is not None:
         corpus.end(ran)
     return ran

@@ -26,7 +26,10 @@ from .segments import EPOCHS, PRODUCERS
 from .steps import Ask, Call, Steps
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .remote import RemotePartition
+    from .segments import RemoteSegment
 
 
 class _Retry(Exception):
@@ -143,7 +146,8 @@ class Bootstrap:
         if segment.end_offset == offset - 1:
             producers = yield Call(lambda: parts.read_part(store, segment, PRODUCERS))
         where = segment.object_name(EPOCHS)
-        epochs = [entry for entry in parts.decode_epochs(data, where) if entry.start_offset < offset]
+        said = _joined(parts.decode_epochs(data, where), segment)
+        epochs = [entry for entry in said if entry.start_offset < offset]
         if partition.follower is not follower:
             raise _Retry
         found = self._remote.segments().find(epoch, offset - 1)
@@ -158,3 +162,16 @@ class Bootstrap:
             # The uploader's log began later: its leader had deleted more than this one knows of.
             raise _Retry
         self._partition.start_after_remote(log_start, offset, epochs, producers)
+
+
+def _joined(said: Iterable[EpochEntry], segment: RemoteSegment) -> list[EpochEntry]:
+    """The epochs before a segment, as those uploaded with it say, and its own, as the metadata log says.
+
+    What was uploaded begins with the uploader's log start. That may lie inside of the segment, and above that of a
+    leader who has not heard of the deletion; the segment's own epochs are of all its records.
+    """
+    found = [entry for entry in said if entry.start_offset < segment.start_offset]
+    for entry in segment.epochs:
+        if not found or found[-1].epoch != entry.epoch:
+            found.append(entry)
+    return found

@@ -95,8 +95,15 @@ def test_a_mutant_is_judged_by_who_comes_to_its_lines() -> None:
 
     assert judges() == ["fencing free", "fencing lockstep"]  # its own, which may come to it later
     assert judges(fencing_free=[8]) == ["fencing free"]  # in lockstep only by who comes to it
-    assert judges(fencing_lockstep=[7], truncation_free=[7]) == ["fencing free", "fencing lockstep"]
+    assert judges(fencing_lockstep=[7], truncation_free=[7]) == ["truncation free", "fencing free", "fencing lockstep"]
     assert judges(fencing_free=[9], truncation_free=[7]) == ["truncation free", "fencing free"]
+    assert judges(fencing_free=[7], truncation_free=[7]) == ["fencing free", "truncation free"]
+    by_drive = {each.name: {"replica/broker.py": [7]} for each in asked.drives}
+    weights = {drive.name: drive.weight for drive in drives_of(asked, mutant, by_drive)}
+    assert weights == {"fencing free": 3.0, "truncation free": 1.0, "fencing lockstep": 1.0}
+    by_drive["fencing free"] = {}
+    weights = {drive.name: drive.weight for drive in drives_of(asked, mutant, by_drive)}
+    assert weights == {"truncation free": 3.0, "fencing free": 3.0, "fencing lockstep": 1.0}
 
 
 def test_planted_mutants_become_what_they_are() -> None:

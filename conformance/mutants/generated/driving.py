@@ -38,6 +38,13 @@ class Drive:
     constants: tuple[tuple[tuple[str, int], ...], ...]
     system: str | None = None
     place: str | None = None
+    beside: bool = False
+    """Whether it only happens to run the mutant's file, and gets less of the time for that."""
+
+    @property
+    def weight(self) -> float:
+        """Its share of the time that there is for a mutant, beside those of others."""
+        return 3.0 if self.engine == "free" and not self.beside else 1.0
 
     @property
     def name(self) -> str:
@@ -58,6 +65,7 @@ class Drive:
             "constants": [dict(each) for each in self.constants],
             "system": self.system,
             "place": self.place,
+            "beside": self.beside,
         }
 
     @classmethod
@@ -71,6 +79,7 @@ class Drive:
             tuple(tuple(each.items()) for each in constants),
             cast("str | None", told["system"]),
             cast("str | None", told["place"]),
+            cast("bool", told["beside"]),
         )
 
 

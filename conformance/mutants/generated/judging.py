@@ -42,8 +42,6 @@ RUNS: Final = {"free": FreePlan.runs, "lockstep": EXAMPLES}
 """Runs after which a mutant has survived a drive."""
 LENGTH: Final = {"free": FreePlan.events, "lockstep": STEPS}
 """Events, or tries, of one run."""
-_WEIGHT: Final = {"free": 3.0, "lockstep": 1.0}
-"""Shares of the time."""
 
 
 class Killer(Enum):
@@ -153,9 +151,9 @@ def judge(
         with loaded(source, mutant) as parts:
             for number, drive in enumerate(drives):
                 drive.take_in()
-                left = sum(_WEIGHT[each.engine] for each in drives[number:])
+                left = sum(each.weight for each in drives[number:])
                 now = time.process_time()
-                until = now + (start + seconds - now) * _WEIGHT[drive.engine] / left
+                until = now + (start + seconds - now) * drive.weight / left
                 with made(drive, parts) as system:
                     driven = _drive(system, drive, seed, until, grounds)
                 events += driven.events

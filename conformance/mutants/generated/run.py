@@ -6,7 +6,7 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -49,18 +49,21 @@ Lines = Mapping[str, Mapping[str, Collection[int]]]
 def drives_of(asked: Asked, mutant: Mutant, lines: Lines) -> list[Drive]:
     """Those that run the mutant's file, the free ones first, and of those the ones that come to its lines.
 
-    Free runs may come later to what no recorded one has come to, so all of the file's are tried: last. Where none of
-    the file's comes to it, others that do are tried before them. In lockstep it is driven by who comes to it, and
-    where nobody does by all of the file's.
+    Free runs may come later to what no recorded one has come to, so all of the file's are tried. Others that come to
+    it may see what these do not, and are tried after them; where these do not come to it, before. In lockstep it is
+    driven by those of the file's that come to it, or else by others that do, or by all of the file's.
     """
     known = drivers_of(mutant.file) if asked.source.is_ours else [drive.protocol for drive in asked.drives]
     theirs = [each for each in asked.drives if each.protocol in known]
     come = [each for each in asked.drives if _comes_to(lines, each, mutant)]
-    come = [each for each in come if each in theirs] or come
-    free = [each for each in come if each.engine == "free"]
-    later = [each for each in theirs if each.engine == "free" and each not in free]
-    lockstep = [each for each in come or theirs if each.engine == "lockstep"]
-    return [*free, *later, *lockstep]
+    free = [each for each in theirs if each.engine == "free"]
+    first = [each for each in free if each in come]
+    beside = [each for each in come if each.engine == "free" and each not in free]
+    if first:
+        beside = [replace(each, beside=True) for each in beside]
+    lockstep = [each for each in theirs if each in come] or come or theirs
+    later = [each for each in free if each not in first]
+    return [*first, *beside, *later, *(each for each in lockstep if each.engine == "lockstep")]
 
 
 def _comes_to(lines: Lines, drive: Drive, mutant: Mutant) -> bool:
