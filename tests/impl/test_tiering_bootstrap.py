@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 from fencepost.impl.files import SimulatedFiles
-from fencepost.impl.log import LogConfig, Record, encode_batch
-from fencepost.impl.tiering import METADATA, RemoteStore, SimulatedJobs, TieredTopic
+from fencepost.impl.log import EpochEntry, LogConfig, Record, encode_batch
+from fencepost.impl.tiering import METADATA, RemoteStore, SimulatedJobs, TieredTopic, bootstrap
+from fencepost.impl.tiering.segments import RemoteSegment
 from fencepost.impl.wire.messages import (
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
@@ -322,6 +324,27 @@ def test_a_deposed_leaders_segment_is_not_taken_for_the_lineage() -> None:
     rack.elect(0, 4)
     rack.run()
     assert values_of(rack.consume(0, 0)) == values, "the deposed leader has cut what it alone had"
+
+
+@pytest.mark.parametrize(
+    ("uploaded", "own", "wanted"),
+    [
+        # The uploader's log started within the segment: its own records are all known, by the metadata log.
+        ([(1, 3)], [(1, 2)], [(1, 2)]),
+        ([(1, 3), (4, 5)], [(1, 2), (4, 5)], [(1, 2), (4, 5)]),
+        # What comes before the segment is known by what was uploaded alone.
+        ([(0, 0), (1, 3)], [(1, 2)], [(0, 0), (1, 2)]),
+        ([(0, 0), (1, 1)], [(1, 2), (4, 5)], [(0, 0), (1, 1), (4, 5)]),
+        ([], [(1, 2)], [(1, 2)]),
+    ],
+)
+def test_a_segments_own_epochs_are_known_though_its_uploader_had_deleted_some(
+    uploaded: list[tuple[int, int]], own: list[tuple[int, int]], wanted: list[tuple[int, int]]
+) -> None:
+    known = tuple(EpochEntry(*each) for each in own)
+    segment = RemoteSegment("t", UUID(int=0), 0, UUID(int=1), 2, 6, 0, 0, 0, known, 100)
+    found = bootstrap._joined([EpochEntry(*each) for each in uploaded], segment)
+    assert [(each.epoch, each.start_offset) for each in found] == wanted
 
 
 def test_a_segment_of_which_the_lineage_has_a_part_goes_by_retention_too() -> None:

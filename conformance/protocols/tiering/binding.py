@@ -28,8 +28,22 @@ def _is_recorded(k: Algebra, s: View, well: Value) -> Value:
 
 
 def _waits(k: Algebra, s: View, well: Value, leader: Value, follower: Value) -> Value:
-    """A follower has to begin after what is in remote storage, and cannot hear what that is."""
-    return k.all(k.negate(_is_recorded(k, s, well)), s.leo[follower] < s.local_start[leader])
+    """A follower has to begin after what is in remote storage, and cannot hear what that is, or nobody can say.
+
+    The latter where an unclean election has brought a log start back that lies below that of who has uploaded it: what
+    was uploaded along with a segment says nothing of what was deleted before.
+    """
+
+    def says_all(copy: Value) -> Value:
+        def known(offset: Value) -> Value:
+            asked = k.all(s.log_start[leader] <= offset, offset < s.copy_end[copy])
+            return k.implies(asked, s.copy_epoch[copy, offset] != -1)
+
+        there = k.all(s.finished_at[copy] != -1, s.deleted_at[copy] == -1, s.local_start[leader] <= s.copy_end[copy])
+        return k.implies(there, k.forall(OFFSET, known))
+
+    can_hear = k.all(_is_recorded(k, s, well), k.forall(COPY, says_all))
+    return k.all(k.negate(can_hear), s.leo[follower] < s.local_start[leader])
 
 
 def _partition_is_led(k: Algebra, s: View, well: Value) -> Value:

@@ -307,9 +307,11 @@ class FreeTiering(TieredNodes):
         self._kept[node] = kept
 
     def _remember_below(self, node: int, copy: Copy) -> None:
-        """What is uploaded along with a segment says of what comes before it what the log says."""
+        """What is uploaded with a segment says of what comes before it what the log does, from its log start on."""
+        here = self.replica(node)
+        start = 0 if here is None else here.log.log_start
         known = self._looks.remembered.get(node, {})
-        copy.epochs |= {offset: epoch for offset, epoch in known.items() if offset < copy.start and epoch >= 0}
+        copy.epochs |= {offset: epoch for offset, epoch in known.items() if start <= offset < copy.start and epoch >= 0}
 
     def _asks_where(self, node: int, timestamp: int) -> None:
         """A follower asks for where to begin."""
