@@ -14,6 +14,7 @@ from ....impl.wire.controller import (
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
+    ConfigChange,
     ControllerRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -37,6 +38,7 @@ _NOBODY = 90
 _SNAPSHOT: Final = 1 << 20
 """The end of the latest snapshot of whoever is to make none."""
 _NO_TOPIC = UUID(int=7)
+_CONFIG: Final = "min.insync.replicas"
 
 
 class WrongAnswer(Contradiction):
@@ -46,7 +48,23 @@ class WrongAnswer(Contradiction):
 _PROBES: Final = {
     "not-active": ("not-active",),
     "refused-broker": ("unregistered", "another-cluster", "old-process", "alive-elsewhere", "was-to-stop"),
-    "refused-client": ("no-topic", "no-partition", "no-broker-config", "topic-again", "preferred-fenced"),
+    "refused-client": (
+        "no-topic",
+        "no-partition",
+        "no-broker-config",
+        "no-topic-config",
+        "config-twice",
+        "unknown-config",
+        "topic-name",
+        "topic-again",
+        "no-partitions",
+        "no-replicas",
+        "many-replicas",
+        "replica-twice",
+        "preferred-fenced",
+        "preferred-leads",
+        "somebody-leads",
+    ),
     "refused-leader": (
         "old-epoch-of-leader",
         "old-version",
@@ -126,6 +144,39 @@ def _request(name: str, system: FreeControllers, active: Any) -> tuple[Controlle
         case "no-broker-config":
             body = IncrementalAlterConfigsRequest(ResourceType.BROKER, str(_NOBODY), ())
             return body, ErrorCode.BROKER_ID_NOT_REGISTERED
+    return _of_topic(name, image) or _of_broker(name, system, active)
+
+
+def _of_topic(name: str, image: Any) -> tuple[ControllerRequest, ErrorCode] | None:
+    """About a topic that there is not, and is not made."""
+    alive = sorted(filter(image.alive, image.brokers))
+    match name:
+        case "no-topic-config":
+            body = IncrementalAlterConfigsRequest(ResourceType.TOPIC, "none", ())
+            return body, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        case "config-twice":
+            twice = (ConfigChange(_CONFIG, "1"), ConfigChange(_CONFIG, "2"))
+            return IncrementalAlterConfigsRequest(ResourceType.TOPIC, "none", twice), ErrorCode.INVALID_REQUEST
+        case "unknown-config":
+            return CreateTopicsRequest("none", configs=(("none", "1"),)), ErrorCode.INVALID_CONFIG
+        case "topic-name":
+            return CreateTopicsRequest("no/ne"), ErrorCode.INVALID_TOPIC_EXCEPTION
+        case "no-partitions":
+            return CreateTopicsRequest("none", partitions=0), ErrorCode.INVALID_PARTITIONS
+        case "no-replicas":
+            return CreateTopicsRequest("none", replication_factor=0), ErrorCode.INVALID_REPLICATION_FACTOR
+        case "many-replicas":
+            factor = len(alive) + 1
+            return CreateTopicsRequest("none", replication_factor=factor), ErrorCode.INVALID_REPLICATION_FACTOR
+        case "replica-twice" if alive:
+            twice_there = ((alive[0], alive[0]),)
+            return CreateTopicsRequest("none", assignments=twice_there), ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    return None
+
+
+def _of_broker(name: str, system: FreeControllers, active: Any) -> tuple[ControllerRequest, ErrorCode] | None:
+    """In a broker's name, or about a partition."""
+    cluster, image = system.broker_cluster, active.image
     alive = next((broker for broker in sorted(image.brokers) if image.alive(broker)), None)
     if name == "old-process" and alive is not None:
         old = BrokerHeartbeatRequest(alive, image.brokers[alive].epoch - 1, system.log.end)
@@ -151,11 +202,17 @@ def _request(name: str, system: FreeControllers, active: Any) -> tuple[Controlle
 def _of_partition(name: str, image: Any) -> tuple[ControllerRequest, ErrorCode] | None:
     if not image.partitions:
         return None
-    if name == "preferred-fenced":
+    if name in ("preferred-fenced", "preferred-leads", "somebody-leads"):
         for key, state in sorted(image.partitions.items()):
             first = state.replicas[0]
-            if first != state.leader and (first not in state.isr or not image.alive(first)):
-                where = TopicPartition(image.topics[key.topic].name, key.partition)
+            where = TopicPartition(image.topics[key.topic].name, key.partition)
+            if name == "somebody-leads":
+                if state.leader >= 0:
+                    return ElectLeadersRequest(where, unclean=True), ErrorCode.ELECTION_NOT_NEEDED
+            elif name == "preferred-leads":
+                if first == state.leader:
+                    return ElectLeadersRequest(where), ErrorCode.ELECTION_NOT_NEEDED
+            elif first != state.leader and (first not in state.isr or not image.alive(first)):
                 return ElectLeadersRequest(where), ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
         return None
     led = [(key, state) for key, state in sorted(image.partitions.items()) if state.leader >= 0]

@@ -20,6 +20,7 @@ from ....impl.wire.messages import (
     CONTROLLER,
     EARLIEST,
     FIRST_CLIENT,
+    AlterIsrRequest,
     DeleteRecordsRequest,
     Envelope,
     FetchRequest,
@@ -227,6 +228,9 @@ class ClientNodes(ControlledNodes):
             return ()
         if is_probe(event):
             to, body, as_broker = body_of(event, PARTITION, len(self.replicas))
+            if as_broker and isinstance(body, FetchRequest | AlterIsrRequest):
+                # What is stale of this topic may be true of the next: brokers always name the one that they mean.
+                body = replace(body, topic_id=self._topics.meant)
             self._ask(PROBER, to, body, BROKER_PRINCIPAL if as_broker else _CLIENT)
             return ()
         match event.name:

@@ -65,7 +65,12 @@ class Topics:
     @property
     def asked(self) -> UUID:
         """What a client names."""
-        return self.current if self._names and self.deletes and self.current is not None else NO_TOPIC_ID
+        return self.meant if self._names else NO_TOPIC_ID
+
+    @property
+    def meant(self) -> UUID:
+        """What a broker names, where there may be another."""
+        return self.current if self.deletes and self.current is not None else NO_TOPIC_ID
 
     # -- what operators do ------------------------------------------------------------------------------------------
 
