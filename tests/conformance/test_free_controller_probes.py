@@ -20,7 +20,7 @@ CLUSTER = Freely("controller", FreeControllers)
 
 PLANTED = {
     "no-partitions": Patch("kraft/topics.py", "if not 0 < body.partitions", "if not 0 <= body.partitions"),
-    "many-replicas": Patch(
+    "no-replicas": Patch(
         "kraft/topics.py",
         "return ErrorCode.INVALID_REPLICATION_FACTOR",
         "return ErrorCode.INVALID_PARTITIONS",
