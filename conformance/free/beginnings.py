@@ -1,9 +1,9 @@
 """Where later runs begin: at the end of an earlier one that had met what runs seldom meet.
 
 What it takes much to come to (a follower that starts over from remote storage, a rare answer) is met late in a run, and
-what goes wrong from there on needs many runs that come there. So whatever less than a tenth of the runs has met is
+what goes wrong from there on needs many runs that come there. So whatever less than a fifth of the runs has met is
 remembered with the events that led to it, and a part of the later runs repeats those, or all but the last few of them,
-and is drawn from there on. Once a tenth of the runs meets it that ends by itself.
+and is drawn from there on. Once a fifth of the runs meets it that ends by itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SELDOM: Final = 0.2
 """What less of the runs than this have met is met seldom."""
 KEPT: Final = 4
 """So many beginnings are kept of each, the last ones."""
-SHARE: Final = 0.5
+SHARE: Final = 0.25
 """So many runs go on from a beginning, where there is one."""
 STEP: Final = "step"
 OF_STEPS: Final = 0.6
@@ -78,7 +78,7 @@ class Beginnings:
         return found
 
     def is_seldom(self, feature: Feature) -> bool:
-        """Whether less than a tenth of the runs has met it."""
+        """Whether less than a fifth of the runs has met it."""
         return self._met[feature] < SELDOM * max(self._runs, FIRST)
 
     def take(self, course: Course) -> None:

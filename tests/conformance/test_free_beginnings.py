@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fencepost.conformance.free import beginnings
-from fencepost.conformance.free.beginnings import BACK, FIRST, KEPT, STEP, Beginning, Beginnings, Course, at_of
+from fencepost.conformance.free.beginnings import BACK, FIRST, KEPT, SHARE, STEP, Beginning, Beginnings, Course, at_of
 from fencepost.conformance.free.events import Event, What
 from fencepost.conformance.free.memory import Memory
 from fencepost.conformance.free.met import Met
@@ -41,7 +41,7 @@ def test_what_is_seldom_met_is_kept_up_to_there_and_drawn_until_it_is_not_seldom
     assert not known.is_seldom((STEP, "append", "")) and known.is_seldom((STEP, "truncate", ""))
     drawn = [known.draw(ways, seed) for seed in range(200)]
     begun = [each for each in drawn if each is not None]
-    assert 60 < len(begun) < 140, "others are all drawn"
+    assert 0.6 * SHARE < len(begun) / len(drawn) < 1.4 * SHARE, "others are all drawn"
     whole = (event("5 0"), event("5 1"), event("5 2"))
     assert {each.seed for each in begun} == {5}
     assert all(each.events == whole[: len(each.events)] for each in begun)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.free.events import What
@@ -20,7 +22,7 @@ __all__ = ["portfolio"]
 
 
 def test_the_model_follows_where_records_are_deleted(portfolio: list[Ways]) -> None:
-    found = run_freely(RunningCluster(), portfolio, FreePlan(runs=40, seed=6))
+    found = run_freely(RunningCluster(), portfolio, FreePlan(runs=60, seed=6))
     assert (found.verdict, found.reason) == (Verdict.HOLDS, None), found.failure and found.failure.parted
     assert found.kinds[What.CALL, DELETE] > 20 and found.kinds[What.DELIVER, "DeleteRecordsResponse"] > 10
 
@@ -44,7 +46,8 @@ FAULTS = {
     ),
     "what waits at a leader is not told that it leads no more": (
         Patch("replica/partition.py", "            self.deletions.fail(error)\n", "            pass\n"),
-        "a deletion goes on waiting at a replica that leads no more",
+        # Or its time-out asks for a partition that is deleted meanwhile.
+        "a deletion goes on waiting at a replica that leads no more|timer due at 0: it raised KeyError",
     ),
     "a follower's log begins where it did": (
         Patch(
@@ -87,7 +90,7 @@ def test_a_planted_fault_is_found(portfolio: list[Ways], name: str) -> None:
     with patched(patch) as root:
         parted = first_parting(portfolio, Parts.of(root), FreePlan())
     assert parted is not None
-    assert word in parted.headline, parted.headline
+    assert re.search(word, parted.headline), parted.headline
 
 
 def test_who_has_not_dropped_what_is_deleted_does_not_join_the_isr(portfolio: list[Ways]) -> None:

@@ -55,7 +55,7 @@ def held(
 @pytest.mark.asked("kafka", "truncation")
 def test_it_does_what_the_variant_of_what_is_shipped_says(jvm: Jvm) -> None:
     """Nothing is taken on trust: every cell is seen, and all that a consumer does comes about."""
-    free, ways = held(jvm, SHIPPED, FreePlan(runs=60, events=150, seed=10), BROKEN)
+    free, ways = held(jvm, SHIPPED, FreePlan(runs=100, events=150, seed=1), BROKEN)
     assert free.verdict is Verdict.HOLDS
     assert free.met.events > 5_000
     assert {name for name in ways.system.layout.by_name if name not in free.met.cells} == set()

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from ....impl.log.batch import encode_batch
-from ....impl.log.records import Record
 from ....impl.tiering.metadata import METADATA
 from ....impl.wire.messages import (
     BROKER_PRINCIPAL,
@@ -27,6 +25,7 @@ from ....impl.wire.messages import (
 )
 from ...free.events import Argument, Event, What
 from .nodes import FOLLOW, PARTITION, REPLICATE, WORK
+from .producers import Producers
 from .store import BREAKS, FAILS, LATE, WORKS
 
 if TYPE_CHECKING:
@@ -36,6 +35,8 @@ TIMESTAMPS: Final = (LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LAST_TIERE
 _BEYOND: Final = 1 << 20
 """A leader epoch that no leader is ever in."""
 _SKEW_MS: Final = 1_000
+_PRODUCERS: Final = (0, 1, 3)
+"""So many idempotent producers are there, by the seed of a run."""
 _EPOCHS_LEFT: Final = 5
 """So many leader epochs are kept for the end of a run."""
 
@@ -79,6 +80,8 @@ def _of_leader(system: FreeTiering, node: int, here: Any) -> Iterator[Event]:
     log = here.log
     if system.may_write(here):
         yield event(What.CALL, "produce", to=node)
+        for number in range(len(system.clients.producers.retried())):
+            yield event(What.CALL, "retry", to=node, batch=number)
     for at in {log.log_start, log.local_start - 1, here.high_watermark}:
         if at >= log.log_start:
             yield event(What.CALL, "consume", to=node, offset=at)
@@ -134,8 +137,10 @@ def _operations(system: FreeTiering) -> Iterator[Event]:
             yield event(What.OPERATE, "replace", broker=node)
 
 
-def is_urgent(asked: Event) -> bool:
-    """What whoever watches brokers does as soon as it can."""
+def is_urgent(asked: Event, system: FreeTiering) -> bool:
+    """What whoever watches brokers does as soon as it can; and producers send again when there is another leader."""
+    if asked.what is What.CALL and asked.name == "retry":
+        return not system.clients.has_retried(int(asked.arg("to")))
     return asked.what is What.OPERATE and asked.name in ("expire", "register", "return")
 
 
@@ -147,6 +152,9 @@ class Clients:
         self._correlation = 0
         self.sent: dict[int, bytes] = {}
         """By correlation id, the record that a producer has sent."""
+        self.producers = Producers(_PRODUCERS[system.seed // 17 % len(_PRODUCERS)])
+        self._retried: dict[int, int] = {}
+        """By broker, the leader epoch in which somebody has last sent to it again."""
 
     def ask(self, asked: Event) -> None:
         """One of ``offers``."""
@@ -159,6 +167,10 @@ class Clients:
         match asked.name:
             case "produce":
                 self.produce(to)
+            case "retry" if int(arguments["batch"]) < len(self.producers.retried()):
+                value, data = self.producers.retried()[int(arguments["batch"])]
+                self._retried[to] = self._epoch_of(to)
+                self.sent[self._send(to, ProduceRequest(PARTITION, -1, data))] = value
             case "consume":
                 self._send(to, FetchRequest(CONSUMER, PARTITION, int(arguments["offset"]), 1 << 16, -1))
             case "list-offsets":
@@ -172,13 +184,22 @@ class Clients:
     def produce(self, to: int) -> None:
         """One record."""
         system = self._system
-        value = b"%06d" % (len(self.sent) + 1) + b"." * system.record_bytes
+        number = len(system.written.times)
+        value = b"%06d" % (number + 1) + b"." * system.record_bytes
         # Producers' clocks differ: what is newest in a log need not be what comes last.
-        timestamp = system.clock.wall() - _SKEW_MS * (len(self.sent) * 5 % 7)
+        timestamp = system.clock.wall() - _SKEW_MS * (number * 5 % 7)
         system.written.times[value] = timestamp
-        data = encode_batch([Record(value, timestamp=timestamp)])
+        data = self.producers.batch(value, timestamp)
         system.written.sizes[value] = len(data)
         self.sent[self._send(to, ProduceRequest(PARTITION, -1, data))] = value
+
+    def has_retried(self, node: int) -> bool:
+        """Whether somebody has sent something again to a broker since it leads."""
+        return self._retried.get(node) == self._epoch_of(node)
+
+    def _epoch_of(self, node: int) -> int:
+        here = self._system.replica(node)
+        return -1 if here is None else int(here.leader_epoch)
 
     def write_metadata(self, data: bytes) -> None:
         """Somebody writes to the metadata log, once more, what was written there."""

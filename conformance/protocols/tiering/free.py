@@ -67,7 +67,7 @@ class FreeTiering(TieredNodes):
         """Up to where a client has had records deleted."""
         self.begun_deletions: dict[int, int] = {}
         """By broker, up to where it was to delete records last. Whose disk failed it may have, as is seen later."""
-        self._looks = Looks(constants, self.written)
+        self._looks = Looks(constants, self.written, self.clients.producers)
         self._asked: dict[tuple[int, int], Envelope] = {}
         """By sender and correlation id, what was asked of the tiered partition."""
         self._listed: dict[tuple[int, int], int] = {}
@@ -148,7 +148,7 @@ class FreeTiering(TieredNodes):
             return ()
         found = [
             Pending(each.event, each.message, True, each.weight)
-            if is_urgent(each.event) or (each.event.what is What.SYNC and each.event.name == "store")
+            if is_urgent(each.event, self) or (each.event.what is What.SYNC and each.event.name == "store")
             else each
             for each in super().pending()
         ]
@@ -240,6 +240,11 @@ class FreeTiering(TieredNodes):
             if isinstance(body, ListOffsetsRequest) and source >= 0:
                 self._listed[source, body.timestamp] = envelope.correlation
                 self._asks_where(source, body.timestamp)
+        elif isinstance(body, ProduceResponse) and source not in self.down:
+            value = self.clients.sent.get(envelope.correlation)
+            if value is not None:
+                copies = self.metadata.copies.values()
+                self.clients.producers.check_refusal(self.replica(source), value, body.error, self.written, copies)
         elif isinstance(body, FetchResponse | ListOffsetsResponse) and source >= 0:
             request = self._asked.get((envelope.destination, envelope.correlation))
             if request is None or source in self.down:
@@ -347,6 +352,8 @@ class FreeTiering(TieredNodes):
     def _told(self, envelope: Envelope) -> None:
         body = envelope.body
         value = self.clients.sent.get(envelope.correlation)
+        if value is not None and isinstance(body, ProduceResponse):
+            self.clients.producers.heard(value, body.error)
         here = None if envelope.source in self.down else self.replica(envelope.source)
         if here is None or here.leader_epoch < self.unclean_epoch:
             return  # whoever was deposed by an unclean election may tell of what is lost

@@ -17,6 +17,7 @@ from .cluster import NOT_LOOKED
 from .held import Row, Written, check_local
 from .metadata_log import Copy, MetadataView
 from .nodes import PARTITION
+from .producers import Producers, check_once
 
 Cells = dict[str, Value]
 
@@ -29,10 +30,11 @@ def rolled(here: Any) -> int:
 class Looks:
     """Of one run."""
 
-    def __init__(self, constants: Mapping[str, int], written: Written) -> None:
+    def __init__(self, constants: Mapping[str, int], written: Written, producers: Producers | None = None) -> None:
         self._offsets = range(constants["log_size"])
         self._copies = range(constants["copies"])
         self._written = written
+        self._producers = Producers(0) if producers is None else producers
         self._reader: SegmentReader[Row] = SegmentReader(
             PARTITION, lambda record: (record.offset, record.leader_epoch, record.value or b""), torn=True
         )
@@ -73,6 +75,7 @@ class Looks:
             self._written.add(rows, f"the log of broker {node}")
             starts = [each.start_offset for each in log.epochs.entries]
             check_local(node, rows, lineage, log.local_start, log.end, starts)
+            check_once(node, lineage, self._written, self._producers)
             before = {o: e for o, e in self.remembered.get(node, {}).items() if o < log.log_start}
             self.remembered[node] = before | lineage
             cells: Cells = {f"record_epoch[{node}][{offset}]": lineage.get(offset, -1) for offset in self._offsets}

@@ -1,0 +1,115 @@
+"""The producers of freely running brokers with tiered storage, and what an idempotent one must never see (KIP-98).
+
+Whoever leads knows the last batch of each producer, whether it is local, or in remote storage alone: then from the
+producers' snapshot that was uploaded beside the segment. So a log has a record once however often it is sent, and no
+batch is refused that is the next one, or the last one once more.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ....impl.log.batch import encode_batch
+from ....impl.log.records import Record
+from ....impl.wire.errors import ErrorCode
+from .held import Written, WrongAnswer
+from .metadata_log import Copy
+
+_RETRIED: Final = 2
+"""So many of its last batches each may send again: of what is in remote storage leaders know the last alone."""
+_BEGINS_ANEW: Final = frozenset(
+    {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH}
+)
+"""What a producer is told whose batches a leader lacks, or has long had: it takes another producer id then."""
+
+
+class _Producer:
+    """One with a producer id, as of its last batches."""
+
+    def __init__(self, number: int) -> None:
+        self.id = number
+        self.sequence = 0
+        self.batches: deque[tuple[bytes, bytes]] = deque(maxlen=_RETRIED)
+        """The last ones: the record of each, and its bytes."""
+
+
+class Producers:
+    """Of one run: ``count`` idempotent ones, which take turns; with none whoever sends has no producer id."""
+
+    def __init__(self, count: int) -> None:
+        self._all = [_Producer(1 + number) for number in range(count)]
+        self._next_id = count
+        self._sent: dict[bytes, tuple[int, int]] = {}
+        """By record, its producer id and its sequence number."""
+
+    def batch(self, value: bytes, timestamp: int) -> bytes:
+        """A batch of one record, of whoever is next."""
+        record = [Record(value, timestamp=timestamp)]
+        if not self._all:
+            return encode_batch(record)
+        producer = self._all[0]
+        self._all = [*self._all[1:], producer]
+        data = encode_batch(record, producer_id=producer.id, producer_epoch=0, base_sequence=producer.sequence)
+        self._sent[value] = producer.id, producer.sequence
+        producer.sequence += 1
+        producer.batches.append((value, data))
+        return data
+
+    def is_once(self, value: bytes) -> bool:
+        """Whether a record is of an idempotent producer."""
+        return value in self._sent
+
+    def retried(self) -> list[tuple[bytes, bytes]]:
+        """What may be sent again: records, and their batches."""
+        return [sent for producer in sorted(self._all, key=lambda each: each.id) for sent in producer.batches]
+
+    def heard(self, value: bytes, error: ErrorCode) -> None:
+        """What became of a record; whoever is refused for its sequence begins anew under another producer id."""
+        if error not in _BEGINS_ANEW:
+            return
+        for place, producer in enumerate(self._all):
+            if any(value == sent for sent, _ in producer.batches):
+                self._next_id += 1
+                self._all[place] = _Producer(self._next_id)
+
+    def check_refusal(
+        self, here: Any, value: bytes, error: ErrorCode, written: Written, copies: Iterable[Copy]
+    ) -> None:
+        """A leader has refused a record for its sequence. Raises WrongAnswer where it is next in its log, or last.
+
+        ``here``: its replica. Where a copy goes on past the first local record the producers that are uploaded with it
+        are those of its end: whoever began there knows of none (``impl/tiering/bootstrap.py``).
+        """
+        if error not in _BEGINS_ANEW or value not in self._sent:
+            return
+        log = here.log
+        producer, sequence = self._sent[value]
+        last, at = -1, -1
+        for offset in range(log.log_start, log.end):
+            found = self._sent.get(written.at(offset, log.epoch_for(offset)) or b"")
+            if found is not None and found[0] == producer and found[1] > last:
+                last, at = found[1], offset
+        is_unknown = 0 <= at < log.local_start and any(each.start < log.local_start < each.end for each in copies)
+        is_deleted = at < 0 < log.log_start  # what the log had of this producer is known still, or not any more
+        if sequence in (last, last + 1) and not is_unknown and not is_deleted:
+            raise WrongAnswer(
+                f"the batch of sequence {sequence} of an idempotent producer is refused with {error.name}, and the "
+                f"last one that the leader's log has of it is that of sequence {last} at offset {at}"
+            )
+
+
+def check_once(node: int, lineage: Mapping[int, int], written: Written, producers: Producers) -> None:
+    """Raises WrongAnswer where a log has a record of an idempotent producer twice.
+
+    ``lineage``: the epochs of all of it, remote or not.
+    """
+    found: dict[bytes, int] = {}
+    for offset, epoch in sorted(lineage.items()):
+        value = written.at(offset, epoch)
+        if value is not None and producers.is_once(value) and found.setdefault(value, offset) != offset:
+            raise WrongAnswer(
+                f"broker {node} has the record that an idempotent producer sent at offset {found[value]} once more at "
+                f"offset {offset}"
+            )

@@ -1,0 +1,105 @@
+"""Idempotent producers of brokers with tiered storage: what they must never see is found, wherever a batch is."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fencepost.conformance.free.runner import FreePlan
+from fencepost.conformance.mutants.patched import Patch
+from fencepost.conformance.protocols.tiering.free import FreeTiering
+from fencepost.conformance.protocols.tiering.held import Written, WrongAnswer
+from fencepost.conformance.protocols.tiering.metadata_log import Copy
+from fencepost.conformance.protocols.tiering.plan import PLAN
+from fencepost.conformance.protocols.tiering.producers import Producers, check_once
+from fencepost.impl.wire.errors import ErrorCode
+
+from .freely import Freely
+
+BROKERS = Freely("tiering", FreeTiering)
+FAULTS = {
+    "what comes twice is appended twice": (
+        Patch(
+            "replica/producers.py",
+            "                return sent\n        ahead",
+            "                return ErrorCode.NONE\n        ahead",
+        ),
+        "once more at offset",
+    ),
+    "what is said of producers beside the log is not read": (
+        Patch("replica/producers.py", "            for entry in entries:\n", "            for entry in ():\n"),
+        "once more at offset|is refused with OUT_OF_ORDER_SEQUENCE_NUMBER",
+    ),
+    "the last batch that is in remote storage begins one too early": (
+        Patch("replica/producers.py", "entry.offset_delta) % _SEQUENCES\n", "entry.offset_delta - 1) % _SEQUENCES\n"),
+        "is refused with DUPLICATE_SEQUENCE_NUMBER",
+    ),
+}
+
+
+@pytest.mark.asked("runs", "tiering")
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found(name: str) -> None:
+    patch, word = FAULTS[name]
+    parted = BROKERS.first_parted(PLAN.free, FreePlan(seed=1), patch)
+    assert parted is not None and re.search(word, parted.headline), parted
+
+
+def _log(records: list[bytes], *, local_start: int = 0) -> tuple[Written, Any]:
+    written = Written()
+    written.add([(offset, 0, value) for offset, value in enumerate(records)], "a log")
+    log = SimpleNamespace(log_start=0, local_start=local_start, end=len(records), epoch_for=lambda _offset: 0)
+    return written, SimpleNamespace(log=log)
+
+
+def test_the_next_batch_and_the_last_one_once_more_are_refused_to_nobody() -> None:
+    producers = Producers(1)
+    for value in (b"a", b"b", b"c", b"d"):
+        producers.batch(value, 0)
+    written, here = _log([b"a", b"b"])
+    for value in (b"b", b"c"):
+        with pytest.raises(WrongAnswer, match="sequence 1 at offset 1"):
+            producers.check_refusal(here, value, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, written, ())
+        producers.check_refusal(here, value, ErrorCode.NOT_LEADER_OR_FOLLOWER, written, ())
+    for value in (b"a", b"d", b"of no producer"):
+        producers.check_refusal(here, value, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, written, ())
+    written, here = _log([b"x"])
+    with pytest.raises(WrongAnswer, match="sequence -1 at offset -1"):
+        producers.check_refusal(here, b"a", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, written, ())
+    here.log.log_start = 1
+    producers.check_refusal(here, b"a", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, written, ())
+
+
+def test_who_began_within_a_copy_knows_of_no_producers() -> None:
+    """The state that is uploaded with it is that of its end."""
+    producers = Producers(1)
+    for value in (b"a", b"b", b"c"):
+        producers.batch(value, 0)
+    written, here = _log([b"a", b"b"], local_start=2)
+    refused = here, b"c", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, written
+    producers.check_refusal(*refused, [Copy(0, 0, 3, {})])
+    with pytest.raises(WrongAnswer):
+        producers.check_refusal(*refused, [Copy(0, 0, 2, {})])
+
+
+def test_producers_take_turns_and_begin_anew_where_they_are_refused() -> None:
+    producers = Producers(2)
+    sent = {value: producers.batch(value, 0) for value in (b"a", b"b", b"c", b"d", b"e")}
+    assert producers.retried() == [(value, sent[value]) for value in (b"c", b"e", b"b", b"d")]
+    producers.heard(b"d", ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert len(producers.retried()) == 4
+    producers.heard(b"d", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    assert producers.retried() == [(value, sent[value]) for value in (b"c", b"e")]
+    assert Producers(0).retried() == [] and not Producers(0).is_once(b"a")
+
+
+def test_a_log_has_a_record_of_theirs_once() -> None:
+    producers = Producers(1)
+    producers.batch(b"a", 0)
+    written, _ = _log([b"a", b"b", b"b", b"a"])
+    lineage = dict.fromkeys(range(3), 0)
+    check_once(0, lineage, written, producers)  # who has sent the other has no producer id
+    with pytest.raises(WrongAnswer, match="at offset 0 once more at offset 3"):
+        check_once(0, {**lineage, 3: 0}, written, producers)
