@@ -35,9 +35,10 @@ QUORUM: Final = "QuorumDriver"
 CONSUMER: Final = "ReaderDriver"
 CONTROLLERS: Final = "ControllerDriver"
 CLEANERS: Final = "CleanerDriver"
+TIERED: Final = "TieredDriver"
 """What a process drives: the class that reads its commands."""
 
-TRIED: Final = {RELEASE: (BROKERS, QUORUM, CONSUMER, CONTROLLERS, CLEANERS), "4.3.1": (CONSUMER,)}
+TRIED: Final = {RELEASE: (BROKERS, QUORUM, CONSUMER, CONTROLLERS, CLEANERS, TIERED), "4.3.1": (CONSUMER,)}
 """By release, the drivers that were tried on it: others do not compile against it."""
 _DRIVES: Final = {
     BROKERS: "brokers",
@@ -45,6 +46,7 @@ _DRIVES: Final = {
     CONSUMER: "a consumer",
     CONTROLLERS: "controllers",
     CLEANERS: "cleaners",
+    TIERED: "brokers with tiered storage",
 }
 
 COMPILER: Final = "org.eclipse.jdt:ecj:3.46.0"

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from ...model.core.errors import BadInput
 from ...traces.jvm import java_binary
-from .jars import BROKERS, CLEANERS, CONSUMER, CONTROLLERS, QUORUM, RELEASE, classes
+from .jars import BROKERS, CLEANERS, CONSUMER, CONTROLLERS, QUORUM, RELEASE, TIERED, classes
 
-__all__ = ["BROKERS", "CLEANERS", "CONSUMER", "CONTROLLERS", "QUORUM", "DriverFailedError", "Jvm", "OfKafka"]
+__all__ = ["BROKERS", "CLEANERS", "CONSUMER", "CONTROLLERS", "QUORUM", "TIERED", "DriverFailedError", "Jvm", "OfKafka"]
 
 _OPTIONS: Final = (
     "-Xmx512m",

@@ -11,7 +11,7 @@ import re
 import shutil
 import signal
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -66,6 +66,18 @@ class Stored:
         return f"{self.value}@{self.leader_epoch}"
 
 
+def stored(segment: Path) -> list[Stored]:
+    """The records of a segment's file; none of one that has been deleted meanwhile."""
+    limits = Limits()
+    found: list[Stored] = []
+    with suppress(FileNotFoundError), segment.open("rb") as file:
+        for batch in SegmentScan(file, segment.stat().st_size, ProblemLog(segment), limits=limits):
+            for record in batch.records(limits):
+                value = (record.value or b"").decode("utf-8", "replace")
+                found.append(Stored(record.offset, batch.leader_epoch, value))
+    return found
+
+
 class Stage:
     """A running cluster behind a gate; a context manager that leaves neither process nor file behind.
 
@@ -79,17 +91,19 @@ class Stage:
         lag_ms: int = PATIENCE_MS,
         settings: Mapping[str, object] | None = None,
         options: Sequence[str] = (),
+        of_all: Mapping[str, object] | None = None,
     ) -> None:
         """``lag_ms``: ``replica.lag.time.max.ms`` of the brokers; ``settings``: what else they are told.
 
-        ``options``: of the nodes' JVMs.
+        ``of_all``: what the controller is told as well. ``options``: of the nodes' JVMs.
 
         Raises BadInput where Maven, the release or a JVM is out of reach; nothing is started before `__enter__`.
         """
         self.jars = fetch_kafka(release)
         self.java = java_binary()
         self.jvm = java_version(self.java)
-        self._settings = {**BROKER_SETTINGS, "replica.lag.time.max.ms": lag_ms, **(settings or {})}
+        self._settings = {**BROKER_SETTINGS, "replica.lag.time.max.ms": lag_ms, **(settings or {}), **(of_all or {})}
+        self._of_controller = {**CONTROLLER_SETTINGS, **(of_all or {})}
         self._options = options
         self._keep = keep
         self._stack = ExitStack()
@@ -103,7 +117,7 @@ class Stage:
             self.cluster = self._stack.enter_context(
                 Cluster(
                     self.jars, self.java, self.home, "RmVuY2Vwb3N0R2F0ZWQ",
-                    self._settings, CONTROLLER_SETTINGS, self.gate.fronts, self._options,
+                    self._settings, self._of_controller, self.gate.fronts, self._options,
                 )
             )  # fmt: skip
             self.cluster.format()
@@ -142,9 +156,14 @@ class Stage:
 
     # -- what is done -----------------------------------------------------------------------------------------------
 
-    def new_topic(self, name: str, replicas: Sequence[int], min_isr: int) -> None:
-        """A topic of one partition, led by the first of `replicas` in leader epoch 0; all of these have heard of it."""
-        settings = {**TOPIC_SETTINGS, "min.insync.replicas": str(min_isr)}
+    def new_topic(
+        self, name: str, replicas: Sequence[int], min_isr: int, more: Mapping[str, str] | None = None
+    ) -> None:
+        """A topic of one partition, led by the first of `replicas` in leader epoch 0; all of these have heard of it.
+
+        ``more``: its settings beside the usual.
+        """
+        settings = {**TOPIC_SETTINGS, "min.insync.replicas": str(min_isr), **(more or {})}
         self.clients.create_topic(self.cluster.bootstrap, name, replicas, settings)
         for broker in replicas:
             self.wait_heard(broker, name, 0)
@@ -235,15 +254,8 @@ class Stage:
 
     def log(self, broker: int, topic: str) -> list[Stored]:
         """The records of a broker's log of partition 0, as its segments have them."""
-        limits = Limits()
-        found: list[Stored] = []
-        for segment in sorted((self.cluster.nodes[broker].directory / f"{topic}-0").glob("*.log")):
-            with segment.open("rb") as file:
-                for batch in SegmentScan(file, segment.stat().st_size, ProblemLog(segment), limits=limits):
-                    for record in batch.records(limits):
-                        value = (record.value or b"").decode("utf-8", "replace")
-                        found.append(Stored(record.offset, batch.leader_epoch, value))
-        return found
+        segments = sorted((self.cluster.nodes[broker].directory / f"{topic}-0").glob("*.log"))
+        return [each for segment in segments for each in stored(segment)]
 
     def logs(self, topic: str) -> dict[int, list[Stored]]:
         """The same of every broker."""

@@ -36,6 +36,7 @@ import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
 import org.apache.kafka.server.common.DirectoryEventHandler;
 import org.apache.kafka.server.common.KRaftVersion;
 import org.apache.kafka.server.common.NodeToControllerChannelManager;
+import org.apache.kafka.server.log.remote.storage.RemoteTasks;
 import org.apache.kafka.server.network.BrokerEndPoint;
 import org.apache.kafka.server.partition.AlterPartitionManager;
 import org.apache.kafka.server.purgatory.DelayedOperation;
@@ -58,6 +59,8 @@ final class Broker {
     final LogManager logs;
     final ReplicaManager replicas;
     final Controller controller;
+    /** What is done with remote storage; null where there is none. */
+    final RemoteTasks remote;
     private final KafkaConfig config;
     private final Metrics metrics = new Metrics();
     private MetadataImage image = MetadataImage.EMPTY;
@@ -71,7 +74,7 @@ final class Broker {
         config = cluster.configOf(id, folder);
         cache = new KRaftMetadataCache(id, () -> KRaftVersion.KRAFT_VERSION_0);
         LogDirFailureChannel failures = new LogDirFailureChannel(1);
-        BrokerTopicStats stats = new BrokerTopicStats();
+        BrokerTopicStats stats = new BrokerTopicStats(cluster.isTiered());
         logs =
                 new LogManager(
                         List.of(folder.toFile()),
@@ -91,11 +94,12 @@ final class Broker {
                         stats,
                         failures,
                         cluster.clock,
-                        false,
+                        cluster.isTiered(),
                         30_000L,
                         cluster::cleaner);
         controller = new Controller();
         AlterPartitionManager alter = Defect.alterManager(controller, tasks, id, () -> cluster.epochOf(id));
+        remote = cluster.remote(this, config, stats, metrics);
         replicas =
                 new ReplicaManager(
                         config,
@@ -103,7 +107,7 @@ final class Broker {
                         cluster.clock,
                         tasks,
                         logs,
-                        Option.empty(),
+                        Option.apply(remote),
                         cluster.quotas(config),
                         cache,
                         failures,
@@ -239,6 +243,9 @@ final class Broker {
 
     void close() throws Exception {
         replicas.shutdown(false);
+        if (remote != null) {
+            remote.close();
+        }
         logs.shutdown();
         metrics.close();
         Utils.delete(folder.toFile());

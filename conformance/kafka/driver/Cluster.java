@@ -34,6 +34,7 @@ import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.Records;
 import org.apache.kafka.common.record.internal.SimpleRecord;
 import org.apache.kafka.common.requests.AbstractRequest;
+import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.AlterPartitionRequest;
 import org.apache.kafka.common.requests.AlterPartitionResponse;
 import org.apache.kafka.common.requests.FetchRequest;
@@ -42,6 +43,7 @@ import org.apache.kafka.common.requests.ProduceResponse;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.common.RequestLocal;
+import org.apache.kafka.server.log.remote.storage.RemoteTasks;
 import org.apache.kafka.server.quota.QuotaFactory;
 import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.server.storage.log.FetchParams;
@@ -52,6 +54,7 @@ import org.apache.kafka.storage.internals.log.LogCleaner;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 import scala.Tuple2;
 import scala.collection.mutable.Buffer;
 import scala.jdk.javaapi.CollectionConverters;
@@ -192,6 +195,25 @@ class Cluster {
             LogDirFailureChannel failures,
             Time time) {
         return null;
+    }
+
+    /** What a broker does with remote storage; null: there is none. */
+    RemoteTasks remote(Broker broker, KafkaConfig config, BrokerTopicStats stats, Metrics metrics) throws IOException {
+        return null;
+    }
+
+    final boolean isTiered() {
+        return settings(0, scratch).containsKey("remote.log.storage.system.enable");
+    }
+
+    /** Tell of a request that is no fetch. */
+    void asks(AbstractRequest request, ObjectNode told) {
+        told.put("kind", request.apiKey().name);
+    }
+
+    /** A broker's answer to one. */
+    AbstractResponse answer(Broker broker, AbstractRequest request, ObjectNode told) {
+        throw new IllegalStateException("a follower asked for " + request.apiKey());
     }
 
     void look(Broker broker, ObjectNode seen) throws IOException {
@@ -366,7 +388,7 @@ class Cluster {
             ArrayNode isr = told.putArray("isr");
             data.newIsrWithEpochs().forEach(each -> isr.add(each.brokerId()));
         } else {
-            told.put("kind", request.apiKey().name);
+            asks(there, told);
         }
         return number;
     }
@@ -378,7 +400,11 @@ class Cluster {
     private void serve(Broker broker, long number) {
         Carried message = carried.get(number);
         if (!(message.request instanceof FetchRequest request)) {
-            throw new IllegalStateException("a follower asked for " + message.request.apiKey());
+            long id = numbers++;
+            ObjectNode told = answers(number, broker.id, message.from, "answer").put("id", id);
+            AbstractResponse response = answer(broker, message.request, told);
+            carried.put(id, new Carried(broker.id, message.from, message.request, bytes(response, message.request.version())));
+            return;
         }
         if (broker.partition() == null) {
             // KafkaApis looks for the topic's name before it asks the ReplicaManager.
@@ -459,7 +485,7 @@ class Cluster {
         return request.data().topics().get(0).partitions().get(0).fetchOffset();
     }
 
-    private static ByteBuffer bytes(FetchResponse response, short version) {
+    private static ByteBuffer bytes(AbstractResponse response, short version) {
         org.apache.kafka.common.protocol.ObjectSerializationCache cache =
                 new org.apache.kafka.common.protocol.ObjectSerializationCache();
         ByteBuffer found = ByteBuffer.allocate(response.data().size(cache, version));

@@ -1,0 +1,95 @@
+"""Apache Kafka's brokers with tiered storage under the driver, and what a test has them do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from fencepost.conformance.kafka.process import Jvm
+
+A, B, C = range(3)
+EARLIEST, EARLIEST_LOCAL, LAST_TIERED, EARLIEST_PENDING_UPLOAD = -2, -4, -5, -6
+TOPIC: Final = {"internal.segment.bytes": "100", "local.retention.bytes": "1", "retention.bytes": "-1", "retention.ms": "-1"}
+"""A segment has one record, and what is uploaded goes from the disk, but for the active segment."""
+
+
+class Tiers:
+    """Three brokers, and a metadata log that each of them has replayed so far."""
+
+    def __init__(self, jvm: Jvm, *, from_tiered: bool = False, **topic: str) -> None:
+        self.jvm = jvm
+        self.log: list[Mapping[str, Any]] = []
+        self.replayed = [0, 0, 0]
+        self.seen: dict[int, Any] = {}
+        self.asks: list[Any] = []
+        self.metadata: list[Any] = []
+        """What was written to the remote log metadata."""
+        self._sent = 0
+        more = {name.replace("_", "."): value for name, value in topic.items()}
+        self.ask("reset", nodes=3, minIsr=1, topic=TOPIC | more, fromTiered=from_tiered)
+
+    def ask(self, do: str, **more: Any) -> list[Any]:
+        answer = self.jvm.ask(do, **more)
+        self.seen |= {int(node): seen for node, seen in answer["seen"].items()}
+        self.asks += [each for each in answer["sent"] if each["kind"] == "alter"]
+        self.metadata = answer["metadata"]
+        return list(answer["sent"])
+
+    def lead(self, leader: int, isr: Sequence[int], *hear: int) -> None:
+        """The controller elects somebody, with this ISR, and those hear of it; of all that was before, too."""
+        self.log.append({"leader": leader, "isr": list(isr)})
+        for node in hear:
+            start, self.replayed[node] = self.replayed[node], len(self.log)
+            self.ask("metadata", node=node, records=self.log[start:])
+
+    def produce(self, leader: int, count: int = 1) -> None:
+        """So many records, each in a batch of its own."""
+        for _ in range(count):
+            self._sent += 1
+            (told,) = self.ask("produce", node=leader, request=-self._sent, payload=f"r{self._sent}", acks=1)
+            assert told["error"] == "NONE"
+
+    def upload(self, leader: int) -> None:
+        """A leader uploads what it may, and deletes it from its disk."""
+        self.ask("copy", node=leader)
+        self.ask("retain", node=leader)
+
+    def learn(self, *nodes: int) -> None:
+        """Brokers read the remote log metadata."""
+        for node in nodes:
+            self.ask("learn", node=node)
+
+    def follow(self, follower: int, leader: int) -> list[Any]:
+        """One round of a fetcher: what its leader has answered."""
+        answers = []
+        sent = self.ask("fetch", node=follower)
+        while asked := [each for each in sent if each["from"] == follower and each["to"] == leader]:
+            answer = next(each for each in self.ask("serve", node=leader, id=asked[0]["id"]) if "id" in each)
+            answers.append(answer)
+            sent = self.ask("answer", node=follower, id=answer["id"])
+        return answers
+
+    def listed(self, node: int, timestamp: int) -> tuple[str, int, int]:
+        """Error, offset and leader epoch that a client is told of a sentinel of ListOffsets."""
+        listed = self.jvm.ask("list", node=node, timestamp=timestamp)["listed"]
+        return listed["error"], listed["offset"], listed["epoch"]
+
+    def starts(self, node: int) -> tuple[int, int, int]:
+        """Log start, local log start and end of a broker's log."""
+        seen = self.seen[node]
+        return seen["logStart"], seen["localStart"], seen["end"]
+
+    def epochs(self, node: int) -> list[tuple[int, int]]:
+        """Its leader epoch checkpoint: epochs, and where they begin."""
+        return [(epoch, start) for epoch, start in self.seen[node]["epochs"]]
+
+    def records(self, node: int) -> list[str]:
+        """What is on its disk."""
+        return [payload for _, _, payload in self.seen[node]["records"]]
+
+    def copies(self) -> dict[str, Any]:
+        """By copy: the offsets, the epochs, and the last state of its metadata."""
+        found: dict[str, Any] = {}
+        for each in self.metadata:
+            found.setdefault(each["copy"], {}).update(each)
+        return found
