@@ -24,7 +24,7 @@ OLDER = "test_kafka_release.py"
 """The tests of another release."""
 HOLES = ("H1", "H2", "H3", "A1", "A2", "A3", "A4", "A5")
 """Of KIP-320's consumers, and of KIP-630."""
-REAL = ("test_kafka_findings.py", "test_kafka_carry.py")
+REAL = ("test_kafka_findings.py", "test_kafka_findings_tiered.py", "test_kafka_carry.py")
 """The tests of brokers that are processes."""
 
 
@@ -105,15 +105,17 @@ def of_kafka() -> Iterator[tuple[str, str, set[str]]]:
                 ]
                 rows = {
                     each.upper()
-                    for each in re.findall(r"(?<![a-z0-9])([akvfhol]\d+)(?![a-z0-9])", node.name.replace("_", " "))
+                    for each in re.findall(
+                        r"(?<![a-z0-9])(tk\d+|[akvfhol]\d+)(?![a-z0-9])", node.name.replace("_", " ")
+                    )
                 }
-                yield file.name, node.name, rows | set(re.findall(r"\b([AKVFHOL]\d+)\b", " ".join(words)))
+                yield file.name, node.name, rows | set(re.findall(r"\b(TK\d+|[AKVFHOL]\d+)\b", " ".join(words)))
 
 
 def rows() -> dict[str, str]:
     """The holes that were tried, and the rows about shipped Kafka in the order of DEVIATIONS.md, with their sources."""
     text = (ROOT / "specs" / "DEVIATIONS.md").read_text(encoding="utf-8")
-    found = re.findall(r"^\| ([KVFOL]\d+) \|.*\| ([^|]*) \|$", text, re.M)
+    found = re.findall(r"^\| (TK\d+|[KVFOL]\d+) \|.*\| ([^|]*) \|$", text, re.M)
     return dict.fromkeys(HOLES, "") | dict(found)
 
 
@@ -166,8 +168,10 @@ def _protocols() -> list[str]:
             "Everything that the model has a cell for is seen and judged after each event: requests, answers and their",
             "errors, logs, epochs, high watermarks, ISRs, votes, positions and what clients were told. A CPU second is",
             "one of Python and of the JVM together (`python benchmarks/kafka_free.py`).",
-            f"Under {none} runs no class of Kafka's by itself yet. Its log cleaner is held against ours file by file,",
-            "too (`tests/impl/test_compaction_kafka.py`), and its record classes against our codec",
+            f"Under {none} no system of Kafka's classes runs freely yet; they are asked step by step for its rows",
+            "(RemoteLogManager, TierStateMachine, RemotePartitionMetadataStore; ours are the store and the log of its",
+            "metadata). Kafka's log cleaner is held against ours file by file, too",
+            "(`tests/impl/test_compaction_kafka.py`), and its record classes against our codec",
             "(`tests/impl/test_metadata_kafka.py`).",
         ),
         "",

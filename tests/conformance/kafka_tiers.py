@@ -9,7 +9,12 @@ from fencepost.conformance.kafka.process import Jvm
 
 A, B, C = range(3)
 EARLIEST, EARLIEST_LOCAL, LAST_TIERED, EARLIEST_PENDING_UPLOAD = -2, -4, -5, -6
-TOPIC: Final = {"internal.segment.bytes": "100", "local.retention.bytes": "1", "retention.bytes": "-1", "retention.ms": "-1"}
+TOPIC: Final = {
+    "internal.segment.bytes": "100",
+    "local.retention.bytes": "1",
+    "retention.bytes": "-1",
+    "retention.ms": "-1",
+}
 """A segment has one record, and what is uploaded goes from the disk, but for the active segment."""
 
 
@@ -38,9 +43,17 @@ class Tiers:
     def lead(self, leader: int, isr: Sequence[int], *hear: int) -> None:
         """The controller elects somebody, with this ISR, and those hear of it; of all that was before, too."""
         self.log.append({"leader": leader, "isr": list(isr)})
-        for node in hear:
+        self.hear(*hear)
+
+    def hear(self, *nodes: int) -> None:
+        """Brokers replay what there is of the metadata log, in one delta."""
+        for node in nodes:
             start, self.replayed[node] = self.replayed[node], len(self.log)
             self.ask("metadata", node=node, records=self.log[start:])
+
+    def store(self, node: int, *, fails: bool) -> None:
+        """Remote storage fails at a broker from now on, or does not any more."""
+        self.ask("store", at=node, fails=fails)
 
     def produce(self, leader: int, count: int = 1) -> None:
         """So many records, each in a batch of its own."""
@@ -64,7 +77,8 @@ class Tiers:
         answers = []
         sent = self.ask("fetch", node=follower)
         while asked := [each for each in sent if each["from"] == follower and each["to"] == leader]:
-            answer = next(each for each in self.ask("serve", node=leader, id=asked[0]["id"]) if "id" in each)
+            served = self.ask("serve", node=leader, id=asked[0]["id"])
+            answer = next(each for each in served if each.get("request") == asked[0]["id"])
             answers.append(answer)
             sent = self.ask("answer", node=follower, id=answer["id"])
         return answers
