@@ -379,6 +379,23 @@ LoseTail(leader, follower) ==
     /\ UNCHANGED <<epochLeader, fetchState, committed, told>>
     /\ SettleEffect([replicaLog EXCEPT ![follower].synced = PartsAt(leader, follower)], snapshotFiles, counted)
 
+\* The logs part within a batch of the follower's, and all of that goes. Where it begins nobody sees; its records are of
+\* one epoch, of which the leader has none.
+TruncateBatch(leader, follower, end) ==
+    /\ leader # follower                                            \* not_leader_itself
+    /\ PresumesLeadership(leader)                                   \* presumes_leadership
+    /\ Epoch(follower) = Epoch(leader)                              \* epoch_not_fenced
+    /\ ~ BelowLog(leader, follower)                                 \* reaches_back
+    /\ ~ Matches(leader, follower)                                  \* diverges
+    /\ Lbo(follower) <= end /\ Lbo(leader) <= end                   \* in_both_logs
+    /\ end < PartsAt(leader, follower) /\ PartsAt(leader, follower) < Leo(follower)  \* below_divergence
+    /\ \A o \in end..PartsAt(leader, follower) : RecordEpoch(follower, o) = RecordEpoch(follower, end)  \* within_batch
+    /\ \A o \in end..(PartsAt(leader, follower) - 1) : RecordEpoch(follower, o) # RecordEpoch(leader, o)  \* keeps_what_matches
+    /\ replicaState' = [replicaState EXCEPT ![follower].hw = Min(end, @)]
+    /\ UNCHANGED <<epochLeader, fetchState, committed, told>>
+    /\ SettleEffect([replicaLog EXCEPT ![follower] = [@ EXCEPT !.leo = end, !.synced = Min(end, @)]],
+                    snapshotFiles, counted)
+
 \* The power goes in the midst of a full reset: first snapshots are deleted, one by one. The log still has one before
 \* it, or needs none; else what is left counts as empty.
 LoseSnapshot(leader, follower, offset) ==
@@ -439,6 +456,7 @@ Next ==
     \/ \E replica \in Replicas : ResumeEmpty(replica)
     \/ \E leader, follower \in Replicas : LoseBegin(leader, follower)
     \/ \E leader, follower \in Replicas : LoseTail(leader, follower)
+    \/ \E leader, follower \in Replicas, end \in EndOffsets : TruncateBatch(leader, follower, end)
     \/ \E leader, follower \in Replicas, offset \in Offsets : LoseSnapshot(leader, follower, offset)
     \/ \E leader, follower \in Replicas : LoseLog(leader, follower)
 

@@ -40,7 +40,7 @@ def first_parting(portfolio: list[Ways], parts: Parts, plan: FreePlan) -> Parted
     system, memory, met = RunningCluster(parts), Memory(), Met()
     for number in range(plan.runs):
         ways = portfolio[number % len(portfolio)]
-        ran = play(system, ways, run_seed(0, number), plan, memory, met)
+        ran = play(system, ways, run_seed(plan.seed, number), plan, memory, met)
         if ran.parted is not None:
             return ran.parted
     return None

@@ -41,6 +41,7 @@ def test_the_quorum_is_followed_whatever_happens() -> None:
     rare = {
         "lose_begin",
         "lose_tail",
+        "truncate_batch",
         "lose_snapshot",
         "lose_log",
         "rediscover_at",

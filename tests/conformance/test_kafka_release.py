@@ -6,7 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 from fencepost.conformance.free.parted import Sort
-from fencepost.conformance.kafka.jars import BROKERS, CLEANERS, CONSUMER, CONTROLLERS, QUORUM, RELEASE, TRIED, classes
+from fencepost.conformance.kafka.jars import (
+    BROKERS,
+    CLEANERS,
+    CONSUMER,
+    CONTROLLERS,
+    QUORUM,
+    RELEASE,
+    TIERED,
+    TRIED,
+    classes,
+)
 from fencepost.conformance.kafka.process import Jvm
 from fencepost.model.core.errors import BadInput
 from fencepost.model.explore.result import Verdict
@@ -26,7 +36,7 @@ def older() -> Iterator[Jvm]:
 
 
 def test_all_drivers_are_for_the_release_that_is_driven_by_default() -> None:
-    assert set(TRIED[RELEASE]) == {BROKERS, QUORUM, CONSUMER, CONTROLLERS, CLEANERS}
+    assert set(TRIED[RELEASE]) == {BROKERS, QUORUM, CONSUMER, CONTROLLERS, CLEANERS, TIERED}
     assert TRIED[OLDER] == (CONSUMER,)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fencepost.model.core.ground import State, System, ground
 from fencepost.model.explore.graph import build_graph
+from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.snapshots import snapshots
 
 from .drawn import draw, edges_of_python, edges_of_tlc, read_edges
@@ -22,6 +23,7 @@ VOTERS = (2, 0, 1, 1, 1, 0, 1)
 OBSERVER = (2, 1, 2, 0, 1, 0, 1)
 GRAPHS = {VOTERS: (3361, 26), OBSERVER: (5595, 22)}
 DRAWN = (3, 0, 2, 2, 2, 0, 1)
+LONGER = (3, 0, 3, 3, 1, 0, 1)
 SELDOM = frozenset({"resume", "resume_empty", "resign", "stand", "look_for_leader", "lose_log", "lose_snapshot"})
 """What undoes what others have come to."""
 
@@ -86,10 +88,44 @@ def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, constants: tuple[int
 def test_from_drawn_states_the_steps_are_those_of_the_python_protocol(tlc: Tlc) -> None:
     """Where logs diverge, snapshots have several chunks, and a crash may come in the midst of a full reset."""
     system = at(DRAWN)
-    sample = draw(system, 1, 1500, 12, SELDOM)
-    assert set(system.actions) - sample.told <= {"look_for_leader"}, "an observer's, which the graph above has"
+    sample = draw(system, 2, 1500, 12, SELDOM)
+    others = {"look_for_leader", "truncate_batch"}  # an observer's, which the graph above has, and the one below
+    assert set(system.actions) - sample.told <= others, (
+        "an observer's, which the graph above has, and what takes longer"
+    )
     ours = edges_of_python(system, sample.states, told)
     assert edges_of_tlc(tlc, "Kip630Quorum", cfg_constants(DRAWN), system, sample.states, told) == ours
+
+
+def test_a_batch_within_which_logs_part_goes_as_in_the_python_protocol(tlc: Tlc) -> None:
+    """Along a run to where a follower has two records of an epoch of which its leader has none, and one of a later."""
+    system = at(LONGER)
+    reference, states = Reference(system), [system.initial]
+
+    def go(action: str, **params: int) -> None:
+        after = reference.step(states[-1], action, tuple(params.items()))
+        assert after is not None, (action, params)
+        states.append(after)
+
+    for epoch, records in enumerate((2, 1, 1, 0)):
+        candidate, voter = epoch % 2, 2
+        go("stand", replica=candidate, epoch=epoch)
+        for each in (voter, 1 - candidate):
+            go("hear_of_candidate", candidate=candidate, voter=each)
+        go("give_vote", candidate=candidate, voter=voter)
+        go("count_vote", candidate=candidate, voter=voter)
+        go("take_office", replica=candidate)
+        for _ in range(records):
+            go("client_append", leader=candidate)
+    go("begin_epoch", leader=1, follower=0)
+    ours = edges_of_python(system, states, told)
+    ends = [
+        end
+        for end in range(4)
+        if not reference.refused_by(states[-1], "truncate_batch", (("leader", 1), ("follower", 0), ("end", end)))
+    ]
+    assert ends == [0], "the two of epoch 0 are one batch, as far as anybody sees, and part at 1"
+    assert edges_of_tlc(tlc, "Kip630Quorum", cfg_constants(LONGER), system, states, told) == ours
 
 
 def cfg_constants(constants: tuple[int, ...]) -> str:

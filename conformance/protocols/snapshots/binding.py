@@ -334,6 +334,18 @@ SNAPSHOTS: Final = Binding(
         "resume_empty": _all(_CRASH, "log_not_valid"),
         "lose_begin": _torn(*_SERVED, "brings_record", "brings_begin"),
         "lose_tail": _torn(*_FOLLOWS, "reaches_back", "diverges", "was_synced"),
+        "truncate_batch": _fetch(
+            {
+                **_FOLLOWS,
+                "reaches_back": error(NOT_FOUND),
+                "diverges": NOTHING,
+                "in_both_logs": unasked(),
+                "below_divergence": unasked(),
+                "within_batch": unasked(),
+                "keeps_what_matches": unasked(),
+            },
+            stores=None,
+        ),
         "lose_snapshot": _torn(*_NAMES_SNAPSHOT, "is_complete", "log_stays_valid"),
         "lose_log": _torn(*_NAMES_SNAPSHOT, "begins_at_0", "no_snapshot", "was_synced"),
     },

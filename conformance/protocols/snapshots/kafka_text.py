@@ -66,6 +66,7 @@ _NOT_SHIPPED: Final = {
     "resume_empty",
     "lose_begin",
     "lose_tail",
+    "truncate_batch",
     "lose_snapshot",
     "lose_log",
 }

@@ -41,6 +41,7 @@ _DECIDED: Final[Mapping[type, Callable[[int, int], tuple[ModelStep, ...]]]] = {
 _FETCHED: Final = (
     "follower_fetch",
     "follower_truncate",
+    "truncate_batch",
     "follower_start_over",
     "lose_begin",
     "lose_tail",

@@ -368,6 +368,33 @@ def lose_tail(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     yield s.update(synced={follower: end}, **_forgotten(k, follower))
 
 
+@snapshots.action(leader=REPLICA, follower=REPLICA, end=END_OFFSET, present=_runs)
+def truncate_batch(k: Algebra, s: View, leader: Value, follower: Value, end: Value) -> Step:
+    """The logs part within a batch of the follower's, and all of that goes: a log is cut between two batches alone.
+
+    So it is where the leader has no record of the batch's epoch: what both have of an epoch they have in the same
+    batches. Where a batch begins nobody sees; its records are of one epoch.
+    """
+    yield from finds_divergence(k, s, leader, follower)
+    parts = take_divergence(k, s, follower, divergence_response(k, s, leader, follower))["leo"][follower]
+
+    def is_of_batch(offset: Value) -> Value:
+        return k.implies(
+            k.all(end <= offset, offset <= parts), s.record_epoch[follower, offset] == s.record_epoch[follower, end]
+        )
+
+    def differs(offset: Value) -> Value:
+        here, there = s.record_epoch[follower, offset], s.record_epoch[leader, offset]
+        return k.implies(k.all(end <= offset, offset < parts), here != there)
+
+    yield "in_both_logs", k.all(s.lbo[follower] <= end, s.lbo[leader] <= end)
+    yield "below_divergence", k.all(end < parts, parts < s.leo[follower])
+    yield "within_batch", k.forall(OFFSET, is_of_batch)
+    yield "keeps_what_matches", k.forall(OFFSET, differs)
+    hw, synced = s.hw[follower], s.synced[follower]
+    yield s.update(leo={follower: end}, hw={follower: k.min(end, hw)}, synced={follower: k.min(end, synced)})
+
+
 @snapshots.action(leader=REPLICA, follower=REPLICA, offset=OFFSET, present=_runs)
 def lose_snapshot(k: Algebra, s: View, leader: Value, follower: Value, offset: Value) -> Step:
     """The power goes while a follower that is told to start over deletes its snapshots: one of them is gone.
