@@ -188,3 +188,49 @@ def test_tk7_an_empty_follower_of_an_empty_log_asks_for_nothing(jvm: Jvm) -> Non
     kinds = [(each["kind"], each.get("offset")) for each in tiers.follow(C, A)]
     assert ("listed", 7) in kinds, "where there is something it begins at the EPUO, and not at the local log start, 5"
     assert tiers.starts(C) == (0, 7, 7) and tiers.epochs(C) == [(1, 0), (2, 4)]
+
+
+def test_tk5_who_lags_behind_the_log_start_begins_there(jvm: Jvm) -> None:
+    """B has the first record when A's log begins at the fifth, by retention in remote storage."""
+    tiers = Tiers(jvm, retention_ms="1000")
+    tiers.lead(A, [A], A, B)
+    tiers.produce(A)
+    tiers.follow(B, A)
+    tiers.lead(A, [A], A)
+    tiers.produce(A, 4)
+    tiers.upload(A)
+    tiers.ask("expire", node=A)
+    assert (tiers.starts(A), tiers.starts(B)) == ((4, 4, 5), (0, 0, 1))
+    tiers.hear(B)
+    with shipped("TK5", "it is told where the log ends and begins, and cuts its own, which ends before that"):
+        told = [(each["error"], each.get("offset")) for each in tiers.follow(B, A)]
+        assert told == [("OFFSET_OUT_OF_RANGE", None), ("NONE", 5), ("NONE", 4)]
+        assert (tiers.starts(B), tiers.epochs(B)) == ((4, 4, 4), [])
+    tiers.follow(B, A)
+    assert (tiers.starts(B), tiers.epochs(B)) == ((4, 4, 5), [(2, 4)])
+
+
+def test_tk8_a_segment_of_another_lineage_counts_up_to_where_they_part(jvm: Jvm) -> None:
+    """Two records a segment: A's second one begins with a record that B has, and goes on with one that it has not."""
+    tiers = Tiers(jvm, internal_segment_bytes="150")
+    tiers.lead(A, [A], A, B)
+    tiers.produce(A, 3)
+    for _ in range(4):
+        tiers.follow(B, A)
+    tiers.ask("altered", node=A, request=tiers.asks[-1]["id"], error="INELIGIBLE_REPLICA")  # B stays outside the ISR
+    tiers.lead(A, [A], A)
+    tiers.produce(A, 3)
+    tiers.ask("copy", node=A)
+    assert [each["epochs"] for each in tiers.copies().values()] == [[[1, 0]], [[1, 2], [2, 3]]]
+    tiers.learn(B)
+    tiers.lead(B, [B], B)
+    assert tiers.starts(B) == (0, 0, 3) and tiers.epochs(B) == [(1, 0), (3, 3)]
+    tiers.ask("copy", node=B)
+    with shipped("TK8", "the highest offset is that up to which a segment is its lineage's"):
+        assert tiers.seen[B]["highestRemote"] == 2 and tiers.listed(B, LAST_TIERED) == ("NONE", 2, 1)
+    tiers.produce(B, 2)
+    tiers.ask("copy", node=B)
+    last = list(tiers.copies().values())[-1]
+    assert (last["broker"], last["start"], last["end"], last["epochs"]) == (B, 2, 4, [[1, 2], [3, 3]]), (
+        "it uploads its own"
+    )
