@@ -234,3 +234,22 @@ def test_tk8_a_segment_of_another_lineage_counts_up_to_where_they_part(jvm: Jvm)
     assert (last["broker"], last["start"], last["end"], last["epochs"]) == (B, 2, 4, [[1, 2], [3, 3]]), (
         "it uploads its own"
     )
+
+
+@pytest.mark.parametrize("stored", [True, False], ids=["stored", "not stored"])
+def test_tk4_a_process_that_ends_leaves_the_same_where_its_high_watermark_was_stored(jvm: Jvm, *, stored: bool) -> None:
+    """Who knows no epoch fetches from its high watermark on: from behind what is in remote storage, or from 0 again."""
+    tiers = half_built(jvm)
+    if stored:
+        tiers.ask("checkpoint", node=B)
+    tiers.store(B, fails=False)
+    tiers.ask("crash", node=B)
+    tiers.ask("start", node=B, records=tiers.log)
+    tiers.learn(B)
+    assert tiers.starts(B) == (0, 5, 5)
+    errors = [each["error"] for each in tiers.follow(B, A)]
+    if stored:
+        with shipped("TK4", "a process that ends then goes on without the epochs, where its high watermark is stored"):
+            assert errors == ["NONE"] and tiers.epochs(B) == [(2, 5)]
+    else:
+        assert errors[0] == "OFFSET_MOVED_TO_TIERED_STORAGE" and tiers.epochs(B) == [(1, 0), (2, 4)]
