@@ -282,7 +282,7 @@ final class Broker {
                 AbstractRequest.Builder<? extends AbstractRequest> asked, ControllerRequestCompletionHandler told) {
             request = asked;
             handler = told;
-            number = cluster.asked(id, -1, request.build(request.latestAllowedVersion()));
+            number = cluster.messages.asked(id, -1, request.build(request.latestAllowedVersion()));
         }
 
         /** The request that has no answer yet; -1: there is none. */

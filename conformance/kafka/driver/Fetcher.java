@@ -218,7 +218,7 @@ final class Fetcher extends ReplicaFetcherThread {
             if (Defect.FORGETS_LAST_EPOCH.isPlanted() && baton.empty && request instanceof FetchRequest fetch) {
                 fetch.data().topics().forEach(topic -> topic.partitions().forEach(each -> each.setLastFetchedEpoch(-1)));
             }
-            baton.asks(cluster.asked(from, to.id(), request));
+            baton.asks(cluster.messages.asked(from, to.id(), request));
             ByteBuffer answer = baton.park(Baton.At.WAITING);
             if (answer == null) {
                 throw new UncheckedDisconnect("no answer came from " + to.id());
