@@ -385,12 +385,14 @@ TruncateBatch(leader, follower, end) ==
     /\ leader # follower                                            \* not_leader_itself
     /\ PresumesLeadership(leader)                                   \* presumes_leadership
     /\ Epoch(follower) = Epoch(leader)                              \* epoch_not_fenced
-    /\ ~ BelowLog(leader, follower)                                 \* reaches_back
-    /\ ~ Matches(leader, follower)                                  \* diverges
     /\ Lbo(follower) <= end /\ Lbo(leader) <= end                   \* in_both_logs
-    /\ end < PartsAt(leader, follower) /\ PartsAt(leader, follower) < Leo(follower)  \* below_divergence
-    /\ \A o \in end..PartsAt(leader, follower) : RecordEpoch(follower, o) = RecordEpoch(follower, end)  \* within_batch
-    /\ \A o \in end..(PartsAt(leader, follower) - 1) : RecordEpoch(follower, o) # RecordEpoch(leader, o)  \* keeps_what_matches
+    /\ \E o \in Offsets :
+          /\ end <= o
+          /\ RecordEpoch(follower, end) < RecordEpoch(leader, o)
+          /\ RecordEpoch(leader, o) <= LastEpoch(follower)           \* below_divergence
+    /\ LargerEpochStart(leader, LastEpoch(follower))
+       < LargerEpochStart(follower, RecordEpoch(follower, end))      \* within_batch
+    /\ RecordEpoch(follower, end) # RecordEpoch(leader, end)         \* keeps_what_matches
     /\ replicaState' = [replicaState EXCEPT ![follower].hw = Min(end, @)]
     /\ UNCHANGED <<epochLeader, fetchState, committed, told>>
     /\ SettleEffect([replicaLog EXCEPT ![follower] = [@ EXCEPT !.leo = end, !.synced = Min(end, @)]],

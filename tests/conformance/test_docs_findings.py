@@ -15,16 +15,18 @@ STORIES = re.findall(r"^\$ fencepost (explore (?:.*\\\n)*.*)\n((?: +\d+  .*\n)+B
 STEP = re.compile(r" +[1-9]\d*  \w+\(|BROKEN: ")
 
 
-def test_there_are_three_of_them() -> None:
+def test_each_finding_has_one() -> None:
     assert [re.findall(r"--variant (\S+)", command) for command, _ in STORIES] == [
         ["kip-320-kafka-stale-acks"],
         ["kip-320-kafka-forgets"],
+        ["keeps-highest"],
+        ["offsets-first"],
         ["kip-320"],
     ]
 
 
 @pytest.mark.asked("runs")
-@pytest.mark.parametrize(("command", "story"), STORIES, ids=["k11", "k12", "h1"])
+@pytest.mark.parametrize(("command", "story"), STORIES, ids=["k11", "k12", "tk1", "tk4", "h1"])
 def test_a_story_of_a_model_is_what_the_command_prints(
     command: str, story: str, fencepost: Fencepost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,10 +64,10 @@ def tk1(stage: Stage, topic: str, *, behind: bool, say: Callable[[str], None] = 
         stage.wait_logs(topic, {A: [last], B: [last]})
         kept = "all but the last go to remote storage"
     told.tell(f"{', '.join(NEW)} are acknowledged (acks=all); {kept}")
-    if behind:
-        store.fails(B, on=False)
     state = stage.elect(topic, (A, B), by=C)
     stage.wait_heard(B, topic, state.leader_epoch)
+    if behind:
+        store.fails(B, on=False)
     told.tell(f"broker {A}, in the ISR, is elected (preferred, clean): {decided(state)}; {B} follows it")
     write(stage, topic, A, NEXT, found)
     wait_until(f"{A} to upload {NEW[-1]} of {topic}", lambda: NEW[-1] in store.values())

@@ -337,8 +337,6 @@ SNAPSHOTS: Final = Binding(
         "truncate_batch": _fetch(
             {
                 **_FOLLOWS,
-                "reaches_back": error(NOT_FOUND),
-                "diverges": NOTHING,
                 "in_both_logs": unasked(),
                 "below_divergence": unasked(),
                 "within_batch": unasked(),

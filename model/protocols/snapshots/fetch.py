@@ -54,7 +54,7 @@ def follows(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     yield "epoch_not_fenced", s.leader_epoch[follower] == s.leader_epoch[leader]
 
 
-def _larger_epoch_start(k: Algebra, s: View, replica: Value, epoch: Value) -> Value:
+def larger_epoch_start(k: Algebra, s: View, replica: Value, epoch: Value) -> Value:
     """Where the first epoch begins in a log that is larger than this one; the LEO where none does."""
     return k.first(OFFSET, lambda o: s.record_epoch[replica, o] > epoch, s.leo[replica])
 
@@ -65,7 +65,7 @@ def _known_epoch(k: Algebra, s: View, leader: Value, epoch: Value) -> tuple[Valu
     Without ``validates_at_lbo`` a leader that knows none takes the follower's word for it: its log begins with a larger
     epoch, and no snapshot of its own ends where its log begins.
     """
-    end = _larger_epoch_start(k, s, leader, epoch)
+    end = larger_epoch_start(k, s, leader, epoch)
     known = epoch_at(k, s, leader, end - 1)
     if not k.rules.validates_at_lbo:
         known = k.ite(k.all(end == s.lbo[leader], known == -1), epoch, known)
@@ -187,7 +187,7 @@ def divergence_response(k: Algebra, s: View, leader: Value, follower: Value) -> 
 
 def take_divergence(k: Algebra, s: View, follower: Value, response: Response) -> Writes:
     """The follower truncates to where its own epochs and the leader's part."""
-    end = k.min(response.offset, _larger_epoch_start(k, s, follower, response.offset_epoch))
+    end = k.min(response.offset, larger_epoch_start(k, s, follower, response.offset_epoch))
     synced = {"synced": {follower: k.min(end, s.synced[follower])}} if k.rules.running else {}
     return {"leo": {follower: end}, "hw": {follower: k.min(end, s.hw[follower])}, **synced}
 

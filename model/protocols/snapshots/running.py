@@ -27,7 +27,9 @@ from .fetch import (
     brings_begin,
     divergence_response,
     finds_divergence,
+    follows,
     is_found,
+    larger_epoch_start,
     names_snapshot,
     records_response,
     reset_to_empty,
@@ -35,7 +37,16 @@ from .fetch import (
     take_divergence,
 )
 from .log import reaches_as_far
-from .state import Rules, enter_epoch, has_snapshot, is_fetching, latest_snapshot, presumes_leadership, snapshots
+from .state import (
+    Rules,
+    enter_epoch,
+    has_snapshot,
+    is_fetching,
+    last_epoch,
+    latest_snapshot,
+    presumes_leadership,
+    snapshots,
+)
 
 
 def _runs(rules: Rules) -> bool:
@@ -375,22 +386,20 @@ def truncate_batch(k: Algebra, s: View, leader: Value, follower: Value, end: Val
     So it is where the leader has no record of the batch's epoch: what both have of an epoch they have in the same
     batches. Where a batch begins nobody sees; its records are of one epoch.
     """
-    yield from finds_divergence(k, s, leader, follower)
-    parts = take_divergence(k, s, follower, divergence_response(k, s, leader, follower))["leo"][follower]
+    yield from follows(k, s, leader, follower)
+    epoch, last = s.record_epoch[follower, end], last_epoch(k, s, follower)
 
-    def is_of_batch(offset: Value) -> Value:
-        return k.implies(
-            k.all(end <= offset, offset <= parts), s.record_epoch[follower, offset] == s.record_epoch[follower, end]
-        )
-
-    def differs(offset: Value) -> Value:
-        here, there = s.record_epoch[follower, offset], s.record_epoch[leader, offset]
-        return k.implies(k.all(end <= offset, offset < parts), here != there)
+    def is_between(offset: Value) -> Value:
+        there = s.record_epoch[leader, offset]
+        return k.all(end <= offset, epoch < there, there <= last)
 
     yield "in_both_logs", k.all(s.lbo[follower] <= end, s.lbo[leader] <= end)
-    yield "below_divergence", k.all(end < parts, parts < s.leo[follower])
-    yield "within_batch", k.forall(OFFSET, is_of_batch)
-    yield "keeps_what_matches", k.forall(OFFSET, differs)
+    # The logs part behind the leader's last record of an epoch up to the follower's last one.
+    yield "below_divergence", k.exists(OFFSET, is_between)
+    # Epochs only grow in a log: the record where the logs part is of this one, too.
+    yield "within_batch", larger_epoch_start(k, s, leader, last) < larger_epoch_start(k, s, follower, epoch)
+    # Logs that have the same record have the same ones before it.
+    yield "keeps_what_matches", epoch != s.record_epoch[leader, end]
     hw, synced = s.hw[follower], s.synced[follower]
     yield s.update(leo={follower: end}, hw={follower: k.min(end, hw)}, synced={follower: k.min(end, synced)})
 
