@@ -389,8 +389,8 @@ TruncateBatch(leader, follower, end) ==
     /\ \E o \in Offsets :
           /\ end <= o
           /\ RecordEpoch(follower, end) < RecordEpoch(leader, o)
-          /\ RecordEpoch(leader, o) <= LastEpoch(follower)           \* below_divergence
-    /\ LargerEpochStart(leader, LastEpoch(follower))
+          /\ RecordEpoch(leader, o) <= RecordEpoch(follower, Leo(follower) - 1)  \* below_divergence
+    /\ LargerEpochStart(leader, RecordEpoch(follower, Leo(follower) - 1))
        < LargerEpochStart(follower, RecordEpoch(follower, end))      \* within_batch
     /\ RecordEpoch(follower, end) # RecordEpoch(leader, end)         \* keeps_what_matches
     /\ replicaState' = [replicaState EXCEPT ![follower].hw = Min(end, @)]
@@ -458,7 +458,7 @@ Next ==
     \/ \E replica \in Replicas : ResumeEmpty(replica)
     \/ \E leader, follower \in Replicas : LoseBegin(leader, follower)
     \/ \E leader, follower \in Replicas : LoseTail(leader, follower)
-    \/ \E leader, follower \in Replicas, end \in EndOffsets : TruncateBatch(leader, follower, end)
+    \/ \E leader, follower \in Replicas, end \in Offsets : TruncateBatch(leader, follower, end)
     \/ \E leader, follower \in Replicas, offset \in Offsets : LoseSnapshot(leader, follower, offset)
     \/ \E leader, follower \in Replicas : LoseLog(leader, follower)
 

@@ -88,7 +88,7 @@ def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, constants: tuple[int
 def test_from_drawn_states_the_steps_are_those_of_the_python_protocol(tlc: Tlc) -> None:
     """Where logs diverge, snapshots have several chunks, and a crash may come in the midst of a full reset."""
     system = at(DRAWN)
-    sample = draw(system, 2, 1500, 12, SELDOM)
+    sample = draw(system, 3, 1500, 12, SELDOM)
     others = {"look_for_leader", "truncate_batch"}  # an observer's, which the graph above has, and the one below
     assert set(system.actions) - sample.told <= others, (
         "an observer's, which the graph above has, and what takes longer"
@@ -121,7 +121,7 @@ def test_a_batch_within_which_logs_part_goes_as_in_the_python_protocol(tlc: Tlc)
     ours = edges_of_python(system, states, told)
     ends = [
         end
-        for end in range(4)
+        for end in range(3)
         if not reference.refused_by(states[-1], "truncate_batch", (("leader", 1), ("follower", 0), ("end", end)))
     ]
     assert ends == [0], "the two of epoch 0 are one batch, as far as anybody sees, and part at 1"

@@ -42,7 +42,6 @@ from .state import (
     enter_epoch,
     has_snapshot,
     is_fetching,
-    last_epoch,
     latest_snapshot,
     presumes_leadership,
     snapshots,
@@ -379,7 +378,7 @@ def lose_tail(k: Algebra, s: View, leader: Value, follower: Value) -> Step:
     yield s.update(synced={follower: end}, **_forgotten(k, follower))
 
 
-@snapshots.action(leader=REPLICA, follower=REPLICA, end=END_OFFSET, present=_runs)
+@snapshots.action(leader=REPLICA, follower=REPLICA, end=OFFSET, present=_runs)
 def truncate_batch(k: Algebra, s: View, leader: Value, follower: Value, end: Value) -> Step:
     """The logs part within a batch of the follower's, and all of that goes: a log is cut between two batches alone.
 
@@ -387,7 +386,7 @@ def truncate_batch(k: Algebra, s: View, leader: Value, follower: Value, end: Val
     batches. Where a batch begins nobody sees; its records are of one epoch.
     """
     yield from follows(k, s, leader, follower)
-    epoch, last = s.record_epoch[follower, end], last_epoch(k, s, follower)
+    epoch, last = s.record_epoch[follower, end], s.record_epoch[follower, s.leo[follower] - 1]
 
     def is_between(offset: Value) -> Value:
         there = s.record_epoch[leader, offset]
