@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from fencepost.conformance.kafka.process import Jvm
 
-A, B, C = range(3)
+from .test_kafka_driver import Trio
+
 EARLIEST, EARLIEST_LOCAL, LAST_TIERED, EARLIEST_PENDING_UPLOAD = -2, -4, -5, -6
 TOPIC: Final = {
     "internal.segment.bytes": "100",
@@ -18,38 +19,23 @@ TOPIC: Final = {
 """A segment has one record, and what is uploaded goes from the disk, but for the active segment."""
 
 
-class Tiers:
+class Tiers(Trio):
     """Three brokers, and a metadata log that each of them has replayed so far."""
 
     def __init__(self, jvm: Jvm, *, from_tiered: bool = False, **topic: str) -> None:
-        self.jvm = jvm
-        self.log: list[Mapping[str, Any]] = []
-        self.replayed = [0, 0, 0]
-        self.seen: dict[int, Any] = {}
-        self.asks: list[Any] = []
-        self.metadata: list[Any] = []
-        """What was written to the remote log metadata."""
         self._sent = 0
-        more = {name.replace("_", "."): value for name, value in topic.items()}
-        self.ask("reset", nodes=3, minIsr=1, topic=TOPIC | more, fromTiered=from_tiered)
-
-    def ask(self, do: str, **more: Any) -> list[Any]:
-        answer = self.jvm.ask(do, **more)
-        self.seen |= {int(node): seen for node, seen in answer["seen"].items()}
-        self.asks += [each for each in answer["sent"] if each["kind"] == "alter"]
-        self.metadata = answer["metadata"]
-        return list(answer["sent"])
+        configs = {name.replace("_", "."): value for name, value in topic.items()}
+        super().__init__(jvm, min_isr=1, topic=TOPIC | configs, fromTiered=from_tiered)
 
     def lead(self, leader: int, isr: Sequence[int], *hear: int) -> None:
         """The controller elects somebody, with this ISR, and those hear of it; of all that was before, too."""
-        self.log.append({"leader": leader, "isr": list(isr)})
+        self.decide(leader=leader, isr=list(isr))
         self.hear(*hear)
 
     def hear(self, *nodes: int) -> None:
         """Brokers replay what there is of the metadata log, in one delta."""
         for node in nodes:
-            start, self.replayed[node] = self.replayed[node], len(self.log)
-            self.ask("metadata", node=node, records=self.log[start:])
+            self.replay(node, len(self.log) - self.replayed[node])
 
     def store(self, node: int, *, fails: bool) -> None:
         """Remote storage fails at a broker from now on, or does not any more."""
@@ -97,13 +83,9 @@ class Tiers:
         """Its leader epoch checkpoint: epochs, and where they begin."""
         return [(epoch, start) for epoch, start in self.seen[node]["epochs"]]
 
-    def records(self, node: int) -> list[str]:
-        """What is on its disk."""
-        return [payload for _, _, payload in self.seen[node]["records"]]
-
     def copies(self) -> dict[str, Any]:
         """By copy: the offsets, the epochs, and the last state of its metadata."""
         found: dict[str, Any] = {}
-        for each in self.metadata:
+        for each in self.answer["metadata"]:
             found.setdefault(each["copy"], {}).update(each)
         return found

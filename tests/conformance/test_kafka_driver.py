@@ -23,17 +23,19 @@ def jvm() -> Iterator[Jvm]:
 class Trio:
     """Three brokers, and a metadata log that each of them has replayed so far."""
 
-    def __init__(self, jvm: Jvm, min_isr: int = 2) -> None:
+    def __init__(self, jvm: Jvm, min_isr: int = 2, **more: Any) -> None:
+        """``more``: what else the driver's reset is told."""
         self.jvm = jvm
+        self.answer: Mapping[str, Any] = {}
         self.log: list[Mapping[str, Any]] = []
         self.replayed = [0, 0, 0]
         self.seen: dict[int, Any] = {}
         self.told: list[Any] = []
         self.asks: list[Any] = []
-        self.ask("reset", nodes=3, minIsr=min_isr)
+        self.ask("reset", nodes=3, minIsr=min_isr, **more)
 
     def ask(self, do: str, **more: Any) -> list[Any]:
-        answer = self.jvm.ask(do, **more)
+        answer = self.answer = self.jvm.ask(do, **more)
         self.seen |= {int(node): seen for node, seen in answer["seen"].items()}
         self.told += [(each["error"], each["offset"]) for each in answer["sent"] if each["kind"] == "produced"]
         self.asks += [each for each in answer["sent"] if each["kind"] == "alter"]

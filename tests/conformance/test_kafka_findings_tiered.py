@@ -53,7 +53,7 @@ def test_tk4_not_where_the_store_does_not_fail(stage: Stage) -> None:
 def test_tk1_what_was_never_uploaded_is_deleted_on_disks(stage: Stage) -> None:
     """One unclean election, then records that both replicas had; a clean one loses them."""
     said: list[str] = []
-    found = tk1(stage, "tk1", behind=True, say=said.append)
+    found = tk1(stage, "tk1", fails=True, say=said.append)
     assert in_the_docs(said, "tk1", "tk1")
     assert found.acknowledged == {value: offset for offset, value in enumerate((*AFTER_UNCLEAN, *NEXT))}
     assert found.gone == list(AFTER_UNCLEAN[:-1]) and found.lost
@@ -63,6 +63,6 @@ def test_tk1_what_was_never_uploaded_is_deleted_on_disks(stage: Stage) -> None:
 def test_tk1_not_where_uploads_keep_up(stage: Stage) -> None:
     """The control run: the leader uploads what is acknowledged before the other deletes it."""
     said: list[str] = []
-    found = tk1(stage, "tk1-control", behind=False, say=said.append)
+    found = tk1(stage, "tk1-control", fails=False, say=said.append)
     assert in_the_docs(said, "tk1-control", "tk1")
     assert [each.value for each in found.read] == [*AFTER_UNCLEAN, *NEXT] and not found.lost

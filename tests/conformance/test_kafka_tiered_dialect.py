@@ -14,7 +14,8 @@ from fencepost.model.protocols.tiering import tiering
 
 from .kafka_dialect import Walk, shipped
 from .kafka_jvm import one_jvm
-from .kafka_tiers import EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LAST_TIERED, A, B, C, Tiers
+from .kafka_tiers import EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LAST_TIERED, Tiers
+from .test_kafka_driver import A, B, C
 
 pytestmark = [pytest.mark.kafka, pytest.mark.asked("kafka", "tiering")]
 
@@ -172,6 +173,24 @@ def test_tk3_what_is_not_uploaded_is_told_as_the_log_start(jvm: Jvm) -> None:
         tiers.ask("copy", node=A)
         told.append(tiers.listed(A, EARLIEST_PENDING_UPLOAD))
     assert told == [("NONE", 0, 1), ("NONE", 2, 1)]
+
+
+def test_tk3_a_leader_that_has_not_looked_does_not_know_and_the_follower_waits(jvm: Jvm) -> None:
+    """Where its log start and its local log start differ: as the text has it."""
+    tiers = uploaded(jvm, from_tiered=True)
+    tiers.ask("crash", node=A)
+    tiers.lead(A, [A])
+    tiers.ask("start", node=A, records=tiers.log)
+    tiers.replayed[A] = len(tiers.log)
+    tiers.learn(A, B)
+    assert tiers.listed(A, EARLIEST_PENDING_UPLOAD) == ("NONE", -1, -1)
+    tiers.hear(B)
+    with shipped("TK3", "the follower asks for the local log start, which is not the log start, and tries again"):
+        assert [each.get("offset") for each in tiers.follow(B, A)][-2:] == [-1, 5]
+        assert tiers.starts(B) == (0, 0, 0)
+    tiers.ask("copy", node=A)
+    tiers.follow(B, A)
+    assert tiers.starts(B) == (0, 5, 5) and tiers.epochs(B) == [(1, 0), (2, 4)]
 
 
 def test_tk7_an_empty_follower_of_an_empty_log_asks_for_nothing(jvm: Jvm) -> None:

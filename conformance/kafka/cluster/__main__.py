@@ -59,12 +59,11 @@ def command(
     ----------
     finding
         k11, k12: an acknowledged record is lost, in two ways. h1: a consumer passes over a record in silence, beside
-        two control runs. tk1, tk4: acknowledged records of tiered storage are deleted, on disks
-        before they are uploaded, or in remote storage.
-        k14: a follower is fenced in the same leader epoch, by which nothing is lost. quorum: of three controllers
-        alone a follower and the leader are killed; they print what `fencepost ingest --kafka-log --protocol snapshots`
-        reads, to DIR/controller-1.log and so on. chaos: load on one topic after another while brokers are killed,
-        stopped and elected, and K11 half-way; with --loggers implied.
+        two control runs. tk1, tk4: acknowledged records of a tiered topic are deleted, on disks before they are
+        uploaded, or in remote storage. k14: a follower is fenced in the same leader epoch, by which nothing is lost.
+        quorum: of three controllers alone a follower and the leader are killed; they print what `fencepost ingest
+        --kafka-log --protocol snapshots` reads, to DIR/controller-1.log and so on. chaos: load on one topic after
+        another while brokers are killed, stopped and elected, and K11 half-way; with --loggers implied.
     control
         The control run of k11, k12, tk1 or tk4 in its stead, in which broker 1 replays each record of the metadata log
         in time, or remote storage does not fail.
@@ -93,17 +92,16 @@ def command(
                 return 0
             return int(_chaos(release, keep, seconds, seed))
         lag_ms = LAG_MS if finding == "k12" else PATIENCE_MS
-        of_all = settings(release) if finding in ("tk1", "tk4") else None
+        tiered = finding in ("tk1", "tk4")
+        of_all = settings(release) if tiered else None
         with Stage(release, keep, lag_ms, options=logger_options() if loggers else (), of_all=of_all) as stage:
             print(f"{ARTIFACT}:{stage.jars.version} on {stage.jvm}", flush=True)
             copies = None if keep is None else stage.home / "copies"
             found: Lost | Gaps | Deleted
             if finding == "h1":
                 found = h1(stage, finding, say=_say)
-            elif finding == "tk4":
-                found = tk4(stage, finding, fails=not control, say=_say)
-            elif finding == "tk1":
-                found = tk1(stage, finding, behind=not control, say=_say)
+            elif tiered:
+                found = (tk1 if finding == "tk1" else tk4)(stage, finding, fails=not control, say=_say)
             elif finding == "k14":
                 found = k14(stage, finding, say=_say, copies=copies)
             else:

@@ -6,6 +6,7 @@ Kafka's topic.
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -38,7 +39,7 @@ TOPIC: Final[Mapping[str, str]] = {
 
 def settings(release: str = RELEASE) -> dict[str, object]:
     """What all nodes are told where there is remote storage, a folder of a stage's. Raises BadInput as ``classes``."""
-    ours = classes(release, drives=TIERED).classpath.split(":")[0]
+    ours = classes(release, drives=TIERED).classpath.split(os.pathsep)[0]
     return {
         "remote.log.storage.system.enable": True,
         "remote.log.storage.manager.class.name": "fencepost.kafka.RemoteStore",

@@ -27,8 +27,8 @@ NEW: Final = ("s1", "s2", "s3", "s4")
 NEXT: Final = ("t1",)
 
 
-def tk1(stage: Stage, topic: str, *, behind: bool, say: Callable[[str], None] = print) -> Deleted:
-    """Carry the story out on a new topic, of a stage with ``settings``; without ``behind`` uploads keep up.
+def tk1(stage: Stage, topic: str, *, fails: bool, say: Callable[[str], None] = print) -> Deleted:
+    """Carry the story out on a new topic, of a stage with ``settings``. Without ``fails`` the store does not.
 
     The records of before the unclean election are lost in any case, and are no matter here. Raises RecordingError where
     the cluster does something else up to the last election.
@@ -43,7 +43,7 @@ def tk1(stage: Stage, topic: str, *, behind: bool, say: Callable[[str], None] = 
     told.tell(f"broker {A} leads in epoch 0, {B} is down; {', '.join(OLD)}: all but the last go to remote storage")
     stage.cluster.nodes[A].pause()
     stage.wait_decided(topic, -1)
-    if behind:
+    if fails:
         store.fails(B, on=True)
     stage.cluster.start(B)
     stage.clients.elect_unclean(stage.cluster.address(B), topic)
@@ -56,7 +56,7 @@ def tk1(stage: Stage, topic: str, *, behind: bool, say: Callable[[str], None] = 
     write(stage, topic, B, NEW, found)
     epoch = state.leader_epoch
     last = f"{NEW[-1]}@{epoch}"
-    if behind:
+    if fails:
         stage.wait_logs(topic, {A: [last], B: [f"{each}@{epoch}" for each in NEW]})
         kept = f"{B} cannot upload them yet, and {A} has deleted all but the last"
     else:
@@ -66,7 +66,7 @@ def tk1(stage: Stage, topic: str, *, behind: bool, say: Callable[[str], None] = 
     told.tell(f"{', '.join(NEW)} are acknowledged (acks=all); {kept}")
     state = stage.elect(topic, (A, B), by=C)
     stage.wait_heard(B, topic, state.leader_epoch)
-    if behind:
+    if fails:
         store.fails(B, on=False)
     told.tell(f"broker {A}, in the ISR, is elected (preferred, clean): {decided(state)}; {B} follows it")
     write(stage, topic, A, NEXT, found)

@@ -27,6 +27,7 @@ public final class RemoteMetadata implements RemoteLogMetadataManager {
     private static final Map<Integer, RemoteMetadata> BROKERS = new HashMap<>();
 
     private final RemotePartitionMetadataStore known = new RemotePartitionMetadataStore();
+    private final Map<TopicIdPartition, Integer> needed = new HashMap<>();
     private int read;
 
     /** That of a broker's process, which is the last one that was made. */
@@ -58,6 +59,15 @@ public final class RemoteMetadata implements RemoteLogMetadataManager {
     /** So much it has read. */
     public int read() {
         return read;
+    }
+
+    /** Where the last record about a partition ends, as of now. */
+    private static int endOf(TopicIdPartition partition) {
+        int end = LOG.size();
+        while (end > 0 && !LOG.get(end - 1).topicIdPartition().equals(partition)) {
+            end--;
+        }
+        return end;
     }
 
     private CompletableFuture<Void> write(RemoteLogMetadata record) {
@@ -105,8 +115,15 @@ public final class RemoteMetadata implements RemoteLogMetadataManager {
     }
 
     @Override
+    public boolean isReady(TopicIdPartition partition) {
+        return read >= needed.getOrDefault(partition, Integer.MAX_VALUE);
+    }
+
+    @Override
     public void onPartitionLeadershipChanges(Set<TopicIdPartition> leaders, Set<TopicIdPartition> followers) {
         for (Set<TopicIdPartition> all : List.of(leaders, followers)) {
+            // As Kafka's: it is ready when it has read what there was as it first heard of a partition.
+            all.forEach(each -> needed.putIfAbsent(each, endOf(each)));
             all.forEach(known::maybeLoadPartition);
             all.forEach(known::markInitialized);
         }

@@ -15,7 +15,7 @@ import org.apache.kafka.server.common.StopPartition;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
-/** Kafka's RemoteLogManager, whose tasks are run by the driver and not by its pools. */
+/** Kafka's RemoteLogManager: a leader's tasks are run by the driver and not by its pools, and a follower's are not run. */
 public final class RemoteTasks extends RemoteLogManager {
     private final RemoteLogManagerConfig config;
     private final Map<TopicIdPartition, RLMCopyTask> copies = new HashMap<>();
@@ -52,7 +52,7 @@ public final class RemoteTasks extends RemoteLogManager {
     @Override
     public void stopPartitions(Set<StopPartition> partitions, BiConsumer<TopicPartition, Throwable> failed) {
         for (StopPartition each : partitions) {
-            copies.keySet().stream()
+            expirations.keySet().stream()
                     .filter(there -> there.topicPartition().equals(each.topicPartition))
                     .toList()
                     .forEach(this::cancel);
@@ -71,20 +71,13 @@ public final class RemoteTasks extends RemoteLogManager {
         }
     }
 
-    /** One run of each copying task; gives whether there is one. */
-    public boolean copy() {
+    /** One run of each copying task. */
+    public void copy() {
         copies.values().forEach(RLMTask::run);
-        return !copies.isEmpty();
     }
 
-    /** One run of each task that deletes in remote storage; gives whether there is one. */
-    public boolean expire() {
+    /** One run of each task that deletes in remote storage. */
+    public void expire() {
         expirations.values().forEach(RLMTask::run);
-        return !expirations.isEmpty();
-    }
-
-    /** What a leader knows of the highest offset in remote storage. */
-    public long highest(TopicIdPartition partition, UnifiedLog log) throws RemoteStorageException {
-        return findHighestRemoteOffset(partition, log).offset();
     }
 }

@@ -9,12 +9,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Stream;
 import kafka.server.KafkaConfig;
 import org.apache.kafka.common.IsolationLevel;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.message.ListOffsetsRequestData;
 import org.apache.kafka.common.message.ListOffsetsResponseData;
 import org.apache.kafka.common.message.OffsetForLeaderEpochRequestData;
@@ -63,7 +65,6 @@ final class Tiered extends Cluster {
             renew();
         }
         ObjectNode answer = super.handle(command);
-        answer.put("now", clock.milliseconds());
         said(answer.putArray("metadata"));
         return answer;
     }
@@ -72,9 +73,8 @@ final class Tiered extends Cluster {
     boolean does(JsonNode command, ObjectNode answer) throws Exception {
         int node = command.path("node").asInt(-1);
         switch (command.get("do").asText()) {
-            case "elapse" -> clock.move(command.get("ms").asLong() - 1);
-            case "copy" -> answer.put("ran", broker(node).remote.copy());
-            case "expire" -> answer.put("ran", broker(node).remote.expire());
+            case "copy" -> broker(node).remote.copy();
+            case "expire" -> broker(node).remote.expire();
             case "retain" -> broker(node).tasks.run("kafka-log-retention");
             case "learn" -> RemoteMetadata.of(node).read(RemoteMetadata.LOG.size());
             case "store" -> {
@@ -184,7 +184,7 @@ final class Tiered extends Cluster {
                 CollectionConverters.asScala(new ArrayList<ListOffsetsRequestData.ListOffsetsTopic>(topics));
         broker.replicas.fetchOffset(
                 asked,
-                CollectionConverters.asScala(new java.util.HashSet<org.apache.kafka.common.TopicPartition>()),
+                CollectionConverters.asScala(new HashSet<TopicPartition>()),
                 IsolationLevel.READ_UNCOMMITTED,
                 replica,
                 "driver",

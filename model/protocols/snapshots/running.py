@@ -37,15 +37,7 @@ from .fetch import (
     take_divergence,
 )
 from .log import reaches_as_far
-from .state import (
-    Rules,
-    enter_epoch,
-    has_snapshot,
-    is_fetching,
-    latest_snapshot,
-    presumes_leadership,
-    snapshots,
-)
+from .state import Rules, enter_epoch, has_snapshot, is_fetching, latest_snapshot, presumes_leadership, snapshots
 
 
 def _runs(rules: Rules) -> bool:
