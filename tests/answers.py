@@ -242,8 +242,12 @@ _BEGINNING = bytes((dis.opmap["RESUME"], 0))
 
 
 def _begins(frame: FrameType) -> bool:
-    """Whether a function begins, and no generator goes on: one that another test has left does when it is collected."""
-    return frame.f_code.co_code[frame.f_lasti : frame.f_lasti + 2] == _BEGINNING
+    """Whether a function begins that this test calls.
+
+    What another test has left is collected at any time: no finalizer counts, and no generator that goes on.
+    """
+    code = frame.f_code
+    return code.co_name != "__del__" and code.co_code[frame.f_lasti : frame.f_lasti + 2] == _BEGINNING
 
 
 @contextmanager

@@ -300,7 +300,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         return
     if os.environ.get("CI") and absent(reporter) and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    if NIGHT == "1" and is_whole(session.config) and exitstatus == pytest.ExitCode.OK:
+    ran_all = is_whole(session.config) and not session.config.option.collectonly
+    if NIGHT == "1" and ran_all and exitstatus == pytest.ExitCode.OK:
         _WRITTEN.keep({report.nodeid for report in _reports(reporter, "passed", "skipped")})
     if _WRITTEN.changed:
         _WRITTEN.write()

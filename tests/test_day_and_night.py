@@ -17,6 +17,7 @@ from types import ModuleType
 import pytest
 from fencepost.conformance.free import smaller
 from fencepost.conformance.free.events import Event, What
+from fencepost.model.explore.disk.compiled_kernel import CompiledKernel
 
 from . import answers
 
@@ -185,6 +186,8 @@ def test_a_night_that_was_broken_off_goes_on(project: Project) -> None:
     gone.write_text(json.dumps(project.lines() | {"tests/model/test_them.py::test_gone": "0 a"}))
     assert project.run("-k", "test_one and 7", FENCEPOST_NIGHT="1", BREAKS="7").code == 1
     assert len(project.lines()) == CASES
+    assert project.run("--collect-only", FENCEPOST_NIGHT="1").code == 0
+    assert len(project.lines()) == CASES
     assert project.run(FENCEPOST_NIGHT="1").code == 0
     assert len(project.lines()) == CASES
 
@@ -287,6 +290,20 @@ def test_a_generator_that_another_test_has_left_is_none_that_this_one_runs() -> 
     assert source not in ran
     with answers.called() as ran:
         assert next(smaller.plainer(Event(What.REPEAT, "Fetch", 0, 1)))
+    assert source in ran
+
+
+def test_a_finalizer_is_nothing_that_this_test_calls() -> None:
+    """It runs when what another test has left in a cycle is collected, whatever is watched then."""
+    source = Path("model", "explore", "disk", "compiled_kernel.py")
+    left = object.__new__(CompiledKernel)
+    left.itself = left  # type: ignore[attr-defined]
+    with answers.called() as ran:
+        del left
+        gc.collect()
+    assert source not in ran
+    with answers.called() as ran, pytest.raises(AttributeError):
+        object.__new__(CompiledKernel).clear()
     assert source in ran
 
 
