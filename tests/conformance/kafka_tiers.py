@@ -24,8 +24,15 @@ class Tiers(Trio):
 
     def __init__(self, jvm: Jvm, *, from_tiered: bool = False, **topic: str) -> None:
         self._sent = 0
+        self._metadata: list[Any] = []
         configs = {name.replace("_", "."): value for name, value in topic.items()}
         super().__init__(jvm, min_isr=1, topic=TOPIC | configs, fromTiered=from_tiered)
+
+    def ask(self, do: str, **more: Any) -> list[Any]:
+        """And what was written to the remote log metadata meanwhile is kept."""
+        sent = super().ask(do, **more)
+        self._metadata += self.answer["metadata"]
+        return sent
 
     def lead(self, leader: int, isr: Sequence[int], *hear: int) -> None:
         """The controller elects somebody, with this ISR, and those hear of it; of all that was before, too."""
@@ -86,6 +93,6 @@ class Tiers(Trio):
     def copies(self) -> dict[str, Any]:
         """By copy: the offsets, the epochs, and the last state of its metadata."""
         found: dict[str, Any] = {}
-        for each in self.answer["metadata"]:
+        for each in self._metadata:
             found.setdefault(each["copy"], {}).update(each)
         return found

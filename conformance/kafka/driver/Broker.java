@@ -61,6 +61,8 @@ final class Broker {
     final Controller controller;
     /** What is done with remote storage; null where there is none. */
     final RemoteTasks remote;
+    /** Of the remote log manager's threads, the one that has a task. */
+    final Worker worker = new Worker();
     private final KafkaConfig config;
     private final Metrics metrics = new Metrics();
     private MetadataImage image = MetadataImage.EMPTY;
@@ -242,6 +244,7 @@ final class Broker {
     }
 
     void close() throws Exception {
+        worker.end();
         replicas.shutdown(false);
         if (remote != null) {
             remote.close();

@@ -218,6 +218,11 @@ class Cluster {
         return found;
     }
 
+    /** Those that are up. */
+    final List<Broker> brokers() {
+        return brokers.stream().filter(each -> each != null).toList();
+    }
+
     /** Settings are read once for each folder, in which one process of a broker follows another. */
     KafkaConfig configOf(int id, Path folder) {
         return configs.computeIfAbsent(folder, there -> new KafkaConfig(settings(id, there), false));
@@ -318,6 +323,13 @@ class Cluster {
             all.addAll(Metadata.changes(topicId, records));
         }
         there.take(all);
+    }
+
+    /** A broker that is down has another disk. */
+    final void empty(int node) throws IOException {
+        Path place = ended.get(node);
+        Utils.delete(place.toFile());
+        Files.createDirectories(place);
     }
 
     private void quit() throws Exception {

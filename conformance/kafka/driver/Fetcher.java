@@ -99,6 +99,11 @@ final class Fetcher extends ReplicaFetcherThread {
     }
 
     @Override
+    public boolean shouldFetchFromLastTieredOffset(TopicPartition partition, long leaders, long own) {
+        return super.shouldFetchFromLastTieredOffset(partition, leaders, TieringDefect.JUMPS_WITH_DATA.isPlanted() ? 0 : own);
+    }
+
+    @Override
     public Option<LogAppendInfo> processPartitionData(
             TopicPartition partition, long offset, int epoch, FetchResponseData.PartitionData data) {
         if (Defect.COMMITS_ALL.isPlanted()) {

@@ -182,7 +182,7 @@ final class Messages {
             there.divergingEpoch.ifPresent(
                     where -> Defect.diverges(broker.partition(), request.replicaId(), offsets(request), cluster.clock.milliseconds()));
             data.put(each._1(), one);
-            told.put("error", there.error.name()).put("hw", there.highWatermark);
+            told.put("error", there.error.name()).put("hw", there.highWatermark).put("logStart", there.logStartOffset);
             told.put("bytes", there.records.sizeInBytes());
             there.divergingEpoch.ifPresent(where -> told.putArray("diverging").add(where.epoch()).add(where.endOffset()));
             told.set("records", cluster.shown(one.records() == null ? MemoryRecords.EMPTY : (Records) one.records()));

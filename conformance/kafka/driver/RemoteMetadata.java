@@ -1,5 +1,6 @@
 package org.apache.kafka.server.log.remote.metadata.storage;
 
+import fencepost.kafka.Worker;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -40,6 +41,15 @@ public final class RemoteMetadata implements RemoteLogMetadataManager {
         BROKERS.put(Integer.parseInt(String.valueOf(configs.get("broker.id"))), this);
     }
 
+    /** There is nothing of former topics any more. */
+    public static void forget() {
+        LOG.clear();
+        for (RemoteMetadata each : BROKERS.values()) {
+            each.needed.clear();
+            each.read = 0;
+        }
+    }
+
     /** Read up to there. */
     public void read(int end) {
         for (; read < end; read++) {
@@ -71,7 +81,12 @@ public final class RemoteMetadata implements RemoteLogMetadataManager {
     }
 
     private CompletableFuture<Void> write(RemoteLogMetadata record) {
+        Worker.before(record);
         LOG.add(record);
+        if (Thread.currentThread().isInterrupted()) {
+            // It is sent all the same; who waits for it is interrupted.
+            return new CompletableFuture<>();
+        }
         read(LOG.size());
         return CompletableFuture.completedFuture(null);
     }

@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.log.remote.storage.LogSegmentData;
 import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadata;
@@ -18,11 +19,11 @@ import org.apache.kafka.server.log.remote.storage.RemoteStorageException;
 import org.apache.kafka.server.log.remote.storage.RemoteStorageManager;
 
 /**
- * Remote storage as a folder, with one below it for each partition, and one below that for each copy of a segment. While there is a file fails-at-N in it, nothing
- * can be stored, read or deleted at broker N.
+ * Remote storage as a folder, with one below it for each partition, and one below that for each copy of a segment. While
+ * there is a file fails-at-N in it, nothing can be stored, read or deleted at broker N.
  */
 public final class RemoteStore implements RemoteStorageManager {
-    private static final String LOG = "log";
+    static final String LOG = "log";
 
     private Path folder;
     private Path failing;
@@ -38,8 +39,16 @@ public final class RemoteStore implements RemoteStorageManager {
         return folder.resolve("fails-at-" + broker);
     }
 
+    /** Whether all parts of a copy are in its folder; what there is of transactions may be nothing. */
+    static boolean isWhole(Path copy) {
+        return Files.exists(copy.resolve(LOG))
+                && Stream.of(IndexType.values())
+                        .filter(each -> each != IndexType.TRANSACTION)
+                        .allMatch(each -> Files.exists(copy.resolve(each.name())));
+    }
+
     private Path of(RemoteLogSegmentMetadata segment) throws RemoteStorageException {
-        if (Files.exists(failing)) {
+        if (Files.exists(failing) || Thread.currentThread().isInterrupted()) {
             throw new RemoteStorageException("the store fails");
         }
         return folder.resolve(segment.topicIdPartition().topicPartition().toString())
@@ -49,6 +58,7 @@ public final class RemoteStore implements RemoteStorageManager {
     @Override
     public Optional<CustomMetadata> copyLogSegmentData(RemoteLogSegmentMetadata segment, LogSegmentData data)
             throws RemoteStorageException {
+        Worker.before("store");
         Path there = of(segment);
         try {
             Files.createDirectories(there);
@@ -99,6 +109,7 @@ public final class RemoteStore implements RemoteStorageManager {
 
     @Override
     public void deleteLogSegmentData(RemoteLogSegmentMetadata segment) throws RemoteStorageException {
+        Worker.before("store");
         try {
             Utils.delete(of(segment).toFile());
         } catch (IOException failed) {

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -13,6 +14,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.stream.Stream;
 import kafka.server.KafkaConfig;
 import org.apache.kafka.common.IsolationLevel;
@@ -23,6 +25,8 @@ import org.apache.kafka.common.message.OffsetForLeaderEpochRequestData;
 import org.apache.kafka.common.message.OffsetForLeaderEpochResponseData;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.Records;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.ListOffsetsRequest;
@@ -34,6 +38,7 @@ import org.apache.kafka.server.log.remote.metadata.storage.RemoteMetadata;
 import org.apache.kafka.server.log.remote.storage.RemoteLogMetadata;
 import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadata;
 import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadataUpdate;
+import org.apache.kafka.server.log.remote.storage.RemoteStorageManager.IndexType;
 import org.apache.kafka.server.log.remote.storage.RemoteTasks;
 import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.storage.internals.log.LogConfig;
@@ -50,6 +55,8 @@ final class Tiered extends Cluster {
     private final Path store;
     private Map<String, String> topic = Map.of();
     private boolean fromTiered = false;
+    /** So much of the remote log metadata was told of. */
+    private int told = 0;
 
     Tiered(Path scratch) throws IOException {
         super(scratch);
@@ -64,7 +71,16 @@ final class Tiered extends Cluster {
             fromTiered = command.get("fromTiered").asBoolean();
             renew();
         }
+        boolean resets = command.get("do").asText().equals("reset");
+        for (Broker each : resets ? brokers() : List.<Broker>of()) {
+            each.worker.end();
+        }
         ObjectNode answer = super.handle(command);
+        if (resets) {
+            // What was written as the former topic was deleted, too.
+            RemoteMetadata.forget();
+            told = 0;
+        }
         said(answer.putArray("metadata"));
         return answer;
     }
@@ -75,6 +91,15 @@ final class Tiered extends Cluster {
         switch (command.get("do").asText()) {
             case "copy" -> broker(node).remote.copy();
             case "expire" -> broker(node).remote.expire();
+            case "work" -> works(node, answer, "copy".equals(command.get("what").asText()));
+            case "go" -> {
+                broker(node).worker.resume();
+                wants(node, answer);
+            }
+            case "replace" -> {
+                empty(node);
+                return true;
+            }
             case "retain" -> broker(node).tasks.run("kafka-log-retention");
             case "learn" -> RemoteMetadata.of(node).read(RemoteMetadata.LOG.size());
             case "store" -> {
@@ -94,6 +119,47 @@ final class Tiered extends Cluster {
             broker(node).finish();
         }
         return true;
+    }
+
+    /** A task begins, which stops before each thing that it does outside. */
+    private void works(int node, ObjectNode answer, boolean copies) throws IOException {
+        RemoteTasks remote = broker(node).remote;
+        broker(node).worker.begin(copies ? remote::copy : remote::expire);
+        wants(node, answer);
+    }
+
+    /** What the task is about to do, and what is in the store by now. */
+    private void wants(int node, ObjectNode answer) throws IOException {
+        Object next = broker(node).worker.next();
+        if (next instanceof RemoteLogMetadata record) {
+            answer.set("wants", shown(record));
+        } else if (next != null) {
+            answer.put("wants", next.toString());
+        }
+        stored(answer.putArray("stored"));
+    }
+
+    /** The copies in the store that are whole: the epochs that are with them, and their records. */
+    private void stored(ArrayNode into) throws IOException {
+        Path all = store.resolve(partition.toString());
+        if (!Files.isDirectory(all)) {
+            return;
+        }
+        try (Stream<Path> copies = Files.list(all)) {
+            for (Path each : (Iterable<Path>) copies::iterator) {
+                if (!RemoteStore.isWhole(each)) {
+                    continue;
+                }
+                ObjectNode found = into.addObject().put("copy", each.getFileName().toString());
+                ArrayNode epochs = found.putArray("epochs");
+                // Version, count, and an epoch a line with where it begins.
+                Files.readAllLines(each.resolve(IndexType.LEADER_EPOCH.name())).stream()
+                        .skip(2)
+                        .map(line -> line.split(" "))
+                        .forEach(line -> epochs.addArray().add(Integer.parseInt(line[0])).add(Long.parseLong(line[1])));
+                found.set("records", shown(MemoryRecords.readableRecords(ByteBuffer.wrap(Files.readAllBytes(each.resolve(RemoteStore.LOG))))));
+            }
+        }
     }
 
     // -- configuration -------------------------------------------------------------------------------------------
@@ -141,7 +207,8 @@ final class Tiered extends Cluster {
                 each -> broker.logs.getLog(each),
                 (each, start) -> broker.logs.getLog(each).ifPresent(log -> log.updateLogStartOffsetFromRemoteTier(start)),
                 stats,
-                metrics);
+                metrics,
+                broker.worker);
     }
 
     // -- what followers ask --------------------------------------------------------------------------------------
@@ -233,30 +300,38 @@ final class Tiered extends Cluster {
         ArrayNode epochs = seen.putArray("epochs");
         if (there.isPresent()) {
             UnifiedLog log = there.get();
-            shown(log.read(log.localLogStartOffset(), 1 << 20, FetchIsolation.LOG_END, true).records).forEach(records::add);
+            // A read ends with its segment.
+            for (long from = log.localLogStartOffset(); from < log.logEndOffset(); ) {
+                Records read = log.read(from, 1 << 20, FetchIsolation.LOG_END, true).records;
+                shown(read).forEach(records::add);
+                from = read.lastBatch().orElseThrow().nextOffset();
+            }
             log.leaderEpochCache().epochEntries().forEach(each -> epochs.addArray().add(each.epoch()).add(each.startOffset()));
             seen.put("logStart", log.logStartOffset()).put("localStart", log.localLogStartOffset());
             seen.put("highestRemote", log.highestOffsetInRemoteStorage());
         }
         seen.put("read", RemoteMetadata.of(broker.id).read());
+        seen.put("busy", broker.worker.isBusy()).put("looked", broker.remote.hasLooked());
         Picture.roles(broker, there, seen);
     }
 
-    /** What was written of this topic to the remote log metadata, in its order. */
+    /** What was written to the remote log metadata since that was told last, in its order. */
     private void said(ArrayNode into) {
-        for (RemoteLogMetadata each : RemoteMetadata.LOG) {
-            if (!each.topicIdPartition().topicPartition().equals(partition)) {
-                continue;
-            }
-            ObjectNode told = into.addObject().put("broker", each.brokerId());
-            if (each instanceof RemoteLogSegmentMetadata added) {
-                told.put("copy", added.remoteLogSegmentId().id().toString()).put("state", added.state().name());
-                told.put("start", added.startOffset()).put("end", added.endOffset() + 1);
-                ArrayNode epochs = told.putArray("epochs");
-                added.segmentLeaderEpochs().forEach((epoch, start) -> epochs.addArray().add(epoch).add(start));
-            } else if (each instanceof RemoteLogSegmentMetadataUpdate updated) {
-                told.put("copy", updated.remoteLogSegmentId().id().toString()).put("state", updated.state().name());
-            }
+        for (; told < RemoteMetadata.LOG.size(); told++) {
+            into.add(shown(RemoteMetadata.LOG.get(told)));
         }
+    }
+
+    private static ObjectNode shown(RemoteLogMetadata record) {
+        ObjectNode found = Lines.JSON.createObjectNode().put("broker", record.brokerId());
+        if (record instanceof RemoteLogSegmentMetadata added) {
+            found.put("copy", added.remoteLogSegmentId().id().toString()).put("state", added.state().name());
+            found.put("start", added.startOffset()).put("end", added.endOffset() + 1);
+            ArrayNode epochs = found.putArray("epochs");
+            new TreeMap<>(added.segmentLeaderEpochs()).forEach((epoch, start) -> epochs.addArray().add(epoch).add(start));
+        } else if (record instanceof RemoteLogSegmentMetadataUpdate updated) {
+            found.put("copy", updated.remoteLogSegmentId().id().toString()).put("state", updated.state().name());
+        }
+        return found;
     }
 }

@@ -9,6 +9,11 @@ public final class TieredDriver {
     /** One argument: a folder for the brokers' files, and for the store. */
     public static void main(String[] arguments) throws Exception {
         Tiered cluster = new Tiered(Path.of(arguments[0]));
-        Lines.serve(cluster::handle, cluster::plant);
+        Lines.serve(
+                cluster::handle,
+                defect -> {
+                    TieringDefect.plant(defect);
+                    cluster.renew();
+                });
     }
 }

@@ -10,6 +10,7 @@ HARNESS = Harness(
     over_impl=".adapter:TieringAdapter",
     lockstep=".stepped:STEPPED",
     free=".free:FreeTiering",
+    free_adapters={"kafka": ".kafka:KafkaTiering"},
     text=".running:tiered",
     defects=".defects:DEFECTS",
     arguments={"kip-1023-safe": ".arguments:kip_1023_safe"},

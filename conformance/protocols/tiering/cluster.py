@@ -24,7 +24,15 @@ Begins = enumeration("begins", "nowhere", "at_local_start", "at_epuo")
 
 @dataclass(frozen=True)
 class Rules:
-    """Nothing that differs."""
+    """What differs, by rows of DEVIATIONS.md.
+
+    ``of_kafka``: TK2, TK7 and TK8. ``keeps_highest``: TK1. ``cuts_first``: TK4. ``counts_given_up``: TK11.
+    """
+
+    of_kafka: bool = False
+    keeps_highest: bool = False
+    cuts_first: bool = False
+    counts_given_up: bool = False
 
 
 tiered = Protocol(
@@ -38,6 +46,14 @@ tiered = Protocol(
     ),
 )
 tiered.variant("kip-1023-brokers", Rules(), "brokers with a remote log manager that run by themselves")
+tiered.variant(
+    "kip-1023-kafka", Rules(of_kafka=True), "Apache Kafka's brokers, but for the three ways in which they lose records"
+)
+tiered.variant(
+    "kip-1023-kafka-shipped",
+    Rules(of_kafka=True, keeps_highest=True, cuts_first=True, counts_given_up=True),
+    "Apache Kafka's brokers as they are: what is known of remote storage outlives a log, and epochs come last",
+)
 
 OFFSET_LIMIT: Final = 1 << 16
 """No offset of the metadata log of a run is larger."""

@@ -103,10 +103,11 @@ class MetadataView:
             return
         for record in self._reader.read(files):
             if self.end <= record.offset < partition.high_watermark:
-                self._apply(record.offset, decode(record.value or b""))
+                self.apply(record.offset, decode(record.value or b""))
                 self.end = record.offset + 1
 
-    def _apply(self, at: int, said: Said) -> None:
+    def apply(self, at: int, said: Said) -> None:
+        """A record is committed, at this offset."""
         known = self.copies.get(said.copy)
         if known is None:
             return

@@ -34,19 +34,19 @@ def is_same_record(k: Algebra, s: View, copy: Value, replica: Value, offset: Val
     return k.all(s.record_epoch[replica, offset] != -1, s.copy_epoch[copy, offset] == s.record_epoch[replica, offset])
 
 
-def _read(k: Algebra, s: View, replica: Value, at: Value) -> Value:
+def is_read(k: Algebra, s: View, replica: Value, at: Value) -> Value:
     """The broker may have read what is there in the metadata log."""
     return k.all(at != -1, at < s.has_read[replica])
 
 
 def is_known_finished(k: Algebra, s: View, replica: Value, copy: Value) -> Value:
     """The copy was finished once, as far as the broker has read."""
-    return _read(k, s, replica, s.finished_at[copy])
+    return is_read(k, s, replica, s.finished_at[copy])
 
 
 def is_known_readable(k: Algebra, s: View, replica: Value, copy: Value) -> Value:
     """The copy is finished and nobody deletes it, as far as the broker has read."""
-    return k.all(is_known_finished(k, s, replica, copy), k.negate(_read(k, s, replica, s.deleting_at[copy])))
+    return k.all(is_known_finished(k, s, replica, copy), k.negate(is_read(k, s, replica, s.deleting_at[copy])))
 
 
 def has_no_data(s: View, replica: Value) -> Value:
@@ -55,15 +55,20 @@ def has_no_data(s: View, replica: Value) -> Value:
 
 
 def begins_at_epuo(k: Algebra, s: View, replica: Value) -> Value:
-    """The check of ReplicaFetcher: an empty follower, with the feature enabled."""
-    return k.all(s.flag[replica] == 1, has_no_data(s, replica))
+    """The check of ReplicaFetcher: an empty follower, with the feature enabled. Kafka's has never had a record."""
+    return k.all(s.flag[replica] == 1, s.leo[replica] == 0 if k.rules.of_kafka else has_no_data(s, replica))
+
+
+def _forgets(k: Algebra, replica: Value) -> dict[str, dict[Value, int]]:
+    """What a role makes of what is known of remote storage: nothing, as nobody has looked; Kafka's log keeps it."""
+    return {} if k.rules.keeps_highest else {"highest_remote": {replica: NOT_LOOKED}}
 
 
 # -- roles and records -----------------------------------------------------------------------------------------------
 
 
 @tiered.action(replica=REPLICA, epoch=EPOCH)
-def begin_to_lead(_k: Algebra, s: View, replica: Value, epoch: Value) -> Step:
+def begin_to_lead(k: Algebra, s: View, replica: Value, epoch: Value) -> Step:
     """A broker is told that it leads: its remote log manager has not looked yet."""
     yield "epoch_is_known", epoch <= s.newest_epoch
     yield "epoch_not_older", s.leader_epoch[replica] <= epoch
@@ -71,13 +76,13 @@ def begin_to_lead(_k: Algebra, s: View, replica: Value, epoch: Value) -> Step:
         leader_epoch={replica: epoch},
         leads={replica: 1},
         settled={replica: 0},
-        highest_remote={replica: NOT_LOOKED},
         begins={replica: Begins.nowhere},
+        **_forgets(k, replica),
     )
 
 
 @tiered.action(replica=REPLICA, epoch=EPOCH)
-def become_follower(_k: Algebra, s: View, replica: Value, epoch: Value) -> Step:
+def become_follower(k: Algebra, s: View, replica: Value, epoch: Value) -> Step:
     """A broker is told that another leads."""
     yield "epoch_is_known", epoch <= s.newest_epoch
     yield "epoch_not_older", s.leader_epoch[replica] <= epoch
@@ -85,8 +90,8 @@ def become_follower(_k: Algebra, s: View, replica: Value, epoch: Value) -> Step:
         leader_epoch={replica: epoch},
         leads={replica: 0},
         settled={replica: 0},
-        highest_remote={replica: NOT_LOOKED},
         begins={replica: Begins.nowhere},
+        **_forgets(k, replica),
     )
 
 
@@ -153,9 +158,20 @@ def _cut_from_start(k: Algebra, s: View, replica: Value, start: Value) -> dict[t
 @tiered.action(replica=REPLICA, end=END_OFFSET)
 def truncate(k: Algebra, s: View, replica: Value, end: Value) -> Step:
     """A follower cuts off what its leader lacks. Below its local log start nothing local is left; what is remote and
-    not cut stays."""
+    not cut stays, but in Kafka, where the log is empty then and begins there."""
     yield "follows", s.leads[replica] == 0
     yield "below_end", end < s.leo[replica]
+    if k.rules.of_kafka:
+        emptied = end < s.local_start[replica]
+        yield s.update(
+            leo={replica: end},
+            local_start={replica: k.min(s.local_start[replica], end)},
+            log_start={replica: k.ite(emptied, end, s.log_start[replica])},
+            record_epoch={
+                (replica, EVERY): lambda o: k.ite(k.all(o < end, k.negate(emptied)), s.record_epoch[replica, o], -1)
+            },
+        )
+        return
     yield s.update(
         leo={replica: end},
         local_start={replica: k.min(s.local_start[replica], end)},
@@ -186,7 +202,15 @@ def _is_found(k: Algebra, s: View, leader: Value, offset: Value) -> Value:
     def found(copy: Value) -> Value:
         first = k.all(offset < s.log_start[leader], s.copy_epoch[copy, offset] == s.first_epoch[leader])
         same = k.any(is_same_record(k, s, copy, leader, offset), first)
-        return k.all(is_known_finished(k, s, leader, copy), in_copy(k, s, copy, offset), same)
+        here = k.all(in_copy(k, s, copy, offset), same)
+        if k.rules.of_kafka:
+            # The last record of an epoch counts where any later one of it was copied (TK8).
+            here = k.any(here, k.exists(OFFSET, lambda o: is_later(copy, o)))
+        return k.all(is_known_finished(k, s, leader, copy), here)
+
+    def is_later(copy: Value, other: Value) -> Value:
+        epoch = s.record_epoch[leader, offset]
+        return k.all(offset <= other, in_copy(k, s, copy, other), epoch != -1, s.copy_epoch[copy, other] == epoch)
 
     return k.exists(COPY, found)
 
@@ -218,7 +242,8 @@ def start_copy(k: Algebra, s: View, leader: Value, copy: Value) -> Step:
     yield "has_records", start < end
     yield "below_last_stable", end <= s.hw[leader]
     upto = k.max(s.highest_remote[leader] + 1, s.local_start[leader])
-    yield "is_next", k.all(start <= upto, s.highest_remote[leader] + 1 < end)
+    # Where the highest offset outlives what it was found for, the task that copies knows better (TK1).
+    yield "is_next", k.all(start <= upto, k.any(k.rules.keeps_highest, s.highest_remote[leader] + 1 < end))
     # Its records may have been deleted since it was looked at.
     yield "is_local", k.any(s.local_start[leader] < end, end <= s.log_start[leader])
     yield "is_of_lineage", k.forall(OFFSET, same)
@@ -237,24 +262,31 @@ def copy_segment(_k: Algebra, s: View, copy: Value) -> Step:
 def finish_copy(k: Algebra, s: View, leader: Value, copy: Value) -> Step:
     """The third step: a leader asks to write that the copy is finished."""
     yield "presumes_leadership", k.all(s.leads[leader] == 1, s.copier[copy] == leader)
-    yield "copy_started", _read(k, s, leader, s.started_at[copy])
+    yield "copy_started", is_read(k, s, leader, s.started_at[copy])
     yield "copied", s.stored[copy] == 1
     yield s.update(is_done={copy: 1})
 
 
 @tiered.action(leader=REPLICA, copy=COPY)
 def note_copied(k: Algebra, s: View, leader: Value, copy: Value) -> Step:
-    """The metadata log says that the leader's own copy is finished: its last offset is in remote storage."""
+    """The metadata log says that the leader's own copy is finished: its last offset is in remote storage.
+
+    Kafka's goes by what it has written itself, whether that counts or not (TK11).
+    """
     last = s.copy_end[copy] - 1
     yield "presumes_leadership", k.all(s.leads[leader] == 1, s.copier[copy] == leader)
-    yield "copy_finished", is_known_finished(k, s, leader, copy)
+    finished = is_known_finished(k, s, leader, copy)
+    yield "copy_finished", k.any(finished, k.all(k.rules.counts_given_up, s.is_done[copy] == 1))
     yield "is_of_lineage", k.any(last < s.log_start[leader], is_same_record(k, s, copy, leader, last))
     yield s.update(highest_remote={leader: k.max(s.highest_remote[leader], last)})
 
 
 @tiered.action(leader=REPLICA, end=END_OFFSET)
 def delete_local(k: Algebra, s: View, leader: Value, end: Value) -> Step:
-    """Local retention: a leader deletes on its disk what is in remote storage."""
+    """Local retention: a leader deletes on its disk what is in remote storage; in Kafka a follower does so, too.
+
+    Whose log keeps the highest offset that it ever knew goes by that alone (TK1).
+    """
     first = s.local_start[leader]
 
     def uploaded(offset: Value) -> Value:
@@ -264,15 +296,19 @@ def delete_local(k: Algebra, s: View, leader: Value, end: Value) -> Step:
 
         return k.implies(k.all(first <= offset, offset < end), k.exists(COPY, has))
 
-    yield "presumes_leadership", s.leads[leader] == 1
-    yield "has_looked", s.highest_remote[leader] != NOT_LOOKED
+    yield "presumes_leadership", k.any(k.rules.of_kafka, s.leads[leader] == 1)
+    yield "has_looked", k.any(k.rules.of_kafka, s.highest_remote[leader] != NOT_LOOKED)
     yield "is_higher", first < end
     yield "below_last_stable", end <= s.hw[leader]
-    yield "is_uploaded", k.forall(OFFSET, uploaded)
+    if k.rules.keeps_highest:
+        yield "is_uploaded", end <= s.highest_remote[leader] + 1
+    else:
+        yield "is_uploaded", k.forall(OFFSET, uploaded)
     yield s.update(local_start={leader: end})
 
 
-def _log_start_at(k: Algebra, s: View, leader: Value, start: Value) -> Update:
+def begin_log_at(k: Algebra, s: View, leader: Value, start: Value) -> Update:
+    """The log begins there from now on."""
     return s.update(
         log_start={leader: start},
         local_start={leader: k.max(s.local_start[leader], start)},
@@ -284,7 +320,7 @@ def _log_start_at(k: Algebra, s: View, leader: Value, start: Value) -> Update:
 def expire(k: Algebra, s: View, leader: Value, copy: Value) -> Step:
     """Retention lets the first remote segment of a leader's log go, or another leader has begun to delete it."""
     start = s.log_start[leader]
-    gone = _read(k, s, leader, s.deleting_at[copy])
+    gone = is_read(k, s, leader, s.deleting_at[copy])
 
     def differs(offset: Value) -> Value:
         there = k.all(start <= offset, in_copy(k, s, copy, offset))
@@ -296,7 +332,7 @@ def expire(k: Algebra, s: View, leader: Value, copy: Value) -> Step:
     yield "copy_finished", is_known_finished(k, s, leader, copy)
     yield "retention_expires", k.any(gone, s.retention == 1)
     yield "is_higher", start < end
-    yield _log_start_at(k, s, leader, end)
+    yield begin_log_at(k, s, leader, end)
 
 
 @tiered.action(leader=REPLICA, start=END_OFFSET)
@@ -305,7 +341,7 @@ def delete_records(k: Algebra, s: View, leader: Value, start: Value) -> Step:
     yield "presumes_leadership", s.leads[leader] == 1
     yield "is_higher", s.log_start[leader] < start
     yield "below_last_stable", start <= s.hw[leader]
-    yield _log_start_at(k, s, leader, start)
+    yield begin_log_at(k, s, leader, start)
 
 
 @tiered.action(leader=REPLICA, copy=COPY)
@@ -324,7 +360,7 @@ def start_deletion(k: Algebra, s: View, leader: Value, copy: Value) -> Step:
 def give_up_copy(k: Algebra, s: View, leader: Value, copy: Value) -> Step:
     """A leader asks to write that it deletes a copy that came to no end, unless the log says that it is finished."""
     yield "presumes_leadership", s.leads[leader] == 1
-    yield "copy_started", _read(k, s, leader, s.started_at[copy])
+    yield "copy_started", is_read(k, s, leader, s.started_at[copy])
     yield "nobody_copies", k.any(s.copier[copy] != leader, s.copying[copy] == 0)
     yield s.update(deletes={(leader, copy): 1})
 
@@ -401,21 +437,26 @@ def start_at_log_start(k: Algebra, s: View, follower: Value) -> Step:
 
 
 def _built(k: Algebra, s: View, follower: Value, copy: Value, target: Value) -> Step:
-    """Guards and update: the follower has built all that comes before the target from what a copy says."""
+    """Guards and update: the follower has built all that comes before the target from what a copy says.
+
+    Kafka's begins behind the copy that has the last record before the target.
+    """
     start = s.told_start[follower]
+    behind = s.copy_end[copy] if k.rules.of_kafka else target
 
     def known(offset: Value) -> Value:
         return k.implies(k.all(start <= offset, offset < target), s.copy_epoch[copy, offset] != -1)
 
     yield "above_log_start", start < target
     yield "segment_is_readable", k.all(is_known_readable(k, s, follower, copy), in_copy(k, s, copy, target - 1))
-    yield "checkpoint_is_whole", k.forall(OFFSET, known)
+    if not k.rules.cuts_first:
+        yield "checkpoint_is_whole", k.forall(OFFSET, known)
     yield s.update(
         log_start={follower: start},
-        local_start={follower: target},
-        leo={follower: target},
+        local_start={follower: behind},
+        leo={follower: behind},
         record_epoch={
-            (follower, EVERY): lambda o: k.ite(k.all(start <= o, o < target), s.copy_epoch[copy, o], -1),
+            (follower, EVERY): lambda o: k.ite(k.all(start <= o, o < behind), s.copy_epoch[copy, o], -1),
         },
     )
 
@@ -435,66 +476,4 @@ def build_to_local_start(k: Algebra, s: View, follower: Value, copy: Value) -> S
     yield from _built(k, s, follower, copy, s.told_local[follower])
 
 
-# -- promises --------------------------------------------------------------------------------------------------------
-
-
-@tiered.always
-def offsets_in_order(k: Algebra, s: View) -> Value:
-    """A log begins where its local part begins or before, and that not above the LEO."""
-
-    def right(replica: Value) -> Value:
-        return k.all(s.log_start[replica] <= s.local_start[replica], s.local_start[replica] <= s.leo[replica])
-
-    return k.forall(REPLICA, right)
-
-
-@tiered.always
-def leader_can_serve(k: Algebra, s: View) -> Value:
-    """Whoever leads has each offset from its log start to its LEO locally or in the store, or it is being deleted."""
-
-    def served(leader: Value, offset: Value) -> Value:
-        def has(copy: Value) -> Value:
-            there = k.any(s.stored[copy] == 1, s.deleting_at[copy] != -1)
-            finished = k.all(s.finished_at[copy] != -1, there, in_copy(k, s, copy, offset))
-            return k.all(finished, is_same_record(k, s, copy, leader, offset))
-
-        below = k.all(s.log_start[leader] <= offset, offset < s.local_start[leader])
-        return k.implies(below, k.exists(COPY, has))
-
-    def serves(leader: Value) -> Value:
-        newest = k.all(s.leads[leader] == 1, s.leader_epoch[leader] == s.newest_epoch)
-        return k.all(newest, s.highest_remote[leader] != NOT_LOOKED)
-
-    return k.forall(REPLICA, lambda r: k.implies(serves(r), k.forall(OFFSET, lambda o: served(r, o))))
-
-
-@tiered.always
-def lineage_is_leaders(k: Algebra, s: View) -> Value:
-    """A follower's leader epoch checkpoint is its leader's, over all that both claim."""
-
-    def same(leader: Value, follower: Value, offset: Value) -> Value:
-        mine, theirs = s.record_epoch[follower, offset], s.record_epoch[leader, offset]
-        return k.any(mine == -1, theirs == -1, mine == theirs)
-
-    def follows(leader: Value, follower: Value) -> Value:
-        role = k.all(s.leads[leader] == 1, s.leads[follower] == 0, s.settled[follower] == 1)
-        return k.all(role, s.leader_epoch[leader] == s.leader_epoch[follower])
-
-    def all_same(leader: Value, follower: Value) -> Value:
-        return k.implies(follows(leader, follower), k.forall(OFFSET, lambda o: same(leader, follower, o)))
-
-    return k.forall(REPLICA, lambda a: k.forall(REPLICA, lambda b: all_same(a, b)))
-
-
-@tiered.always
-def uploaded_is_stable(k: Algebra, s: View) -> Value:
-    """What a leader uploads in its epoch is below its high watermark."""
-
-    def below(copy: Value) -> Value:
-        def right(leader: Value) -> Value:
-            own = k.all(s.copier[copy] == leader, s.leads[leader] == 1, s.copying[copy] == 1, s.is_begun[copy] == 1)
-            return k.implies(own, s.copy_end[copy] <= s.hw[leader])
-
-        return k.forall(REPLICA, right)
-
-    return k.forall(COPY, below)
+from . import promises, running_kafka  # isort: skip  # noqa: E402,F401 - what they register belongs to the text

@@ -1,0 +1,408 @@
+"""Apache Kafka's brokers with tiered storage, running freely, held to ``kip-1023-kafka``.
+
+The brokers are those of ``conformance/kafka/brokers.py``. Each has Kafka's RemoteLogManager, whose tasks stop before
+each write to the remote log metadata and before each request to the store, and go on when an event says so: meanwhile a
+leader may be deposed, or its process end. A follower begins by Kafka's TierStateMachine. The store is a folder that may
+fail at a broker, and the metadata are one log, which each broker reads by itself.
+
+Who leads, how far a log goes and what is committed is taken as it comes: ``fencing`` judges that. There is no retention
+but the local one, and nobody reads what is in remote storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any, Final
+
+from ....model.core.errors import BadInput
+from ....traces.format import Value
+from ...free.events import Event, What
+from ...free.mailbox import Letter
+from ...free.system import Happened, Pending
+from ...kafka.brokers import BrokerSystem
+from ...kafka.controller import Fetch, FetchAnswer
+from ...kafka.process import TIERED, Jvm
+from ...lockstep.adapter import ModelStep
+from .cluster import GIVEN, NOT_LOOKED, OF_BROKER, tiered
+from .held import Written, check_local
+from .kafka_copies import Copies, lineage_of
+from .kafka_messages import (
+    TELLS,
+    ListOffsets,
+    ListOffsetsAnswer,
+    OffsetsForLeaderEpoch,
+    OffsetsForLeaderEpochAnswer,
+    Produce,
+    ProduceAnswer,
+    answered_with,
+    asked_by,
+)
+from .kafka_pace import weighed
+from .seen import Looks
+from .steps import steps_of_broker, steps_of_copies
+
+_SEGMENTS: Final = ("100", "100", "160")
+"""``segment.bytes``: a batch of one record has some 70."""
+_UNBORN: Final = 2
+"""So many produces may be on their way."""
+_TASKS: Final = frozenset({"copy", "expire", "go"})
+_TOLD: Final = tuple(TELLS.values())
+_BESIDES: Final = ("find_log_start", "recover_log_start")
+
+
+class KafkaTiering(BrokerSystem):
+    """Brokers, their remote log managers, and a producer."""
+
+    name = "kafka"
+    protocol = "tiering"
+    variant = "kip-1023-kafka"
+
+    def __init__(
+        self, protocol: str | None = None, variant: str | None = None, make: Callable[[], Jvm] | None = None
+    ) -> None:
+        held = [name for name, each in tiered.variants.items() if each.rules.of_kafka]  # type: ignore[attr-defined]
+        if (protocol or self.protocol) != self.protocol or (variant or self.variant) not in held:
+            raise BadInput(f"it is not held to {protocol} {variant}", "--impl kafka", f"name one of {', '.join(held)}")
+        self.variant = variant or self.variant
+        self._keeps = bool(tiered.variants[self.variant].rules.keeps_highest)  # type: ignore[attr-defined]
+        super().__init__(make or (lambda: Jvm(self.release, drives=TIERED)))
+
+    def build(self, constants: Mapping[str, int], random: Random) -> None:
+        """Brokers with an empty log, which nobody leads."""
+        self.written = Written()
+        self.copies = Copies(self.written)
+        self._produced = 0
+        self._clients = 0
+        self._numbers: dict[int, Letter] = {}
+        """Requests of clients."""
+        self._starts: dict[int, int] = {}
+        """By number of a leader's answer to a fetch, the log start that it tells."""
+        self._asks = dict.fromkeys(self.nodes, "")
+        """By follower, what it has asked for last."""
+        self._begins = dict.fromkeys(self.nodes, "nowhere")
+        self._told: dict[int, dict[str, int]] = {node: {} for node in self.nodes}
+        self._settled = dict.fromkeys(self.nodes, -1)
+        """The model's leader epoch in which a follower has been answered that its log does not part."""
+        self._looked = dict.fromkeys(self.nodes, False)
+        """Whether anybody has looked for the highest offset in this process of a broker."""
+        self._failing: set[int] = set()
+        self._cells: dict[int, dict[str, Value]] = {}
+        self._looks = Looks(constants, self.written)
+        self._decisions: list[ModelStep] = []
+        self._ends = False
+        self._flag = random.random() < 0.7
+        topic = {
+            "internal.segment.bytes": random.choice(_SEGMENTS),
+            "local.retention.bytes": "1",
+            "retention.bytes": "-1",
+            "retention.ms": "-1",
+        }
+        self._kept: dict[int, dict[str, Value]] = {node: self._of_broker(node, {}) for node in self.nodes}
+        at_least = min(random.choice((1, 1, 2)), max(1, len(self.nodes) - 1))
+        self._begin(constants, minIsr=at_least, topic=topic, fromTiered=self._flag)
+        self._observed = self._picture()
+
+    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+        """New logs, and whoever sees them begins with what there is."""
+        return replace(super().reset(constants, seed), given=frozenset(self._observed))
+
+    # -- looking ----------------------------------------------------------------------------------------------------
+
+    def told_first(self, answer: Mapping[str, Any], do: str) -> None:  # noqa: ARG002 - of any command
+        """What was written to the remote log metadata."""
+        self.copies.is_written(answer["metadata"])
+
+    def look(self, node: int, seen: Mapping[str, Any]) -> None:
+        """Take in a broker. Raises WrongRecord."""
+        if self._ends:
+            return  # it has done more than what is left of its process
+        self._looked[node] |= bool(seen["looked"] or seen.get("highestRemote", -1) >= 0)
+        self._cells[node] = self._cells_of(node, seen) if seen["hosted"] else {}
+        self._kept[node] = self._of_broker(node, seen)
+
+    def _of_broker(self, node: int, seen: Mapping[str, Any]) -> dict[str, Value]:
+        """What is shown also of a broker that is down: it may have decided something by it."""
+        epochs, told = seen.get("epochs", ()), self._told[node]
+        return {
+            "hw": seen.get("hw", 0),
+            "rolled": 0,
+            "first_epoch": epochs[0][0] - 1 if epochs else -1,
+            "has_read": seen.get("read", 0),
+            "flag": int(self._flag),
+            **{f"told_{name}": told.get(name, -1) for name in _TOLD},
+        }
+
+    def _cells_of(self, node: int, seen: Mapping[str, Any]) -> dict[str, Value]:
+        start, local, end, epoch = seen["logStart"], seen["localStart"], seen["end"], seen["epoch"] - 1
+        leads, at = bool(seen["leads"]), f"[{node}]"
+        rows = [(offset, of - 1, payload.encode()) for offset, of, payload in seen["records"]]
+        self.written.add(rows, f"the log of broker {node}")
+        lineage = lineage_of(seen["epochs"], start, end)
+        check_local(node, rows, lineage, local, end, [begins for _, begins in seen["epochs"]])
+        looked = self._looked[node] if self._keeps else leads and seen["looked"]
+        cells: dict[str, Value] = {
+            f"leads{at}": int(leads),
+            f"settled{at}": int(not leads and self._settled[node] == epoch),
+            f"leader_epoch{at}": epoch,
+            f"log_start{at}": start,
+            f"local_start{at}": local,
+            f"leo{at}": end,
+            f"highest_remote{at}": seen["highestRemote"] if looked else NOT_LOOKED,
+        }
+        return cells | {f"record_epoch{at}[{o}]": lineage.get(o, -1) for o in range(self.constants["log_size"])}
+
+    def observe(self) -> Mapping[str, Value]:
+        """Everything but what is in the memory of who is down."""
+        return self._observed
+
+    def _picture(self) -> dict[str, Value]:
+        cells: dict[str, Value] = {
+            "newest_epoch": self.controller.epoch - 1,
+            "elected": self.controller.leader,
+            "isr": tuple(sorted(self.controller.isr)),
+            "metadata_leader": None,
+            "retention": 0,
+        }
+        for node in self.nodes:
+            cells |= self._cells.get(node, {})
+            if node in self.seen:
+                if not self._is_building(node, self.seen[node]):
+                    self._begins[node] = "nowhere"
+                cells[f"begins[{node}]"] = self._begins[node]
+                for copy in range(self.constants["copies"]):
+                    cells[f"deletes[{node}][{copy}]"] = int((node, copy) in self.copies.deletes)
+            cells |= {f"{name}[{node}]": self._kept[node][name] for name in OF_BROKER}
+        making, copies = self.copies.making(), self.copies
+        return cells | self._looks.copies(copies.view, making, copies.begun, copies.done, copies.stored)
+
+    # -- what may happen --------------------------------------------------------------------------------------------
+
+    def peace(self, *, on: bool) -> None:
+        """Nothing is kept waiting any more, and the store works."""
+        super().peace(on=on)
+        for node in sorted(self._failing) if on else ():
+            self._fails(node, fails=False)
+
+    def pending(self) -> Sequence[Pending]:
+        """What may happen, with how likely it is."""
+        found = super().pending()
+        return found if self._peace else list(weighed(found, self._seed))
+
+    def offers(self) -> Iterable[Event]:
+        """Timers of brokers and of the controller, tasks of remote log managers, and what is asked for."""
+        for node in self.nodes:
+            seen = self.seen.get(node)
+            if seen is not None and node not in self.down:
+                yield from self._timers(node, seen)
+                yield from self._tasks(node, seen)
+            elif node in self.down and node not in self.controller.isr and self._cells.get(node):
+                yield Event(What.OPERATE, "replace", args=(("broker", node),))
+            yield from self._elections(node)
+            if self._left() > 0 and node not in self.controller.isr | self.down | self.cut:
+                yield Event(What.OPERATE, "elect-unclean", args=(("broker", node),))
+        yield from self._leaderless()
+
+    def _timers(self, node: int, seen: Mapping[str, Any]) -> Iterable[Event]:
+        for event in super()._timers(node, seen):
+            # Who asks where to begin keeps the lock that is wanted to end its fetcher.
+            if event.name != "metadata" or not self._is_building(node, seen):
+                yield event
+
+    def _is_building(self, node: int, seen: Mapping[str, Any]) -> bool:
+        return bool(seen["fetcher"] == "waits" and self._asks[node] != "fetch")
+
+    def _tasks(self, node: int, seen: Mapping[str, Any]) -> Iterator[Event]:
+        if node not in self._failing:
+            yield Event(What.DISK, "store-fails", node)
+        else:
+            yield Event(What.DISK, "mended", node)
+        if seen["read"] < self.copies.view.end:
+            yield Event(What.TIMER, "learn", node)
+        if not seen["hosted"]:
+            return
+        if seen["busy"]:
+            yield Event(What.TIMER, "go", node)
+        elif seen.get("leads"):
+            if self.constants["copies"] - self.copies.count > seen["end"] - seen["localStart"]:
+                yield Event(What.TIMER, "copy", node)
+            yield Event(What.TIMER, "expire", node)
+        if seen["end"] - seen["localStart"] > 1:
+            yield Event(What.TIMER, "retain", node)
+        unborn = sum(each.name == "Produce" for each in self.mail.in_flight.values())
+        if seen.get("leads") and seen["end"] < self.constants["log_size"] and unborn < _UNBORN:
+            yield Event(What.CALL, "produce", args=(("broker", node),))
+
+    def may_arrive(self, letter: Letter) -> bool:
+        """Not a record for which the model has no room."""
+        if not isinstance(letter.body, Produce) or letter.destination is None:
+            return True
+        seen = self.seen.get(letter.destination)
+        return seen is None or seen["end"] < self.constants["log_size"]
+
+    # -- what happens -----------------------------------------------------------------------------------------------
+
+    def happen(self, event: Event) -> Happened:
+        """Let it happen. Raises WrongRecord, WrongAnswer, and what Kafka does."""
+        self._decisions = []
+        # Nobody sees a process that ends while it starts.
+        self._ends = event.what is What.START and event.crash is not None
+        happened = super().happen(event)
+        self._ends = False
+        before, now = self._observed, self._picture()
+        self._observed = now
+        steps = [*self._decisions, *self._between(before, now, event, happened)]
+        given = {name for name, value in now.items() if before.get(name) != value and name.partition("[")[0] in GIVEN}
+        return replace(happened, steps=tuple(steps), given=frozenset(given))
+
+    def _between(
+        self, before: Mapping[str, Value], now: Mapping[str, Value], event: Event, happened: Happened
+    ) -> Iterator[ModelStep]:
+        """The steps that may lead from what was seen to what is."""
+        for node in self.nodes:
+            if node in self.seen and self._cells.get(node):
+                started = node in happened.started
+                yield from steps_of_broker(node, before, now, self.constants["log_size"], event, started=started)
+                start = now[f"log_start[{node}]"]
+                if started or before.get(f"log_start[{node}]") != start:
+                    yield "find_log_start", {"leader": node, "start": start}
+                if started:
+                    yield "recover_log_start", {"replica": node, "start": start}
+                if self._keeps:
+                    yield "begin_without_epochs", {"follower": node}
+        yield from steps_of_copies(before, now, self.constants["copies"])
+
+    def _let(self, event: Event) -> Sequence[ModelStep]:
+        """What a driver's command does is done at once: a process that ends in its midst ends before."""
+        if event.crash is not None and event.what is not What.START:
+            if event.what in (What.DELIVER, What.REPEAT):
+                self.mail.take(event)
+            return ()
+        return super()._let(event)
+
+    def act(self, event: Event) -> Sequence[ModelStep]:
+        """A timer fires, a task goes on, or somebody asks."""
+        node = event.node
+        if event.what is What.CALL:
+            self.mail.send(None, int(event.arg("broker")), Produce(f"r{self._produced}"))
+            self._produced += 1
+        elif event.what is What.DISK and node is not None:
+            self._fails(node, fails=event.name != "mended")
+        elif event.name == "elect-unclean":
+            broker = int(event.arg("broker"))
+            self.controller.begin(broker, frozenset({broker}))
+        elif event.name == "replace":
+            broker = int(event.arg("broker"))
+            self._ask("replace", node=broker)
+            self._cells[broker] = {}
+            self._looks.forget(broker)
+        elif event.name in _TASKS and node is not None:
+            answer = self._at("go", node) if event.name == "go" else self._at("work", node, what=event.name)
+            self._decisions += self.copies.goes_on(node, answer, self.seen[node]["read"])
+        elif event.name in ("learn", "retain") and node is not None:
+            self._at(event.name, node)
+        else:
+            return super().act(event)
+        return ()
+
+    def _fails(self, node: int, *, fails: bool) -> None:
+        self._ask("store", at=node, fails=fails)
+        self._failing = self._failing | {node} if fails else self._failing - {node}
+
+    def _send(self, told: Mapping[str, Any]) -> None:
+        kind, source = told["kind"], told["from"]
+        if kind == "fetch":
+            self._asks[source] = "fetch"
+        elif kind == "fetched":
+            self._starts[told["id"]] = told["logStart"]
+        elif kind in ("list", "epoch"):
+            body = asked_by(told)
+            self.asked[told["id"]] = self.mail.send(source, told["to"], body)
+            self._asks[source] = kind
+            if isinstance(body, ListOffsets):
+                self._asks_where(source, body.timestamp)
+            return
+        elif kind in ("listed", "ended"):
+            self._answer(self.asked[told["request"]], answered_with(told), told["error"])
+            return
+        super()._send(told)
+
+    def _asks_where(self, node: int, timestamp: int) -> None:
+        """A follower asks for where to begin; what it does when the earliest pending upload is unknown is no other."""
+        tells = TELLS.get(timestamp)
+        if tells == "epuo":
+            self._begins[node] = "at_epuo"
+            self._decisions.append(("ask_epuo", {"follower": node}))
+        elif tells == "local" and not (self._begins[node] == "at_epuo" and self._told[node].get("epuo") == -1):
+            self._begins[node] = "at_local_start"
+            self._decisions.append(("ask_local_start", {"follower": node}))
+
+    def told(self, told: Mapping[str, Any], request: Letter) -> None:
+        """A broker answers a client."""
+        self._answer(request, ProduceAnswer(told["error"], told["offset"]), told["error"])
+
+    def receive(self, letter: Letter) -> None:
+        """A message arrives."""
+        node, body = letter.destination, letter.body
+        match body:
+            case Produce() if node is not None:
+                self._clients += 1
+                # Negative, so that it is no number of the driver's; each arrival has its own.
+                self.asked[-self._clients] = letter
+                payload = f"{body.payload}.{self._clients}"
+                self._at("produce", node, request=-self._clients, payload=payload, acks=1)
+            case ListOffsets() | OffsetsForLeaderEpoch() if node is not None:
+                self._at("serve", node, id=body.number)
+            case FetchAnswer() | ListOffsetsAnswer() | OffsetsForLeaderEpochAnswer() if node is not None:
+                self._hear(node, letter)
+            case Fetch() | _:
+                super().receive(letter)
+
+    def _hear(self, node: int, letter: Letter) -> None:
+        """A follower is answered, and goes on, if it has waited for that."""
+        seen, body, request = self.seen[node], letter.body, letter.request
+        assert request is not None
+        # Whoever goes on asks for more at once, by what it is told now.
+        waits = seen["fetcher"] == "waits" and self._waits_for(node) is request
+        if waits:
+            self._is_told(node, letter)
+        if waits and isinstance(body, FetchAnswer) and body.error == "NONE" and not body.diverges:
+            self._settled[node] = request.body.epoch - 1
+        self._at("answer", node, id=body.number)
+
+    def _waits_for(self, node: int) -> Letter | None:
+        asked = [each for each in self.asked.values() if each.source == node and not isinstance(each.body, Produce)]
+        asked = [each for each in asked if isinstance(each.body, Fetch | ListOffsets | OffsetsForLeaderEpoch)]
+        return asked[-1] if asked else None
+
+    def _is_told(self, node: int, letter: Letter) -> None:
+        body, request = letter.body, letter.request
+        told = self._told[node]
+        if isinstance(body, FetchAnswer):
+            start = self._starts[body.number]
+            if start >= 0:
+                told["start"] = start
+        elif isinstance(body, ListOffsetsAnswer) and body.error == "NONE" and request is not None:
+            tells = TELLS.get(request.body.timestamp)
+            if tells is not None:
+                told[tells] = body.offset
+
+    def stands_for(self, letter: Letter) -> Sequence[ModelStep]:  # noqa: ARG002 - none of it is one that is refused
+        """Messages say nothing to this model: what they tell is given."""
+        return ()
+
+    def lose_power(self, node: int, random: Random) -> None:
+        """The process is gone; what it wrote is not."""
+        super().lose_power(node, random)
+        self._forget(node)
+
+    def _forget(self, node: int) -> None:
+        self.copies.forget(node)
+        self._begins[node], self._asks[node], self._looked[node] = "nowhere", "", False
+        self._settled[node] = -1
+
+    def start(self, node: int) -> None:
+        """A process starts, and replays what there is."""
+        self._forget(node)
+        super().start(node)

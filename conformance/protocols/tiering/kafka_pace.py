@@ -1,0 +1,44 @@
+"""How likely events of Apache Kafka's tiered brokers are, so that runs come to where something is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from ...free.events import What
+from ...free.system import Pending
+
+_HURRIED: Final = 6
+"""In one of so many runs nothing is likelier."""
+_WEIGHTS: Final = {
+    "produce": 3.0,
+    "fetch": 3.0,
+    "isr": 0.5,
+    "checkpoint": 0.3,
+    "timeout": 0.3,
+    "copy": 3.0,
+    "expire": 0.7,
+    "go": 6.0,
+    "retain": 1.5,
+    "learn": 2.0,
+    "metadata": 2.0,
+    "replace": 6.0,
+    "elect-unclean": 0.4,
+    "session": 2.0,
+}
+_DELIVERED: Final = 4.0
+
+
+def weighed(pending: Iterable[Pending], seed: int) -> Iterator[Pending]:
+    """What is pending, with how likely it is in the run with this seed."""
+    for each in pending:
+        event = each.event
+        if seed % _HURRIED == 0:
+            yield each
+        elif event.what is What.DELIVER:
+            yield each.weighing(_DELIVERED)
+        elif event.what is What.START:
+            yield each.weighing(3.0)
+        else:
+            weight = _WEIGHTS.get(event.name, 1.0)
+            yield each if weight == 1.0 else each.weighing(weight)

@@ -1,0 +1,52 @@
+"""What Apache Kafka's brokers do besides: rows TK2 and TK4 of DEVIATIONS.md, and what a start forgets."""
+
+from __future__ import annotations
+
+from ....model.core.algebra import EVERY, Algebra, Step, Value, View
+from ....model.core.domains import REPLICA
+from ....model.protocols.logs import END_OFFSET
+from .cluster import COPY, OFFSET, Begins, tiered
+from .running import begin_log_at, in_copy, is_known_readable, is_read
+
+
+@tiered.action(leader=REPLICA, start=END_OFFSET, present=lambda rules: rules.of_kafka)
+def find_log_start(k: Algebra, s: View, leader: Value, start: Value) -> Step:
+    """A new leader's log begins where the first remote segment of its lineage does, or its local part (TK2)."""
+
+    def has_epoch(epoch: Value) -> Value:
+        return k.all(epoch != -1, k.exists(OFFSET, lambda o: s.record_epoch[leader, o] == epoch))
+
+    def is_listed(copy: Value) -> Value:
+        gone = is_read(k, s, leader, s.deleted_at[copy])
+        lineage = k.exists(OFFSET, lambda o: k.all(in_copy(k, s, copy, o), has_epoch(s.copy_epoch[copy, o])))
+        return k.all(is_read(k, s, leader, s.started_at[copy]), k.negate(gone), lineage)
+
+    nothing = k.negate(k.exists(COPY, is_listed))
+    begins = k.exists(COPY, lambda c: k.all(is_listed(c), s.copy_start[c] == start))
+    yield "presumes_leadership", s.leads[leader] == 1
+    yield "is_higher", s.log_start[leader] < start
+    yield "below_last_stable", start <= s.hw[leader]
+    yield "remote_begins_there", k.any(begins, k.all(nothing, start == s.local_start[leader]))
+    yield begin_log_at(k, s, leader, start)
+
+
+@tiered.action(replica=REPLICA, start=END_OFFSET, present=lambda rules: rules.of_kafka)
+def recover_log_start(_k: Algebra, s: View, replica: Value, start: Value) -> Step:
+    """A process that starts knows the log start of its checkpoint, which is written now and then."""
+    yield "is_lower", start < s.log_start[replica]
+    yield s.update(log_start={replica: start})
+
+
+@tiered.action(follower=REPLICA, copy=COPY, present=lambda rules: rules.cuts_first)
+def begin_without_epochs(k: Algebra, s: View, follower: Value, copy: Value) -> Step:
+    """A follower has cut its log to begin behind a copy, and does not get the epochs that are with it (TK4)."""
+    start, end = s.told_start[follower], s.copy_end[copy]
+    yield "begins_somewhere", s.begins[follower] != Begins.nowhere
+    yield "above_log_start", start < end
+    yield "segment_is_readable", is_known_readable(k, s, follower, copy)
+    yield s.update(
+        log_start={follower: start},
+        local_start={follower: end},
+        leo={follower: end},
+        record_epoch={(follower, EVERY): lambda _: -1},
+    )
