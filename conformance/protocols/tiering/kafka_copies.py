@@ -95,8 +95,10 @@ class Copies:
         self._tasks[node] = DELETES, copy
         if state is SegmentState.DELETE_SEGMENT_STARTED:
             self.deletes.add((node, copy))
-            finished = NEVER != self.view.copies[copy].finished_at < has_read
-            return [("start_deletion" if finished else "give_up_copy", here)]
+            known = self.view.copies[copy]
+            finished = NEVER != known.finished_at < has_read
+            again = NEVER != known.deleting_at < has_read
+            return [("start_deletion" if finished and not again else "give_up_copy", here)]
         if self.stored.get(copy):
             raise WrongAnswer(f"broker {node} says that copy {copy} is gone, and it is there")
         return []
