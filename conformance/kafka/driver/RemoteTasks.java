@@ -2,6 +2,7 @@ package org.apache.kafka.server.log.remote.storage;
 
 import java.io.IOException;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -78,6 +79,6 @@ public final class RemoteTasks extends RemoteLogManager {
 
     /** One run of each task that deletes in remote storage. */
     public void expire() {
-        expirations.values().forEach(RLMTask::run);
+        List.copyOf(expirations.values()).forEach(RLMTask::run);
     }
 }
