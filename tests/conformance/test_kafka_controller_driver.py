@@ -1,6 +1,7 @@
 """Apache Kafka's own controllers step by step: what the driver has them do, and what the dialect says of it.
 
-Rows O3 and O5 to O13 of ``specs/DEVIATIONS.md``, and K14, which is of the replicas.
+Rows O3 and O5 to O13 of ``specs/DEVIATIONS.md``, and K14, which is of the replicas. O1, O2 and O4 are in
+``test_kafka_controller_dialect.py``.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ def jvm() -> Iterator[Jvm]:
 
 
 class Controllers:
-    """Three controllers, which are asked for one thing at a time."""
+    """Three controllers, which are asked for one thing at a time. ``options``: what is said of them as they begin."""
 
-    def __init__(self, jvm: Jvm) -> None:
+    def __init__(self, jvm: Jvm, **options: Any) -> None:
         self.jvm = jvm
         self.number = 0
         self.epoch = 0
@@ -38,7 +39,7 @@ class Controllers:
         self.logs: dict[int, list[Told]] = {node: [] for node in (A, B, C)}
         self.told: dict[int, Told] = {}
         """Answers, by the numbers of requests."""
-        self.do("reset", nodes=3, session=SESSION)
+        self.do("reset", nodes=3, session=SESSION, **options)
 
     def do(self, what: str, **more: Any) -> Told:
         answer = self.jvm.ask(what, **more)
@@ -69,9 +70,12 @@ class Controllers:
         answer = self.do("request", node=node, id=self.number, kind=kind, **more)
         return str(answer["decided"]["error"] if "decided" in answer else self.told[self.number]["error"])
 
-    def register(self, node: int, broker: int, process: int = 1) -> int:
-        """A broker registers, and that is committed; gives its broker epoch."""
-        assert self.ask(node, "register", broker=broker, process=process) == "NONE"
+    def register(self, node: int, broker: int, process: int = 1, previous: int = -1) -> int:
+        """A broker registers, and that is committed; gives its broker epoch.
+
+        ``previous``: the one that an orderly stop has left in a file; -1: there is none.
+        """
+        assert self.ask(node, "register", broker=broker, process=process, previous=previous) == "NONE"
         self.commit(A, B, C)
         return int(self.told[self.number]["epoch"])
 
@@ -90,9 +94,9 @@ class Controllers:
         return self.seen[node]["image"]["partitions"]["first"]
 
 
-def working(jvm: Jvm, brokers: int = 2) -> tuple[Controllers, list[int]]:
+def working(jvm: Jvm, brokers: int = 2, **options: Any) -> tuple[Controllers, list[int]]:
     """A is active, these brokers work, and the first leads a partition of all; with their broker epochs."""
-    there = Controllers(jvm)
+    there = Controllers(jvm, **options)
     there.elect(A, B, C)
     epochs = [there.register(A, broker) for broker in range(brokers)]
     for broker, epoch in enumerate(epochs):

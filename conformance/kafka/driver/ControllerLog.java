@@ -56,6 +56,8 @@ final class ControllerLog implements RaftClient<ApiMessageAndVersion> {
     private final Map<Integer, Long> ends = new HashMap<>();
     private Entry prepared;
     private Listener<ApiMessageAndVersion> listener;
+    /** Who is told of commits beside the controller; null: nobody is. */
+    Listener<ApiMessageAndVersion> beside;
     /** All below this is as it was told to whoever reads the driver's lines. */
     long known = 0;
 
@@ -159,6 +161,9 @@ final class ControllerLog implements RaftClient<ApiMessageAndVersion> {
             }
             given = highWatermark;
             listener.handleCommit(new Reader(owed));
+            if (beside != null) {
+                beside.handleCommit(new Reader(owed));
+            }
             any = true;
         }
         return leads() && given > begin && tellLeader() || any;
@@ -177,6 +182,7 @@ final class ControllerLog implements RaftClient<ApiMessageAndVersion> {
     /** The process has ended: the next one knows what is in its files, and nothing of what is committed. */
     void restart() {
         listener = null;
+        beside = null;
         if (leads()) {
             leader = OptionalInt.empty();
         }
@@ -190,7 +196,8 @@ final class ControllerLog implements RaftClient<ApiMessageAndVersion> {
         if (entry.records.isEmpty()) {
             return Batch.control(entry.base, entry.epoch, 0, 0, List.of(ControlRecord.of(new LeaderChangeMessage())));
         }
-        return Batch.data(entry.base, entry.epoch, 0, 0, read(entry));
+        int size = entry.records.stream().mapToInt(each -> each.length).sum();
+        return Batch.data(entry.base, entry.epoch, 0, size, read(entry));
     }
 
     static List<ApiMessageAndVersion> read(Entry entry) {

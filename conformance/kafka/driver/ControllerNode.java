@@ -1,5 +1,6 @@
 package org.apache.kafka.controller;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import fencepost.kafka.Manual;
@@ -14,9 +15,11 @@ import kafka.server.KafkaRaftServer;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.deferred.DeferredEvent;
 import org.apache.kafka.deferred.DeferredEventQueue;
+import org.apache.kafka.image.loader.Snapshots;
 import org.apache.kafka.metadata.BrokerRegistration;
 import org.apache.kafka.metadata.PartitionRegistration;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
+import org.apache.kafka.server.common.EligibleLeaderReplicasVersion;
 import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.server.fault.FaultHandler;
 
@@ -35,9 +38,14 @@ final class ControllerNode {
     private final DeferredEventQueue waiting;
     private final Field pending;
     private final Field result;
+    /** What makes its snapshots; null where none is asked for. */
+    private Snapshots snapshots;
+    /** Whether eligible leader replicas are on. */
+    private final boolean knowsEligible;
     private volatile RuntimeException fault;
 
-    ControllerNode(int id, ControllerLog log, Manual.Clock clock, long sessionMs, QuorumFeatures features)
+    /** What it is like follows from the command by which all of them began. */
+    ControllerNode(int id, ControllerLog log, Manual.Clock clock, JsonNode asked, QuorumFeatures features)
             throws Exception {
         this.id = id;
         this.log = log;
@@ -47,6 +55,15 @@ final class ControllerNode {
                     fault = found;
                     return found;
                 };
+        if (asked.has("snapshotBytes")) {
+            long bytes = asked.get("snapshotBytes").asLong();
+            long ms = asked.get("snapshotMs").asLong();
+            snapshots = new Snapshots(id, clock, faults, bytes, ms, log::highWatermark);
+            log.beside = snapshots.listener();
+        }
+        long sessionMs = asked.get("session").asLong();
+        knowsEligible = asked.path("eligible").asBoolean();
+        short level = (short) (knowsEligible ? 1 : 0);
         controller =
                 new QuorumController.Builder(id, CLUSTER)
                         .setTime(clock)
@@ -55,7 +72,10 @@ final class ControllerNode {
                         .setConfigSchema(KafkaRaftServer.configSchema())
                         .setSessionTimeoutNs(TimeUnit.MILLISECONDS.toNanos(ControllerDefect.session(sessionMs)))
                         .setBootstrapMetadata(
-                                BootstrapMetadata.fromVersion(MetadataVersion.LATEST_PRODUCTION, "fencepost"))
+                                BootstrapMetadata.fromVersions(
+                                        MetadataVersion.LATEST_PRODUCTION,
+                                        Map.of(EligibleLeaderReplicasVersion.FEATURE_NAME, level),
+                                        "fencepost"))
                         .setFatalFaultHandler(faults)
                         .setNonFatalFaultHandler(faults)
                         .build();
@@ -143,6 +163,14 @@ final class ControllerNode {
             }
         }
         log.known = log.end();
+        if (snapshots != null) {
+            ArrayNode made = seen.putArray("snapshots");
+            for (Snapshots.Made each : snapshots.made()) {
+                ObjectNode one = made.addObject().put("end", each.end());
+                ArrayNode said = one.putArray("records");
+                each.records().forEach(record -> ControllerRecords.tell(record.message(), said.addObject()));
+            }
+        }
     }
 
     private void image(ObjectNode told) {
@@ -162,17 +190,27 @@ final class ControllerNode {
                 one.put("topic", topic.toString()).put("leader", there.leader);
                 one.put("leaderEpoch", there.leaderEpoch).put("partitionEpoch", there.partitionEpoch);
                 one.put("recovering", there.leaderRecoveryState.value());
-                ArrayNode isr = one.putArray("isr");
-                for (int member : there.isr) {
-                    isr.add(member);
+                members(there.isr, one.putArray("isr"));
+                if (knowsEligible) {
+                    members(there.elr, one.putArray("eligible"));
+                    members(there.lastKnownElr, one.putArray("lastKnown"));
                 }
             }
+        }
+    }
+
+    private static void members(int[] brokers, ArrayNode told) {
+        for (int each : brokers) {
+            told.add(each);
         }
     }
 
     /** The process ends at once. Its voter's log is as it was. */
     void end() throws Exception {
         log.restart();
+        if (snapshots != null) {
+            snapshots.close();
+        }
         controller.beginShutdown();
         controller.close();
     }

@@ -28,7 +28,7 @@ final class ControllerRecords {
         }
     }
 
-    private static void tell(ApiMessage message, ObjectNode told) {
+    static void tell(ApiMessage message, ObjectNode told) {
         told.put("record", message.getClass().getSimpleName());
         if (message instanceof RegisterBrokerRecord record) {
             told.put("broker", record.brokerId()).put("epoch", record.brokerEpoch());

@@ -32,7 +32,7 @@ public final class Controllers {
     private final Map<Integer, ControllerNode> nodes = new HashMap<>();
     private final Map<Long, Waiting> waiting = new LinkedHashMap<>();
     private Map<String, VersionRange> features;
-    private long sessionMs;
+    private JsonNode begun;
 
     /** A request that has not been answered, at whom, and the end and the last epoch of the log that it is decided by. */
     private record Waiting(int node, CompletableFuture<?> future, long end, int epoch) {}
@@ -94,7 +94,7 @@ public final class Controllers {
         nodes.clear();
         logs.clear();
         waiting.clear();
-        sessionMs = command.get("session").asLong();
+        begun = command;
         int voters = command.get("nodes").asInt();
         features = QuorumFeatures.defaultSupportedFeatureMap(false);
         for (int id = 0; id < voters; id++) {
@@ -107,7 +107,7 @@ public final class Controllers {
         List<Integer> voters = new ArrayList<>();
         logs.forEach(each -> voters.add(each.id));
         QuorumFeatures known = new QuorumFeatures(id, features, voters);
-        nodes.put(id, new ControllerNode(id, logs.get(id), clock, sessionMs, known));
+        nodes.put(id, new ControllerNode(id, logs.get(id), clock, begun, known));
     }
 
     private void crash(int id) throws Exception {

@@ -112,7 +112,7 @@ final class Tiered extends Cluster {
             }
             case "list" -> answer.set("listed", listed(broker(node), command));
             default -> {
-                return false;
+                return TieredSteps.does(this, command, answer);
             }
         }
         if (node >= 0) {
