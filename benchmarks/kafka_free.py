@@ -19,12 +19,13 @@ import psutil
 from fencepost.conformance.free.runner import FreePlan, run_freely
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of, held_to
-from fencepost.conformance.kafka.process import BROKERS, CLEANERS, CONSUMER, CONTROLLERS, QUORUM, Jvm
+from fencepost.conformance.kafka.process import BROKERS, CLEANERS, CONSUMER, CONTROLLERS, QUORUM, TIERED, Jvm
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols.compaction.kafka import KafkaCompaction
 from fencepost.conformance.protocols.controller.kafka import KafkaControllers
 from fencepost.conformance.protocols.fencing.kafka import KafkaBrokers
 from fencepost.conformance.protocols.snapshots.kafka import KafkaQuorum
+from fencepost.conformance.protocols.tiering.kafka import KafkaTiering
 from fencepost.conformance.protocols.truncation.kafka import KafkaConsumers
 from fencepost.model.core.ground import ground
 
@@ -40,6 +41,7 @@ SYSTEMS: dict[str, tuple[Callable[..., Any], str, str, str, frozenset[str]]] = {
     "snapshots": (KafkaQuorum, QUORUM, "kip-630-kafka-shipped", "3/0/10/10/3/0/0/1", frozenset()),
     "controller": (KafkaControllers, CONTROLLERS, "kip-631-kafka", "3/3/2", frozenset()),
     "compaction": (KafkaCompaction, CLEANERS, "kip-280-kafka", "2/12/2/2/1/6", frozenset()),
+    "tiering": (KafkaTiering, TIERED, "kip-1023-kafka-shipped", "3/8/9/16", frozenset({"leader_can_serve"})),
 }
 """By protocol: the system, its driver, variant and constants, and the promises that what is shipped does not keep."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fencepost.conformance import kafka
-from fencepost.conformance.kafka.process import BROKERS, CLEANERS, CONSUMER, CONTROLLERS, QUORUM
+from fencepost.conformance.kafka.process import BROKERS, CLEANERS, CONSUMER, CONTROLLERS, QUORUM, TIERED
 
 FOLDER = Path(kafka.__file__).parent / "driver"
 SOURCES = {
@@ -16,6 +16,7 @@ SOURCES = {
     QUORUM: "QuorumDefect.java",
     CONTROLLERS: "ControllerDefect.java",
     CLEANERS: "CleanerDefect.java",
+    TIERED: "TieringDefect.java",
 }
 """By driver, the file that plants them."""
 FOUND: Mapping[str, tuple[str, ...]] = {
@@ -39,6 +40,7 @@ FOUND: Mapping[str, tuple[str, ...]] = {
         *("KEEPS_FIRST", "TAKES_KEYS_FOR_ONE", "MAPS_PART", "EXPIRES_EARLY", "EXPIRES_NEVER", "CLEANS_UNCOMMITTED"),
         *("CLEANS_YOUNG", "CHECKPOINTS_ALL", "CHECKPOINTS_BEFORE", "CHECKPOINTS_NOTHING"),
     ),
+    TIERED: ("UPLOADS_UNCOMMITTED", "LOSES_FIRST_EPOCH", "NEVER_CANCELS", "COUNTS_UNCOPIED", "JUMPS_WITH_DATA"),
 }
 """The tests demand each of these of thirty or forty runs."""
 LATER: Mapping[str, tuple[str, ...]] = {
@@ -47,6 +49,7 @@ LATER: Mapping[str, tuple[str, ...]] = {
     QUORUM: ("VALIDATES_NOTHING", "MIXES_SNAPSHOTS"),
     CONTROLLERS: (),
     CLEANERS: (),
+    TIERED: (),
 }
 """Those that take longer runs, or more of something: each is demanded by a plan of its own."""
 

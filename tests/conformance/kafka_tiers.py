@@ -60,6 +60,19 @@ class Tiers(Trio):
         self.ask("copy", node=leader)
         self.ask("retain", node=leader)
 
+    def begin_copy(self, leader: int, steps: int) -> None:
+        """A leader copies its next segment, step by step: the task stops before each thing that it does outside.
+
+        ``steps``: 1, it has written that it is started; 2, it is in the store; 3, it has written that it is finished.
+        """
+        self.ask("work", node=leader, what="copy")
+        self.go(leader, steps)
+
+    def go(self, node: int, steps: int = 1) -> None:
+        """The task that is under way goes on."""
+        for _ in range(steps):
+            self.ask("go", node=node)
+
     def learn(self, *nodes: int) -> None:
         """Brokers read the remote log metadata."""
         for node in nodes:

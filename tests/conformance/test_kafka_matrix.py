@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencepost.conformance.kafka.jars import TIERED, TRIED
+from fencepost.conformance.kafka.jars import TRIED
 
 from .kafka_matrix import PAGE, UNDER, driven, of_classes, of_kafka, page, rows
 from .kafka_planted import FOUND, LATER, SOURCES, planted
@@ -14,8 +14,7 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_it_has_each_protocol_that_the_registry_has_a_system_for() -> None:
     assert set(driven()) == set(UNDER) and {of.drives for of in UNDER.values()} == set(SOURCES)
-    # Brokers with tiered storage are asked for rows, and run freely under nothing yet.
-    assert {drives for all_ in TRIED.values() for drives in all_} - {TIERED} == set(SOURCES)
+    assert {drives for all_ in TRIED.values() for drives in all_} == set(SOURCES)
 
 
 def test_each_planted_defect_is_demanded_by_one_test_or_another() -> None:

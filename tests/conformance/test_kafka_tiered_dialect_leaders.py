@@ -290,3 +290,25 @@ def test_tk10_the_log_start_moves_at_the_leader_alone(jvm: Jvm) -> None:
         assert [walk[f"log_start[{node}]"] for node in (A, B, C)] == starts
         walk("elect_leader", replica=B)
         assert walk.broken == ([] if variant == "kip-1023-safe" else ["isr_can_serve"])
+
+
+@pytest.mark.parametrize("given_up", [True, False], ids=["given up", "kept"])
+def test_tk11_a_leader_counts_a_copy_that_its_successor_has_given_up(jvm: Jvm, *, given_up: bool) -> None:
+    """A has not heard that B, which has nothing, was elected uncleanly; B deletes what is of epochs before its own."""
+    tiers = Tiers(jvm)
+    tiers.lead(A, [A], A)
+    tiers.produce(A, 4)
+    tiers.begin_copy(A, 2)
+    tiers.lead(B, [B], B)
+    tiers.produce(B, 1)
+    tiers.learn(B)
+    if given_up:
+        tiers.ask("expire", node=B)
+    states = [each["state"] for each in tiers.copies().values()]
+    assert states == [DELETED if given_up else "COPY_SEGMENT_STARTED"]
+    tiers.go(A)
+    assert len(tiers.answer["stored"]) == (0 if given_up else 1)
+    with shipped("TK11", "a leader counts its copy once it has written that it is finished, whatever comes of that"):
+        assert remote(tiers) == [0] and tiers.seen[A]["highestRemote"] == 0
+        tiers.ask("retain", node=A)
+        assert tiers.starts(A) == (0, 1, 4), "it deletes on its disk what is in remote storage as far as it knows"

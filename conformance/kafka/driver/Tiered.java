@@ -73,16 +73,27 @@ final class Tiered extends Cluster {
         }
         boolean resets = command.get("do").asText().equals("reset");
         for (Broker each : resets ? brokers() : List.<Broker>of()) {
-            each.worker.end();
+            end(each);
         }
         ObjectNode answer = super.handle(command);
         if (resets) {
             // What was written as the former topic was deleted, too.
             RemoteMetadata.forget();
+            Ids.repeat();
             told = 0;
         }
         said(answer.putArray("metadata"));
         return answer;
+    }
+
+    /** Nothing of a broker is under way any more. */
+    private void end(Broker broker) {
+        messages.mute(true);
+        broker.worker.end();
+        // Who asks where to begin has a lock by then that is wanted to remove its partition.
+        while (broker.fetcher() != null && broker.fetcher().baton().waitsFor() >= 0) {
+            broker.fetcher().baton().resume(null);
+        }
     }
 
     @Override

@@ -8,6 +8,7 @@ public final class TieredDriver {
 
     /** One argument: a folder for the brokers' files, and for the store. */
     public static void main(String[] arguments) throws Exception {
+        Ids.install();
         Tiered cluster = new Tiered(Path.of(arguments[0]));
         Lines.serve(
                 cluster::handle,

@@ -142,12 +142,20 @@ def _leader_serves_all(k: Algebra, s: View, well: Value) -> Value:
     return k.forall(REPLICA, right)
 
 
+def _guards() -> dict[str, set[str]]:
+    """By action, the guards that it has in any variant."""
+    found: dict[str, set[str]] = {}
+    for variant in tiered.variants:
+        for action in tiered.traced(variant).actions:
+            found.setdefault(action.name, set()).update(name for name, _ in action.guards)
+    return found
+
+
 TIERING: Final = Binding(
     "tiering",
     {
-        action.name: ActionBinding({name: unasked() for name, _ in action.guards}, named=True)
-        for variant in tiered.variants
-        for action in tiered.traced(variant).actions
+        action: ActionBinding({guard: unasked() for guard in sorted(guards)}, named=True)
+        for action, guards in _guards().items()
     },
     parties={variant: dict.fromkeys(OF_BROKER, lambda _: None) for variant in tiered.variants},
     given=_AT_FIRST | GIVEN,

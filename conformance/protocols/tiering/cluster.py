@@ -47,7 +47,9 @@ tiered = Protocol(
 )
 tiered.variant("kip-1023-brokers", Rules(), "brokers with a remote log manager that run by themselves")
 tiered.variant(
-    "kip-1023-kafka", Rules(of_kafka=True), "Apache Kafka's brokers, but for the three ways in which they lose records"
+    "kip-1023-kafka",
+    Rules(of_kafka=True),
+    "Apache Kafka's brokers, but for rows TK1, TK4 and TK11 of DEVIATIONS.md",
 )
 tiered.variant(
     "kip-1023-kafka-shipped",

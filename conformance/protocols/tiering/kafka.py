@@ -47,6 +47,12 @@ _SEGMENTS: Final = ("100", "100", "160")
 """``segment.bytes``: a batch of one record has some 70."""
 _UNBORN: Final = 2
 """So many produces may be on their way."""
+_COLD: Final = 4
+"""One of so many runs begins before anybody leads."""
+_AT_FIRST: Final = (3, 5, 7)
+"""So many records there are in the others, as far as the model has room."""
+_UPLOADED: Final = (0, 7, 40)
+"""So many steps of a task; three are a segment."""
 _TASKS: Final = frozenset({"copy", "expire", "go"})
 _TOLD: Final = tuple(TELLS.values())
 _BESIDES: Final = ("find_log_start", "recover_log_start")
@@ -102,7 +108,36 @@ class KafkaTiering(BrokerSystem):
         self._kept: dict[int, dict[str, Value]] = {node: self._of_broker(node, {}) for node in self.nodes}
         at_least = min(random.choice((1, 1, 2)), max(1, len(self.nodes) - 1))
         self._begin(constants, minIsr=at_least, topic=topic, fromTiered=self._flag)
+        if random.randrange(_COLD):
+            self._prepare(random)
         self._observed = self._picture()
+
+    def _prepare(self, random: Random) -> None:
+        """Somebody leads alone, and has uploaded some of its records; another one may have the first of them."""
+        leader, *others = random.sample(self.nodes, len(self.nodes))
+        follower = others[0] if others and random.random() < 0.5 else None
+        self.controller.begin(leader, frozenset({leader}))
+        for node in (leader, *([] if follower is None else [follower])):
+            self._replay(node, 1)
+        for number in range(min(random.choice(_AT_FIRST), self.constants["log_size"] - 1)):
+            self._produce(leader)
+            self._arrive_all()
+            if number == 0 and follower is not None:
+                self._at("fetch", follower)
+                self._arrive_all()
+        self.act(Event(What.TIMER, "copy", leader))
+        for _ in range(random.choice(_UPLOADED)):
+            if self.seen[leader]["busy"]:
+                self.act(Event(What.TIMER, "go", leader))
+        if random.random() < 0.7:
+            self._at("retain", leader)
+
+    def _arrive_all(self) -> None:
+        """Of what is in flight nothing is left."""
+        while self.mail.in_flight:
+            number, letter = next(iter(self.mail.in_flight.items()))
+            del self.mail.in_flight[number]
+            self.receive(letter)
 
     def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
         """New logs, and whoever sees them begins with what there is."""
@@ -167,7 +202,7 @@ class KafkaTiering(BrokerSystem):
         }
         for node in self.nodes:
             cells |= self._cells.get(node, {})
-            if node in self.seen:
+            if node in self.seen and self._cells.get(node):
                 if not self._is_building(node, self.seen[node]):
                     self._begins[node] = "nowhere"
                 cells[f"begins[{node}]"] = self._begins[node]
@@ -188,7 +223,7 @@ class KafkaTiering(BrokerSystem):
     def pending(self) -> Sequence[Pending]:
         """What may happen, with how likely it is."""
         found = super().pending()
-        return found if self._peace else list(weighed(found, self._seed))
+        return found if self._peace else list(weighed(found, self._seed, len(self.nodes)))
 
     def offers(self) -> Iterable[Event]:
         """Timers of brokers and of the controller, tasks of remote log managers, and what is asked for."""
@@ -262,7 +297,8 @@ class KafkaTiering(BrokerSystem):
         """The steps that may lead from what was seen to what is."""
         for node in self.nodes:
             if node in self.seen and self._cells.get(node):
-                started = node in happened.started
+                # Who waits to be registered starts when it hears of the topic.
+                started = node in happened.started or f"leads[{node}]" not in before
                 yield from steps_of_broker(node, before, now, self.constants["log_size"], event, started=started)
                 start = now[f"log_start[{node}]"]
                 if started or before.get(f"log_start[{node}]") != start:
@@ -285,8 +321,7 @@ class KafkaTiering(BrokerSystem):
         """A timer fires, a task goes on, or somebody asks."""
         node = event.node
         if event.what is What.CALL:
-            self.mail.send(None, int(event.arg("broker")), Produce(f"r{self._produced}"))
-            self._produced += 1
+            self._produce(int(event.arg("broker")))
         elif event.what is What.DISK and node is not None:
             self._fails(node, fails=event.name != "mended")
         elif event.name == "elect-unclean":
@@ -305,6 +340,10 @@ class KafkaTiering(BrokerSystem):
         else:
             return super().act(event)
         return ()
+
+    def _produce(self, broker: int) -> None:
+        self.mail.send(None, broker, Produce(f"r{self._produced}"))
+        self._produced += 1
 
     def _fails(self, node: int, *, fails: bool) -> None:
         self._ask("store", at=node, fails=fails)

@@ -13,7 +13,7 @@ _HURRIED: Final = 6
 _WEIGHTS: Final = {
     "produce": 3.0,
     "fetch": 3.0,
-    "isr": 0.5,
+    "isr": 1.0,
     "checkpoint": 0.3,
     "timeout": 0.3,
     "copy": 3.0,
@@ -21,20 +21,26 @@ _WEIGHTS: Final = {
     "go": 6.0,
     "retain": 1.5,
     "learn": 2.0,
-    "metadata": 2.0,
-    "replace": 6.0,
-    "elect-unclean": 0.4,
+    "metadata": 3.0,
+    "replace": 3.0,
+    "elect": 0.4,
+    "elect-unclean": 0.25,
     "session": 2.0,
 }
 _DELIVERED: Final = 4.0
+_LAGS: Final = 0.15
+"""How likely it is that somebody goes on who lags behind what is on its leader's disk."""
 
 
-def weighed(pending: Iterable[Pending], seed: int) -> Iterator[Pending]:
-    """What is pending, with how likely it is in the run with this seed."""
+def weighed(pending: Iterable[Pending], seed: int, nodes: int) -> Iterator[Pending]:
+    """What is pending, with how likely it is in the run with this seed: in half of them a broker lags."""
+    slow = seed // _HURRIED % (2 * nodes)
     for each in pending:
         event = each.event
         if seed % _HURRIED == 0:
             yield each
+        elif event.node == slow and (event.name == "fetch" or event.what is What.DELIVER):
+            yield each.weighing(_LAGS)
         elif event.what is What.DELIVER:
             yield each.weighing(_DELIVERED)
         elif event.what is What.START:

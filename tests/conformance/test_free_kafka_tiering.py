@@ -1,0 +1,123 @@
+"""Apache Kafka's own brokers with tiered storage, running freely, held to ``kip-1023-kafka`` and what is shipped.
+
+Constants: brokers/log size/leader epochs/copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from fencepost.conformance.free.events import What
+from fencepost.conformance.free.runner import Free, FreePlan, run_freely
+from fencepost.conformance.free.ways import Ways
+from fencepost.conformance.harness import binding_of, held_to
+from fencepost.conformance.kafka.process import TIERED, Jvm
+from fencepost.conformance.plan import constants_of
+from fencepost.conformance.protocols.tiering.cluster import tiered
+from fencepost.conformance.protocols.tiering.kafka import KafkaTiering
+from fencepost.model.core.errors import BadInput
+from fencepost.model.core.ground import ground
+from fencepost.model.explore.result import Verdict
+
+from .conftest import Fencepost
+from .kafka_found import as_found as as_found
+from .kafka_found import found, is_repeatable, wants_maven
+from .kafka_jvm import one_jvm, planted
+from .kafka_planted import FOUND
+
+USUAL = "3/8/9/16"
+SHIPPED = "kip-1023-kafka-shipped"
+PLAN = FreePlan(runs=30, events=150, seed=1)
+GIVEN_UP = {"leader_can_serve"}
+"""What is shipped does not keep it (TK1)."""
+NEVER = {"delete_records"}
+"""Nobody asks for it."""
+
+
+@pytest.fixture(scope="module")
+def jvm() -> Iterator[Jvm]:
+    """One JVM for all of these."""
+    yield from one_jvm(drives=TIERED)
+
+
+@cache
+def ways_at(at: str, variant: str) -> Ways:
+    """Made once: it takes longer than to find a defect."""
+    traced = held_to("tiering").traced(variant)
+    promises = frozenset(traced.invariants) - (GIVEN_UP if variant == SHIPPED else set())
+    return Ways(ground(traced, constants_of(tiered, at)), binding_of("tiering", "kafka_free"), promises)
+
+
+def held(jvm: Jvm, plan: FreePlan, variant: str = SHIPPED, at: str = USUAL) -> tuple[Free, Ways]:
+    ways = ways_at(at, variant)
+    return run_freely(KafkaTiering(variant=variant, make=lambda: jvm), [ways], plan), ways
+
+
+@pytest.mark.kafka
+@pytest.mark.asked("kafka", "tiering")
+def test_it_does_what_is_shipped(jvm: Jvm) -> None:
+    """All is seen, and nearly all that brokers and their remote log managers do comes about."""
+    free, ways = held(jvm, PLAN)
+    assert free.verdict is Verdict.HOLDS and free.met.events > 5_000
+    assert free.met.widest <= 1, "all is seen, so that one state explains it"
+    assert {name.partition("[")[0] for name in ways.system.layout.by_name if name not in free.met.cells} == set()
+    actions = {action.name for action in ways.system.traced.actions}
+    assert not NEVER & free.met.steps.keys() and len(actions - free.met.steps.keys()) < 10
+    happened = {what for what, _ in free.kinds}
+    assert {What.CRASH, What.START, What.CUT, What.LOSE, What.REPEAT, What.TIMER, What.DISK, What.OPERATE} <= happened
+
+
+@pytest.mark.kafka
+@pytest.mark.asked("kafka", "tiering")
+@pytest.mark.parametrize("at", ["2/6/6/12", "3/10/12/20"])
+def test_it_does_so_at_other_constants(jvm: Jvm, at: str) -> None:
+    free, _ = held(jvm, FreePlan(runs=10, events=150, seed=2), at=at)
+    assert free.verdict is Verdict.HOLDS and free.met.events > 1_200
+
+
+@pytest.mark.kafka
+@pytest.mark.night(seconds=900)
+def test_a_night_of_it(jvm: Jvm) -> None:
+    free, _ = held(jvm, FreePlan(runs=430, events=150, seed=11))
+    assert free.verdict is Verdict.HOLDS and free.met.events > 90_000
+
+
+@pytest.mark.kafka
+@pytest.mark.asked("kafka", "tiering")
+@pytest.mark.usefixtures("as_found")
+@pytest.mark.parametrize("defect", FOUND[TIERED], ids=str.lower)
+def test_a_defect_planted_in_kafkas_remote_log_manager_is_found(jvm: Jvm, defect: str) -> None:
+    """Those of ``driver/TieringDefect.java``; without one the same plan finds nothing."""
+    with planted(jvm, defect):
+        free, _ = held(jvm, PLAN)
+    found(free, defect)
+
+
+@pytest.mark.kafka
+@pytest.mark.asked("kafka", "tiering")
+def test_the_same_seed_is_the_same_run(jvm: Jvm) -> None:
+    is_repeatable(lambda plan: held(jvm, plan)[0])
+
+
+def test_our_own_brokers_are_held_to_what_they_were() -> None:
+    """Kafka's do more, and of what both do a few steps differ."""
+    assert next(iter(tiered.variants)) == "kip-1023-brokers"
+    ours, theirs, shipped = (
+        {action.name for action in tiered.traced(name).actions}
+        for name in ("kip-1023-brokers", "kip-1023-kafka", SHIPPED)
+    )
+    assert theirs - ours == {"find_log_start", "recover_log_start"} and ours <= theirs
+    assert shipped - theirs == {"begin_without_epochs"}
+
+
+def test_it_is_held_to_no_other_variant() -> None:
+    with pytest.raises(BadInput, match="it is not held to tiering kip-1023-brokers"):
+        KafkaTiering("tiering", "kip-1023-brokers")
+
+
+@pytest.mark.kafka
+def test_without_maven_one_line_says_so(fencepost: Fencepost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wants_maven(fencepost, monkeypatch, tmp_path, "--protocol", "tiering", "--replicas", "1", "--log-size", "2")
