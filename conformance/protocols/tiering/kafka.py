@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ....model.core.errors import BadInput
 from ....traces.format import Value
@@ -25,7 +25,7 @@ from ...kafka.brokers import BrokerSystem
 from ...kafka.controller import Fetch, FetchAnswer
 from ...kafka.process import TIERED, Jvm
 from ...lockstep.adapter import ModelStep
-from .cluster import GIVEN, NOT_LOOKED, OF_BROKER, tiered
+from .cluster import GIVEN, NOT_LOOKED, OF_BROKER, Rules, tiered
 from .held import Written, check_local
 from .kafka_copies import Copies, lineage_of
 from .kafka_messages import (
@@ -55,7 +55,6 @@ _UPLOADED: Final = (0, 7, 40)
 """So many steps of a task; three are a segment."""
 _TASKS: Final = frozenset({"copy", "expire", "go"})
 _TOLD: Final = tuple(TELLS.values())
-_BESIDES: Final = ("find_log_start", "recover_log_start")
 
 
 class KafkaTiering(BrokerSystem):
@@ -68,11 +67,12 @@ class KafkaTiering(BrokerSystem):
     def __init__(
         self, protocol: str | None = None, variant: str | None = None, make: Callable[[], Jvm] | None = None
     ) -> None:
-        held = [name for name, each in tiered.variants.items() if each.rules.of_kafka]  # type: ignore[attr-defined]
+        rules = {name: cast("Rules", each.rules) for name, each in tiered.variants.items()}
+        held = [name for name, each in rules.items() if each.of_kafka]
         if (protocol or self.protocol) != self.protocol or (variant or self.variant) not in held:
             raise BadInput(f"it is not held to {protocol} {variant}", "--impl kafka", f"name one of {', '.join(held)}")
         self.variant = variant or self.variant
-        self._keeps = bool(tiered.variants[self.variant].rules.keeps_highest)  # type: ignore[attr-defined]
+        self._keeps = rules[self.variant].keeps_highest
         super().__init__(make or (lambda: Jvm(self.release, drives=TIERED)))
 
     def build(self, constants: Mapping[str, int], random: Random) -> None:
@@ -300,7 +300,7 @@ class KafkaTiering(BrokerSystem):
                 # Who waits to be registered starts when it hears of the topic.
                 started = node in happened.started or f"leads[{node}]" not in before
                 yield from steps_of_broker(node, before, now, self.constants["log_size"], event, started=started)
-                start = now[f"log_start[{node}]"]
+                start = cast(int, now[f"log_start[{node}]"])
                 if started or before.get(f"log_start[{node}]") != start:
                     yield "find_log_start", {"leader": node, "start": start}
                 if started:
