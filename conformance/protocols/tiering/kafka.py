@@ -299,7 +299,13 @@ class KafkaTiering(BrokerSystem):
             if node in self.seen and self._cells.get(node):
                 # Who waits to be registered starts when it hears of the topic.
                 started = node in happened.started or f"leads[{node}]" not in before
-                yield from steps_of_broker(node, before, now, self.constants["log_size"], event, started=started)
+                for name, params in steps_of_broker(
+                    node, before, now, self.constants["log_size"], event, started=started
+                ):
+                    if name != "note_copied":
+                        yield name, params
+                for copy in self.copies.made_by(node):
+                    yield "note_copied", {"leader": node, "copy": copy}
                 start = cast(int, now[f"log_start[{node}]"])
                 if started or before.get(f"log_start[{node}]") != start:
                     yield "find_log_start", {"leader": node, "start": start}

@@ -50,6 +50,10 @@ class Copies:
         """So many were begun."""
         return len(self._numbers)
 
+    def made_by(self, node: int) -> list[int]:
+        """The copies that a broker has begun."""
+        return [copy for copy, each in self.view.copies.items() if each.copier == node]
+
     def making(self) -> set[int]:
         """The copies that somebody makes, and has not given up."""
         return {copy for what, copy in self._tasks.values() if what == COPIES}

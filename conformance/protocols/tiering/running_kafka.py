@@ -6,27 +6,25 @@ from ....model.core.algebra import EVERY, Algebra, Step, Value, View
 from ....model.core.domains import REPLICA
 from ....model.protocols.logs import END_OFFSET
 from .cluster import COPY, OFFSET, Begins, tiered
-from .running import begin_log_at, in_copy, is_known_readable, is_read
+from .running import begin_log_at, in_copy, is_known_readable, is_read, is_same_record
 
 
 @tiered.action(leader=REPLICA, start=END_OFFSET, present=lambda rules: rules.of_kafka)
 def find_log_start(k: Algebra, s: View, leader: Value, start: Value) -> Step:
     """A new leader's log begins where the first remote segment of its lineage does, or its local part (TK2)."""
 
-    def has_epoch(epoch: Value) -> Value:
-        return k.all(epoch != -1, k.exists(OFFSET, lambda o: s.record_epoch[leader, o] == epoch))
-
-    def is_listed(copy: Value) -> Value:
+    def is_there(copy: Value) -> Value:
+        """As far as it has read the copy is there, and has a record that the leader's log has."""
         gone = is_read(k, s, leader, s.deleted_at[copy])
-        lineage = k.exists(OFFSET, lambda o: k.all(in_copy(k, s, copy, o), has_epoch(s.copy_epoch[copy, o])))
-        return k.all(is_read(k, s, leader, s.started_at[copy]), k.negate(gone), lineage)
+        same = k.exists(OFFSET, lambda o: k.all(in_copy(k, s, copy, o), is_same_record(k, s, copy, leader, o)))
+        return k.all(is_read(k, s, leader, s.started_at[copy]), k.negate(gone), same)
 
-    nothing = k.negate(k.exists(COPY, is_listed))
-    begins = k.exists(COPY, lambda c: k.all(is_listed(c), s.copy_start[c] == start))
+    begins = k.exists(COPY, lambda c: k.all(s.copy_start[c] == start, is_there(c)))
     yield "presumes_leadership", s.leads[leader] == 1
     yield "is_higher", s.log_start[leader] < start
     yield "below_last_stable", start <= s.hw[leader]
-    yield "remote_begins_there", k.any(begins, k.all(nothing, start == s.local_start[leader]))
+    yield "remote_begins_there", k.any(begins, start == s.local_start[leader])
+    yield "is_first", k.negate(k.exists(COPY, lambda c: k.all(s.copy_start[c] < start, is_there(c))))
     yield begin_log_at(k, s, leader, start)
 
 
