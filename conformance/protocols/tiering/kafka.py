@@ -81,11 +81,9 @@ class KafkaTiering(BrokerSystem):
         self.copies = Copies(self.written)
         self._produced = 0
         self._clients = 0
-        self._numbers: dict[int, Letter] = {}
-        """Requests of clients."""
         self._starts: dict[int, int] = {}
         """By number of a leader's answer to a fetch, the log start that it tells."""
-        self._asks = dict.fromkeys(self.nodes, "")
+        self._asks: dict[int, Letter] = {}
         """By follower, what it has asked for last."""
         self._begins = dict.fromkeys(self.nodes, "nowhere")
         self._told: dict[int, dict[str, int]] = {node: {} for node in self.nodes}
@@ -246,7 +244,8 @@ class KafkaTiering(BrokerSystem):
                 yield event
 
     def _is_building(self, node: int, seen: Mapping[str, Any]) -> bool:
-        return bool(seen["fetcher"] == "waits" and self._asks[node] != "fetch")
+        asks = self._asks.get(node)
+        return bool(seen["fetcher"] == "waits" and asks is not None and not isinstance(asks.body, Fetch))
 
     def _tasks(self, node: int, seen: Mapping[str, Any]) -> Iterator[Event]:
         if node not in self._failing:
@@ -357,21 +356,21 @@ class KafkaTiering(BrokerSystem):
 
     def _send(self, told: Mapping[str, Any]) -> None:
         kind, source = told["kind"], told["from"]
-        if kind == "fetch":
-            self._asks[source] = "fetch"
-        elif kind == "fetched":
-            self._starts[told["id"]] = told["logStart"]
-        elif kind in ("list", "epoch"):
-            body = asked_by(told)
-            self.asked[told["id"]] = self.mail.send(source, told["to"], body)
-            self._asks[source] = kind
-            if isinstance(body, ListOffsets):
-                self._asks_where(source, body.timestamp)
-            return
-        elif kind in ("listed", "ended"):
-            self._answer(self.asked[told["request"]], answered_with(told), told["error"])
-            return
-        super()._send(told)
+        match kind:
+            case "list" | "epoch":
+                body = asked_by(told)
+                self.asked[told["id"]] = self.mail.send(source, told["to"], body)
+                if isinstance(body, ListOffsets):
+                    self._asks_where(source, body.timestamp)
+            case "listed" | "ended":
+                self._answer(self.asked[told["request"]], answered_with(told), told["error"])
+            case "fetched":
+                self._starts[told["id"]] = told["logStart"]
+                super()._send(told)
+            case _:
+                super()._send(told)
+        if kind in ("fetch", "list", "epoch"):
+            self._asks[source] = self.asked[told["id"]]
 
     def _asks_where(self, node: int, timestamp: int) -> None:
         """A follower asks for where to begin; what it does when the earliest pending upload is unknown is no other."""
@@ -401,7 +400,7 @@ class KafkaTiering(BrokerSystem):
                 self._at("serve", node, id=body.number)
             case FetchAnswer() | ListOffsetsAnswer() | OffsetsForLeaderEpochAnswer() if node is not None:
                 self._hear(node, letter)
-            case Fetch() | _:
+            case _:
                 super().receive(letter)
 
     def _hear(self, node: int, letter: Letter) -> None:
@@ -409,17 +408,12 @@ class KafkaTiering(BrokerSystem):
         seen, body, request = self.seen[node], letter.body, letter.request
         assert request is not None
         # Whoever goes on asks for more at once, by what it is told now.
-        waits = seen["fetcher"] == "waits" and self._waits_for(node) is request
+        waits = seen["fetcher"] == "waits" and self._asks.get(node) is request
         if waits:
             self._is_told(node, letter)
         if waits and isinstance(body, FetchAnswer) and body.error == "NONE" and not body.diverges:
             self._settled[node] = request.body.epoch - 1
         self._at("answer", node, id=body.number)
-
-    def _waits_for(self, node: int) -> Letter | None:
-        asked = [each for each in self.asked.values() if each.source == node and not isinstance(each.body, Produce)]
-        asked = [each for each in asked if isinstance(each.body, Fetch | ListOffsets | OffsetsForLeaderEpoch)]
-        return asked[-1] if asked else None
 
     def _is_told(self, node: int, letter: Letter) -> None:
         body, request = letter.body, letter.request
@@ -444,8 +438,8 @@ class KafkaTiering(BrokerSystem):
 
     def _forget(self, node: int) -> None:
         self.copies.forget(node)
-        self._begins[node], self._asks[node], self._looked[node] = "nowhere", "", False
-        self._settled[node] = -1
+        self._asks.pop(node, None)
+        self._begins[node], self._looked[node], self._settled[node] = "nowhere", False, -1
 
     def start(self, node: int) -> None:
         """A process starts, and replays what there is."""
