@@ -1,4 +1,4 @@
-"""The rows TK2, TK6, TK9 and TK10 of DEVIATIONS.md, of leaders with tiered storage.
+"""The rows TK2, TK6 and TK9 to TK12 of DEVIATIONS.md, of leaders with tiered storage.
 
 Kafka's RLMCopyTask, RLMExpirationTask, TopicConfigHandler, LocalLeaderEndPoint and TierStateMachine. The other rows are
 in ``test_kafka_tiered_dialect.py``.
@@ -312,3 +312,21 @@ def test_tk11_a_leader_counts_a_copy_that_its_successor_has_given_up(jvm: Jvm, *
         assert remote(tiers) == [0] and tiers.seen[A]["highestRemote"] == 0
         tiers.ask("retain", node=A)
         assert tiers.starts(A) == (0, 1, 4), "it deletes on its disk what is in remote storage as far as it knows"
+
+
+@pytest.mark.parametrize("written", [False, True], ids=["not written", "written"])
+def test_tk12_a_process_that_starts_has_a_former_log_start_without_its_epochs(jvm: Jvm, *, written: bool) -> None:
+    """Unless its checkpoint was written meanwhile."""
+    tiers = Tiers(jvm)
+    tiers.lead(A, [A], A)
+    tiers.produce(A, 4)
+    tiers.ask("trim", node=A, offset=2)
+    assert tiers.starts(A)[0] == 2 and tiers.epochs(A) == [(1, 2)]
+    if written:
+        tiers.ask("checkpoint-starts", node=A)
+    tiers.ask("crash", node=A)
+    tiers.ask("start", node=A, records=tiers.log)
+    with shipped(
+        "TK12", "leader epochs are cut at once where the log start rises, and its checkpoint is written later"
+    ):
+        assert tiers.starts(A)[0] == (2 if written else 0) and tiers.epochs(A) == [(1, 2)]

@@ -111,6 +111,7 @@ final class Tiered extends Cluster {
                 empty(node);
                 return true;
             }
+            case "checkpoint-starts" -> broker(node).tasks.run("kafka-log-start-offset-checkpoint");
             case "retain" -> broker(node).tasks.run("kafka-log-retention");
             case "learn" -> RemoteMetadata.of(node).read(RemoteMetadata.LOG.size());
             case "store" -> {

@@ -173,7 +173,10 @@ class KafkaTiering(BrokerSystem):
         rows = [(offset, of - 1, payload.encode()) for offset, of, payload in seen["records"]]
         self.written.add(rows, f"the log of broker {node}")
         lineage = lineage_of(seen["epochs"], start, end)
-        check_local(node, rows, lineage, local, end, [begins for _, begins in seen["epochs"]])
+        begins = [each for _, each in seen["epochs"]]
+        # A process that starts may have a log start of former days, and cut leader epochs (TK12).
+        unknown = {offset: of for offset, of, _ in rows if begins and offset < begins[0]}
+        check_local(node, rows, unknown | lineage, local, end, begins)
         looked = self._looked[node] if self._keeps else leads and seen["looked"]
         cells: dict[str, Value] = {
             f"leads{at}": int(leads),
@@ -342,6 +345,9 @@ class KafkaTiering(BrokerSystem):
             self._decisions += self.copies.goes_on(node, answer, self.seen[node]["read"])
         elif event.name in ("learn", "retain") and node is not None:
             self._at(event.name, node)
+        elif event.name == "checkpoint" and node is not None:
+            for what in ("checkpoint", "checkpoint-starts"):
+                self._at(what, node)
         else:
             return super().act(event)
         return ()
