@@ -291,7 +291,15 @@ class KafkaTiering(BrokerSystem):
         self._observed = now
         steps = [*self._decisions, *self._between(before, now, event, happened)]
         given = {name for name, value in now.items() if before.get(name) != value and name.partition("[")[0] in GIVEN}
+        for node in happened.started:
+            given |= self._recovered(node, before, now)
         return replace(happened, steps=tuple(steps), given=frozenset(given))
+
+    def _recovered(self, node: int, before: Mapping[str, Value], now: Mapping[str, Value]) -> set[str]:
+        """The epochs below the log start that a broker had before: its first one, if that begins there still (TK12)."""
+        former, start = (cast(int, each.get(f"log_start[{node}]", 0)) for each in (before, now))
+        below = {f"record_epoch[{node}][{offset}]" for offset in range(start, former)}
+        return {name for name in below if now[name] in (-1, now[f"first_epoch[{node}]"])}
 
     def _between(
         self, before: Mapping[str, Value], now: Mapping[str, Value], event: Event, happened: Happened
@@ -312,7 +320,8 @@ class KafkaTiering(BrokerSystem):
                 if started or before.get(f"log_start[{node}]") != start:
                     yield "find_log_start", {"leader": node, "start": start}
                 if started:
-                    yield "recover_log_start", {"replica": node, "start": start}
+                    local = cast(int, now[f"local_start[{node}]"])
+                    yield "recover_log_start", {"replica": node, "start": start, "local": local}
                 if self._keeps:
                     yield "begin_without_epochs", {"follower": node}
         yield from steps_of_copies(before, now, self.constants["copies"])

@@ -28,11 +28,15 @@ def find_log_start(k: Algebra, s: View, leader: Value, start: Value) -> Step:
     yield begin_log_at(k, s, leader, start)
 
 
-@tiered.action(replica=REPLICA, start=END_OFFSET, present=lambda rules: rules.of_kafka)
-def recover_log_start(_k: Algebra, s: View, replica: Value, start: Value) -> Step:
-    """A process that starts knows the log start of its checkpoint, which is written now and then."""
+@tiered.action(replica=REPLICA, start=END_OFFSET, local=END_OFFSET, present=lambda rules: rules.of_kafka)
+def recover_log_start(k: Algebra, s: View, replica: Value, start: Value, local: Value) -> Step:
+    """A process that starts knows the log start of its checkpoint, which is written now and then (TK12).
+
+    What lies between on its disk is local again.
+    """
     yield "is_lower", start < s.log_start[replica]
-    yield s.update(log_start={replica: start})
+    yield "as_it_is_on_disk", k.all(start <= local, local <= s.local_start[replica])
+    yield s.update(log_start={replica: start}, local_start={replica: local})
 
 
 @tiered.action(follower=REPLICA, copy=COPY, present=lambda rules: rules.cuts_first)
