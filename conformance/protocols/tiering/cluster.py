@@ -45,7 +45,6 @@ tiered = Protocol(
         ConstantSpec("copies", 20, 1, "the number of copies of segments that are begun"),
     ),
 )
-tiered.variant("kip-1023-brokers", Rules(), "brokers with a remote log manager that run by themselves")
 tiered.variant(
     "kip-1023-kafka",
     Rules(of_kafka=True),
@@ -56,6 +55,7 @@ tiered.variant(
     Rules(of_kafka=True, keeps_highest=True, cuts_first=True, counts_given_up=True),
     "Apache Kafka's brokers as they are: what is known of remote storage outlives a log, and epochs come last",
 )
+tiered.variant("kip-1023-brokers", Rules(), "brokers with a remote log manager that run by themselves")
 
 OFFSET_LIMIT: Final = 1 << 16
 """No offset of the metadata log of a run is larger."""
