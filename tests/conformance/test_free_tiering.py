@@ -284,11 +284,11 @@ def test_the_first_that_the_metadata_log_says_of_a_copy_counts() -> None:
     for at, (state, unfinished) in enumerate(
         ((finished, False), (started, False), (finished, False), (deleting, True), (started, False), (deleted, False))
     ):
-        view._apply(at, Said(0, state, 1, unfinished))
+        view.apply(at, Said(0, state, 1, unfinished))
     assert (view.copies[0].started_at, view.copies[0].finished_at) == (1, 2)
     assert view.state_of(0) is finished
-    view._apply(6, Said(0, deleting, 2, False))
-    view._apply(7, Said(0, deleted, 2, False))
+    view.apply(6, Said(0, deleting, 2, False))
+    view.apply(7, Said(0, deleted, 2, False))
     assert view.state_of(0) is None
 
 
