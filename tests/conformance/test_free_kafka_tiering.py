@@ -133,5 +133,5 @@ def test_without_maven_one_line_says_so(fencepost: Fencepost, monkeypatch: pytes
 def test_what_was_never_uploaded_is_deleted_and_that_is_found_by_draw(jvm: Jvm) -> None:
     """TK1: local retention goes by the highest offset that a log ever knew to be in remote storage."""
     parted = found(held(jvm, FreePlan(runs=60, events=150, seed=0), "kip-1023-kafka")[0])
-    assert parted.event.name == "retain"
+    assert parted.event is not None and parted.event.name == "retain"
     assert any("delete_local" in each and "is_uploaded" in each for each in map(str, parted.refusals))
