@@ -47,6 +47,8 @@ class BrokerSystem(OfKafka, MailSystem):
         """Brokers that are up, and were not registered: they have replayed nothing."""
         self.asked: dict[int, Letter] = {}
         """Requests of followers, of leaders to the controller, and of clients, by their numbers at the driver."""
+        self.calls: dict[int, Mapping[str, Any]] = {}
+        """What the driver was told of clients' requests, by their numbers."""
         self.seen: dict[int, Mapping[str, Any]] = {}
         self._besides: list[ModelStep] = []
         self._ask("reset", nodes=len(self.nodes), **configuration)
@@ -68,6 +70,14 @@ class BrokerSystem(OfKafka, MailSystem):
         for each in answer["sent"]:
             self._send(each)
         return answer
+
+    def _from_client(self, do: str, letter: Letter, **more: Any) -> None:
+        """A client's request arrives. Its number is none of the driver's, and each arrival has its own."""
+        number = -1 - len(self.calls)
+        self.calls[number] = more
+        self.asked[number] = letter
+        assert letter.destination is not None
+        self._at(do, letter.destination, request=number, **more)
 
     def told_first(self, answer: Mapping[str, Any], do: str) -> None:
         """Take in what the driver says besides, before anybody is looked at."""

@@ -92,8 +92,8 @@ class Jvm:
     def plant(self, defect: str = "NONE") -> None:
         """Have a change of a few lines in Kafka's classes hold from the next reset on, and no other; ``NONE``: none.
 
-        By its name in ``Defect.java``, ``QuorumDefect.java``, ``Planted.java``, ``ControllerDefect.java`` or
-        ``CleanerDefect.java``, by what is driven.
+        By its name in ``Defect.java``, ``QuorumDefect.java``, ``Planted.java``, ``ControllerDefect.java``,
+        ``CleanerDefect.java`` or ``TieringDefect.java``, by what is driven.
         """
         self.ask("plant", defect=defect)
 

@@ -48,8 +48,11 @@ public final class RemoteStore implements RemoteStorageManager {
     }
 
     private Path of(RemoteLogSegmentMetadata segment) throws RemoteStorageException {
-        if (Files.exists(failing) || Thread.currentThread().isInterrupted()) {
+        if (Files.exists(failing)) {
             throw new RemoteStorageException("the store fails");
+        }
+        if (Thread.currentThread().isInterrupted()) {
+            throw new RemoteStorageException("its task was cancelled");
         }
         return folder.resolve(segment.topicIdPartition().topicPartition().toString())
                 .resolve(segment.remoteLogSegmentId().id().toString());

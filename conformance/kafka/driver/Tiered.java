@@ -320,7 +320,7 @@ final class Tiered extends Cluster {
             }
             log.leaderEpochCache().epochEntries().forEach(each -> epochs.addArray().add(each.epoch()).add(each.startOffset()));
             seen.put("logStart", log.logStartOffset()).put("localStart", log.localLogStartOffset());
-            seen.put("highestRemote", log.highestOffsetInRemoteStorage());
+            seen.put("highestRemote", log.highestOffsetInRemoteStorage()).put("active", log.activeSegment().baseOffset());
         }
         seen.put("read", RemoteMetadata.of(broker.id).read());
         seen.put("busy", broker.worker.isBusy()).put("looked", broker.remote.hasLooked());

@@ -94,7 +94,6 @@ class KafkaCompaction(BrokerSystem):
         self.ages = Ages.drawn(random.choice((1, 1, 200, _NEVER)), self._seed)
         self._read_bytes = random.choice((1, 200, 1 << 20))
         self._serial = 0
-        self._numbers = 0
         self._rows: dict[int, dict[int, Row]] = {}
         """By node and offset: what was in its log when it was last seen up."""
         self._contents: dict[tuple[int, int], Row] = {}
@@ -271,7 +270,7 @@ class KafkaCompaction(BrokerSystem):
         room = self.constants["log_size"] - seen["end"]
         if leads and room > 0:
             yield from produces(node, room, keys, self.constants["timestamps"])
-        if self.pace.probes and self._numbers % _PROBED == 0:
+        if self.pace.probes and len(self.calls) % _PROBED == 0:
             yield probe(node, keys if leads else 0)
 
     def may_arrive(self, letter: Letter) -> bool:
@@ -353,13 +352,6 @@ class KafkaCompaction(BrokerSystem):
     def _named(self, sent: Any) -> dict[str, int]:
         """A record as the model names it: the largest key stands for none."""
         return {**sent._asdict(), "key": self.constants["keys"] if sent.key < 0 else sent.key}
-
-    def _from_client(self, do: str, letter: Letter, **more: Any) -> None:
-        # Negative, so that it is no number of the driver's.
-        self._numbers -= 1
-        self.asked[self._numbers] = letter
-        assert letter.destination is not None
-        self._at(do, letter.destination, request=self._numbers, **more)
 
     def told(self, told: Mapping[str, Any], request: Letter) -> None:
         """A broker answers a client."""

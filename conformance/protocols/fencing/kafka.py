@@ -16,10 +16,10 @@ from ....traces.format import Value
 from ...free.events import Event, What
 from ...free.mailbox import Letter
 from ...kafka.brokers import BrokerSystem
+from ...kafka.clients import Produce, ProduceAnswer, Read, ReadAnswer
 from ...kafka.controller import Fetch
 from ...kafka.process import Jvm
 from ...lockstep.adapter import ModelStep
-from .kafka_clients import Produce, ProduceAnswer, Read, ReadAnswer
 from .kafka_steps import stands_for
 
 _MIN_ISR: Final = (1, 1, 2)
@@ -53,8 +53,6 @@ class KafkaBrokers(BrokerSystem):
         self._known: dict[int, int] = {}
         """By leader epoch of the model's, the last partition epoch that its leader has known as such."""
         self.produced = 0
-        self._clients: list[str] = []
-        """What clients have asked of brokers, in the order in which it came: payloads of records, or nothing."""
         self.ids: dict[str, int] = {}
         self.acknowledged: dict[int, int] = {}
         self.read: dict[int, int] = {}
@@ -70,7 +68,7 @@ class KafkaBrokers(BrokerSystem):
     def told(self, told: Mapping[str, Any], request: Letter) -> None:
         """A broker answers a client."""
         if told["kind"] == "produced":
-            body: object = ProduceAnswer(told["error"], told["offset"], self._clients[-1 - told["request"]])
+            body: object = ProduceAnswer(told["error"], told["offset"], self.calls[told["request"]]["payload"])
         else:
             body = ReadAnswer(told["error"], tuple((offset, payload) for offset, _, payload in told["records"]))
         self._answer(request, body, told["error"])
@@ -132,10 +130,9 @@ class KafkaBrokers(BrokerSystem):
         node, body = letter.destination, letter.body
         match body:
             case Produce() if node is not None:
-                payload = f"{body.payload}.{len(self._clients)}"
-                self._from_client("produce", letter, payload, payload=payload, acks=-1)
+                self._from_client("produce", letter, payload=f"{body.payload}.{len(self.calls)}", acks=-1)
             case Read() if node is not None:
-                self._from_client("read", letter, "", offset=body.offset)
+                self._from_client("read", letter, offset=body.offset)
             case ProduceAnswer() if body.error == "NONE":
                 self.acknowledged[self.ids[body.payload]] = body.offset
             case ReadAnswer() if body.error == "NONE":
@@ -145,14 +142,6 @@ class KafkaBrokers(BrokerSystem):
                 super().receive(letter)
             case _:
                 super().receive(letter)
-
-    def _from_client(self, do: str, letter: Letter, told: str, **more: Any) -> None:
-        # Negative, so that it is no number of the driver's; each arrival has its own.
-        number = -1 - len(self._clients)
-        self._clients.append(told)
-        self.asked[number] = letter
-        assert letter.destination is not None
-        self._at(do, letter.destination, request=number, **more)
 
     def stands_for(self, letter: Letter) -> Sequence[ModelStep]:
         """What a request is to the model; an answer, what it brings."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...free.mailbox import Letter
+from ...kafka.clients import Produce, ProduceAnswer, Read, ReadAnswer
 from ...kafka.controller import AlterPartition, AlterPartitionAnswer, Fetch, FetchAnswer
 from ...lockstep.adapter import ModelStep
-from .kafka_clients import Produce, ProduceAnswer, Read, ReadAnswer
 
 
 def stands_for(letter: Letter) -> Sequence[ModelStep]:

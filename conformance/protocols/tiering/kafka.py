@@ -22,6 +22,7 @@ from ...free.events import Event, What
 from ...free.mailbox import Letter
 from ...free.system import Happened, Pending
 from ...kafka.brokers import BrokerSystem
+from ...kafka.clients import Produce, ProduceAnswer
 from ...kafka.controller import Fetch, FetchAnswer
 from ...kafka.process import TIERED, Jvm
 from ...lockstep.adapter import ModelStep
@@ -34,8 +35,6 @@ from .kafka_messages import (
     ListOffsetsAnswer,
     OffsetsForLeaderEpoch,
     OffsetsForLeaderEpochAnswer,
-    Produce,
-    ProduceAnswer,
     answered_with,
     asked_by,
 )
@@ -51,6 +50,8 @@ _COLD: Final = 4
 """One of so many runs begins before anybody leads."""
 _AT_FIRST: Final = (3, 5, 7)
 """So many records there are in the others, as far as the model has room."""
+_SPARE: Final = 8
+"""So many copies are left for the end of a run."""
 _UPLOADED: Final = (0, 7, 40)
 """So many steps of a task; three are a segment."""
 _TASKS: Final = frozenset({"copy", "expire", "go"})
@@ -80,7 +81,6 @@ class KafkaTiering(BrokerSystem):
         self.written = Written()
         self.copies = Copies(self.written)
         self._produced = 0
-        self._clients = 0
         self._starts: dict[int, int] = {}
         """By number of a leader's answer to a fetch, the log start that it tells."""
         self._asks: dict[int, Letter] = {}
@@ -158,9 +158,10 @@ class KafkaTiering(BrokerSystem):
     def _of_broker(self, node: int, seen: Mapping[str, Any]) -> dict[str, Value]:
         """What is shown also of a broker that is down: it may have decided something by it."""
         epochs, told = seen.get("epochs", ()), self._told[node]
+        active, high = seen.get("active", 0), seen.get("hw", 0)
         return {
-            "hw": seen.get("hw", 0),
-            "rolled": 0,
+            "hw": high,
+            "rolled": active if active <= high else 0,
             "first_epoch": epochs[0][0] - 1 if epochs else -1,
             "has_read": seen.get("read", 0),
             "flag": int(self._flag),
@@ -174,7 +175,7 @@ class KafkaTiering(BrokerSystem):
         self.written.add(rows, f"the log of broker {node}")
         lineage = lineage_of(seen["epochs"], start, end)
         begins = [each for _, each in seen["epochs"]]
-        # A process that starts may have a log start of former days, and cut leader epochs (TK12).
+        # A process that starts may have an older log start than the leader epochs that it knows (TK12).
         unknown = {offset: of for offset, of, _ in rows if begins and offset < begins[0]}
         check_local(node, rows, unknown | lineage, local, end, begins)
         looked = self._looked[node] if self._keeps else leads and seen["looked"]
@@ -243,8 +244,16 @@ class KafkaTiering(BrokerSystem):
     def _timers(self, node: int, seen: Mapping[str, Any]) -> Iterable[Event]:
         for event in super()._timers(node, seen):
             # Who asks where to begin keeps the lock that is wanted to end its fetcher.
-            if event.name != "metadata" or not self._is_building(node, seen):
-                yield event
+            if event.name == "metadata" and self._is_building(node, seen):
+                continue
+            # In peace nobody is late, and who begins asks several times.
+            if event.name == "timeout" and self._peace and self._is_on_its_way(self._asks.get(node)):
+                continue
+            yield event
+
+    def _is_on_its_way(self, asked: Letter | None) -> bool:
+        """A request, or its answer."""
+        return any(asked in (each, each.request) for each in self.mail.in_flight.values())
 
     def _is_building(self, node: int, seen: Mapping[str, Any]) -> bool:
         asks = self._asks.get(node)
@@ -262,7 +271,8 @@ class KafkaTiering(BrokerSystem):
         if seen["busy"]:
             yield Event(What.TIMER, "go", node)
         elif seen.get("leads"):
-            if self.constants["copies"] - self.copies.count > seen["end"] - seen["localStart"]:
+            left = self.constants["copies"] - self.copies.count - (0 if self._peace else _SPARE)
+            if left > seen["end"] - seen["localStart"]:
                 yield Event(What.TIMER, "copy", node)
             yield Event(What.TIMER, "expire", node)
         if seen["end"] - seen["localStart"] > 1:
@@ -399,18 +409,15 @@ class KafkaTiering(BrokerSystem):
 
     def told(self, told: Mapping[str, Any], request: Letter) -> None:
         """A broker answers a client."""
-        self._answer(request, ProduceAnswer(told["error"], told["offset"]), told["error"])
+        payload = self.calls[told["request"]]["payload"]
+        self._answer(request, ProduceAnswer(told["error"], told["offset"], payload), told["error"])
 
     def receive(self, letter: Letter) -> None:
         """A message arrives."""
         node, body = letter.destination, letter.body
         match body:
             case Produce() if node is not None:
-                self._clients += 1
-                # Negative, so that it is no number of the driver's; each arrival has its own.
-                self.asked[-self._clients] = letter
-                payload = f"{body.payload}.{self._clients}"
-                self._at("produce", node, request=-self._clients, payload=payload, acks=1)
+                self._from_client("produce", letter, payload=f"{body.payload}.{len(self.calls)}", acks=1)
             case ListOffsets() | OffsetsForLeaderEpoch() if node is not None:
                 self._at("serve", node, id=body.number)
             case FetchAnswer() | ListOffsetsAnswer() | OffsetsForLeaderEpochAnswer() if node is not None:

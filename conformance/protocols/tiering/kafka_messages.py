@@ -1,4 +1,4 @@
-"""What followers of tiered brokers of Apache Kafka ask for besides records, and what a client sends."""
+"""What followers of tiered brokers of Apache Kafka ask for besides records."""
 
 from __future__ import annotations
 
@@ -41,21 +41,6 @@ class OffsetsForLeaderEpochAnswer:
     """Its number, the error, and the end."""
 
     number: int
-    error: str
-    offset: int
-
-
-@dataclass(frozen=True)
-class Produce:
-    """A client sends a record, with ``acks=1``."""
-
-    payload: str
-
-
-@dataclass(frozen=True)
-class ProduceAnswer:
-    """The record is in the leader's log, at this offset, or refused."""
-
     error: str
     offset: int
 

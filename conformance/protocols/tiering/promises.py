@@ -18,9 +18,12 @@ def offsets_in_order(k: Algebra, s: View) -> Value:
     return k.forall(REPLICA, right)
 
 
-@tiered.always
+@tiered.always_in(lambda rules: not rules.keeps_highest)
 def leader_can_serve(k: Algebra, s: View) -> Value:
-    """Whoever leads has each offset from its log start to its LEO locally or in the store, or it is being deleted."""
+    """Whoever leads has each offset from its log start to its LEO locally or in the store, or it is being deleted.
+
+    Where the highest offset in remote storage outlives a log this is not kept (TK1).
+    """
 
     def served(leader: Value, offset: Value) -> Value:
         def has(copy: Value) -> Value:

@@ -161,22 +161,14 @@ def truncate(k: Algebra, s: View, replica: Value, end: Value) -> Step:
     not cut stays, but in Kafka, where the log is empty then and begins there."""
     yield "follows", s.leads[replica] == 0
     yield "below_end", end < s.leo[replica]
-    if k.rules.of_kafka:
-        emptied = end < s.local_start[replica]
-        yield s.update(
-            leo={replica: end},
-            local_start={replica: k.min(s.local_start[replica], end)},
-            log_start={replica: k.ite(emptied, end, s.log_start[replica])},
-            record_epoch={
-                (replica, EVERY): lambda o: k.ite(k.all(o < end, k.negate(emptied)), s.record_epoch[replica, o], -1)
-            },
-        )
-        return
+    emptied = k.all(k.rules.of_kafka, end < s.local_start[replica])
     yield s.update(
         leo={replica: end},
         local_start={replica: k.min(s.local_start[replica], end)},
-        log_start={replica: k.min(s.log_start[replica], end)},
-        record_epoch={(replica, EVERY): lambda o: k.ite(o < end, s.record_epoch[replica, o], -1)},
+        log_start={replica: k.ite(emptied, end, k.min(s.log_start[replica], end))},
+        record_epoch={
+            (replica, EVERY): lambda o: k.ite(k.all(o < end, k.negate(emptied)), s.record_epoch[replica, o], -1)
+        },
     )
 
 
@@ -296,8 +288,9 @@ def delete_local(k: Algebra, s: View, leader: Value, end: Value) -> Step:
 
         return k.implies(k.all(first <= offset, offset < end), k.exists(COPY, has))
 
-    yield "presumes_leadership", k.any(k.rules.of_kafka, s.leads[leader] == 1)
-    yield "has_looked", k.any(k.rules.of_kafka, s.highest_remote[leader] != NOT_LOOKED)
+    if not k.rules.of_kafka:
+        yield "presumes_leadership", s.leads[leader] == 1
+        yield "has_looked", s.highest_remote[leader] != NOT_LOOKED
     yield "is_higher", first < end
     yield "below_last_stable", end <= s.hw[leader]
     if k.rules.keeps_highest:
@@ -426,12 +419,18 @@ def start_at_local_start(_k: Algebra, s: View, follower: Value) -> Step:
     yield _start_at(s, follower, s.told_local[follower])
 
 
+def target_of(k: Algebra, s: View, follower: Value) -> tuple[Value, Value]:
+    """Where a follower is about to begin, and whether that is known: the EPUO, or the local log start."""
+    at_epuo = k.all(s.begins[follower] == Begins.at_epuo, s.told_epuo[follower] != -1)
+    target = k.ite(at_epuo, s.told_epuo[follower], s.told_local[follower])
+    return target, k.any(at_epuo, s.begins[follower] == Begins.at_local_start)
+
+
 @tiered.action(follower=REPLICA)
 def start_at_log_start(k: Algebra, s: View, follower: Value) -> Step:
     """Nothing valid is in remote storage below the offset to begin at, and the follower copies all that is local."""
-    at_epuo = k.all(s.begins[follower] == Begins.at_epuo, s.told_epuo[follower] != -1)
-    target = k.ite(at_epuo, s.told_epuo[follower], s.told_local[follower])
-    yield "begins_there", k.any(at_epuo, s.begins[follower] == Begins.at_local_start)
+    target, known = target_of(k, s, follower)
+    yield "begins_there", known
     yield "not_above_log_start", target <= s.told_start[follower]
     yield _start_at(s, follower, s.told_start[follower])
 

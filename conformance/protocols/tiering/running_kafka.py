@@ -1,12 +1,12 @@
-"""What Apache Kafka's brokers do besides: rows TK2 and TK4 of DEVIATIONS.md, and what a start forgets."""
+"""What Apache Kafka's brokers do besides: rows TK2, TK4 and TK12 of DEVIATIONS.md."""
 
 from __future__ import annotations
 
 from ....model.core.algebra import EVERY, Algebra, Step, Value, View
 from ....model.core.domains import REPLICA
 from ....model.protocols.logs import END_OFFSET
-from .cluster import COPY, OFFSET, Begins, tiered
-from .running import begin_log_at, in_copy, is_known_readable, is_read, is_same_record
+from .cluster import COPY, OFFSET, tiered
+from .running import begin_log_at, in_copy, is_known_readable, is_read, is_same_record, target_of
 
 
 @tiered.action(leader=REPLICA, start=END_OFFSET, present=lambda rules: rules.of_kafka)
@@ -43,9 +43,10 @@ def recover_log_start(k: Algebra, s: View, replica: Value, start: Value, local: 
 def begin_without_epochs(k: Algebra, s: View, follower: Value, copy: Value) -> Step:
     """A follower has cut its log to begin behind a copy, and does not get the epochs that are with it (TK4)."""
     start, end = s.told_start[follower], s.copy_end[copy]
-    yield "begins_somewhere", s.begins[follower] != Begins.nowhere
-    yield "above_log_start", start < end
-    yield "segment_is_readable", is_known_readable(k, s, follower, copy)
+    target, known = target_of(k, s, follower)
+    yield "begins_there", known
+    yield "above_log_start", start < target
+    yield "segment_is_readable", k.all(is_known_readable(k, s, follower, copy), in_copy(k, s, copy, target - 1))
     yield s.update(
         log_start={follower: start},
         local_start={follower: end},

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Produce:
-    """A client sends a record, with ``acks=all``, and is no idempotent producer: what comes twice is two records."""
+    """A client sends a record, and is no idempotent producer: what comes twice is two records."""
 
     payload: str
 
 
 @dataclass(frozen=True)
 class ProduceAnswer:
-    """The record is committed, at this offset, or refused."""
+    """The record is taken as its producer has asked (``acks``), at this offset, or refused."""
 
     error: str
     offset: int
