@@ -41,7 +41,7 @@ SYSTEMS: dict[str, tuple[Callable[..., Any], str, str, str, frozenset[str]]] = {
     "snapshots": (KafkaQuorum, QUORUM, "kip-630-kafka-shipped", "3/0/10/10/3/0/0/1", frozenset()),
     "controller": (KafkaControllers, CONTROLLERS, "kip-631-kafka", "3/3/2", frozenset()),
     "compaction": (KafkaCompaction, CLEANERS, "kip-280-kafka", "2/12/2/2/1/6", frozenset()),
-    "tiering": (KafkaTiering, TIERED, "kip-1023-kafka-shipped", "3/8/9/16", frozenset()),
+    "tiering": (KafkaTiering, TIERED, "kip-1023-kafka-shipped", "3/8/12/20", frozenset()),
 }
 """By protocol: the system, its driver, variant and constants, and the promises that what is shipped does not keep."""
 

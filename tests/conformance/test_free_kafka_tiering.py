@@ -28,7 +28,7 @@ from .kafka_found import found, is_repeatable, wants_maven
 from .kafka_jvm import one_jvm, planted
 from .kafka_planted import FOUND
 
-USUAL = "3/8/9/16"
+USUAL = "3/8/12/20"
 SHIPPED = "kip-1023-kafka-shipped"
 PLAN = FreePlan(runs=30, events=150, seed=1)
 MET = {
@@ -73,7 +73,7 @@ def test_it_does_what_is_shipped(jvm: Jvm) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.asked("kafka", "tiering")
-@pytest.mark.parametrize("at", ["2/6/6/12", "3/10/12/20"])
+@pytest.mark.parametrize("at", ["2/6/9/16", "3/10/12/20"])
 def test_it_does_so_at_other_constants(jvm: Jvm, at: str) -> None:
     free, _ = held(jvm, FreePlan(runs=10, events=150, seed=2), at=at)
     assert free.verdict is Verdict.HOLDS and free.met.events > 1_200

@@ -1,4 +1,4 @@
-"""The rows TK2, TK6 and TK9 to TK12 of DEVIATIONS.md, of leaders with tiered storage.
+"""The rows TK2, TK6 and TK9 to TK13 of DEVIATIONS.md, of leaders with tiered storage.
 
 Kafka's RLMCopyTask, RLMExpirationTask, TopicConfigHandler, LocalLeaderEndPoint and TierStateMachine. The other rows are
 in ``test_kafka_tiered_dialect.py``.
@@ -15,7 +15,7 @@ from fencepost.model.protocols.tiering import tiering
 
 from .kafka_dialect import Walk, shipped
 from .kafka_jvm import one_jvm
-from .kafka_tiers import EARLIEST, Tiers
+from .kafka_tiers import EARLIEST, EARLIEST_PENDING_UPLOAD, Tiers
 from .test_kafka_driver import A, B, C
 from .test_kafka_tiered_dialect import half_built
 
@@ -330,3 +330,28 @@ def test_tk12_a_process_that_starts_has_a_former_log_start_without_its_epochs(jv
         "TK12", "leader epochs are cut at once where the log start rises, and its checkpoint is written later"
     ):
         assert tiers.starts(A)[0] == (2 if written else 0) and tiers.epochs(A) == [(1, 2)]
+
+
+def test_tk13_an_earliest_pending_upload_at_the_end_of_the_log_is_not_told(jvm: Jvm) -> None:
+    """A has uploaded all that B has, whose active segment begins with the last of it; then B leads, and C is empty."""
+    tiers = Tiers(jvm, from_tiered=True)
+    tiers.lead(A, [A, B], A, B)
+    tiers.produce(A, 3)
+    for _ in range(4):
+        tiers.follow(B, A)
+    tiers.produce(A)
+    tiers.ask("copy", node=A)
+    assert remote(tiers) == [0, 1, 2]
+    tiers.learn(B, C)
+    tiers.lead(B, [B], B, C)
+    tiers.upload(B)
+    assert tiers.starts(B) == (0, 2, 3) and tiers.seen[B]["highestRemote"] == 2
+    with shipped("TK13", "of an earliest pending upload offset at the end of its log a leader says -1"):
+        assert tiers.listed(B, EARLIEST_PENDING_UPLOAD) == ("NONE", -1, -1)
+        for _ in range(3):
+            tiers.follow(C, B)
+        assert tiers.starts(C) == (0, 0, 0), "it tries again, for ever"
+    tiers.produce(B)
+    assert tiers.listed(B, EARLIEST_PENDING_UPLOAD) == ("NONE", 3, 2)
+    tiers.follow(C, B)
+    assert tiers.starts(C) == (0, 3, 3), "as soon as there is a record it begins"

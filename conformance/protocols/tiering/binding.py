@@ -12,7 +12,7 @@ from ....model.core.algebra import Algebra, Value, View
 from ....model.core.domains import REPLICA
 from ...lockstep.binding import ActionBinding, Binding, unasked
 from .cluster import COPY, GIVEN, NOT_LOOKED, OF_BROKER, OFFSET
-from .running import in_copy, is_same_record, tiered
+from .running import begins_at_epuo, in_copy, is_same_record, tiered
 
 _AT_FIRST: Final = frozenset(variable for variable in tiered.traced(None).variables)
 """A run begins with brokers that know each other, and may have uploaded something."""
@@ -33,7 +33,8 @@ def _waits(k: Algebra, s: View, well: Value, leader: Value, follower: Value) -> 
     """A follower has to begin after what is in remote storage, and cannot hear what that is, or nobody can say.
 
     The latter where an unclean election has brought a log start back that lies below that of who has uploaded it: what
-    was uploaded along with a segment says nothing of what was deleted before.
+    was uploaded along with a segment says nothing of what was deleted before. Of an EPUO at the end of its log a leader
+    of Kafka's says that it is unknown, until there is a record (TK13).
     """
 
     def says_all(copy: Value) -> Value:
@@ -45,6 +46,9 @@ def _waits(k: Algebra, s: View, well: Value, leader: Value, follower: Value) -> 
         return k.implies(there, k.forall(OFFSET, known))
 
     can_hear = k.all(_is_recorded(k, s, well), k.forall(COPY, says_all))
+    if k.rules.of_kafka:
+        at_end = s.leo[leader] <= s.highest_remote[leader] + 1
+        can_hear = k.all(can_hear, k.negate(k.all(begins_at_epuo(k, s, follower), at_end)))
     return k.all(k.negate(can_hear), s.leo[follower] < s.local_start[leader])
 
 
@@ -81,12 +85,14 @@ def _followers_have_all(k: Algebra, s: View, well: Value) -> Value:
 def _all_is_uploaded(k: Algebra, s: View, well: Value) -> Value:
     """A leader that is well has uploaded all its segments but the active one, and nothing of it is left undone.
 
-    It can do so while the metadata log has a leader that is well. Kafka leaves what came to no end (TI8).
+    It can do so while the metadata log has a leader that is well. Nothing below a log start is a segment of the log any
+    more. Kafka leaves what came to no end (TI8).
     """
 
     def right(leader: Value) -> Value:
         looked = s.highest_remote[leader] != NOT_LOOKED
-        return k.implies(_led(k, s, well, leader), k.all(looked, s.rolled[leader] <= s.highest_remote[leader] + 1))
+        all_is = k.any(s.rolled[leader] <= s.highest_remote[leader] + 1, s.rolled[leader] <= s.log_start[leader])
+        return k.implies(_led(k, s, well, leader), k.all(looked, all_is))
 
     def over(copy: Value) -> Value:
         begun, finished = s.started_at[copy] != -1, k.all(s.finished_at[copy] != -1, s.deleting_at[copy] == -1)

@@ -52,8 +52,12 @@ _AT_FIRST: Final = (3, 5, 7)
 """So many records there are in the others, as far as the model has room."""
 _SPARE: Final = 8
 """So many copies are left for the end of a run."""
+_LAST_EPOCHS: Final = 3
+"""So many leader epochs, too."""
 _UPLOADED: Final = (0, 7, 40)
 """So many steps of a task; three are a segment."""
+_FAILS, _WORKS = "store-fails", "store-works"
+"""Of a broker's store, not of its own disk: the broker is well."""
 _TASKS: Final = frozenset({"copy", "expire", "go"})
 _TOLD: Final = tuple(TELLS.values())
 
@@ -223,9 +227,10 @@ class KafkaTiering(BrokerSystem):
             self._fails(node, fails=False)
 
     def pending(self) -> Sequence[Pending]:
-        """What may happen, with how likely it is."""
-        found = super().pending()
-        return found if self._peace else list(weighed(found, self._seed, len(self.nodes)))
+        """What may happen, with how likely it is; nothing where the run has used up what the model has."""
+        if self._peace:
+            return super().pending()
+        return list(weighed(super().pending(), self._seed, len(self.nodes))) if self._left() > _LAST_EPOCHS else ()
 
     def offers(self) -> Iterable[Event]:
         """Timers of brokers and of the controller, tasks of remote log managers, and what is asked for."""
@@ -260,10 +265,7 @@ class KafkaTiering(BrokerSystem):
         return bool(seen["fetcher"] == "waits" and asks is not None and not isinstance(asks.body, Fetch))
 
     def _tasks(self, node: int, seen: Mapping[str, Any]) -> Iterator[Event]:
-        if node not in self._failing:
-            yield Event(What.DISK, "store-fails", node)
-        else:
-            yield Event(What.DISK, "mended", node)
+        yield Event(What.DISK, _WORKS if node in self._failing else _FAILS, node)
         if seen["read"] < self.copies.view.end:
             yield Event(What.TIMER, "learn", node)
         if not seen["hosted"]:
@@ -350,7 +352,7 @@ class KafkaTiering(BrokerSystem):
         if event.what is What.CALL:
             self._produce(int(event.arg("broker")))
         elif event.what is What.DISK and node is not None:
-            self._fails(node, fails=event.name != "mended")
+            self._fails(node, fails=event.name == _FAILS)
         elif event.name == "elect-unclean":
             broker = int(event.arg("broker"))
             self.controller.begin(broker, frozenset({broker}))

@@ -26,6 +26,7 @@ _WEIGHTS: Final = {
     "elect": 0.4,
     "elect-unclean": 0.25,
     "session": 2.0,
+    "store-works": 4.0,
 }
 _DELIVERED: Final = 4.0
 _LAGS: Final = 0.15
