@@ -1,4 +1,4 @@
-"""The rows TK2, TK6 and TK9 to TK13 of DEVIATIONS.md, of leaders with tiered storage.
+"""The rows TK2, TK6 and TK9 to TK14 of DEVIATIONS.md, of leaders with tiered storage.
 
 Kafka's RLMCopyTask, RLMExpirationTask, TopicConfigHandler, LocalLeaderEndPoint and TierStateMachine. The other rows are
 in ``test_kafka_tiered_dialect.py``.
@@ -143,6 +143,28 @@ def test_tk2_it_claims_a_gap_in_remote_storage(jvm: Jvm, *, gap: bool) -> None:
         for _ in range(3 - start):
             walk("delete_local", leader=B)
         assert walk.broken == ([] if start else ["leader_can_serve"])
+
+
+def test_tk2_it_lets_go_of_what_is_on_its_disk_alone(jvm: Jvm) -> None:
+    """B has two of A's four records. C, which has none of them, has deleted two of three segments when B leads."""
+    tiers = Tiers(jvm)
+    tiers.lead(A, [A], A, B)
+    tiers.produce(A, 4)
+    for _ in range(2):
+        tiers.follow(B, A)
+    tiers.ask("copy", node=A)
+    tiers.lead(C, [C], C)
+    tiers.produce(C)
+    tiers.learn(C)
+    tiers.ask("work", node=C, what="expire")
+    tiers.go(C, 6)
+    assert (remote(tiers), remote(tiers, DELETED)) == ([2], [0, 1])
+    tiers.learn(B)
+    tiers.lead(B, [B], B)
+    assert (tiers.starts(B), tiers.seen[B]["hw"]) == ((0, 0, 2), 2)
+    with shipped("TK2", "a segment of an epoch of the log counts, though it begins where the lineages have parted"):
+        tiers.ask("copy", node=B)
+        assert tiers.starts(B) == (2, 2, 2) and tiers.listed(B, EARLIEST) == ("NONE", 2, 3)
 
 
 # -- TK6: an epoch that is not known -----------------------------------------------------------------------------------
@@ -355,3 +377,31 @@ def test_tk13_an_earliest_pending_upload_at_the_end_of_the_log_is_not_told(jvm: 
     assert tiers.listed(B, EARLIEST_PENDING_UPLOAD) == ("NONE", 3, 2)
     tiers.follow(C, B)
     assert tiers.starts(C) == (0, 3, 3), "as soon as there is a record it begins"
+
+
+def test_tk14_what_is_of_no_lineage_stays_until_the_log_begins_later(jvm: Jvm) -> None:
+    """B, elected uncleanly, has uploaded a record in A's stead, and then A leads again, uncleanly."""
+    tiers = Tiers(jvm, retention_ms="1000")
+    tiers.lead(A, [A], A)
+    tiers.produce(A, 4)
+    tiers.lead(B, [B], B)
+    tiers.produce(B, 2)
+    tiers.ask("copy", node=B)
+    tiers.learn(A, B)
+    tiers.lead(A, [A], A)
+    tiers.upload(A)
+    tiers.ask("expire", node=A)
+    assert (tiers.starts(A), tiers.epochs(A)) == ((3, 3, 4), [(1, 3), (3, 4)])
+    assert remote(tiers, DELETED) == [0, 1, 2]
+    with shipped("TK14", "below a log start a copy is let go if an epoch of the log is in it, or all are before its first"):
+        for _ in range(3):
+            tiers.learn(A)
+            tiers.ask("expire", node=A)
+        assert remote(tiers) == [0], "it is of epoch 2, of which the log has nothing"
+    tiers.produce(A, 2)
+    tiers.upload(A)
+    for _ in range(2):
+        tiers.learn(A)
+        tiers.ask("expire", node=A)
+    assert (tiers.starts(A), tiers.epochs(A)) == ((5, 5, 6), [(3, 5)])
+    assert remote(tiers) == [], "it is of an epoch before the log's first"

@@ -107,14 +107,21 @@ def _all_is_uploaded(k: Algebra, s: View, well: Value) -> Value:
 def _nothing_useless_is_left(k: Algebra, s: View, well: Value) -> Value:
     """A leader that is well has deleted each copy below its log start, or of epochs before all of its log's.
 
-    It can do so while the metadata log has a leader that is well.
+    It can do so while the metadata log has a leader that is well. Kafka finds what is below a log start by the epochs
+    of the log, of which the first is the only one that can be there (TK14).
     """
 
     def useless(leader: Value, copy: Value) -> Value:
         def is_older(offset: Value) -> Value:
             return k.implies(in_copy(k, s, copy, offset), s.copy_epoch[copy, offset] < s.first_epoch[leader])
 
-        return k.any(s.copy_end[copy] <= s.log_start[leader], k.forall(OFFSET, is_older))
+        def is_first(offset: Value) -> Value:
+            return k.all(in_copy(k, s, copy, offset), s.copy_epoch[copy, offset] == s.first_epoch[leader])
+
+        below = s.copy_end[copy] <= s.log_start[leader]
+        if k.rules.of_kafka:
+            below = k.all(below, k.exists(OFFSET, is_first))
+        return k.any(below, k.forall(OFFSET, is_older))
 
     def right(leader: Value, copy: Value) -> Value:
         there = k.all(s.finished_at[copy] != -1, s.deleted_at[copy] == -1)

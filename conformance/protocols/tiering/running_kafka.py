@@ -11,13 +11,18 @@ from .running import begin_log_at, in_copy, is_known_readable, is_read, is_same_
 
 @tiered.action(leader=REPLICA, start=END_OFFSET, present=lambda rules: rules.of_kafka)
 def find_log_start(k: Algebra, s: View, leader: Value, start: Value) -> Step:
-    """A new leader's log begins where the first remote segment of its lineage does, or its local part (TK2)."""
+    """A new leader's log begins where the first remote segment of its leader epochs does, or its local part (TK2)."""
 
     def is_there(copy: Value) -> Value:
-        """As far as it has read the copy is there, and has a record that the leader's log has."""
+        """As far as it has read the copy is there, and has a record of a leader epoch of its log, or the same one."""
         gone = is_read(k, s, leader, s.deleted_at[copy])
-        same = k.exists(OFFSET, lambda o: k.all(in_copy(k, s, copy, o), is_same_record(k, s, copy, leader, o)))
-        return k.all(is_read(k, s, leader, s.started_at[copy]), k.negate(gone), same)
+        first = s.copy_epoch[copy, s.copy_start[copy]]
+
+        def known(offset: Value) -> Value:
+            of_epoch = k.all(first != -1, s.record_epoch[leader, offset] == first)
+            return k.any(of_epoch, k.all(in_copy(k, s, copy, offset), is_same_record(k, s, copy, leader, offset)))
+
+        return k.all(is_read(k, s, leader, s.started_at[copy]), k.negate(gone), k.exists(OFFSET, known))
 
     begins = k.exists(COPY, lambda c: k.all(s.copy_start[c] == start, is_there(c)))
     yield "presumes_leadership", s.leads[leader] == 1
