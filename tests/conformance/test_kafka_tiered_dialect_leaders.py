@@ -352,6 +352,13 @@ def test_tk12_a_process_that_starts_has_a_former_log_start_without_its_epochs(jv
         "TK12", "leader epochs are cut at once where the log start rises, and its checkpoint is written later"
     ):
         assert tiers.starts(A)[0] == (2 if written else 0) and tiers.epochs(A) == [(1, 2)]
+    tiers.lead(A, [A], A)
+    tiers.produce(A)
+    with shipped("TK12", "what has no leader epoch is not uploaded, and so nothing is that comes after it"):
+        for _ in range(3):
+            tiers.ask("copy", node=A)
+            tiers.learn(A)
+        assert remote(tiers) == ([2, 3] if written else []) and tiers.starts(A)[2] == 5
 
 
 def test_tk13_an_earliest_pending_upload_at_the_end_of_the_log_is_not_told(jvm: Jvm) -> None:

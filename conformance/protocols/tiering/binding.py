@@ -86,12 +86,15 @@ def _all_is_uploaded(k: Algebra, s: View, well: Value) -> Value:
     """A leader that is well has uploaded all its segments but the active one, and nothing of it is left undone.
 
     It can do so while the metadata log has a leader that is well. Nothing below a log start is a segment of the log any
-    more. Kafka leaves what came to no end (TI8).
+    more. Kafka leaves what came to no end (TI8), and comes to a halt before what has no leader epoch (TK12).
     """
 
     def right(leader: Value) -> Value:
         looked = s.highest_remote[leader] != NOT_LOOKED
-        all_is = k.any(s.rolled[leader] <= s.highest_remote[leader] + 1, s.rolled[leader] <= s.log_start[leader])
+        first = k.max(s.highest_remote[leader] + 1, s.log_start[leader])
+        all_is = s.rolled[leader] <= first
+        if k.rules.of_kafka:
+            all_is = k.any(all_is, s.record_epoch[leader, first] == -1)
         return k.implies(_led(k, s, well, leader), k.all(looked, all_is))
 
     def over(copy: Value) -> Value:
