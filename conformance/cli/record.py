@@ -8,18 +8,22 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
+from ...model.core.protocol import TracedProtocol
 from ...model.core.registry import REGISTRY
 from ...traces.kafka.polled import Polled, Poller
-from ...traces.kafka.polled_trace import abstracted
+from ...traces.kafka.polled_quorum import TOPIC, QuorumPoller
+from ...traces.kafka.polled_trace import abstracted, abstracted_quorum
 from ...traces.words import counted
 from ...traces.write import write_trace
 from ..free.registry import make_free
+from ..harness import find_harness
+from .explore import protocol_named
 from .options import Duration, Natural, Positive, unwrapped
 from .output import note, print_json, refuse_unwritable, stdout, written
 from .progress import progress_bar
 
 _SYSTEM: Final = "kafka"
-"""The system whose variant says what Apache Kafka's brokers do."""
+"""The system whose variants say what Apache Kafka's nodes do."""
 
 
 @unwrapped
@@ -40,15 +44,16 @@ def record(
 
     Nothing is installed on the brokers and nothing of them is changed: they are asked, over their own protocol, in
     which leader epoch a replica is, whether it leads, where its log and its leader epochs end, and for its high
-    watermark. The trace has looks alone, and says that steps may be missing between them: fencepost replay and
-    fencepost ingest take it.
+    watermark. Of __cluster_metadata it is the controllers who are asked (DescribeQuorum), of whom the leader answers.
+    The trace has looks alone, and says that steps may be missing between them: fencepost replay and fencepost ingest
+    take it.
 
     Parameters
     ----------
     bootstrap
-        One or several brokers, as in localhost:9092,localhost:9093, without encryption.
+        One or several brokers, as in localhost:9092,localhost:9093, without encryption; or all controllers.
     topic
-        Whose partition it is.
+        Whose partition it is; __cluster_metadata, the quorum's own log.
     out
         The trace, JSON Lines.
     partition
@@ -58,7 +63,7 @@ def record(
     seconds
         For how long (60s, 5m).
     data
-        A broker's data directory on this machine (repeatable): its logs are read as well.
+        A node's data directory on this machine (repeatable): its logs are read as well.
     watch
         So many offsets are watched: those at which logs parted, else the last one that was committed.
     variant
@@ -67,11 +72,11 @@ def record(
         Print one JSON object on standard output.
     """
     refuse_unwritable(out)
-    of_logs = REGISTRY.of_brokers_logs
-    if variant is None:
-        variant = make_free(_SYSTEM, of_logs.name, None).variant
-    of_logs.protocol.traced(variant)
-    with progress_bar() as bar, Poller(_servers(bootstrap), topic, partition, data) as poller:
+    servers = _servers(bootstrap)
+    quorum = _quorum_text(variant) if topic == TOPIC else None
+    held_to = _variant_of_brokers(variant) if quorum is None else quorum[1].variant.name
+    asks = Poller(servers, topic, partition, data) if quorum is None else QuorumPoller(servers, data)
+    with progress_bar() as bar, asks as poller:
         task = bar.add_task(f"{topic}-{partition}", total=max(1, round(seconds / every)))
 
         def told(polled: Polled) -> None:
@@ -83,24 +88,43 @@ def record(
         except KeyboardInterrupt:
             polled = poller.polled
             note("broken off: what was seen until now is written")
-    found = abstracted(polled, variant, watch)
+    found = abstracted(polled, held_to, watch) if quorum is None else abstracted_quorum(polled, quorum[1], watch)
     write_trace(out, found.trace)
     written(out)
     if found.ends is not None:
         note(found.ends)
     if json:
         print_json({**found.trace.header.to_json(), "events": len(found.trace.events), "out": str(out)})
-    else:
-        told_of = f"{topic}-{partition}, on brokers {', '.join(map(str, polled.replicas))}"
-        failed = f", {polled.failures} questions without an answer" if polled.failures else ""
-        offsets = ", ".join(map(str, found.watched))
-        stdout().print(
-            f"{told_of}: {counted(len(found.trace.events), 'look')} of {counted(polled.polls, 'poll')} that showed "
-            f"something new{failed}; watched at offset {offsets}",
-            markup=False,
-            soft_wrap=True,
-        )
+        return 0
+    told_of = f"{topic}-{partition}, on nodes {', '.join(map(str, polled.replicas))}"
+    failed = f", {polled.failures} questions without an answer" if polled.failures else ""
+    offsets = ", ".join(map(str, found.watched))
+    stdout().print(
+        f"{told_of}: {counted(len(found.trace.events), 'look')} of {counted(polled.polls, 'poll')} that showed "
+        f"something new{failed}; watched at offset {offsets}",
+        markup=False,
+        soft_wrap=True,
+    )
+    if quorum is not None:
+        stdout().print(f"to be replayed and mined with --protocol {quorum[0]}", markup=False, soft_wrap=True)
     return 0
+
+
+def _variant_of_brokers(variant: str | None) -> str:
+    """By default that which Apache Kafka's brokers are held to. Raises BadInput for one that there is not."""
+    of_logs = REGISTRY.of_brokers_logs
+    held_to: str = make_free(_SYSTEM, of_logs.name, None).variant if variant is None else variant
+    of_logs.protocol.traced(held_to)
+    return held_to
+
+
+def _quorum_text(variant: str | None) -> tuple[str, TracedProtocol]:
+    """What Apache Kafka's controllers are held to, and by which place it is named. Raises BadInput."""
+    for name in REGISTRY:
+        place = None if (harness := find_harness(name)) is None else harness.printed_place
+        if place is not None:
+            return place, protocol_named(place).traced(make_free(_SYSTEM, name, variant).variant)
+    raise BadInput("nothing is known of what controllers do", f"--topic {TOPIC}", "name a topic of users'")
 
 
 def _servers(bootstrap: str) -> list[tuple[str, int]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from fencepost.conformance.cli import main
+from fencepost.model.core.registry import REGISTRY
 from fencepost.traces.kafka.capture import broker_directories, bundled_corpus
 
 
@@ -80,3 +81,10 @@ def process() -> Fencepost:
 def brokers() -> Callable[[str], list[Path]]:
     """The brokers' data directories of one stage of the bundled corpus."""
     return lambda stage: broker_directories(bundled_corpus(), stage)
+
+
+@pytest.fixture
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is named by its place is taken in for a process, and forgotten after the test."""
+    monkeypatch.setattr(REGISTRY, "_loaded", dict(REGISTRY._loaded))
+    monkeypatch.setattr(REGISTRY, "_places", dict(REGISTRY._places))

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fencepost.model.core.registry import REGISTRY
 from fencepost.traces.corpus.manifest import SOURCES, read_corpus
 
 Run = Callable[..., Any]
@@ -35,13 +34,7 @@ def test_logs_become_a_corpus_in_which_a_lost_record_is_found(
     assert ("1. leader_inc_high_watermark against isr_acknowledges" in mined.out) is bool(code)
 
 
-@pytest.fixture(autouse=True)
-def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is named by its place is taken in for a process, and forgotten after the test."""
-    monkeypatch.setattr(REGISTRY, "_loaded", dict(REGISTRY._loaded))
-    monkeypatch.setattr(REGISTRY, "_places", dict(REGISTRY._places))
-
-
+@pytest.mark.usefixtures("own_registry")
 def test_the_controllers_own_log_becomes_a_corpus_too(fencepost: Run, tmp_path: Path) -> None:
     """Of the variant that Kafka's quorum is held to, which is named by its place."""
     said = fencepost(

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fencepost.conformance.kafka.cluster.quorum import Controllers
 from fencepost.conformance.kafka.cluster.stage import Stage
 from fencepost.model.explore.result import Verdict
 from fencepost.traces.kafka.cluster import BROKER_IDS
 from fencepost.traces.kafka.polled import Poller
+from fencepost.traces.kafka.polled_quorum import TOPIC
 from fencepost.traces.kafka.polled_trace import abstracted
 from fencepost.traces.read import read_trace
 from fencepost.traces.replay import Budget, replay
@@ -79,11 +81,42 @@ def test_the_command_writes_what_replay_and_ingest_take(stage: Stage, fencepost:
     told = fencepost("record", *options, "--out", tmp_path / "idle.jsonl", "--json")
     assert told.code == 0 and told.json["variant"] == "kip-320-kafka" and told.json["complete"] is False
     trace = read_trace(tmp_path / "idle.jsonl")
-    assert len(trace.events) == told.json["events"] >= 5
+    assert len(trace.events) == told.json["events"] >= 4
     assert fencepost("replay", tmp_path / "idle.jsonl", "--max-skipped", "4").code == 0
     assert fencepost("ingest", tmp_path / "idle.jsonl", "--out", tmp_path / "corpus", "--master", "serial").code == 0
     said = fencepost("record", "--bootstrap", bootstrap, "--topic", "none", "--out", tmp_path / "none.jsonl")
     assert "there is no partition 0 of topic 'none'" in said.complaint and not (tmp_path / "none.jsonl").exists()
+
+
+@pytest.mark.kafka
+@pytest.mark.night(seconds=40)
+@pytest.mark.usefixtures("own_registry")
+def test_of_a_quorum_whose_leader_is_killed_what_it_shows_is_explained(fencepost: Fencepost, tmp_path: Path) -> None:
+    """Of the data directory of one node, too."""
+    with needs_kafka():
+        made = Controllers(tmp_path / "run")
+    with made as quorum:
+        quorum.start()
+        first = quorum.wait_led()
+        time.sleep(3)
+        servers = {node: f"127.0.0.1:{node.port}" for node in quorum.nodes.values()}
+        follower = next(node for node in servers if node is not first)
+        asked = ("--topic", TOPIC, "--every", "50ms", "--for", "10s", "--out", tmp_path / "quorum.jsonl")
+        alone = fencepost("record", "--bootstrap", servers[follower], *asked)
+        assert "none of them leads the quorum; name a broker that runs, or all controllers" in alone.complaint
+        killing = threading.Timer(3, first.kill)
+        killing.start()
+        everybody = ",".join(servers.values())
+        told = fencepost("record", "--bootstrap", everybody, *asked, "--data", follower.directory, "--json")
+        killing.join()
+    assert told.code == 0 and told.json["source"]["brokers"] == {"0": 1, "1": 2, "2": 3}
+    trace = read_trace(tmp_path / "quorum.jsonl")
+    led = {event.source["broker"] for event in trace.events if event.source["asked"] == "quorum"}
+    assert len(led) == 2 and {event.source["asked"] for event in trace.events} == {"quorum", "directory", "state file"}
+    place = "fencepost.conformance.protocols.snapshots.kafka_text:printed"
+    budget = ("--max-skipped", "14", "--max-frontier", "1000000")
+    found = fencepost("replay", tmp_path / "quorum.jsonl", "--protocol", place, *budget)
+    assert found.code == 0 and "keeps every promise on the way" in found.out
 
 
 @pytest.mark.parametrize(

@@ -400,7 +400,7 @@ def test_tk14_what_is_of_no_lineage_stays_until_the_log_begins_later(jvm: Jvm) -
     tiers.ask("expire", node=A)
     assert (tiers.starts(A), tiers.epochs(A)) == ((3, 3, 4), [(1, 3), (3, 4)])
     assert remote(tiers, DELETED) == [0, 1, 2]
-    with shipped("TK14", "below a log start a copy is let go if an epoch of the log is in it, or all are before its first"):
+    with shipped("TK14", "what is below a log start goes if an epoch of the log is in it, or all are before its first"):
         for _ in range(3):
             tiers.learn(A)
             tiers.ask("expire", node=A)

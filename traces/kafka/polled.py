@@ -38,7 +38,8 @@ _LARGEST: Final = 64 * 1024 * 1024
 class Look:
     """What was seen of one broker's replica at one instant; None: that was not. Offsets and ids are Kafka's.
 
-    ``starts``: where leader epochs begin in its log, as far as it is known, in order. ``of``: what was asked.
+    ``starts``: where leader epochs begin in its log, as far as it is known, in order. ``of``: what was asked. Of a
+    quorum's nodes besides, whom it follows, whom it voted for, and, of who leads, how far it knows the logs of others.
     """
 
     at: float
@@ -49,11 +50,15 @@ class Look:
     end: int | None = None
     high_watermark: int | None = None
     starts: tuple[tuple[int, int], ...] = ()
+    follows: int | None = None
+    voted: int | None = None
+    counted: tuple[tuple[int, int], ...] = ()
 
     @property
     def said(self) -> tuple[object, ...]:
         """What it says, whenever that was."""
-        return self.epoch, self.leads, self.end, self.high_watermark, self.starts
+        seen = (self.epoch, self.leads, self.end, self.high_watermark, self.starts)
+        return (*seen, self.follows, self.voted, self.counted)
 
 
 @dataclass
@@ -95,12 +100,20 @@ class Poller:
             except WireError as error:
                 told.append(str(error))
         where = "--bootstrap " + ",".join(f"{host}:{port}" for host, port in self._bootstrap)
-        what = "; ".join(told) or f"there is no partition {self.polled.partition} of topic {self.polled.topic!r}"
-        raise BadInput(what, where, "name brokers that run, and a topic that they have")
+        unknown, mend = self._unknown()
+        raise BadInput("; ".join(told) or unknown, where, mend)
 
     def __exit__(self, *_: object) -> None:
         for connection in self._connections.values():
             connection.close()
+
+    def _unknown(self) -> tuple[str, str]:
+        """What is wrong where all were reached, and nobody knows of it; and how to mend that, and what else may be."""
+        partition, topic = self.polled.partition, self.polled.topic
+        return (
+            f"there is no partition {partition} of topic {topic!r}",
+            "name brokers that run, and a topic that they have",
+        )
 
     def _learn(self, connection: Connection) -> tuple[int, int] | None:
         """Leader and leader epoch by a broker's metadata, which tells of the brokers as well."""
@@ -112,9 +125,7 @@ class Poller:
         )
         answer = connection.ask(asked)
         for broker in answer.brokers:
-            known = self._connections.get(int(broker.node_id))
-            if known is None or (known.host, known.port) != (broker.host, int(broker.port)):
-                self._connections[int(broker.node_id)] = Connection(broker.host, int(broker.port), _CLIENT, 2.0)
+            self._is_at(int(broker.node_id), broker.host, int(broker.port))
         for topic in answer.topics:
             for partition in topic.partitions:
                 if int(partition.partition_index) == self.polled.partition and topic.topic_id is not None:
@@ -123,6 +134,12 @@ class Poller:
                         self.polled.replicas = tuple(sorted(int(each) for each in partition.replica_nodes))
                     return int(partition.leader_id), int(partition.leader_epoch)
         return None
+
+    def _is_at(self, node: int, host: str, port: int) -> None:
+        """Where a node is reached from now on."""
+        known = self._connections.get(node)
+        if known is None or (known.host, known.port) != (host, port):
+            self._connections[node] = Connection(host, port, _CLIENT, 2.0)
 
     def poll(self) -> None:
         """Ask every broker once, one after the other. Who does not answer is left out."""

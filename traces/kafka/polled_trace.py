@@ -1,4 +1,4 @@
-"""What was polled of a partition, as a trace of the model: looks alone, between which steps are missing.
+"""What was polled of a partition, or of a quorum, as a trace of the model: looks alone; steps between them are missing.
 
 Only some offsets are watched, as in ``abstraction.py``: an end, or a high watermark, is the number of those below it. A
 run of real replicas that is looked at so is a run of the model. Nobody had these offsets when the first look was taken,
@@ -8,14 +8,16 @@ and nobody is in a leader epoch before the least one of then: that is the model'
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ...model.core.errors import BadInput
+from ...model.core.protocol import TracedProtocol
 from ...model.core.registry import REGISTRY
 from ..format import Trace, TraceEvent, TraceHeader, Value
 from ..story import Json
 from .polled import Look, Polled
+from .server_log.quorum import MAX_VOTERS, quorum_constants
 
 MAX_EPOCHS: Final = 60
 """What came in later leader epochs is left out."""
@@ -71,6 +73,47 @@ def watched_of(polled: Polled, most: int = 1) -> tuple[int, ...]:
 
 def abstracted(polled: Polled, variant: str, most: int = 1) -> Abstracted:
     """The trace of a partition. Raises BadInput where nothing was seen of it."""
+    found = _seen(polled, most)
+    constants = {
+        "replicas": len(polled.replicas),
+        "log_size": len(found.watched),
+        "max_records": len(found.records) + _SPARE,
+        "max_leader_epoch": max(1, found.last_epoch),
+    }
+    return found.under(TraceHeader(REGISTRY.of_brokers_logs.name, variant, constants, complete=False))
+
+
+def abstracted_quorum(polled: Polled, traced: TracedProtocol, most: int = 1) -> Abstracted:
+    """The trace of the metadata log, of a variant for what Kafka's quorum does.
+
+    Raises BadInput where nothing was seen of it, and for more voters than are told of.
+    """
+    if len(polled.replicas) > MAX_VOTERS:
+        raise BadInput(
+            f"it has {len(polled.replicas)} voters", polled.topic, f"a quorum of {MAX_VOTERS} at most is told"
+        )
+    found = _seen(polled, most)
+    constants = quorum_constants(len(polled.replicas), len(found.watched), max(0, found.last_epoch))
+    return found.under(TraceHeader(traced.protocol.name, traced.variant.name, constants, complete=False))
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Looks as events, and what a header says of them. Leader epochs are those of the model."""
+
+    events: tuple[TraceEvent, ...]
+    watched: tuple[int, ...]
+    records: frozenset[tuple[int, int]]
+    last_epoch: int
+    source: Mapping[str, Json]
+    ends: str | None
+
+    def under(self, header: TraceHeader) -> Abstracted:
+        """The trace, with a header that says where it is from."""
+        return Abstracted(Trace(replace(header, source=self.source), self.events), self.watched, self.ends)
+
+
+def _seen(polled: Polled, most: int) -> _Seen:
     if not polled.looks:
         where = f"{polled.topic}-{polled.partition}"
         raise BadInput("nothing was seen of it", where, "name a topic whose brokers run, or poll for longer")
@@ -85,17 +128,14 @@ def abstracted(polled: Polled, variant: str, most: int = 1) -> Abstracted:
         looks = polled.looks[:first]
     events: list[TraceEvent] = []
     records: set[tuple[int, int]] = set()
+    shown: dict[str, Value] = {}
     for look in looks:
-        cells = dict(_cells(look, place[look.broker], watched, base, records))
-        if cells:
+        cells = dict(_cells(look, place, watched, base, records))
+        # An offset that is not watched has moved, and the like.
+        if not cells.items() <= shown.items():
+            shown |= cells
             of: dict[str, Json] = {"at": round(look.at, 3), "broker": look.broker, "asked": look.of}
             events.append(TraceEvent(len(events) + 1, None, {}, cells, of))
-    constants = {
-        "replicas": len(polled.replicas),
-        "log_size": len(watched),
-        "max_records": len(records) + _SPARE,
-        "max_leader_epoch": max([1, *(_epoch(look) - base for look in looks)]),
-    }
     source: dict[str, Json] = {
         "partition": f"{polled.topic}-{polled.partition}",
         "brokers": {str(number): broker for broker, number in place.items()},
@@ -105,8 +145,8 @@ def abstracted(polled: Polled, variant: str, most: int = 1) -> Abstracted:
         "failures": polled.failures,
         **({} if ends is None else {"ends": ends}),
     }
-    header = TraceHeader(REGISTRY.of_brokers_logs.name, variant, constants, complete=False, source=source)
-    return Abstracted(Trace(header, tuple(events)), watched, ends)
+    last = max((_epoch(look) - base for look in looks), default=0)
+    return _Seen(tuple(events), watched, frozenset(records), last, source, ends)
 
 
 def _epoch(look: Look) -> int:
@@ -122,16 +162,22 @@ def _spans(look: Look) -> Iterator[tuple[tuple[int, int], int]]:
 
 
 def _cells(
-    look: Look, replica: int, watched: Sequence[int], base: int, records: set[tuple[int, int]]
+    look: Look, place: Mapping[int, int], watched: Sequence[int], base: int, records: set[tuple[int, int]]
 ) -> Iterator[tuple[str, Value]]:
     """What a look shows of the model's cells; takes note of the records that it shows, by offset and epoch.
 
     A broker that has started again may be in an older leader epoch than it was for an instant: nothing is said of it.
     """
+    replica = place[look.broker]
     if look.epoch is not None and look.epoch >= base:
         yield f"leader_epoch[{replica}]", look.epoch - base
-    if look.leads and (look.epoch or 0) >= base:
-        yield f"leader[{replica}]", replica
+        leader = look.broker if look.leads else look.follows
+        if leader is not None and leader in place:
+            yield f"leader[{replica}]", place[leader]
+        if look.voted is not None and look.voted in place:
+            yield f"voted[{replica}]", place[look.voted]
+        for other, end in look.counted:
+            yield f"counted[{replica}][{place[other]}]", _below(watched, end)
     if look.end is not None:
         yield f"leo[{replica}]", _below(watched, look.end)
     if look.high_watermark is not None:

@@ -57,16 +57,7 @@ def trace_of_quorum(paths: Sequence[Path], traced: TracedProtocol, budget: int =
     number = {node: replica for replica, node in enumerate(nodes)}
     moves = {node: list(_Node(node, number, watched).moves(logs[node])) for node in nodes}
     epochs = [each.said.epoch - 1 for log in logs.values() for each in log if isinstance(each.said, Becomes)]
-    constants = {
-        "replicas": len(nodes),
-        "observers": 0,
-        "log_size": len(watched),
-        "max_leader_epoch": max(0, *epochs),
-        "max_chunks": 1,
-        "minimum_records": 0,
-        "late_responses": 0,
-        "lag_expires": 0,
-    }
+    constants = quorum_constants(len(nodes), len(watched), max(0, *epochs))
     stepper = stepper_for(traced, constants, often=False)
     found = in_order(stepper, moves, budget, nodes if why else ())
     if not found.certain and found.refused is not None:
@@ -83,6 +74,20 @@ def trace_of_quorum(paths: Sequence[Path], traced: TracedProtocol, budget: int =
         source["ends"] = why
     header = TraceHeader(traced.protocol.name, traced.variant.name, constants, complete=True, source=source)
     return Told(LOG, Trace(header, found.events), why, found.tried, found.refused is None)
+
+
+def quorum_constants(replicas: int, log_size: int, max_leader_epoch: int) -> dict[str, int]:
+    """The model's constants for a quorum of real nodes, of which everybody votes."""
+    return {
+        "replicas": replicas,
+        "observers": 0,
+        "log_size": log_size,
+        "max_leader_epoch": max_leader_epoch,
+        "max_chunks": 1,
+        "minimum_records": 0,
+        "late_responses": 0,
+        "lag_expires": 0,
+    }
 
 
 def _told(printed: Mapping[int, Sequence[QuorumEntry]]) -> tuple[dict[int, list[QuorumEntry]], str | None]:
