@@ -92,6 +92,7 @@ class Clients(Client):
             "isolation.level": "read_uncommitted",
             "fetch.max.wait.ms": 100,
             "metadata.max.age.ms": 1000,
+            "request.timeout.ms": _PATIENCE_MS,
             "retry.backoff.ms": 100,
             "reconnect.backoff.max.ms": 200,
             "key.deserializer": f"{_TEXT}Deserializer",
@@ -172,6 +173,12 @@ class Consumer:
     def position(self) -> int:
         """The offset of the next record that it wants."""
         return int(self._java.position(self._partition))
+
+    def end_of(self, topic: str) -> int:
+        """Where partition 0 of any topic ends, which its leader is asked: a connection to that one is there then."""
+        partition = self._clients._kafka.common.TopicPartition(topic, 0)
+        with self._clients.told():
+            return int(self._java.endOffsets([partition])[partition])
 
     def poll(self, seconds: float) -> list[Polled]:
         """What comes within so many seconds, up to the first that brings anything; empty if nothing does.

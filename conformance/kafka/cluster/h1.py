@@ -78,7 +78,7 @@ class Gaps:
         return f"passed over in silence: {told}"
 
 
-class _Topic:
+class ReadTopic:
     """One of the topics, and who reads it."""
 
     def __init__(self, stage: Stage, name: str, found: Gap, told: Telling) -> None:
@@ -125,9 +125,9 @@ def h1(stage: Stage, prefix: str, *, say: Callable[[str], None] = print) -> Gaps
     found = Gaps()
     stage.all_up()
     told = Telling(stage, f"{prefix}-gap", say)
-    gap = _Topic(stage, f"{prefix}-gap", found.gap, told)
-    shorter = _Topic(stage, f"{prefix}-shorter", found.shorter, told)
-    clean = _Topic(stage, f"{prefix}-clean", found.clean, told)
+    gap = ReadTopic(stage, f"{prefix}-gap", found.gap, told)
+    shorter = ReadTopic(stage, f"{prefix}-shorter", found.shorter, told)
+    clean = ReadTopic(stage, f"{prefix}-clean", found.clean, told)
     topics = (gap, shorter, clean)
     for topic in topics:
         stage.new_topic(topic.name, (A, B, C) if topic is clean else (A, B), min_isr=1)
