@@ -20,6 +20,7 @@ from fencepost.conformance.kafka.cluster.h1 import PROTOCOLS, h1
 from fencepost.conformance.kafka.cluster.k11 import A, B, C, k11
 from fencepost.conformance.kafka.cluster.k12 import LAG_MS, k12
 from fencepost.conformance.kafka.cluster.stage import PATIENCE_MS, Stage, Stored
+from fencepost.conformance.kafka.cluster.v6 import v6
 from fencepost.traces.kafka.cluster import NODE_NAMES
 
 from .conftest import Fencepost
@@ -55,7 +56,7 @@ def impatient() -> Iterator[Stage]:
 
 def in_the_docs(said: list[str], topic: str, as_told: str) -> bool:
     """Whether the story stands in docs/findings.md line for line, under the topic's name there."""
-    story = "\n".join(said).replace(f"{topic}-0", f"{as_told}-0")
+    story = "\n".join(said).replace(topic, as_told)
     return f"\n{story}\n" in FINDINGS.read_text(encoding="utf-8")
 
 
@@ -124,6 +125,24 @@ def test_h1_a_consumer_passes_over_a_record_in_silence(stage: Stage) -> None:
         assert [(each.offset, each.value) for each in read] == [(0, "r"), (1, "y")]
     assert found.clean.thrown == {} and found.clean.skipped(C) == []
     assert written(found.clean.last) == {broker: ["r@1", "y@2"] for broker in (A, B, C)}
+
+
+@pytest.mark.night(seconds=60)
+def test_v6_a_consumer_takes_a_late_answer_and_passes_over_a_record(stage: Stage) -> None:
+    """Of a leader that it has left; and the control run, in which the answer is not late, and the consumer is told."""
+    said: list[str] = []
+    found = v6(stage, "v6-control", held=False, say=said.append)
+    assert in_the_docs(said, "v6-control", "v6")
+    assert found.thrown == dict.fromkeys(PROTOCOLS, "LogTruncationException") and not found.lost
+    said.clear()
+    found = v6(stage, "v6", held=True, say=said.append)
+    assert in_the_docs(said, "v6", "v6")
+    assert set(found.read) == set(PROTOCOLS) and found.thrown == {}
+    for read in found.read.values():
+        assert [(each.offset, each.leader_epoch, each.value) for each in read] == [(0, 0, "x"), (1, 2, "z")]
+    assert written(found.before) == {A: ["x@0"], B: [], C: []}
+    assert [str(each) for each in found.skipped(B)] == ["y@2"] * len(PROTOCOLS) and found.lost
+    assert written(found.last) == {A: ["y@2", "z@2"], B: ["y@2", "z@2"], C: []}
 
 
 @pytest.mark.night(seconds=60)
