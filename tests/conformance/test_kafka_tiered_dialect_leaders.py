@@ -1,4 +1,4 @@
-"""The rows TK2, TK6 and TK9 to TK14 of DEVIATIONS.md, of leaders with tiered storage.
+"""The rows TK2, TK6 and TK9 to TK16 of DEVIATIONS.md, of leaders with tiered storage.
 
 Kafka's RLMCopyTask, RLMExpirationTask, TopicConfigHandler, LocalLeaderEndPoint and TierStateMachine. The other rows are
 in ``test_kafka_tiered_dialect.py``.
@@ -412,3 +412,44 @@ def test_tk14_what_is_of_no_lineage_stays_until_the_log_begins_later(jvm: Jvm) -
         tiers.ask("expire", node=A)
     assert (tiers.starts(A), tiers.epochs(A)) == ((5, 5, 6), [(3, 5)])
     assert remote(tiers) == [], "it is of an epoch before the log's first"
+
+
+def test_tk15_a_copy_is_forgotten_when_another_one_begins_there(jvm: Jvm) -> None:
+    """B has not read that A has uploaded both segments when it leads, and uploads them, too."""
+    tiers = replicated(jvm, 3, retention_ms="1000")
+    tiers.ask("copy", node=A)
+    tiers.lead(B, [A, B], A, B)
+    for _ in range(2):
+        tiers.follow(A, B)
+    tiers.ask("copy", node=B)
+    assert remote(tiers) == [0, 1, 0, 1]
+    tiers.learn(A, B)
+    tiers.ask("retain", node=B)
+    with shipped("TK15", "of an epoch whose copies go further, one is forgotten when another one begins where it does"):
+        for _ in range(3):
+            tiers.ask("expire", node=B)
+            tiers.learn(A, B)
+        assert tiers.starts(B) == (2, 2, 3)
+        (left,) = [each for each in tiers.copies().values() if each["state"] == FINISHED]
+        assert (left["start"], sorted(remote(tiers, DELETED))) == (0, [0, 1, 1])
+
+
+@pytest.mark.parametrize("flag", [True, False], ids=["from tiered", "not"])
+def test_tk16_an_empty_follower_looks_for_what_comes_before_a_log_start(jvm: Jvm, *, flag: bool) -> None:
+    """A's records were deleted by DeleteRecords before anything was uploaded; without the flag C begins there."""
+    tiers = Tiers(jvm, from_tiered=flag)
+    tiers.lead(A, [A], A, C)
+    tiers.produce(A, 4)
+    tiers.ask("trim", node=A, offset=3)
+    tiers.ask("copy", node=A)
+    assert tiers.starts(A) == (3, 3, 4) and tiers.listed(A, EARLIEST_PENDING_UPLOAD) == ("NONE", 3, 1)
+    with shipped("TK16", "an empty follower wants a remote segment before the log start, and waits for an upload"):
+        for _ in range(3):
+            tiers.follow(C, A)
+        assert tiers.starts(C) == ((0, 0, 0) if flag else (3, 3, 4))
+    tiers.produce(A)
+    tiers.ask("copy", node=A)
+    tiers.learn(C)
+    for _ in range(2):
+        tiers.follow(C, A)
+    assert tiers.starts(C) == ((3, 4, 5) if flag else (3, 3, 5))

@@ -34,7 +34,8 @@ def _waits(k: Algebra, s: View, well: Value, leader: Value, follower: Value) -> 
 
     The latter where an unclean election has brought a log start back that lies below that of who has uploaded it: what
     was uploaded along with a segment says nothing of what was deleted before. Of an EPUO at the end of its log a leader
-    of Kafka's says that it is unknown, until there is a record (TK13).
+    of Kafka's says that it is unknown, until there is a record (TK13), and behind one at the log start nobody finds a
+    segment (TK16). What is in remote storage nowhere (TK1) has no leader epoch there.
     """
 
     def says_all(copy: Value) -> Value:
@@ -48,8 +49,25 @@ def _waits(k: Algebra, s: View, well: Value, leader: Value, follower: Value) -> 
     can_hear = k.all(_is_recorded(k, s, well), k.forall(COPY, says_all))
     if k.rules.of_kafka:
         at_end = s.leo[leader] <= s.highest_remote[leader] + 1
-        can_hear = k.all(can_hear, k.negate(k.all(begins_at_epuo(k, s, follower), at_end)))
+        at_start = s.highest_remote[leader] < s.log_start[leader]
+        can_hear = k.all(can_hear, k.negate(k.all(begins_at_epuo(k, s, follower), k.any(at_end, at_start))))
+    if k.rules.keeps_highest:
+        can_hear = k.all(can_hear, _serves_all(k, s, leader))
     return k.all(k.negate(can_hear), s.leo[follower] < s.local_start[leader])
+
+
+def _serves_all(k: Algebra, s: View, leader: Value) -> Value:
+    """Each offset from a log start to the local one is in a copy that nobody deletes."""
+
+    def served(offset: Value) -> Value:
+        def has(copy: Value) -> Value:
+            there = k.all(s.finished_at[copy] != -1, s.deleting_at[copy] == -1, s.stored[copy] == 1)
+            return k.all(there, in_copy(k, s, copy, offset), is_same_record(k, s, copy, leader, offset))
+
+        below = k.all(s.log_start[leader] <= offset, offset < s.local_start[leader])
+        return k.implies(below, k.exists(COPY, has))
+
+    return k.forall(OFFSET, served)
 
 
 def _partition_is_led(k: Algebra, s: View, well: Value) -> Value:
@@ -111,7 +129,8 @@ def _nothing_useless_is_left(k: Algebra, s: View, well: Value) -> Value:
     """A leader that is well has deleted each copy below its log start, or of epochs before all of its log's.
 
     It can do so while the metadata log has a leader that is well. Kafka finds what is below a log start by the epochs
-    of the log, of which the first is the only one that can be there (TK14).
+    of the log, of which the first is the only one that can be there (TK14), and forgets a copy when another one comes
+    to begin where it does (TK15).
     """
 
     def useless(leader: Value, copy: Value) -> Value:
@@ -121,10 +140,15 @@ def _nothing_useless_is_left(k: Algebra, s: View, well: Value) -> Value:
         def is_first(offset: Value) -> Value:
             return k.all(in_copy(k, s, copy, offset), s.copy_epoch[copy, offset] == s.first_epoch[leader])
 
+        def is_instead(other: Value) -> Value:
+            later = s.finished_at[copy] < s.finished_at[other]
+            return k.all(later, s.copy_start[other] == s.copy_start[copy])
+
         below = s.copy_end[copy] <= s.log_start[leader]
-        if k.rules.of_kafka:
-            below = k.all(below, k.exists(OFFSET, is_first))
-        return k.any(below, k.forall(OFFSET, is_older))
+        if not k.rules.of_kafka:
+            return k.any(below, k.forall(OFFSET, is_older))
+        found = k.any(k.all(below, k.exists(OFFSET, is_first)), k.forall(OFFSET, is_older))
+        return k.all(found, k.negate(k.exists(COPY, is_instead)))
 
     def right(leader: Value, copy: Value) -> Value:
         there = k.all(s.finished_at[copy] != -1, s.deleted_at[copy] == -1)
@@ -137,19 +161,7 @@ def _leader_serves_all(k: Algebra, s: View, well: Value) -> Value:
     """A leader that is well has each offset from its log start on locally or in a copy that nobody deletes."""
     if k.rules.keeps_highest:
         return k.all()  # as ``leader_can_serve``
-
-    def served(leader: Value, offset: Value) -> Value:
-        def has(copy: Value) -> Value:
-            there = k.all(s.finished_at[copy] != -1, s.deleting_at[copy] == -1, s.stored[copy] == 1)
-            return k.all(there, in_copy(k, s, copy, offset), is_same_record(k, s, copy, leader, offset))
-
-        below = k.all(s.log_start[leader] <= offset, offset < s.local_start[leader])
-        return k.implies(below, k.exists(COPY, has))
-
-    def right(leader: Value) -> Value:
-        return k.implies(_led(k, s, well, leader), k.forall(OFFSET, lambda o: served(leader, o)))
-
-    return k.forall(REPLICA, right)
+    return k.forall(REPLICA, lambda r: k.implies(_led(k, s, well, r), _serves_all(k, s, r)))
 
 
 def _guards() -> dict[str, set[str]]:

@@ -51,6 +51,11 @@ tiered.variant(
     "Apache Kafka's brokers, but for rows TK1, TK4 and TK11 of DEVIATIONS.md",
 )
 tiered.variant(
+    "kip-1023-kafka-epochs-first",
+    Rules(of_kafka=True, keeps_highest=True, counts_given_up=True),
+    "kip-1023-kafka-shipped, but for row TK4: a follower has the leader epochs before it cuts its log",
+)
+tiered.variant(
     "kip-1023-kafka-shipped",
     Rules(of_kafka=True, keeps_highest=True, cuts_first=True, counts_given_up=True),
     "Apache Kafka's brokers as they are: what is known of remote storage outlives a log, and epochs come last",

@@ -77,7 +77,7 @@ class KafkaTiering(BrokerSystem):
         if (protocol or self.protocol) != self.protocol or (variant or self.variant) not in held:
             raise BadInput(f"it is not held to {protocol} {variant}", "--impl kafka", f"name one of {', '.join(held)}")
         self.variant = variant or self.variant
-        self._keeps = rules[self.variant].keeps_highest
+        self._rules = rules[self.variant]
         super().__init__(make or (lambda: Jvm(self.release, drives=TIERED)))
 
     def build(self, constants: Mapping[str, int], random: Random) -> None:
@@ -182,7 +182,7 @@ class KafkaTiering(BrokerSystem):
         # A process that starts may have an older log start than the leader epochs that it knows (TK12).
         unknown = {offset: of for offset, of, _ in rows if begins and offset < begins[0]}
         check_local(node, rows, unknown | lineage, local, end, begins)
-        looked = self._looked[node] if self._keeps else leads and seen["looked"]
+        looked = self._looked[node] if self._rules.keeps_highest else leads and seen["looked"]
         cells: dict[str, Value] = {
             f"leads{at}": int(leads),
             f"settled{at}": int(not leads and self._settled[node] == epoch),
@@ -334,7 +334,7 @@ class KafkaTiering(BrokerSystem):
                 if started:
                     local = cast(int, now[f"local_start[{node}]"])
                     yield "recover_log_start", {"replica": node, "start": start, "local": local}
-                if self._keeps:
+                if self._rules.cuts_first:
                     yield "begin_without_epochs", {"follower": node}
         yield from steps_of_copies(before, now, self.constants["copies"])
 
