@@ -112,6 +112,8 @@ def test_our_own_brokers_are_held_to_what_they_were() -> None:
     )
     assert theirs - ours == {"find_log_start", "recover_log_start"} and ours <= theirs
     assert shipped - theirs == {"begin_without_epochs"}
+    epochs_first = {action.name for action in tiered.traced("kip-1023-kafka-epochs-first").actions}
+    assert epochs_first == theirs, "TK4"
     promised = [set(tiered.traced(name).invariants) for name in ("kip-1023-kafka", SHIPPED)]
     assert promised[0] - promised[1] == {"leader_can_serve"}, "TK1"
 
@@ -134,3 +136,13 @@ def test_what_was_never_uploaded_is_deleted_and_that_is_found_by_draw(jvm: Jvm) 
     parted = found(held(jvm, FreePlan(runs=60, events=150, seed=0), "kip-1023-kafka")[0])
     assert parted.event is not None and parted.event.name == "retain"
     assert any("delete_local" in each and "is_uploaded" in each for each in map(str, parted.refusals))
+
+
+@pytest.mark.kafka
+@pytest.mark.asked("kafka", "tiering")
+@pytest.mark.usefixtures("as_found")
+def test_epochs_come_last_and_that_is_found_by_draw(jvm: Jvm) -> None:
+    """TK4: a follower has cut its log to begin behind what is in remote storage, and then the store fails."""
+    parted = found(held(jvm, FreePlan(runs=100, events=150, seed=5), "kip-1023-kafka-epochs-first")[0])
+    assert parted.event is not None and parted.event.name == "OffsetsForLeaderEpochAnswer"
+    assert any(str(cell).startswith("local_start[") for cell in parted.cells)
