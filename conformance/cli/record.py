@@ -73,6 +73,8 @@ def record(
     """
     refuse_unwritable(out)
     servers = _servers(bootstrap)
+    if topic == TOPIC and partition:
+        raise BadInput("the metadata log has partition 0 alone", f"--partition {partition}", "leave it out")
     quorum = _quorum_text(variant) if topic == TOPIC else None
     held_to = _variant_of_brokers(variant) if quorum is None else quorum[1].variant.name
     asks = Poller(servers, topic, partition, data) if quorum is None else QuorumPoller(servers, data)

@@ -130,3 +130,10 @@ def test_of_a_quorum_whose_leader_is_killed_what_it_shows_is_explained(fencepost
 )
 def test_bad_input_is_one_line(fencepost: Fencepost, tmp_path: Path, options: tuple[str, ...], says: str) -> None:
     assert says in fencepost("record", *options, "--topic", "t", "--out", tmp_path / "t.jsonl").complaint
+
+
+def test_the_metadata_log_has_one_partition(fencepost: Fencepost, tmp_path: Path) -> None:
+    asked = ("--bootstrap", "127.0.0.1:1", "--topic", TOPIC, "--partition", "3", "--out", tmp_path / "t.jsonl")
+    assert fencepost("record", *asked).complaint.endswith(
+        "--partition 3: the metadata log has partition 0 alone; leave it out"
+    )
