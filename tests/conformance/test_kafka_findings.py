@@ -21,6 +21,7 @@ from fencepost.conformance.kafka.cluster.k11 import A, B, C, k11
 from fencepost.conformance.kafka.cluster.k12 import LAG_MS, k12
 from fencepost.conformance.kafka.cluster.stage import PATIENCE_MS, Stage, Stored
 from fencepost.conformance.kafka.cluster.v6 import v6
+from fencepost.conformance.kafka.cluster.v7 import v7
 from fencepost.traces.kafka.cluster import NODE_NAMES
 
 from .conftest import Fencepost
@@ -143,6 +144,28 @@ def test_v6_a_consumer_takes_a_late_answer_and_passes_over_a_record(stage: Stage
     assert written(found.before) == {A: ["x@0"], B: [], C: []}
     assert [str(each) for each in found.skipped(B)] == ["y@2"] * len(PROTOCOLS) and found.lost
     assert written(found.last) == {A: ["y@2", "z@2"], B: ["y@2", "z@2"], C: []}
+
+
+@pytest.mark.night(seconds=60)
+def test_v7_a_consumer_is_told_of_a_truncation_that_never_was(impatient: Stage) -> None:
+    """It has asked a broker that does not know the topic yet; and the control run, in which it has not."""
+    said: list[str] = []
+    found = v7(impatient, "v7-control", held=False, say=said.append)
+    assert in_the_docs(said, "v7-control", "v7")
+    assert found.thrown == {} and not found.lost
+    for read in found.read.values():
+        assert [(each.offset, each.leader_epoch, each.value) for each in read] == [
+            (0, 0, "r"),
+            (1, 1, "s"),
+            (2, 1, "t"),
+        ]
+    said.clear()
+    found = v7(impatient, "v7", held=True, say=said.append)
+    assert in_the_docs(said, "v7", "v7")
+    assert found.thrown == dict.fromkeys(PROTOCOLS, "LogTruncationException") and found.lost
+    for read in found.read.values():
+        assert [(each.offset, each.leader_epoch, each.value) for each in read] == [(0, 0, "r"), (1, 1, "s")]
+    assert written(found.last) == {A: ["r@0", "s@1", "t@1"], B: ["r@0", "s@1", "t@1"], C: []}
 
 
 @pytest.mark.night(seconds=60)

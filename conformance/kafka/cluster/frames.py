@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 PRODUCE: Final = 0
 FETCH: Final = 1
 LIST_OFFSETS: Final = 2
+METADATA: Final = 3
 OFFSET_FOR_LEADER_EPOCH: Final = 23
 ALTER_PARTITION: Final = 56
 BROKER_HEARTBEAT: Final = 63
@@ -26,6 +27,7 @@ API_NAMES: Final = {
     PRODUCE: "Produce",
     FETCH: "Fetch",
     LIST_OFFSETS: "ListOffsets",
+    METADATA: "Metadata",
     OFFSET_FOR_LEADER_EPOCH: "OffsetForLeaderEpoch",
     ALTER_PARTITION: "AlterPartition",
     BROKER_HEARTBEAT: "BrokerHeartbeat",

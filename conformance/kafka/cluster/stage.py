@@ -216,6 +216,18 @@ class Stage:
         assert found is not None
         return found
 
+    def wait_isr(self, topic: str, isr: Sequence[int]) -> PartitionState:
+        """Wait until the ISR is this one, in any order, by the controller. Gives what that has decided."""
+
+        def there() -> bool:
+            state = self.decided(topic)
+            return state is not None and set(state.isr) == set(isr)
+
+        wait_until(f"the ISR of {topic} to be {sorted(isr)}", there)
+        found = self.decided(topic)
+        assert found is not None
+        return found
+
     def roles(self, broker: int, topic: str) -> list[str]:
         """What a broker has printed of the roles that it took up for partition 0 of a topic, since it was formatted."""
         text = self.cluster.nodes[broker].log.read_text(errors="replace")

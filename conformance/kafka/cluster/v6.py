@@ -20,7 +20,6 @@ from .telling import Telling, decided
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ....traces.kafka.image import PartitionState
     from .gate import Hold
     from .stage import Stage
 
@@ -101,7 +100,7 @@ def v6(stage: Stage, topic: str, *, held: bool, say: Callable[[str], None] = pri
     for each in (*cut, of_b):
         each.open()
     stage.wait_logs(topic, {A: [str(each) for each in found.after[B]]})
-    _wait_isr(stage, topic, {A, B})
+    stage.wait_isr(topic, (A, B))
     told.tell(f"broker {A} is back, and follows {B}")
     found.last = stage.logs(topic)
     return found
@@ -112,26 +111,13 @@ def _leads_alone(stage: Stage, topic: str, told: Telling) -> Hold:
     stage.new_topic(topic, (A, B), min_isr=1)
     stage.shut_down(B)
     stage.wait_ended(B)
-    state = _wait_isr(stage, topic, {A})
+    state = stage.wait_isr(topic, (A,))
     told.tell(f"broker {A} leads, and {B} shuts down in order: {decided(state)}")
     of_b = stage.hold_fetches(A, B)
     stage.all_up()
     of_b.wait()
     told.tell(f"broker {B} is back; its fetches are held")
     return of_b
-
-
-def _wait_isr(stage: Stage, topic: str, isr: set[int]) -> PartitionState:
-    """Wait until the ISR is this one, by the controller."""
-
-    def there() -> bool:
-        state = stage.decided(topic)
-        return state is not None and set(state.isr) == isr
-
-    wait_until(f"the ISR of {topic} to be {sorted(isr)}", there)
-    found = stage.decided(topic)
-    assert found is not None
-    return found
 
 
 def _poll_until(read: ReadTopic, what: str, holds: list[Hold]) -> None:
