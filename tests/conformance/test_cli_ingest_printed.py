@@ -13,6 +13,7 @@ from fencepost.traces.corpus.manifest import SOURCES, read_corpus
 Run = Callable[..., Any]
 PRINTED = Path(__file__).resolve().parents[1] / "traces" / "kafka" / "printed"
 SERIAL = ("--master", "serial")
+pytestmark = pytest.mark.usefixtures("own_registry")
 
 
 def logs(story: str) -> list[Path]:
@@ -34,7 +35,6 @@ def test_logs_become_a_corpus_in_which_a_lost_record_is_found(
     assert ("1. leader_inc_high_watermark against isr_acknowledges" in mined.out) is bool(code)
 
 
-@pytest.mark.usefixtures("own_registry")
 def test_the_controllers_own_log_becomes_a_corpus_too(fencepost: Run, tmp_path: Path) -> None:
     """Of the variant that Kafka's quorum is held to, which is named by its place."""
     said = fencepost(

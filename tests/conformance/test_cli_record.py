@@ -21,6 +21,8 @@ from fencepost.traces.replay import Budget, replay
 from .conftest import Fencepost
 from .kafka_jvm import needs_kafka
 
+pytestmark = pytest.mark.usefixtures("own_registry")
+
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
@@ -90,7 +92,6 @@ def test_the_command_writes_what_replay_and_ingest_take(stage: Stage, fencepost:
 
 @pytest.mark.kafka
 @pytest.mark.night(seconds=40)
-@pytest.mark.usefixtures("own_registry")
 def test_of_a_quorum_whose_leader_is_killed_what_it_shows_is_explained(fencepost: Fencepost, tmp_path: Path) -> None:
     """Of the data directory of one node, too."""
     with needs_kafka():
