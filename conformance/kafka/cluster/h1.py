@@ -57,6 +57,11 @@ class Gap:
                 found += [each for each in below if (each.offset, each.value) not in got]
         return found
 
+    def in_silence(self, leader: int) -> str:
+        """The same in a sentence."""
+        told = ", ".join(sorted({str(each) for each in self.skipped(leader)})) or "nothing"
+        return f"passed over in silence: {told}"
+
 
 @dataclass
 class Gaps:
@@ -73,9 +78,7 @@ class Gaps:
 
     def words(self) -> str:
         """The same in a sentence."""
-        skipped = {str(each) for each in self.gap.skipped(A)}
-        told = ", ".join(sorted(skipped)) or "nothing"
-        return f"passed over in silence: {told}"
+        return self.gap.in_silence(A)
 
 
 class ReadTopic:

@@ -40,8 +40,7 @@ class Late(Gap):
 
     def words(self) -> str:
         """The same in a sentence."""
-        told = ", ".join(sorted({str(each) for each in self.skipped(B)})) or "nothing"
-        return f"passed over in silence: {told}"
+        return self.in_silence(B)
 
 
 def v6(stage: Stage, topic: str, *, held: bool, say: Callable[[str], None] = print) -> Late:

@@ -21,6 +21,7 @@ from .telling import Telling, decided
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .clients import Polled
     from .gate import Hold
     from .stage import Stage
 
@@ -34,14 +35,20 @@ class Untruncated(Gap):
     """What came of it."""
 
     @property
-    def lost(self) -> bool:
-        """Whether a consumer was told of a truncation, though all that it has read is in its leader's log."""
+    def truncated(self) -> list[Polled]:
+        """What some consumer has read, and its leader's log has no more."""
         there = {(each.offset, each.value) for each in self.last[A]}
-        return any({(each.offset, each.value) for each in self.read[name]} <= there for name in self.thrown)
+        return [each for read in self.read.values() for each in read if (each.offset, each.value) not in there]
+
+    @property
+    def lost(self) -> bool:
+        """Whether a consumer was told of a truncation that never was."""
+        return bool(self.thrown) and not self.truncated
 
     def words(self) -> str:
         """The same in a sentence."""
-        return f"nothing was truncated; consumers were told {', '.join(sorted(set(self.thrown.values()))) or 'nothing'}"
+        gone = ", ".join(sorted({each.value for each in self.truncated})) or "nothing"
+        return f"{gone} was truncated; consumers were told {', '.join(sorted(set(self.thrown.values()))) or 'nothing'}"
 
 
 class _Steered:
