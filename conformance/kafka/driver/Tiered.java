@@ -81,6 +81,10 @@ final class Tiered extends Cluster {
             RemoteMetadata.forget();
             Ids.repeat();
             told = 0;
+            // They were looked at before that.
+            for (JsonNode each : answer.path("seen")) {
+                ((ObjectNode) each).put("read", 0);
+            }
         }
         said(answer.putArray("metadata"));
         return answer;
