@@ -32,8 +32,6 @@ STATED = {
     _kinds("copy_segment", "copy_segment", "is_local"): "TR2",
     _kinds("copy_segment", "copy_segment", "presumes_leadership"): "TR2",
     _kinds("copy_segment", "copy_segment", "presumes_leadership", "is_local"): "TR2",
-    _kinds("finish_copy", ""): "TR3",
-    _kinds("finish_copy", "finish_copy", "presumes_leadership"): "TR3",
     _kinds("find_highest_remote_offset", ""): "TR4",
     _kinds("find_highest_remote_offset", "find_highest_remote_offset", "not_looked"): "TR4",
     _kinds("note_copied", ""): "TR4",
@@ -75,6 +73,7 @@ DROPPED = {
 }
 DROPPED_BY_NIGHT = {
     "start_copy.presumes_leadership": FAILOVER,
+    "finish_copy.begun_in_epoch": FAILOVER,
     "delete_local.below_last_stable": FAILOVER,
     "start_deletion.presumes_leadership": FAILOVER,
     "start_at_local_start.nothing_uploaded": FAILOVER,

@@ -127,7 +127,13 @@ tiered.variable(
     initially=-1,
 )
 tiered.variable("copying", "1 while the process that makes a copy has not given it up", _BOOL, per=(COPY,))
-tiered.variable("is_begun", "1 where its copier has asked to write that it is started", _BOOL, per=(COPY,))
+tiered.variable(
+    "begun_in",
+    "the leader epoch in which its copier has asked to write that it is started; -1: it has not",
+    _EPOCHS,
+    per=(COPY,),
+    initially=-1,
+)
 tiered.variable("is_done", "1 where its copier has asked to write that it is finished", _BOOL, per=(COPY,))
 tiered.variable("deletes", "1 where a broker has asked to write that it deletes a copy", _BOOL, per=(REPLICA, COPY))
 tiered.variable("stored", "1 where all of a copy is in the store", _BOOL, per=(COPY,))

@@ -80,7 +80,7 @@ class FreeTiering(TieredNodes):
         """By broker, what is shown of it while it is down."""
         self._begins = dict.fromkeys(range(constants["replicas"]), "nowhere")
         self._deletes: set[tuple[int, int]] = set()
-        self._begun: set[int] = set()
+        self._begun: dict[int, int] = {}
         self._done: set[int] = set()
         self._stored: dict[int, bool] = {}
         self._decisions: list[ModelStep] = []
@@ -271,6 +271,7 @@ class FreeTiering(TieredNodes):
         if body.records not in self._last_written:
             self._last_written.append(body.records)
         self._keep(node)
+        replica = self.replica(node)
         for said in said_in(body):
             copy = {"copy": said.copy}
             here = {"leader": node, **copy}
@@ -278,7 +279,7 @@ class FreeTiering(TieredNodes):
                 case "COPY_SEGMENT_STARTED":
                     if said.copy not in self._begun:
                         self.metadata.begun(said)
-                        self._begun.add(said.copy)
+                        self._begun[said.copy] = -1 if replica is None else replica.leader_epoch
                         self._remember_below(node, self.metadata.copies[said.copy])
                         self._decisions.append(("start_copy", here))
                 case "COPY_SEGMENT_FINISHED":

@@ -230,7 +230,10 @@ class KafkaTiering(BrokerSystem):
         """What may happen, with how likely it is; nothing where the run has used up what the model has."""
         if self._peace:
             return super().pending()
-        return list(weighed(super().pending(), self._seed, len(self.nodes))) if self._left() > _LAST_EPOCHS else ()
+        if self._left() <= _LAST_EPOCHS:
+            return ()
+        building = [node for node, seen in self.seen.items() if self._is_building(node, seen)]
+        return list(weighed(super().pending(), self._seed, len(self.nodes), building))
 
     def offers(self) -> Iterable[Event]:
         """Timers of brokers and of the controller, tasks of remote log managers, and what is asked for."""

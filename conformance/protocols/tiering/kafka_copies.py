@@ -33,7 +33,8 @@ class Copies:
 
     def __init__(self, written: Written) -> None:
         self.view = MetadataView()
-        self.begun: set[int] = set()
+        self.begun: dict[int, int] = {}
+        """By copy, the leader epoch in which its maker has begun it."""
         self.done: set[int] = set()
         self.deletes: set[tuple[int, int]] = set()
         """Brokers and copies: who has asked to write that it deletes which, since it started."""
@@ -78,17 +79,17 @@ class Copies:
             if what == COPIES:
                 self._uploaded[copy] = answer["seen"][str(node)]["epochs"]
         else:
-            steps = self._wants(node, wants, has_read)
+            steps = self._wants(node, wants, has_read, answer["seen"][str(node)]["epoch"] - 1)
         return steps
 
-    def _wants(self, node: int, wants: Mapping[str, Any], has_read: int) -> list[ModelStep]:
-        """A broker is about to write to the metadata log."""
+    def _wants(self, node: int, wants: Mapping[str, Any], has_read: int, epoch: int) -> list[ModelStep]:
+        """A broker is about to write to the metadata log, in a leader epoch."""
         state = SegmentState[wants["state"]]
         if state is SegmentState.COPY_SEGMENT_STARTED:
             copy = self._numbers.setdefault(wants["copy"], self.count)
             start, end = wants["start"], wants["end"]
             self.view.copies[copy] = Copy(node, start, end, lineage_of(wants["epochs"], start, end))
-            self.begun.add(copy)
+            self.begun[copy] = epoch
             self._tasks[node] = COPIES, copy
             return [("start_copy", {"leader": node, "copy": copy})]
         copy = self._numbers[wants["copy"]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from ...free.events import What
@@ -31,10 +31,15 @@ _WEIGHTS: Final = {
 _DELIVERED: Final = 4.0
 _LAGS: Final = 0.15
 """How likely it is that somebody goes on who lags behind what is on its leader's disk."""
+_FAILS_BUILDING: Final = 6.0
+"""How likely it is that the store fails a broker that is about to read what to begin with."""
 
 
-def weighed(pending: Iterable[Pending], seed: int, nodes: int) -> Iterator[Pending]:
-    """What is pending, with how likely it is in the run with this seed: in half of them a broker lags."""
+def weighed(pending: Iterable[Pending], seed: int, nodes: int, building: Collection[int]) -> Iterator[Pending]:
+    """What is pending, with how likely it is in the run with this seed: in half of them a broker lags.
+
+    ``building``: who asks its leader where to begin.
+    """
     slow = seed // _HURRIED % (2 * nodes)
     for each in pending:
         event = each.event
@@ -44,6 +49,8 @@ def weighed(pending: Iterable[Pending], seed: int, nodes: int) -> Iterator[Pendi
             yield each.weighing(_LAGS)
         elif event.what is What.DELIVER:
             yield each.weighing(_DELIVERED)
+        elif event.name == "store-fails" and event.node in building:
+            yield each.weighing(_FAILS_BUILDING)
         elif event.what is What.START:
             yield each.weighing(3.0)
         else:

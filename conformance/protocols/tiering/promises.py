@@ -61,12 +61,13 @@ def lineage_is_leaders(k: Algebra, s: View) -> Value:
 
 @tiered.always
 def uploaded_is_stable(k: Algebra, s: View) -> Value:
-    """What a leader uploads in its epoch is below its high watermark."""
+    """What a leader uploads, and has begun to in its epoch, is below its high watermark."""
 
     def below(copy: Value) -> Value:
         def right(leader: Value) -> Value:
-            own = k.all(s.copier[copy] == leader, s.leads[leader] == 1, s.copying[copy] == 1, s.is_begun[copy] == 1)
-            return k.implies(own, s.copy_end[copy] <= s.hw[leader])
+            own = k.all(s.copier[copy] == leader, s.leads[leader] == 1, s.copying[copy] == 1)
+            begun = k.all(s.begun_in[copy] != -1, s.begun_in[copy] == s.leader_epoch[leader])
+            return k.implies(k.all(own, begun), s.copy_end[copy] <= s.hw[leader])
 
         return k.forall(REPLICA, right)
 

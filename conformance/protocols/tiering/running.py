@@ -225,12 +225,12 @@ def start_copy(k: Algebra, s: View, leader: Value, copy: Value) -> Step:
         return k.implies(there, is_same_record(k, s, copy, leader, offset))
 
     def another(other: Value) -> Value:
-        under_way = k.all(s.copying[other] == 1, s.is_begun[other] == 1, s.is_done[other] == 0)
+        under_way = k.all(s.copying[other] == 1, s.begun_in[other] != -1, s.is_done[other] == 0)
         return k.all(other != copy, s.copier[other] == leader, under_way)
 
     yield "presumes_leadership", k.all(s.leads[leader] == 1, s.copier[copy] == leader)
     yield "has_looked", s.highest_remote[leader] != NOT_LOOKED
-    yield "is_new", s.is_begun[copy] == 0
+    yield "is_new", s.begun_in[copy] == -1
     yield "has_records", start < end
     yield "below_last_stable", end <= s.hw[leader]
     upto = k.max(s.highest_remote[leader] + 1, s.local_start[leader])
@@ -240,7 +240,7 @@ def start_copy(k: Algebra, s: View, leader: Value, copy: Value) -> Step:
     yield "is_local", k.any(s.local_start[leader] < end, end <= s.log_start[leader])
     yield "is_of_lineage", k.forall(OFFSET, same)
     yield "one_at_a_time", k.negate(k.exists(COPY, another))
-    yield s.update(is_begun={copy: 1})
+    yield s.update(begun_in={copy: s.leader_epoch[leader]})
 
 
 @tiered.action(copy=COPY)
@@ -252,8 +252,12 @@ def copy_segment(_k: Algebra, s: View, copy: Value) -> Step:
 
 @tiered.action(leader=REPLICA, copy=COPY)
 def finish_copy(k: Algebra, s: View, leader: Value, copy: Value) -> Step:
-    """The third step: a leader asks to write that the copy is finished."""
+    """The third step: a leader asks to write that the copy is finished, in the leader epoch in which it has begun it.
+
+    Kafka's goes on in a later one where it has not heard of anybody else's in between.
+    """
     yield "presumes_leadership", k.all(s.leads[leader] == 1, s.copier[copy] == leader)
+    yield "begun_in_epoch", k.any(k.rules.of_kafka, s.begun_in[copy] == s.leader_epoch[leader])
     yield "copy_started", is_read(k, s, leader, s.started_at[copy])
     yield "copied", s.stored[copy] == 1
     yield s.update(is_done={copy: 1})

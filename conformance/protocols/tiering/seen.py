@@ -88,14 +88,19 @@ class Looks:
         self.remembered.pop(node, None)
 
     def copies(
-        self, view: MetadataView, making: Iterable[int], begun: set[int], done: set[int], stored: Mapping[int, bool]
+        self,
+        view: MetadataView,
+        making: Iterable[int],
+        begun: Mapping[int, int],
+        done: set[int],
+        stored: Mapping[int, bool],
     ) -> Cells:
-        """All copies. ``making``: those that somebody has not given up."""
+        """All copies. ``making``: those that somebody has not given up. ``begun``: the leader epoch of each."""
         under_way = set(making)
         cells: Cells = {}
         for number in self._copies:
             copy = view.copies.get(number)
-            told = number in under_way, number in begun, number in done, stored.get(number, False)
+            told = number in under_way, begun.get(number, -1), number in done, stored.get(number, False)
             key = told if copy is None else (*told, copy.told, len(copy.epochs))
             known = self._of_copies.get(number)
             if known is None or known[0] != key:
@@ -103,9 +108,9 @@ class Looks:
             cells |= known[1]
         return cells
 
-    def _copy(self, number: int, copy: Copy | None, told: tuple[bool, ...]) -> Cells:
+    def _copy(self, number: int, copy: Copy | None, told: tuple[int, ...]) -> Cells:
         at = f"[{number}]"
-        names = ("copying", "is_begun", "is_done", "stored")
+        names = ("copying", "begun_in", "is_done", "stored")
         cells: Cells = {f"{name}{at}": int(value) for name, value in zip(names, told, strict=True)}
         cells[f"copier{at}"] = None if copy is None else copy.copier
         cells[f"copy_start{at}"] = -1 if copy is None else copy.start

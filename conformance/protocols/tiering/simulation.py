@@ -129,7 +129,7 @@ def _of_copies(k: Algebra, s: View) -> CellMap:
         "copy_end": lambda c: s.segment_end[divmod(c, k.c.log_size)],
         "copy_epoch": epoch,
         "copying": lambda c: int(there(c) and s.leader_epoch[copier(c)] == c // k.c.log_size),
-        "is_begun": lambda c: int(there(c)),
+        "begun_in": lambda c: c // k.c.log_size if there(c) else -1,
         "is_done": lambda c: int(state(c) == Segment.copy_finished),
         "deletes": lambda _r, _c: 0,
         "stored": lambda c: int(state(c) in (Segment.copied, Segment.copy_finished)),
@@ -188,7 +188,7 @@ def _comes_to(k: Algebra, s: View) -> Changes:
     changes: dict[str, int] = {}
     for copy in range(k.c.copies):
         if any(s.deletes[r, copy] == 1 for r in range(k.c.replicas)):
-            changes |= {f"{name}[{copy}]": 0 for name in ("is_begun", "is_done", "stored")}
+            changes |= {f"begun_in[{copy}]": -1, f"is_done[{copy}]": 0, f"stored[{copy}]": 0}
         elif (
             s.is_done[copy] == 1
             and s.leads[s.copier[copy]] == 1
@@ -210,7 +210,7 @@ RELATION: Final = Relation(
         "leo",
         "record_epoch",
         "highest_remote",
-        "is_begun",
+        "begun_in",
         "is_done",
         "stored",
     },
