@@ -1,4 +1,4 @@
-"""The rows TK2, TK6 and TK9 to TK16 of DEVIATIONS.md, of leaders with tiered storage.
+"""The rows TK2, TK6 and TK9 to TK17 of DEVIATIONS.md, of leaders with tiered storage.
 
 Kafka's RLMCopyTask, RLMExpirationTask, TopicConfigHandler, LocalLeaderEndPoint and TierStateMachine. The other rows are
 in ``test_kafka_tiered_dialect.py``.
@@ -453,3 +453,35 @@ def test_tk16_an_empty_follower_looks_for_what_comes_before_a_log_start(jvm: Jvm
     for _ in range(2):
         tiers.follow(C, A)
     assert tiers.starts(C) == ((3, 4, 5) if flag else (3, 3, 5))
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["runs on", "starts again"])
+def test_tk17_a_local_log_start_stays_above_where_a_log_is_cut(jvm: Jvm, *, restarted: bool) -> None:
+    """A has deleted the first record when C, which is empty, is elected uncleanly, and uploads nothing; B joins C."""
+    tiers = Tiers(jvm)
+    tiers.lead(A, [A, B], A, B)
+    tiers.produce(A, 2)
+    for _ in range(3):
+        tiers.follow(B, A)
+    tiers.ask("trim", node=A, offset=1)
+    tiers.follow(B, A)
+    assert tiers.starts(B) == (1, 1, 2)
+    with shipped("TK17", "of a log that is cut below its log start the local log start stays where it was"):
+        tiers.lead(C, [C], B, C)
+        tiers.follow(B, C)
+        assert tiers.starts(B) == (0, 1, 0), "it ends before it begins"
+        if restarted:
+            tiers.ask("crash", node=B)
+            tiers.ask("start", node=B, records=tiers.log)
+        tiers.produce(C, 2)
+        for _ in range(3):
+            tiers.follow(B, C)
+        assert tiers.starts(C) == (0, 0, 2) and tiers.seen[C]["hw"] == 2, "both are committed"
+        assert tiers.starts(B) == ((0, 0, 2) if restarted else (0, 1, 2))
+        tiers.lead(B, [B, C], B, C)
+        tiers.follow(C, B)
+        tiers.ask("copy", node=B)
+        tiers.follow(C, B)
+        start = 0 if restarted else 1
+        assert tiers.listed(B, EARLIEST) == ("NONE", start, 2)
+        assert tiers.starts(B)[0] == tiers.starts(C)[0] == start, "a record is lost that was committed after all that"

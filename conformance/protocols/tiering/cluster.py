@@ -26,7 +26,7 @@ Begins = enumeration("begins", "nowhere", "at_local_start", "at_epuo")
 class Rules:
     """What differs, by rows of DEVIATIONS.md.
 
-    ``of_kafka``: TK2, TK7, TK8 and TK12 to TK16. ``keeps_highest``: TK1. ``cuts_first``: TK4. ``counts_given_up``:
+    ``of_kafka``: TK2, TK7, TK8 and TK12 to TK17. ``keeps_highest``: TK1. ``cuts_first``: TK4. ``counts_given_up``:
     TK11.
     """
 

@@ -10,10 +10,11 @@ from .running import in_copy, is_same_record
 
 @tiered.always
 def offsets_in_order(k: Algebra, s: View) -> Value:
-    """A log begins where its local part begins or before, and that not above the LEO."""
+    """A log begins where its local part begins or before, and that not above the LEO, but in Kafka (TK17)."""
 
     def right(replica: Value) -> Value:
-        return k.all(s.log_start[replica] <= s.local_start[replica], s.local_start[replica] <= s.leo[replica])
+        below_end = k.any(k.rules.of_kafka, s.local_start[replica] <= s.leo[replica])
+        return k.all(s.log_start[replica] <= s.local_start[replica], s.log_start[replica] <= s.leo[replica], below_end)
 
     return k.forall(REPLICA, right)
 

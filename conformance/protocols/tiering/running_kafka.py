@@ -1,4 +1,4 @@
-"""What Apache Kafka's brokers do besides: rows TK2, TK4 and TK12 of DEVIATIONS.md."""
+"""What Apache Kafka's brokers do besides: rows TK2, TK4, TK12 and TK17 of DEVIATIONS.md."""
 
 from __future__ import annotations
 
@@ -42,6 +42,14 @@ def recover_log_start(k: Algebra, s: View, replica: Value, start: Value, local: 
     yield "is_lower", start < s.log_start[replica]
     yield "as_it_is_on_disk", k.all(start <= local, local <= s.local_start[replica])
     yield s.update(log_start={replica: start}, local_start={replica: local})
+
+
+@tiered.action(replica=REPLICA, end=END_OFFSET, present=lambda rules: rules.of_kafka)
+def truncate_below_start(_k: Algebra, s: View, replica: Value, end: Value) -> Step:
+    """A follower's log is cut below its log start, in its first segment: the local log start stays, above the end."""
+    yield "follows", s.leads[replica] == 0
+    yield "below_log_start", end < s.log_start[replica]
+    yield s.update(leo={replica: end}, log_start={replica: end}, record_epoch={(replica, EVERY): lambda _: -1})
 
 
 @tiered.action(follower=REPLICA, copy=COPY, present=lambda rules: rules.cuts_first)
