@@ -16,7 +16,6 @@ from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of, held_to
 from fencepost.conformance.kafka.process import TIERED, Jvm
 from fencepost.conformance.plan import constants_of
-from fencepost.conformance.protocols.tiering.cluster import tiered
 from fencepost.conformance.protocols.tiering.kafka import KafkaTiering
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import ground
@@ -49,8 +48,8 @@ def jvm() -> Iterator[Jvm]:
 @cache
 def ways_at(at: str, variant: str) -> Ways:
     """Made once: it takes longer than to find a defect."""
-    traced = held_to("tiering").traced(variant)
-    return Ways(ground(traced, constants_of(tiered, at)), binding_of("tiering", "kafka_free"))
+    text = held_to("tiering")
+    return Ways(ground(text.traced(variant), constants_of(text, at)), binding_of("tiering", "kafka_free"))
 
 
 def held(jvm: Jvm, plan: FreePlan, variant: str = SHIPPED, at: str = USUAL) -> tuple[Free, Ways]:
@@ -105,6 +104,7 @@ def test_the_same_seed_is_the_same_run(jvm: Jvm) -> None:
 
 def test_our_own_brokers_are_held_to_what_they_were() -> None:
     """That is the default; Kafka's do more, and of what both do a few steps differ."""
+    tiered = held_to("tiering")
     assert list(tiered.variants)[-1] == "kip-1023-brokers"
     ours, theirs, shipped = (
         {action.name for action in tiered.traced(name).actions}
