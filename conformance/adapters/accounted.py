@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ...impl.files.interface import Files
 from ...impl.files.simulated import SimulatedFiles
 from ...impl.log.checkpoints import EPOCH_CHECKPOINT, read_offsets
 from ...impl.log.directory import META
 from ...impl.log.log import Log
+from ...impl.log.topic_id import PARTITION_METADATA
 from ...impl.quorum.replica import Replica
 from ...impl.quorum.snapshots import PART_SUFFIX
 from ...impl.quorum.state_file import QUORUM_STATE
@@ -27,6 +28,9 @@ from .nodes import RunningNodes
 _OFFSETS: Final = re.compile(r"[a-z-]+-checkpoint")
 """A checkpoint that has a line for each partition."""
 _OF_SEGMENT: Final = re.compile(r"(\d{20})\.(log|index)")
+_PRODUCERS: Final = re.compile(r"\d{20}\.snapshot")
+_MOST_PRODUCERS: Final = 2
+"""So many are kept of what is known of producers: that of the local log start, and of the one before."""
 _LOG: Final = "log"
 
 
@@ -60,6 +64,14 @@ def folder_of_quorum(replica: Replica) -> Folder:
     return folder_of(replica.log, there, (QUORUM_STATE,))
 
 
+def folders_of(broker: Any) -> Mapping[str, Folder] | None:
+    """Of a broker's replicas, by the names of their folders; None while one of them is offline."""
+    logs = {str(key): replica.log for key, replica in broker.partitions.items()}
+    if any(log.offline is not None for log in logs.values()):
+        return None
+    return {name: folder_of(log, allowed=(PARTITION_METADATA,)) for name, log in logs.items()}
+
+
 def check_accounted(files: Files, folders: Mapping[str, Folder]) -> None:
     """Hold a directory to what its process accounts for; ``folders``: by name, one for each partition.
 
@@ -81,7 +93,10 @@ def check_accounted(files: Files, folders: Mapping[str, Folder]) -> None:
 
 def _check_folder(folder: str, names: Collection[str], accounts: Folder) -> None:
     there: set[int] = set()
-    for name in names:
+    producers = sorted(name for name in names if _PRODUCERS.fullmatch(name))
+    if len(producers) > _MOST_PRODUCERS:
+        raise Unaccounted(f"{folder} has {', '.join(producers)}: what is known of producers, {len(producers)} times")
+    for name in sorted(set(names).difference(producers)):
         match = _OF_SEGMENT.fullmatch(name)
         if match is None:
             if name not in accounts.beside and name not in accounts.allowed:
@@ -120,9 +135,18 @@ class AccountedNodes(RunningNodes):
             self._failed.discard(node)
         super()._start(node)
 
-    def _account(self, node: int, files: Files, folders: Callable[[], Mapping[str, Folder]]) -> None:
-        """Of a node that is up, where anything on its disk has changed. Raises ``Unaccounted``."""
+    def _account_broker(self, node: int) -> None:
+        """Of a broker that is up, whose replicas are all that is on its disk. Raises ``Unaccounted``."""
+        self._account(node, self.store.files(node), lambda: folders_of(self.nodes[node]))
+
+    def _account(self, node: int, files: Files, folders: Callable[[], Mapping[str, Folder] | None]) -> None:
+        """Of a node that is up, where anything on its disk has changed. Raises ``Unaccounted``.
+
+        ``folders`` gives None where nobody can say now.
+        """
         if node in self._failed or not isinstance(files, SimulatedFiles) or self._accounted.get(files) == files.changes:
             return
-        self._accounted[files] = files.changes
-        check_accounted(files, folders())
+        there = folders()
+        if there is not None:
+            self._accounted[files] = files.changes
+            check_accounted(files, there)

@@ -7,12 +7,17 @@ from uuid import UUID
 import pytest
 from fencepost.conformance.adapters.accounted import Folder, Unaccounted, check_accounted, folder_of
 from fencepost.conformance.free.runner import FreePlan
+from fencepost.conformance.harness import plan_of
 from fencepost.conformance.mutants.patched import Patch
+from fencepost.conformance.protocols.compaction.free import RunningCompaction
 from fencepost.conformance.protocols.controller.free import FreeControllers
 from fencepost.conformance.protocols.controller.metadata_log import Entry, Prefix, WrongState
 from fencepost.conformance.protocols.controller.plan import PLAN as CONTROLLER
+from fencepost.conformance.protocols.fencing.free import RunningCluster
 from fencepost.conformance.protocols.snapshots.free import FreeQuorum
 from fencepost.conformance.protocols.snapshots.plan import PLAN as SNAPSHOTS
+from fencepost.conformance.protocols.tiering.free import FreeTiering
+from fencepost.conformance.protocols.truncation.free import RunningConsumer
 from fencepost.impl.files.simulated import SimulatedFiles
 from fencepost.impl.log import Record
 from fencepost.impl.log.config import LogConfig
@@ -21,6 +26,7 @@ from fencepost.impl.metadata import changes
 from fencepost.impl.metadata.codec import encode
 from fencepost.impl.metadata.image import Image
 from fencepost.impl.wire.controller import ResourceType
+from fencepost.model.core.registry import PROTOCOLS
 
 from .freely import Freely
 
@@ -28,7 +34,19 @@ pytestmark = pytest.mark.asked("runs")
 
 QUORUM = Freely("snapshots", FreeQuorum, FreeQuorum.implemented)
 CLUSTER = Freely("controller", FreeControllers)
+BROKERS = {
+    "fencing": Freely("fencing", RunningCluster, RunningCluster.implemented),
+    "truncation": Freely("truncation", RunningConsumer, RunningConsumer.implemented),
+    "compaction": Freely("compaction", RunningCompaction),
+    "tiering": Freely("tiering", FreeTiering),
+}
+"""Those whose disks hold replicas and nothing else."""
 
+_INDEX_STAYS = Patch(
+    "log/log.py",
+    "            for path in (stem + LOG_SUFFIX, stem + INDEX_SUFFIX):\n                self.removing",
+    "            for path in (stem + LOG_SUFFIX,):\n                self.removing",
+)
 OF_A_QUORUM = {
     "snapshots from before the LBO stay": (
         Patch(
@@ -38,14 +56,7 @@ OF_A_QUORUM = {
         ),
         "has a snapshot up to",
     ),
-    "the index of a segment that is gone stays": (
-        Patch(
-            "log/log.py",
-            "            for path in (stem + LOG_SUFFIX, stem + INDEX_SUFFIX):\n                self.removing",
-            "            for path in (stem + LOG_SUFFIX,):\n                self.removing",
-        ),
-        "is left over",
-    ),
+    "the index of a segment that is gone stays": (_INDEX_STAYS, "is left over"),
     "a leader's log never begins later": (
         Patch(
             "quorum/leader.py",
@@ -98,6 +109,43 @@ OF_A_CLUSTER = {
         "tells clients of",
     ),
 }
+
+_FOLDER_STAYS = Patch(
+    "replica/broker.py", "                self.directory.delete(*partition)\n", "                pass\n"
+)
+OF_BROKERS = {
+    ("fencing", "the index of a segment that is gone stays"): (_INDEX_STAYS, ".index is left over"),
+    ("truncation", "the index of a segment that is gone stays"): (_INDEX_STAYS, ".index is left over"),
+    ("compaction", "what was replaced stays"): (
+        Patch("log/swap.py", "        files.remove(path + DELETED)", "        pass"),
+        ".deleted is left over",
+    ),
+    ("compaction", "the index of what was replaced stays"): (
+        Patch(
+            "log/swap.py",
+            "    replaced = [stem + kind for stem in stems for kind in (LOG_SUFFIX, INDEX_SUFFIX)]",
+            "    replaced = [stem + LOG_SUFFIX for stem in stems]",
+        ),
+        ".index is left over",
+    ),
+    ("tiering", "the index of a segment that is gone stays"): (_INDEX_STAYS, ".index is left over"),
+    ("tiering", "what was known of producers stays"): (
+        Patch(
+            "log/remote_part.py",
+            "            if name.endswith(PRODUCERS_SUFFIX) and path not in kept:",
+            "            if path not in kept and not name:",
+        ),
+        "what is known of producers",
+    ),
+}
+
+
+@pytest.mark.parametrize(("protocol", "name"), OF_BROKERS)
+def test_a_broker_that_leaves_files_behind_is_found(protocol: str, name: str) -> None:
+    patch, word = OF_BROKERS[protocol, name]
+    found = BROKERS[protocol].first_parted(plan_of(PROTOCOLS[protocol]).free, FreePlan(runs=60, seed=3), patch)
+    assert found is not None
+    assert word in found.headline
 
 
 @pytest.mark.parametrize("name", OF_A_QUORUM)

@@ -30,6 +30,7 @@ from ....impl.wire.messages import (
 )
 from ....model.core.errors import BadInput
 from ....traces.format import Value
+from ...adapters.accounted import AccountedNodes
 from ...adapters.cluster import PARTITION, shown_leader
 from ...adapters.endpoints import Node
 from ...adapters.events import is_response, kind_of
@@ -58,7 +59,7 @@ _AT_ONCE: Final = 24
 """So many messages arrive at once in one event."""
 
 
-class RunningBrokers(TimedNodes):
+class RunningBrokers(AccountedNodes, TimedNodes):
     """Brokers ``0`` to ``replicas - 1``. The controller never fails; ways to brokers may."""
 
     protocol = "compaction"
@@ -349,6 +350,7 @@ class RunningBrokers(TimedNodes):
         for node in sorted(touched):
             if node not in self.down and node in self.nodes:
                 self._look(node)
+                self._account_broker(node)
         for flight in self.network.in_flight():
             if not self._may_arrive(flight.envelope):
                 self.network.drop(flight)

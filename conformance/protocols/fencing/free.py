@@ -176,6 +176,8 @@ class RunningCluster(ShownNodes):
         happened = super().happen(event)
         if node is not None:
             self._hold(node, event, before, happened)
+            if node in self.replicas and node not in self.down:
+                self._account_broker(node)
             if state is not None and node not in self.down:
                 self._look_at_checkpoints(node, state)
                 self._look_for_losses(node, state, before)

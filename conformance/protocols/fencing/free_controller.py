@@ -23,6 +23,7 @@ from ....impl.wire.messages import (
     StopReplicaResponse,
     TopicPartition,
 )
+from ...adapters.accounted import AccountedNodes
 from ...adapters.endpoints import Node
 from ...adapters.events import kind_of
 from ...adapters.found import CopiedNodes
@@ -44,7 +45,7 @@ _CODES: Final = {"NotEligible": "ELIGIBLE_LEADERS_NOT_AVAILABLE", "ElectionNotNe
 """How the controller refuses an operator, as the binding has it."""
 
 
-class ControlledNodes(CopiedNodes, TimedNodes):
+class ControlledNodes(CopiedNodes, AccountedNodes, TimedNodes):
     """Nodes with a controller."""
 
     unnumbered = CONTROLLER

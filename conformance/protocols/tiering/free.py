@@ -469,6 +469,7 @@ class FreeTiering(TieredNodes):
         for node in self.up():
             here, at = self.replica(node), f"[{node}]"
             cells |= self._looks.broker(node, here, self.store.files(node))
+            self._account_broker(node)
             if here is None or here.remote is None or not here.remote.building():
                 self._begins[node] = "nowhere"
             cells[f"begins{at}"] = self._begins[node]

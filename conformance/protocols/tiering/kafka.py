@@ -334,6 +334,7 @@ class KafkaTiering(BrokerSystem):
                 start = cast(int, now[f"log_start[{node}]"])
                 if started or before.get(f"log_start[{node}]") != start:
                     yield "find_log_start", {"leader": node, "start": start}
+                    yield "truncate_below_start", {"replica": node, "end": start}
                 if started:
                     local = cast(int, now[f"local_start[{node}]"])
                     yield "recover_log_start", {"replica": node, "start": start, "local": local}

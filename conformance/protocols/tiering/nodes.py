@@ -33,6 +33,7 @@ from ....impl.wire.messages import (
     ProduceResponse,
     TopicPartition,
 )
+from ...adapters.accounted import AccountedNodes
 from ...adapters.endpoints import Mailbox, Node
 from ...adapters.nodes import DUE
 from ...adapters.timed import Timed, TimedNodes, waits_of_broker
@@ -88,7 +89,7 @@ class _Wire:
         self._nodes.network.send(envelope)
 
 
-class TieredNodes(TimedNodes):
+class TieredNodes(AccountedNodes, TimedNodes):
     """The processes, without what is asked of them."""
 
     protocol = "tiering"

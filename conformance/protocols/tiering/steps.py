@@ -18,7 +18,6 @@ _BEGINS: Final = (
     "build_to_epuo",
     "build_to_local_start",
 )
-_CUTS: Final = ("truncate", "truncate_below_start")
 _LOOKS: Final = ("find_highest_remote_offset", "note_copied")
 
 
@@ -78,7 +77,7 @@ def _of_log(node: int, old: list[int], new: list[int], now: Cells, event: Event)
     # What the log's new start has left behind is gone too, and says nothing of where it was cut.
     cut = [offset for offset in parts if offset >= start]
     ends = dict.fromkeys([_number(now[f"leo{at}"]), *parts[:1], *cut[:1]])
-    yield from ((name, {**replica, "end": end}) for end in ends for name in _CUTS)
+    yield from (("truncate", {**replica, "end": end}) for end in ends)
     yield "follow_log_start", {**replica, "start": start}
     yield "delete_local", {**leader, "end": _number(now[f"local_start{at}"])}
     yield "expire", leader

@@ -12,6 +12,7 @@ from ....impl.replica.broker import Broker
 from ....impl.replica.config import BrokerConfig
 from ....impl.replica.partition import Partition, PartitionState
 from ....impl.wire.messages import TopicPartition
+from ...adapters.accounted import AccountedNodes
 from ...adapters.cluster import PARTITION
 from ...adapters.damaged import check_on_damaged, damaged, is_damaged, opened_damaged
 from ...adapters.found import (
@@ -32,7 +33,7 @@ from ...adapters.timed import Timed, TimedNodes, waits_of_broker
 from ...free.system import Happened
 
 
-class LastingPartition(CopiedNodes, TimedNodes):
+class LastingPartition(CopiedNodes, AccountedNodes, TimedNodes):
     """Brokers of one partition, and at the node ``coordinator`` who keeps the commits of ``partitions``."""
 
     coordinator: int
@@ -67,6 +68,8 @@ class LastingPartition(CopiedNodes, TimedNodes):
         files = self.store.files(node)
         if not isinstance(files, SimulatedFiles):
             return
+        if node != self.coordinator:
+            self._account_broker(node)
         if node == self.coordinator:
             if self._is_drawn() and self._kept.get(node) != files.changes:
                 self._kept[node] = files.changes
