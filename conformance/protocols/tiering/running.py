@@ -189,10 +189,14 @@ def follow_log_start(k: Algebra, s: View, replica: Value, start: Value) -> Step:
 
 
 def _is_found(k: Algebra, s: View, leader: Value, offset: Value) -> Value:
-    """A record of the leader's lineage was copied, as far as it has read. Below its log start it goes on."""
+    """A record of the leader's lineage was copied, as far as it has read. Below its log start it goes on.
+
+    In Kafka it does below the first leader epoch that it knows (TK12).
+    """
 
     def found(copy: Value) -> Value:
-        first = k.all(offset < s.log_start[leader], s.copy_epoch[copy, offset] == s.first_epoch[leader])
+        below = k.any(offset < s.log_start[leader], k.all(k.rules.of_kafka, s.record_epoch[leader, offset] == -1))
+        first = k.all(below, s.copy_epoch[copy, offset] == s.first_epoch[leader])
         same = k.any(is_same_record(k, s, copy, leader, offset), first)
         here = k.all(in_copy(k, s, copy, offset), same)
         if k.rules.of_kafka:
