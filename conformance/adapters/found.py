@@ -9,7 +9,7 @@ The running node notices nothing of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ...impl.files.interface import Files, read_file
 from ...impl.files.simulated import SimulatedFiles
@@ -26,6 +26,7 @@ Row: TypeAlias = tuple[int, int, bytes]
 """Offset, leader epoch, content."""
 Opened_ = TypeVar("Opened_")
 Row_ = TypeVar("Row_")
+_AnyRow = TypeVar("_AnyRow", bound=tuple[Any, ...])
 
 _SELDOM: Final = 2
 """After one of so many events it is looked at what a loss of power would leave."""
@@ -149,9 +150,19 @@ def check_after(state: PartitionState, rows: Sequence[Row], found: PartitionStat
     What is synced is there, and nothing that is not in the log; the leader epoch and the log start are the same, the
     high watermark is no higher, and the leader epoch cache says of each record what the record says.
     """
+    _check_epochs(state, rows)
+    _check_epochs(check_kept(state, rows, found, there), there)
+
+
+def check_kept(
+    state: PartitionState, rows: Sequence[Any], found: PartitionState | None, there: Sequence[Any]
+) -> PartitionState:
+    """The same, but for the leader epoch cache. Gives what would be found.
+
+    Of a record there is its offset first.
+    """
     if found is None:
         raise NotFound("after a loss of power there would be no replica")
-    _check_epochs(state, rows)
     for name, has, would in (
         ("leader epoch", state.leader_epoch, found.leader_epoch),
         ("log start", state.log_start, found.log_start),
@@ -164,7 +175,7 @@ def check_after(state: PartitionState, rows: Sequence[Row], found: PartitionStat
         told = f"the high watermark would be {found.high_watermark}, and it has fallen to {state.high_watermark}"
         raise NotFound(f"after a loss of power {told}")
     _check_rows(_live(rows, state.log_start, found.end), _live(there, found.log_start, found.end))
-    _check_epochs(found, there)
+    return found
 
 
 def check_amid(
@@ -194,11 +205,11 @@ def check_amid(
     _check_epochs(found, there)
 
 
-def _live(rows: Sequence[Row], start: int, end: int) -> list[Row]:
+def _live(rows: Sequence[_AnyRow], start: int, end: int) -> list[_AnyRow]:
     return [row for row in rows if start <= row[0] < end]
 
 
-def _check_rows(wanted: Sequence[Row], there: Sequence[Row]) -> None:
+def _check_rows(wanted: Sequence[_AnyRow], there: Sequence[_AnyRow]) -> None:
     if wanted != there:
         first = next((a for a, b in zip(wanted, there, strict=False) if a != b), None)
         told = f"{len(there)} records, not {len(wanted)}" if first is None else f"another record at offset {first[0]}"

@@ -26,6 +26,7 @@ from fencepost.conformance.adapters.found import (
     opened,
     rows_of,
 )
+from fencepost.conformance.adapters.lasting import check_lasting
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.adapters.stores import SegmentReader
 from fencepost.conformance.free.memory import Memory
@@ -34,9 +35,11 @@ from fencepost.conformance.free.parted import Parted
 from fencepost.conformance.free.runner import FreePlan, play, run_seed
 from fencepost.conformance.free.system import FreeSystem
 from fencepost.conformance.free.ways import Ways
-from fencepost.conformance.harness import binding_of
+from fencepost.conformance.harness import binding_of, held_to
 from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.plan import constants_of
+from fencepost.conformance.protocols.compaction.free import RunningCompaction
+from fencepost.conformance.protocols.compaction.plan import PLAN as COMPACTION
 from fencepost.conformance.protocols.fencing.free import RunningCluster
 from fencepost.conformance.protocols.fencing.plan import PLAN as FENCING
 from fencepost.conformance.protocols.snapshots.free import FreeQuorum
@@ -44,6 +47,8 @@ from fencepost.conformance.protocols.snapshots.lasting import Lasting
 from fencepost.conformance.protocols.snapshots.lasting import check_after as check_node_after
 from fencepost.conformance.protocols.snapshots.lasting import check_amid as check_node_amid
 from fencepost.conformance.protocols.snapshots.plan import PLAN as SNAPSHOTS
+from fencepost.conformance.protocols.tiering.free import FreeTiering
+from fencepost.conformance.protocols.tiering.plan import PLAN as TIERING
 from fencepost.conformance.protocols.truncation.free import RunningConsumer
 from fencepost.conformance.protocols.truncation.plan import PLAN as TRUNCATION
 from fencepost.impl.files.interface import read_file
@@ -58,7 +63,6 @@ from fencepost.impl.log.records import StoredRecord
 from fencepost.impl.replica.partition import PartitionState, Role
 from fencepost.impl.wire.messages import TopicPartition
 from fencepost.model.core.ground import ground
-from fencepost.model.core.registry import PROTOCOLS
 
 pytestmark = pytest.mark.asked("runs")
 
@@ -66,13 +70,15 @@ SYSTEMS: dict[str, tuple[Callable[[Parts], FreeSystem], str, Sequence[str]]] = {
     "fencing": (RunningCluster, RunningCluster.implemented, FENCING.free),
     "truncation": (RunningConsumer, RunningConsumer.implemented, TRUNCATION.free),
     "snapshots": (FreeQuorum, FreeQuorum.implemented, SNAPSHOTS.free),
+    "compaction": (RunningCompaction, RunningCompaction.implemented, COMPACTION.free),
+    "tiering": (FreeTiering, FreeTiering.implemented, TIERING.free),
 }
 
 
 @cache
 def ways(protocol: str, number: int) -> Ways:
     _, variant, portfolio = SYSTEMS[protocol]
-    traced = PROTOCOLS[protocol].traced(variant)
+    traced = held_to(protocol).traced(variant)
     at = constants_of(traced.protocol, portfolio[number])
     return Ways(ground(traced, at), binding_of(protocol, "--protocol"))
 
@@ -150,6 +156,34 @@ FAULTS = {
         ),
         "after a loss of power the snapshots would be",
     ),
+    "an append to a compacted log is synced by its word alone": (
+        "compaction",
+        Patch("log/log.py", "                self._segments[-1].fsync()\n", "                pass\n"),
+        "after a loss of power the log would end at",
+    ),
+    "a compacted log forgets where it is cut off": (
+        "compaction",
+        Patch(
+            "log/epochs.py",
+            "            self._entries = kept\n            self._store(kept)\n",
+            "            self._entries = kept\n",
+        ),
+        "are stored, and they are",
+    ),
+    "where a log begins on its disk is known to the running broker alone": (
+        "tiering",
+        Patch("log/remote_part.py", "            self._store.store_local_start(base)\n", "            pass\n"),
+        "could not be opened",
+    ),
+    "the epochs of what is in remote storage are known to the running broker alone": (
+        "tiering",
+        Patch(
+            "log/epochs.py",
+            "            self._entries = list(entries)\n            self._store(self._entries)\n",
+            "            self._entries = list(entries)\n",
+        ),
+        "are stored, and they are",
+    ),
 }
 
 
@@ -218,6 +252,21 @@ def test_what_would_be_wrong_is_named(found: PartitionState | None, there: Seque
 def test_a_cache_that_says_otherwise_than_the_log_is_named_at_once() -> None:
     with pytest.raises(NotFound, match="leader epoch cache"):
         check_after(HAS._replace(epochs=((0, 0),)), ROWS, HAS, ROWS)
+
+
+def test_a_log_with_holes_or_a_part_elsewhere_is_held_to_its_broker() -> None:
+    """Its records do not say where leader epochs begin, so the cache is the same, as far as the log goes."""
+    holes, shorter = (ROWS[0], ROWS[2]), HAS._replace(end=2, epochs=((0, 0),))
+    check_lasting(HAS, holes, HAS, holes, (0, 0))
+    check_lasting(HAS, holes, shorter, holes[:1], (0, 0))
+    for found, local, word in (
+        (HAS, 1, "local log start would be 1"),
+        (HAS._replace(epochs=((0, 0),)), 0, "leader epochs would be"),
+        (shorter._replace(end=1), 0, "would end at 1"),
+        (None, None, "no replica"),
+    ):
+        with pytest.raises(NotFound, match=word):
+            check_lasting(HAS, holes, found, holes, (0, local))
 
 
 def test_in_the_midst_of_a_cut_there_is_what_was_before_or_what_is_after() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, cast
 
 from ....impl.compaction import CompactionConfig
@@ -30,11 +31,11 @@ from ....impl.wire.messages import (
 )
 from ....model.core.errors import BadInput
 from ....traces.format import Value
-from ...adapters.accounted import AccountedNodes
 from ...adapters.cluster import PARTITION, shown_leader
 from ...adapters.endpoints import Node
 from ...adapters.events import is_response, kind_of
 from ...adapters.found import Nowhere, copy_of, opened
+from ...adapters.lasting import LastingBrokers
 from ...adapters.nodes import DUE, EFFECTS
 from ...adapters.timed import Timed, TimedNodes, waits_of_broker
 from ...adapters.topic_ids import topic_ids
@@ -59,7 +60,7 @@ _AT_ONCE: Final = 24
 """So many messages arrive at once in one event."""
 
 
-class RunningBrokers(AccountedNodes, TimedNodes):
+class RunningBrokers(LastingBrokers, TimedNodes):
     """Brokers ``0`` to ``replicas - 1``. The controller never fails; ways to brokers may."""
 
     protocol = "compaction"
@@ -98,7 +99,7 @@ class RunningBrokers(AccountedNodes, TimedNodes):
         self._hw = 0
         self._committed: dict[int, int] = {}
         self._cleaning: int | None = None
-        self._copies: list[SimulatedFiles] = []
+        self._of_cleaning: list[SimulatedFiles] = []
         self._left: dict[int, Row] = {}
         """What the last cleaning has left."""
         self._of_broker = waits_of_broker(self._config())
@@ -129,6 +130,9 @@ class RunningBrokers(AccountedNodes, TimedNodes):
     def _made(self, node: int, files: Files, wire: Any, first_correlation: int = 0) -> Broker:
         config = self._config()
         return self._parts.broker(node, files, wire, self.clock.at(node), config, first_correlation=first_correlation)
+
+    def _opened_on(self, node: int, files: SimulatedFiles) -> Broker:
+        return self._made(node, files, Nowhere())
 
     def _config(self) -> BrokerConfig:
         return self._parts.broker_config(
@@ -279,9 +283,9 @@ class RunningBrokers(AccountedNodes, TimedNodes):
         files, takes_effect = self.store.files(node), super()._hook(node)
 
         def hook(operation: str, path: str) -> None:
-            cleans = operation in EFFECTS and self._cleaning == node and len(self._copies) < _COPIES
+            cleans = operation in EFFECTS and self._cleaning == node and len(self._of_cleaning) < _COPIES
             if cleans and isinstance(files, SimulatedFiles):
-                self._copies.append(copy_of(files, self.seed + len(self._copies)))
+                self._of_cleaning.append(copy_of(files, self.seed + len(self._of_cleaning)))
             takes_effect(operation, path)
 
         return hook
@@ -293,7 +297,7 @@ class RunningBrokers(AccountedNodes, TimedNodes):
             self._cleaned_at[node] = self.clock.now()
             cleans = event.name == CLEANER or (event.name == DUE and self._is_cleaning_due(node))
             self._cleaning = node if cleans and node not in self.bad else None
-        self._copies.clear()
+        self._of_cleaning.clear()
         rows = dict(self._rows.get(node, {})) if node is not None else {}
         state = self.state(node) if self._cleaning is not None and node is not None else None
         synced = 0 if state is None else state.synced
@@ -310,7 +314,7 @@ class RunningBrokers(AccountedNodes, TimedNodes):
             # Where the map has no room for what lies behind, a tombstone stays that may beat some of it (P1).
             if clean < cleaned and (self.in_force == "offset" or self._memory == _ROOMY):
                 check_tombstones(rows, self._left, clean, wall)
-        if self._copies and node is not None and node not in self.down:
+        if self._of_cleaning and node is not None and node not in self.down:
             self._look_amid(node, rows, synced)
         return replace(happened, given=given(before, cells, grew=happened.started))
 
@@ -320,8 +324,8 @@ class RunningBrokers(AccountedNodes, TimedNodes):
 
     def _look_amid(self, node: int, before: Mapping[int, Row], synced: int) -> None:
         """What a loss of power in the midst of a cleaning would have left. Raises NotFound and WrongState."""
-        for copy in self._copies:
-            broker = opened(lambda there: self._made(node, there, Nowhere()), copy)
+        for copy in self._of_cleaning:
+            broker = opened(partial(self._opened_on, node), copy)
             partition = broker.partitions.get(PARTITION)
             found = None if partition is None else partition.state()
             end = 0 if found is None else found.end
@@ -351,6 +355,7 @@ class RunningBrokers(AccountedNodes, TimedNodes):
             if node not in self.down and node in self.nodes:
                 self._look(node)
                 self._account_broker(node)
+                self._look_for_losses(node)
         for flight in self.network.in_flight():
             if not self._may_arrive(flight.envelope):
                 self.network.drop(flight)

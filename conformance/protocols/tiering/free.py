@@ -84,6 +84,8 @@ class FreeTiering(TieredNodes):
         self._done: set[int] = set()
         self._stored: dict[int, bool] = {}
         self._decisions: list[ModelStep] = []
+        self._happened_at: int | None = None
+        """The broker at which the last event has happened."""
         self._cells: dict[str, Value] = {}
         self._seen_changes = -1
         self._last_written: list[bytes] = []
@@ -191,6 +193,7 @@ class FreeTiering(TieredNodes):
     def happen(self, event: Event) -> Happened:
         """One event. Raises what a broker does, ``WrongRecord`` and ``WrongAnswer``."""
         self._decisions = []
+        self._happened_at = event.node
         before = self._cells
         happened = super().happen(event)
         for flight in self.network.in_flight(destination=FIRST_CLIENT):
@@ -470,6 +473,8 @@ class FreeTiering(TieredNodes):
             here, at = self.replica(node), f"[{node}]"
             cells |= self._looks.broker(node, here, self.store.files(node))
             self._account_broker(node)
+            if node == self._happened_at:
+                self._look_for_losses(node)
             if here is None or here.remote is None or not here.remote.building():
                 self._begins[node] = "nowhere"
             cells[f"begins{at}"] = self._begins[node]

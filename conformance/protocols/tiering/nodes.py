@@ -33,8 +33,9 @@ from ....impl.wire.messages import (
     ProduceResponse,
     TopicPartition,
 )
-from ...adapters.accounted import AccountedNodes
 from ...adapters.endpoints import Mailbox, Node
+from ...adapters.found import Nowhere
+from ...adapters.lasting import LastingBrokers
 from ...adapters.nodes import DUE
 from ...adapters.timed import Timed, TimedNodes, waits_of_broker
 from ...free.events import Event, What
@@ -89,7 +90,7 @@ class _Wire:
         self._nodes.network.send(envelope)
 
 
-class TieredNodes(AccountedNodes, TimedNodes):
+class TieredNodes(LastingBrokers, TimedNodes):
     """The processes, without what is asked of them."""
 
     protocol = "tiering"
@@ -163,6 +164,9 @@ class TieredNodes(AccountedNodes, TimedNodes):
             first_correlation=first_correlation,
             remote_logs=manager,
         )
+
+    def _opened_on(self, node: int, files: SimulatedFiles) -> Any:
+        return self._parts.broker(node, files, Nowhere(), self.clock.at(node), self._config)
 
     def _tiering(self, *, last_tiered: bool) -> TieringConfig:
         return self._parts.tiering_config(
