@@ -14,6 +14,7 @@ from fencepost.conformance.protocols.tiering.held import Written, WrongAnswer
 from fencepost.conformance.protocols.tiering.metadata_log import Copy
 from fencepost.conformance.protocols.tiering.plan import PLAN
 from fencepost.conformance.protocols.tiering.producers import Producers, check_once
+from fencepost.impl.replica.producer_snapshot import ProducerEntry, encode_producers
 from fencepost.impl.wire.errors import ErrorCode
 
 from .freely import Freely
@@ -36,6 +37,26 @@ FAULTS = {
         Patch("replica/producers.py", "entry.offset_delta) % _SEQUENCES\n", "entry.offset_delta - 1) % _SEQUENCES\n"),
         "is refused with DUPLICATE_SEQUENCE_NUMBER",
     ),
+    "a follower that begins anew leaves the producers in remote storage": (
+        Patch(
+            "tiering/bootstrap.py",
+            "            producers = yield Call(lambda: parts.read_part(store, segment, PRODUCERS))\n",
+            "            yield Call(lambda: parts.read_part(store, segment, PRODUCERS))\n",
+        ),
+        "None is kept as its last sequence",
+    ),
+    "a leader keeps nothing of the producers of what it deletes on its disk": (
+        Patch("tiering/expiry.py", "log.delete_local_before(to, producers.snapshot())", "log.delete_local_before(to)"),
+        "None is kept as its last sequence",
+    ),
+    "what is uploaded of producers is of the records before": (
+        Patch(
+            "tiering/copier.py",
+            "self._producers.catch_up(log, sealed.end)",
+            "self._producers.catch_up(log, sealed.base_offset)",
+        ),
+        "is kept as its last sequence",
+    ),
 }
 
 
@@ -52,6 +73,22 @@ def _log(records: list[bytes], *, local_start: int = 0) -> tuple[Written, Any]:
     written.add([(offset, 0, value) for offset, value in enumerate(records)], "a log")
     log = SimpleNamespace(log_start=0, local_start=local_start, end=len(records), epoch_for=lambda _offset: 0)
     return written, SimpleNamespace(log=log)
+
+
+def test_what_is_kept_of_producers_is_what_the_records_before_say() -> None:
+    producers = Producers(1)
+    for value in (b"a", b"b", b"c"):
+        producers.batch(value, 0)
+    written, _ = _log([b"a", b"b", b"c"])
+    lineage = dict.fromkeys(range(3), 0)
+    kept = encode_producers([ProducerEntry(1, 0, 1, 1, 0)])
+    producers.check_kept(kept, lineage, range(2), written)
+    producers.check_kept(b"", lineage, range(2, 2), written)
+    with pytest.raises(WrongAnswer, match="below offset 3 cannot be read: "):
+        producers.check_kept(kept[:-1], lineage, range(3), written)
+    for data, word in ((kept, r"\(1, 1\) is kept .* it is \(2, 2\)"), (b"", r"None is kept .* it is \(2, 2\)")):
+        with pytest.raises(WrongAnswer, match=word):
+            producers.check_kept(data, lineage, range(3), written)
 
 
 def test_the_next_batch_and_the_last_one_once_more_are_refused_to_nobody() -> None:

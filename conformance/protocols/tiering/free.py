@@ -472,6 +472,7 @@ class FreeTiering(TieredNodes):
         for node in self.up():
             here, at = self.replica(node), f"[{node}]"
             cells |= self._looks.broker(node, here, self.store.files(node))
+            self._hold_producers(node, here)
             self._account_broker(node)
             if node == self._happened_at:
                 self._look_for_losses(node)
@@ -488,6 +489,19 @@ class FreeTiering(TieredNodes):
         cells |= self._looks.copies(self.metadata, self._making(), self._begun, self._done, self._stored)
         self._cells = cells
         return cells
+
+    def _hold_producers(self, node: int, here: Any) -> None:
+        """Where a log begins later on its disk, what is known of the producers before is kept. Raises WrongAnswer."""
+        before = self._cells.get(f"local_start[{node}]")
+        if here is None or before is None or not int(str(before)) < here.log.local_start:
+            return
+        if here.leader is not None:
+            first = int(str(before))
+        else:
+            local = here.log.local_start
+            finished = (each for each in self.metadata.copies.values() if each.finished_at != NEVER)
+            first = max((each.start for each in finished if each.end == local), default=local)
+        self._looks.check_producers(node, here.log, self.store.files(node), first)
 
     def _between(
         self, before: Mapping[str, Value], now: Mapping[str, Value], event: Event, happened: Happened

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ....impl.log.batch import encode_batch
 from ....impl.log.records import Record
+from ....impl.replica.producer_snapshot import decode_producers
 from ....impl.wire.errors import ErrorCode
 from .held import Written, WrongAnswer
 from .metadata_log import Copy
@@ -98,6 +99,32 @@ class Producers:
                 f"the batch of sequence {sequence} of an idempotent producer is refused with {error.name}, and the "
                 f"last one that the leader's log has of it is that of sequence {last} at offset {at}"
             )
+
+    def check_kept(self, data: bytes, lineage: Mapping[int, int], offsets: range, written: Written) -> None:
+        """Hold what a broker keeps of producers below its local log start. Raises WrongAnswer.
+
+        ``data``: the file; ``lineage``: the epochs of its log; ``offsets``: of those below the local log start the ones
+        that whoever wrote the file had on its own disk. The last batch that a producer has there is known.
+        """
+        try:
+            entries = {each.producer_id: each for each in decode_producers(data)} if data else {}
+        except ValueError as error:
+            raise WrongAnswer(
+                f"what is kept of producers below offset {offsets.stop} cannot be read: {error}"
+            ) from None
+        last: dict[int, tuple[int, int]] = {}
+        for offset in offsets:
+            found = self._sent.get(written.at(offset, lineage.get(offset, -1)) or b"")
+            if found is not None:
+                last[found[0]] = found[1], offset
+        for producer, (sequence, offset) in last.items():
+            kept = entries.get(producer)
+            if kept is None or (kept.last_sequence, kept.last_offset) != (sequence, offset):
+                of = None if kept is None else (kept.last_sequence, kept.last_offset)
+                raise WrongAnswer(
+                    f"of an idempotent producer {of} is kept as its last sequence and offset below the local log start "
+                    f"{offsets.stop}, and it is {sequence, offset}"
+                )
 
 
 def check_once(node: int, lineage: Mapping[int, int], written: Written, producers: Producers) -> None:

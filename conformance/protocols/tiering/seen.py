@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ....impl.files.interface import Files
+from ....impl.files.interface import Files, read_file
 from ....impl.files.simulated import SimulatedFiles
+from ....impl.log.remote_part import PRODUCERS_SUFFIX
 from ....impl.replica.partition import Role
 from ....traces.format import Value
 from ...adapters.stores import SegmentReader
@@ -81,6 +82,13 @@ class Looks:
             cells: Cells = {f"record_epoch[{node}][{offset}]": lineage.get(offset, -1) for offset in self._offsets}
             known = self._logs[node] = key, lineage, cells
         return known[2]
+
+    def check_producers(self, node: int, log: Any, files: Files, first: int) -> None:
+        """Of a log whose local start has risen: what it keeps of producers, from ``first`` on. Raises WrongAnswer."""
+        path = f"{log.folder}/{log.local_start:020d}{PRODUCERS_SUFFIX}"
+        data = read_file(files, path) if files.exists(path) else b""
+        offsets = range(max(first, log.log_start), log.local_start)
+        self._producers.check_kept(data, self._logs[node][1], offsets, self._written)
 
     def forget(self, node: int) -> None:
         """A broker has another disk."""
