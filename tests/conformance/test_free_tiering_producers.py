@@ -122,14 +122,17 @@ def test_who_began_within_a_copy_knows_of_no_producers() -> None:
 
 
 def test_producers_take_turns_and_begin_anew_where_they_are_refused() -> None:
+    """The first one seldom: what it has sent comes to lie in remote storage alone."""
     producers = Producers(2)
-    sent = {value: producers.batch(value, 0) for value in (b"a", b"b", b"c", b"d", b"e")}
-    assert producers.retried() == [(value, sent[value]) for value in (b"c", b"e", b"b", b"d")]
-    producers.heard(b"d", ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    sent = {value: producers.batch(value, 0) for value in (b"a", b"b", b"c", b"d", b"e", b"f", b"g")}
+    assert producers.retried() == [(value, sent[value]) for value in (b"a", b"g", b"e", b"f")]
+    producers.heard(b"f", ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert len(producers.retried()) == 4
-    producers.heard(b"d", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
-    assert producers.retried() == [(value, sent[value]) for value in (b"c", b"e")]
+    producers.heard(b"f", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    assert producers.retried() == [(value, sent[value]) for value in (b"a", b"g")]
     assert Producers(0).retried() == [] and not Producers(0).is_once(b"a")
+    one = Producers(1)
+    assert [one.batch(value, 0) for value in (b"h", b"i")] == [data for _, data in one.retried()]
 
 
 def test_a_log_has_a_record_of_theirs_once() -> None:

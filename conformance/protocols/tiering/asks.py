@@ -35,7 +35,7 @@ TIMESTAMPS: Final = (LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LAST_TIERE
 _BEYOND: Final = 1 << 20
 """A leader epoch that no leader is ever in."""
 _SKEW_MS: Final = 1_000
-_PRODUCERS: Final = (0, 1, 3)
+_PRODUCERS: Final = (0, 3, 1, 3)
 """So many idempotent producers are there, by the seed of a run."""
 _EPOCHS_LEFT: Final = 5
 """So many leader epochs are kept for the end of a run."""
@@ -138,9 +138,16 @@ def _operations(system: FreeTiering) -> Iterator[Event]:
 
 
 def is_urgent(asked: Event, system: FreeTiering) -> bool:
-    """What whoever watches brokers does as soon as it can; and producers send again when there is another leader."""
+    """What whoever watches brokers does as soon as it can; and producers send again when there is another leader.
+
+    First what that one has in remote storage alone.
+    """
     if asked.what is What.CALL and asked.name == "retry":
-        return not system.clients.has_retried(int(asked.arg("to")))
+        clients, to = system.clients, int(asked.arg("to"))
+        if clients.has_retried(to):
+            return False
+        remote = clients.remote_alone(to)
+        return not remote or int(asked.arg("batch")) in remote
     return asked.what is What.OPERATE and asked.name in ("expire", "register", "return")
 
 
@@ -192,6 +199,15 @@ class Clients:
         data = self.producers.batch(value, timestamp)
         system.written.sizes[value] = len(data)
         self.sent[self._send(to, ProduceRequest(PARTITION, -1, data))] = value
+
+    def remote_alone(self, node: int) -> set[int]:
+        """Which of the batches that may be sent again lie below the local log start of a leader."""
+        here = self._system.replica(node)
+        if here is None or here.log.log_start == here.log.local_start:
+            return set()
+        log, written = here.log, self._system.written
+        there = {written.at(at, log.epoch_for(at)) for at in range(log.log_start, log.local_start)}
+        return {number for number, (value, _) in enumerate(self.producers.retried()) if value in there}
 
     def has_retried(self, node: int) -> bool:
         """Whether somebody has sent something again to a broker since it leads."""

@@ -20,6 +20,8 @@ from .metadata_log import Copy
 
 _RETRIED: Final = 2
 """So many of its last batches each may send again: of what is in remote storage leaders know the last alone."""
+_SELDOM: Final = 6
+"""The first of several sends each so many times."""
 _BEGINS_ANEW: Final = frozenset(
     {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH}
 )
@@ -42,6 +44,7 @@ class Producers:
     def __init__(self, count: int) -> None:
         self._all = [_Producer(1 + number) for number in range(count)]
         self._next_id = count
+        self._turn = 0
         self._sent: dict[bytes, tuple[int, int]] = {}
         """By record, its producer id and its sequence number."""
 
@@ -50,13 +53,18 @@ class Producers:
         record = [Record(value, timestamp=timestamp)]
         if not self._all:
             return encode_batch(record)
-        producer = self._all[0]
-        self._all = [*self._all[1:], producer]
+        producer = self._all[self._next()]
         data = encode_batch(record, producer_id=producer.id, producer_epoch=0, base_sequence=producer.sequence)
         self._sent[value] = producer.id, producer.sequence
         producer.sequence += 1
         producer.batches.append((value, data))
         return data
+
+    def _next(self) -> int:
+        """Who sends next: the first one seldom, so that its last batch comes to lie in remote storage alone."""
+        turn, others = self._turn, len(self._all) - 1
+        self._turn += 1
+        return 1 + turn % others if others and turn % _SELDOM else 0
 
     def is_once(self, value: bytes) -> bool:
         """Whether a record is of an idempotent producer."""
