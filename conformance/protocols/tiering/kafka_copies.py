@@ -129,7 +129,10 @@ class Copies:
         """Whether a copy is as its metadata say. Raises WrongRecord for epochs that are not its maker's."""
         known = self.view.copies[copy]
         rows: list[Row] = [(offset, epoch - 1, payload.encode()) for offset, epoch, payload in there["records"]]
-        same = all(known.epochs.get(at) == epoch and self._written.at(at, epoch) == value for at, epoch, value in rows)
+        # What lies below the log start is in the first segment still, and the leader epochs say nothing of it any more.
+        first = min((at for at in known.epochs if at >= known.start), default=known.end)
+        of = {at: epoch for at, epoch, _ in rows if at < first} | known.epochs
+        same = all(of.get(at) == epoch and self._written.at(at, epoch) == value for at, epoch, value in rows)
         wanted = [list(each) for each in self._uploaded[copy] if each[1] < known.end]
         if there["epochs"] != wanted:
             raise WrongRecord(f"copy {copy} has the leader epochs {there['epochs']}, and its maker had {wanted}")
