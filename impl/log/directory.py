@@ -116,6 +116,7 @@ class DataDirectory:
         self._clean_up()
         self._identify()
         self._offsets = {name: read_offsets(files, name, mend) for name, mend in _MENDS.items()}
+        self._forget_gone()
 
     def _clean_up(self) -> None:
         """Remove what a crash ended: temporary files, and folders of deleted partitions."""
@@ -127,6 +128,14 @@ class DataDirectory:
                 self._empty(name)
         if self.files.list("") != found:
             self.files.fsync_dir("")
+
+    def _forget_gone(self) -> None:
+        """Remove the lines of partitions that have no folder: a crash came after that was deleted, and before them."""
+        there = set(self.files.list(""))
+        for name, lines in list(self._offsets.items()):
+            kept = {key: offset for key, offset in lines.items() if f"{key[0]}-{key[1]}" in there}
+            if len(kept) < len(lines):
+                self._write(name, kept)
 
     def _identify(self) -> None:
         """Write ``meta.properties`` in the form of KRaft (version 1), or see that it is this node's."""

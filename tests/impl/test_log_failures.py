@@ -7,6 +7,7 @@ import errno
 import pytest
 from fencepost.impl.files.simulated import SimulatedFiles
 from fencepost.impl.log import DataDirectory, LogConfig, LogOffline, Record
+from fencepost.impl.log.checkpoints import HIGH_WATERMARKS, LEADER_EPOCHS, RECOVERY_POINTS, read_offsets
 
 KEY = ("t", 0)
 
@@ -111,3 +112,29 @@ def test_a_checkpoint_that_could_not_be_written_is_written_anew_when_a_log_is_re
         files.crash(seed)
         directory = open_directory(files)
         assert (directory.leader_epoch(*KEY), directory.high_watermark(*KEY)) == (1, 0)
+
+
+def test_a_crash_in_the_midst_of_a_deletion_leaves_no_line_of_the_partition() -> None:
+    """Its folder went first: the lines would stay for good, as nobody deletes it again."""
+    files = SimulatedFiles(1)
+    directory = open_directory(files)
+    for key in (KEY, ("u", 0)):
+        directory.log(*key)
+        directory.store_leader_epoch(*key, 3)
+        directory.store_high_watermarks({key: 0})
+    directory.store_recovery_points()
+    names = (LEADER_EPOCHS, HIGH_WATERMARKS, RECOVERY_POINTS)
+
+    def fails(operation: str, path: str) -> None:
+        if "checkpoint" in path:
+            raise OSError(errno.EIO, "Input/output error", path)
+
+    files.hook = fails
+    with pytest.raises(OSError, match="Input"):
+        directory.delete(*KEY)
+    files.hook = None
+    files.crash(1)
+    assert not files.exists("t-0") and all(KEY in read_offsets(files, name, "") for name in names)
+    opened = open_directory(files)
+    assert all(read_offsets(files, name, "").keys() == {("u", 0)} for name in names)
+    assert opened.leader_epoch("u", 0) == 3 and opened.leader_epoch(*KEY) == -1
