@@ -100,6 +100,22 @@ OF_A_CLUSTER = {
         ),
         "tells clients of",
     ),
+    "who asks for an ISR is told another leader epoch": (
+        Patch(
+            "kraft/alter_partition.py",
+            "state.leader, state.leader_epoch, isr",
+            "state.leader, state.leader_epoch + 1, isr",
+        ),
+        "who asks for an ISR is told",
+    ),
+    "who asks in vain for an ISR is told of nobody in it": (
+        Patch(
+            "kraft/alter_partition.py",
+            "    isr = frozenset(state.isr)\n",
+            "    isr = frozenset(state.isr if error is ErrorCode.NONE else ())\n",
+        ),
+        "who asks for an ISR is told",
+    ),
     "a broker that is fenced is offline to nobody": (
         Patch(
             "kraft/publisher.py",

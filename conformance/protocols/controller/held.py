@@ -14,8 +14,11 @@ from ....impl.kraft.broker import MetadataBroker
 from ....impl.kraft.node import ControllerNode
 from ....impl.metadata import changes
 from ....impl.metadata.codec import encode
+from ....impl.metadata.image import PartitionKey
 from ....impl.metadata.values import MetadataRecord
 from ....impl.wire.controller import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
@@ -40,6 +43,8 @@ class _Decided(NamedTuple):
     epoch: int
 
 
+_UNKNOWN: Final = -1
+"""The partition epoch in an answer to who asks for the ISR of what it may not know."""
 _LONG_AGO: Final = -(1 << 40)
 _Term: TypeAlias = tuple[int, int]
 """One time of being active: the controller, and the epoch of the quorum."""
@@ -174,6 +179,22 @@ class Answers:
                 why = f"what it is of is not committed: {self._log.end} records are, it was decided at {found.end}"
                 raise WrongState(f"{type(envelope.body).__name__} of node {envelope.source}: {why}")
             self._check_told(found.request.body, envelope.body)
+            self._check_altered(found.request.body, envelope.body, found.end)
+
+    def _check_altered(self, request: Any, answer: Any, end: int) -> None:
+        """A leader that asks for an ISR is told what there is, whether it has got it or not (KIP-497)."""
+        if not (isinstance(request, AlterPartitionRequest) and isinstance(answer, AlterPartitionResponse)):
+            return
+        partition = self._log.prefix(end).image.partitions.get(
+            PartitionKey(request.topic_id, request.partition.partition)
+        )
+        if partition is None or answer.partition_epoch == _UNKNOWN:
+            return
+        has = partition.leader, partition.leader_epoch, frozenset(partition.isr), partition.partition_epoch
+        told = answer.leader, answer.leader_epoch, answer.isr, answer.partition_epoch
+        if told != has:
+            names = "leader, leader epoch, ISR and partition epoch"
+            raise WrongState(f"the {names} of {request.partition} are {has}, and who asks for an ISR is told {told}")
 
     def _check_told(self, request: Any, answer: Any) -> None:
         if answer.error is not ErrorCode.NONE:
