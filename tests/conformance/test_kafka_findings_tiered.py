@@ -1,4 +1,4 @@
-"""TK1 and TK4 of docs/findings.md, on Apache Kafka's own brokers with remote storage, each beside its control run.
+"""TK1, TK4 and TK17 of docs/findings.md, on Kafka's own brokers with remote storage, each beside its control run.
 
 One cluster for all of them. The store is a folder, by a plugin of ours in the brokers' processes; the remote log
 metadata are Kafka's own topic.
@@ -14,6 +14,8 @@ from fencepost.conformance.kafka.cluster.tiers import settings
 from fencepost.conformance.kafka.cluster.tk1 import NEW as AFTER_UNCLEAN
 from fencepost.conformance.kafka.cluster.tk1 import NEXT, tk1
 from fencepost.conformance.kafka.cluster.tk4 import NEW, OLD, tk4
+from fencepost.conformance.kafka.cluster.tk17 import NEW as COMMITTED
+from fencepost.conformance.kafka.cluster.tk17 import tk17
 
 from .kafka_jvm import needs_kafka
 from .test_kafka_findings import in_the_docs
@@ -66,3 +68,20 @@ def test_tk1_not_where_uploads_keep_up(stage: Stage) -> None:
     found = tk1(stage, "tk1-control", fails=False, say=said.append)
     assert in_the_docs(said, "tk1-control", "tk1")
     assert [each.value for each in found.read] == [*AFTER_UNCLEAN, *NEXT] and not found.lost
+
+
+def test_tk17_what_lies_below_a_former_local_log_start_is_let_go(stage: Stage) -> None:
+    """One unclean election, then records that both replicas had; a clean one loses the first of them."""
+    said: list[str] = []
+    found = tk17(stage, "tk17", deletes=True, say=said.append)
+    assert in_the_docs(said, "tk17", "tk17")
+    assert found.acknowledged == {value: offset for offset, value in enumerate(COMMITTED)}
+    assert found.gone == list(COMMITTED[:1]) and [each.value for each in found.read] == list(COMMITTED[1:])
+
+
+def test_tk17_not_where_nothing_was_deleted_before(stage: Stage) -> None:
+    """The control run: the log began at 0."""
+    said: list[str] = []
+    found = tk17(stage, "tk17-control", deletes=False, say=said.append)
+    assert in_the_docs(said, "tk17-control", "tk17")
+    assert [each.value for each in found.read] == list(COMMITTED) and not found.lost

@@ -1,7 +1,7 @@
 """Carry out a finding on a cluster of real brokers, and tell it step by step.
 
-    python -m fencepost.conformance.kafka.cluster k11|k12|k14|h1|v6|v7|tk1|tk4|quorum [--control] [--release R]
-        [--keep D] [--loggers]
+    python -m fencepost.conformance.kafka.cluster k11|k12|k14|h1|v6|v7|tk1|tk4|tk17|quorum [--control]
+        [--release R] [--keep D] [--loggers]
     python -m fencepost.conformance.kafka.cluster chaos --keep D [--for 10m] [--seed N] [--release R]
 
 Exit codes: 0 the promise was kept, 1 it was broken, 2 bad input (no Maven, no JVM), 3 the cluster did not do in time
@@ -34,6 +34,7 @@ from .stage import PATIENCE_MS, Stage
 from .tiers import Deleted, settings
 from .tk1 import tk1
 from .tk4 import tk4
+from .tk17 import tk17
 from .v6 import Late, v6
 from .v7 import Untruncated, v7
 
@@ -45,7 +46,7 @@ app = cyclopts.App(
 
 @app.default
 def command(
-    finding: Literal["k11", "k12", "k14", "h1", "v6", "v7", "tk1", "tk4", "quorum", "chaos"],
+    finding: Literal["k11", "k12", "k14", "h1", "v6", "v7", "tk1", "tk4", "tk17", "quorum", "chaos"],
     /,
     *,
     control: Annotated[bool, cyclopts.Parameter(negative=())] = False,
@@ -63,14 +64,14 @@ def command(
         k11, k12: an acknowledged record is lost, in two ways. h1: a consumer passes over a record in silence, beside
         two control runs; v6: so it does where an answer comes late; v7: it is told of a truncation that never was.
         tk1, tk4: acknowledged records of a tiered topic are deleted, on disks before they are uploaded, or in remote
-        storage. k14: a follower is fenced in the same leader epoch, by which nothing is lost. quorum: of three
-        controllers alone a follower and the leader are killed; they print what `fencepost ingest --kafka-log
-        --protocol snapshots` reads, to DIR/controller-1.log and so on. chaos: load on one topic after another while
-        brokers are killed, stopped and elected, and K11 half-way; with --loggers implied.
+        storage; tk17: a leader of one lets go of them. k14: a follower is fenced in the same leader epoch, by which
+        nothing is lost. quorum: of three controllers alone a follower and the leader are killed; they print what
+        `fencepost ingest --kafka-log --protocol snapshots` reads, to DIR/controller-1.log and so on. chaos: load on one
+        topic after another while brokers are killed, stopped and elected, and K11 half-way; with --loggers implied.
     control
-        The control run of k11, k12, v6, v7, tk1 or tk4 in its stead, in which broker 1 replays each record of the
-        metadata log in time, nothing comes late, nobody is asked who does not know the topic, or remote storage does
-        not fail.
+        The control run of k11, k12, v6, v7, tk1, tk4 or tk17 in its stead, in which broker 1 replays each record of the
+        metadata log in time, nothing comes late, nobody is asked who does not know the topic, remote storage does not
+        fail, or no record is deleted before.
     release
         The release of Apache Kafka.
     keep
@@ -83,7 +84,7 @@ def command(
         Of what goes wrong in chaos.
     """
     try:
-        if control and finding not in ("k11", "k12", "v6", "v7", "tk1", "tk4"):
+        if control and finding not in ("k11", "k12", "v6", "v7", "tk1", "tk4", "tk17"):
             why = "h1 has its control runs beside it" if finding == "h1" else f"{finding} loses nothing"
             raise BadInput(why, "--control", "leave it out")
         if keep is not None and keep.exists():
@@ -96,7 +97,7 @@ def command(
                 return 0
             return int(_chaos(release, keep, seconds, seed))
         lag_ms = LAG_MS if finding in ("k12", "v7") else PATIENCE_MS
-        tiered = finding in ("tk1", "tk4")
+        tiered = finding in ("tk1", "tk4", "tk17")
         of_all = settings(release) if tiered else None
         with Stage(release, keep, lag_ms, options=logger_options() if loggers else (), of_all=of_all) as stage:
             print(f"{ARTIFACT}:{stage.jars.version} on {stage.jvm}", flush=True)
@@ -108,6 +109,8 @@ def command(
                 found = v6(stage, finding, held=not control, say=_say)
             elif finding == "v7":
                 found = v7(stage, finding, held=not control, say=_say)
+            elif finding == "tk17":
+                found = tk17(stage, finding, deletes=not control, say=_say)
             elif tiered:
                 found = (tk1 if finding == "tk1" else tk4)(stage, finding, fails=not control, say=_say)
             elif finding == "k14":
