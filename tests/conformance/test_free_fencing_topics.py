@@ -126,7 +126,7 @@ FAULTS = {
                 '            self.files.remove(f"{folder}/{PARTITION_METADATA}")\n',
             ),
         ),
-        "next_record_id",
+        "nobody accounts for it",
     ),
     # A log that is shorter cuts what is stored, so it takes two faults for the old one to be gone by.
     "the high watermark of the deleted log is that of the new one": (
