@@ -19,12 +19,28 @@ from .tiers import TOPIC, Deleted, Store, left, read_all, wait_in_isr, wait_uplo
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ....traces.kafka.image import PartitionState
     from .stage import Stage
 
 A, B, C = 1, 2, 3
 OLD: Final = ("r1", "r2", "r3", "r4")
 NEW: Final = ("s1", "s2", "s3", "s4")
 NEXT: Final = ("t1",)
+
+
+def elect_empty(stage: Stage, topic: str, told: Telling) -> PartitionState:
+    """A leads, and is stopped; B, which is down and has nothing, is started and elected uncleanly, and A follows it."""
+    stage.cluster.nodes[A].pause()
+    stage.wait_decided(topic, -1)
+    stage.cluster.start(B)
+    stage.clients.elect_unclean(stage.cluster.address(B), topic)
+    state = stage.wait_decided(topic, B)
+    stage.wait_heard(B, topic, state.leader_epoch)
+    told.tell(f"broker {A} is stopped (SIGSTOP), and {B} is elected uncleanly: {decided(state)}")
+    stage.cluster.nodes[A].resume()
+    wait_in_isr(stage, topic, A)
+    told.tell(f"broker {A} goes on, follows {B}, and has cut its log to nothing: it joins the ISR")
+    return state
 
 
 def tk1(stage: Stage, topic: str, *, fails: bool, say: Callable[[str], None] = print) -> Deleted:
@@ -41,18 +57,9 @@ def tk1(stage: Stage, topic: str, *, fails: bool, say: Callable[[str], None] = p
     write(stage, topic, A, OLD, before)
     wait_uploaded(stage, topic, store, len(OLD) - 1, f"{OLD[-1]}@0", (A,))
     told.tell(f"broker {A} leads in epoch 0, {B} is down; {', '.join(OLD)}: all but the last go to remote storage")
-    stage.cluster.nodes[A].pause()
-    stage.wait_decided(topic, -1)
     if fails:
         store.fails(B, on=True)
-    stage.cluster.start(B)
-    stage.clients.elect_unclean(stage.cluster.address(B), topic)
-    state = stage.wait_decided(topic, B)
-    stage.wait_heard(B, topic, state.leader_epoch)
-    told.tell(f"broker {A} is stopped (SIGSTOP), and {B} is elected uncleanly: {decided(state)}")
-    stage.cluster.nodes[A].resume()
-    wait_in_isr(stage, topic, A)
-    told.tell(f"broker {A} goes on, follows {B}, and has cut its log to nothing: it joins the ISR")
+    state = elect_empty(stage, topic, told)
     write(stage, topic, B, NEW, found)
     epoch = state.leader_epoch
     last = f"{NEW[-1]}@{epoch}"

@@ -13,14 +13,14 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from .telling import Telling, decided
-from .tiers import TOPIC, Deleted, read_all, wait_in_isr, write
+from .tiers import TOPIC, Deleted, read_all, write
+from .tk1 import A, B, C, elect_empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .stage import Stage
 
-A, B, C = 1, 2, 3
 OLD: Final = ("r1", "r2")
 NEW: Final = ("s1", "s2")
 ONE_SEGMENT: Final = {**TOPIC, "segment.ms": "604800000"}
@@ -54,16 +54,7 @@ def tk17(stage: Stage, topic: str, *, deletes: bool, say: Callable[[str], None] 
         stage.clients.delete_before(stage.cluster.address(A), topic, 1)
     gone = f"{OLD[0]} is deleted (DeleteRecords)" if deletes else "nothing is deleted"
     told.tell(f"broker {A} leads in epoch 0, {B} is down; {', '.join(OLD)}: {gone}")
-    stage.cluster.nodes[A].pause()
-    stage.wait_decided(topic, -1)
-    stage.cluster.start(B)
-    stage.clients.elect_unclean(stage.cluster.address(B), topic)
-    state = stage.wait_decided(topic, B)
-    stage.wait_heard(B, topic, state.leader_epoch)
-    told.tell(f"broker {A} is stopped (SIGSTOP), and {B} is elected uncleanly: {decided(state)}")
-    stage.cluster.nodes[A].resume()
-    wait_in_isr(stage, topic, A)
-    told.tell(f"broker {A} goes on, follows {B}, and has cut its log to nothing: it joins the ISR")
+    state = elect_empty(stage, topic, told)
     write(stage, topic, B, NEW, found)
     new = [f"{each}@{state.leader_epoch}" for each in NEW]
     stage.wait_logs(topic, {A: new, B: new})
