@@ -176,7 +176,7 @@ class Clients:
                 self.produce(to)
             case "retry" if int(arguments["batch"]) < len(self.producers.retried()):
                 value, data = self.producers.retried()[int(arguments["batch"])]
-                self._retried[to] = self._epoch_of(to)
+                self._retried[to] = self.epoch_of(to)
                 self.sent[self._send(to, ProduceRequest(PARTITION, -1, data))] = value
             case "consume":
                 self._send(to, FetchRequest(CONSUMER, PARTITION, int(arguments["offset"]), 1 << 16, -1))
@@ -211,9 +211,10 @@ class Clients:
 
     def has_retried(self, node: int) -> bool:
         """Whether somebody has sent something again to a broker since it leads."""
-        return self._retried.get(node) == self._epoch_of(node)
+        return self._retried.get(node) == self.epoch_of(node)
 
-    def _epoch_of(self, node: int) -> int:
+    def epoch_of(self, node: int) -> int:
+        """The leader epoch that a broker is in; -1: none."""
         here = self._system.replica(node)
         return -1 if here is None else int(here.leader_epoch)
 

@@ -84,8 +84,6 @@ class FreeTiering(TieredNodes):
         self._done: set[int] = set()
         self._stored: dict[int, bool] = {}
         self._decisions: list[ModelStep] = []
-        self._happened_at: int | None = None
-        """The broker at which the last event has happened."""
         self._cells: dict[str, Value] = {}
         self._seen_changes = -1
         self._last_written: list[bytes] = []
@@ -193,7 +191,6 @@ class FreeTiering(TieredNodes):
     def happen(self, event: Event) -> Happened:
         """One event. Raises what a broker does, ``WrongRecord`` and ``WrongAnswer``."""
         self._decisions = []
-        self._happened_at = event.node
         before = self._cells
         happened = super().happen(event)
         for flight in self.network.in_flight(destination=FIRST_CLIENT):
@@ -201,6 +198,8 @@ class FreeTiering(TieredNodes):
         for node in happened.started | happened.crashed:
             self._forget(node)
         now = self.observe()
+        if event.node in self.up():
+            self._look_for_losses(event.node)
         self._retained.check(before, now)
         self._pace.happened(event)
         given = {name for name, value in now.items() if before.get(name) != value and name.partition("[")[0] in GIVEN}
@@ -274,15 +273,13 @@ class FreeTiering(TieredNodes):
         if body.records not in self._last_written:
             self._last_written.append(body.records)
         self._keep(node)
-        replica = self.replica(node)
         for said in said_in(body):
-            copy = {"copy": said.copy}
-            here = {"leader": node, **copy}
+            here = {"leader": node, "copy": said.copy}
             match said.state.name:
                 case "COPY_SEGMENT_STARTED":
                     if said.copy not in self._begun:
                         self.metadata.begun(said)
-                        self._begun[said.copy] = -1 if replica is None else replica.leader_epoch
+                        self._begun[said.copy] = self.clients.epoch_of(node)
                         self._remember_below(node, self.metadata.copies[said.copy])
                         self._decisions.append(("start_copy", here))
                 case "COPY_SEGMENT_FINISHED":
@@ -472,10 +469,8 @@ class FreeTiering(TieredNodes):
         for node in self.up():
             here, at = self.replica(node), f"[{node}]"
             cells |= self._looks.broker(node, here, self.store.files(node))
-            self._hold_producers(node, here)
+            self._looks.check_producers(node, here, self.store.files(node), self._cells, self.metadata)
             self._account_broker(node)
-            if node == self._happened_at:
-                self._look_for_losses(node)
             if here is None or here.remote is None or not here.remote.building():
                 self._begins[node] = "nowhere"
             cells[f"begins{at}"] = self._begins[node]
@@ -489,19 +484,6 @@ class FreeTiering(TieredNodes):
         cells |= self._looks.copies(self.metadata, self._making(), self._begun, self._done, self._stored)
         self._cells = cells
         return cells
-
-    def _hold_producers(self, node: int, here: Any) -> None:
-        """Where a log begins later on its disk, what is known of the producers before is kept. Raises WrongAnswer."""
-        before = self._cells.get(f"local_start[{node}]")
-        if here is None or before is None or not int(str(before)) < here.log.local_start:
-            return
-        if here.leader is not None:
-            first = int(str(before))
-        else:
-            local = here.log.local_start
-            finished = (each for each in self.metadata.copies.values() if each.finished_at != NEVER)
-            first = max((each.start for each in finished if each.end == local), default=local)
-        self._looks.check_producers(node, here.log, self.store.files(node), first)
 
     def _between(
         self, before: Mapping[str, Value], now: Mapping[str, Value], event: Event, happened: Happened

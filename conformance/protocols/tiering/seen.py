@@ -16,7 +16,7 @@ from ....traces.format import Value
 from ...adapters.stores import SegmentReader
 from .cluster import NOT_LOOKED
 from .held import Row, Written, check_local
-from .metadata_log import Copy, MetadataView
+from .metadata_log import NEVER, Copy, MetadataView
 from .nodes import PARTITION
 from .producers import Producers, check_once
 
@@ -83,8 +83,21 @@ class Looks:
             known = self._logs[node] = key, lineage, cells
         return known[2]
 
-    def check_producers(self, node: int, log: Any, files: Files, first: int) -> None:
-        """Of a log whose local start has risen: what it keeps of producers, from ``first`` on. Raises WrongAnswer."""
+    def check_producers(
+        self, node: int, here: Any, files: Files, before: Mapping[str, Value], view: MetadataView
+    ) -> None:
+        """Where a log begins later on its disk, what is known of the producers before is kept. Raises WrongAnswer.
+
+        A leader has deleted it there, from where it began ``before``; a follower has begun behind a copy, with what its
+        maker knew at its end.
+        """
+        was = before.get(f"local_start[{node}]")
+        if here is None or was is None or not int(str(was)) < here.log.local_start:
+            return
+        log = here.log
+        copies = (each for each in view.copies.values() if each.finished_at != NEVER)
+        behind = max((each.start for each in copies if each.end == log.local_start), default=log.local_start)
+        first = behind if here.leader is None else int(str(was))
         path = f"{log.folder}/{log.local_start:020d}{PRODUCERS_SUFFIX}"
         data = read_file(files, path) if files.exists(path) else b""
         offsets = range(max(first, log.log_start), log.local_start)

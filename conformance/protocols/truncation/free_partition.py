@@ -472,23 +472,10 @@ class RunningPartition(SeveredNodes):
         if isinstance(body, LeaderAndIsrResponse) and body.error is ErrorCode.KAFKA_STORAGE_ERROR:
             return self.controller.partition(PARTITION).leader_epoch + 1 < self.constants["max_leader_epoch"]
         if isinstance(body, FetchResponse) and body.records and node in self.replicas:
-            if self._is_copied_late(envelope.source, node, body.leader_epoch):
-                return False
-            if self.pace.secluded:
-                return self.pace.peace or self._reader.decode(body.records)[-1][1] < body.leader_epoch
+            late = self._is_copied_late(envelope.source, node, body.leader_epoch)
+            free = not self.pace.secluded or self.pace.peace
+            return not late and (free or self._reader.decode(body.records)[-1][1] < body.leader_epoch)
         return True
-
-    def _is_copied_late(self, leader: int, follower: int, epoch: int) -> bool:
-        """Whether a follower has not heard yet that who has answered it leads no more: the model copies in one step.
-
-        An answer waits, while an election comes, at a follower whose disk may fail it.
-        """
-        if leader in self.down or follower in self.down:
-            return False
-        there, here = self._state(leader), self._state(follower)
-        if there is None or here is None or here.leader_epoch != epoch:
-            return False
-        return there.role.value != LEADER or there.leader_epoch != epoch
 
     def _room_for(self, name: str) -> int:
         return 1 if name.startswith("UpdateMetadata") else super()._room_for(name)

@@ -1,4 +1,7 @@
-"""A broker that only the controller cannot reach: it may lead on as a zombie, and serve whoever asks it."""
+"""A broker that only the controller cannot reach: it may lead on as a zombie, and serve whoever asks it.
+
+And what is not to come of one: an answer to a follower that has not heard either.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ....impl.controller import Controller
+from ....impl.replica.partition import Role
 from ....impl.wire.messages import CONTROLLER
 from ...adapters.cluster import PARTITION
 from ...adapters.events import plain
@@ -52,6 +56,18 @@ class SeveredNodes(LastingPartition):
             self.network.heal(node)
             if node in self.cut:
                 self.network.isolate(node)
+
+    def _is_copied_late(self, leader: int, follower: int, epoch: int) -> bool:
+        """Whether a follower has not heard yet that who has answered it leads no more: the model copies in one step.
+
+        An answer waits, while an election comes, at a follower whose disk may fail it.
+        """
+        if leader in self.down or follower in self.down:
+            return False
+        there, here = self._state(leader), self._state(follower)
+        if there is None or here is None or here.leader_epoch != epoch:
+            return False
+        return there.role.value != Role.LEADER.value or there.leader_epoch != epoch
 
     def happen(self, event: Event) -> Happened:
         """One event. Raises what a node does."""

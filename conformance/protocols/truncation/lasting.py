@@ -68,13 +68,12 @@ class LastingPartition(CopiedNodes, AccountedNodes, TimedNodes):
         files = self.store.files(node)
         if not isinstance(files, SimulatedFiles):
             return
-        if node != self.coordinator:
-            self._account_broker(node)
         if node == self.coordinator:
             if self._is_drawn() and self._kept.get(node) != files.changes:
                 self._kept[node] = files.changes
                 self._look_for_commits(node, files)
             return
+        self._account_broker(node)
         state = self._state(node)
         if state is None:
             return
