@@ -147,6 +147,7 @@ class RunningNodes:
         self.network = SimulatedNetwork(
             seed, clock=self.clock, faults=Faults(latency=(0, 0)), hold_if=lambda _envelope: True
         )
+        self._flying: dict[int, tuple[Way, Pending]] = {}  # by number, the messages that were pending last
         self.nodes: dict[int, Node] = {}
         """Those that are up."""
         self.down: set[int] = set()
@@ -241,13 +242,19 @@ class RunningNodes:
         """What is pending, by what it comes of; a tuple is the same object as long as what it comes of is so."""
         found: list[Pending] = []
         alike: dict[Way, int] = {}
+        flying: dict[int, tuple[Way, Pending]] = {}
         for flight in self.network.in_flight():
             if self._may_arrive(flight.envelope):
-                way = way_of(flight.envelope)
+                known = self._flying.get(flight.number)
+                way = way_of(flight.envelope) if known is None else known[0]
                 number = alike.get(way, 0)
                 alike[way] = number + 1
-                garbles = has_batches(flight.envelope) and self._garbles(flight.envelope)
-                found.append(Pending(arrives(*way, number), flight.number, garbles=garbles))
+                if known is None or known[1].event.number != number:
+                    garbles = has_batches(flight.envelope) and self._garbles(flight.envelope)
+                    known = way, Pending(arrives(*way, number), flight.number, garbles=garbles)
+                flying[flight.number] = known
+                found.append(known[1])
+        self._flying = flying
         up = [node for node in self.replicas if node not in self.down]
         timers = [fires(key[0], node) for node in up for key in self._timers(node)]
         found += [fires(DUE, node, due=True) for node in up if self._is_due(self.nodes[node])]

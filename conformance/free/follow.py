@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import compress
-from operator import ne
 from typing import Final
 
 from ...model.core.ground import State
 from ...model.interpret.explain import Refusal
 from ...traces.format import Value
-from ...traces.observe import encode
+from ...traces.observe import changed, encode
 from ..lockstep.binding import Effect
 from ..lockstep.disagreement import CellDifference, error_words
 from ..lockstep.expect import Try
@@ -184,14 +182,7 @@ class Follower:
         if observed == before and not self._first:
             return False
         target, cells = self._target, self._cells
-        names: Iterable[str] = observed
-        if not self._first:
-            missing = object()
-            # In one order, which it mostly is, two pictures are compared the faster.
-            alike = list(observed) == list(before)
-            old = before.values() if alike else (before.get(name, missing) for name in observed)
-            names = compress(observed, map(ne, observed.values(), old))
-        for name in names:
+        for name in observed if self._first else changed(before, observed):
             number = self._by_name.get(name)
             if number is None:
                 raise ValueError(f"it shows {name}, and the model has no such cell")

@@ -45,7 +45,7 @@ from ...lockstep.adapter import ModelStep
 from .held import check_ages, check_cleaning, check_contents, check_tombstones
 from .pace import Ages, Pace
 from .records import HEADER, LogReader, Row, most_longs
-from .seen import cells_of_log, cells_of_written, given
+from .seen import WrittenCells, cells_of_log, given
 
 FOLLOWER, LEADER, OFFLINE = "follower", "leader", "offline"
 """Roles are told apart by their names: those of a copy of ``impl`` are other objects."""
@@ -98,6 +98,9 @@ class RunningBrokers(LastingBrokers, TimedNodes):
         self._cleaned_at = dict.fromkeys(range(constants["replicas"]), 0)
         self._hw = 0
         self._committed: dict[int, int] = {}
+        self._written = WrittenCells(constants)
+        self._observed: dict[str, Value] = {}
+        """What was seen after the last event."""
         self._cleaning: int | None = None
         self._of_cleaning: list[SimulatedFiles] = []
         self._left: dict[int, Row] = {}
@@ -172,7 +175,8 @@ class RunningBrokers(LastingBrokers, TimedNodes):
             most = most_longs()
             raise BadInput(f"a run has {most} values of the header at most", "--header-values", f"give 1 to {most}")
         begun = super().reset(constants, seed)
-        return Happened(begun.sent, given=frozenset(self.observe()))
+        self._observed = self._picture()
+        return Happened(begun.sent, given=frozenset(self._observed))
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -180,14 +184,18 @@ class RunningBrokers(LastingBrokers, TimedNodes):
         """A broker that is up."""
         return cast(Broker, self.nodes[node])
 
+    def replica(self, node: int) -> Any:
+        """What a broker that is up has of the partition; None before it was told of it."""
+        return self.broker(node).partitions.get(PARTITION)
+
     def state(self, node: int) -> PartitionState | None:
         """What a replica goes by; None before its broker was told of the partition."""
-        partition = self.broker(node).partitions.get(PARTITION)
-        return None if partition is None else partition.state()
+        replica = self.replica(node)
+        return None if replica is None else replica.state()
 
     def _is_lost(self, node: int) -> bool:
-        state = self.state(node)
-        return state is not None and state.role.value == OFFLINE
+        replica = self.replica(node)
+        return replica is not None and replica.role.value == OFFLINE
 
     def _look(self, node: int) -> None:
         """Take the cells of a broker that is up anew. Raises WrongState for a record that is not what it was."""
@@ -202,7 +210,7 @@ class RunningBrokers(LastingBrokers, TimedNodes):
         role = "none" if state is None else state.role.value
         knows = role in (FOLLOWER, LEADER)
         least = min(end, int(str(was.get(f"leo[{node}]", 0))))
-        partition = self.broker(node).partitions.get(PARTITION)
+        partition = self.replica(node)
         checkpoint = read_offsets(files, CLEANED_OFFSETS, "").get(PARTITION, 0)
         cells: dict[str, Value] = {
             f"leads[{node}]": int(role == LEADER),
@@ -224,6 +232,9 @@ class RunningBrokers(LastingBrokers, TimedNodes):
 
     def observe(self) -> Mapping[str, Value]:
         """Everything but who was in time: of who is down what it was last."""
+        return self._observed
+
+    def _picture(self) -> dict[str, Value]:
         quorum = self.controller.partition(PARTITION)
         cells: dict[str, Value] = {
             "leader": shown_leader(quorum.leader),
@@ -234,7 +245,7 @@ class RunningBrokers(LastingBrokers, TimedNodes):
             "eager": int(self.ages.cleans(float(self.ratio), self.constants)),
             "rolls": int(self.ages.closes(self.constants)),
         }
-        cells |= cells_of_written(self._contents, self._committed, self.constants)
+        cells |= self._written.of(self._contents, self._committed)
         for node in self.replicas:
             cells |= self._cells[node]
         return cells
@@ -301,12 +312,12 @@ class RunningBrokers(LastingBrokers, TimedNodes):
         rows = dict(self._rows.get(node, {})) if node is not None else {}
         state = self.state(node) if self._cleaning is not None and node is not None else None
         synced = 0 if state is None else state.synced
-        before, at = dict(self.observe()), self._cleaning
+        before, at = self._observed, self._cleaning
         try:
             happened = super().happen(event)
         finally:
             self._cleaning = None
-        cells = self.observe()
+        cells = self._observed = self._picture()
         if at is not None and at not in self.down:
             clean, cleaned = (int(str(each[f"checkpoint[{at}]"])) for each in (before, cells))
             wall = self.clock.at(at).wall()

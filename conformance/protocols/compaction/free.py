@@ -72,9 +72,8 @@ class RunningCompaction(RunningBrokers):
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
-    def observe(self) -> Mapping[str, Value]:
-        """Everything but who was in time: of who is down what it was last."""
-        cells = dict(super().observe())
+    def _picture(self) -> dict[str, Value]:
+        cells = super()._picture()
         cells["position"] = self._position
         for key in range(self.constants["keys"]):
             winner = self._table.winner(b"k%d" % key)
@@ -121,8 +120,8 @@ class RunningCompaction(RunningBrokers):
         return self._position < int(str(self._cells[node][f"own_hw[{node}]"]))
 
     def _leads(self, node: int) -> bool:
-        state = self.state(node)
-        return state is not None and state.role.value == LEADER
+        replica = self.replica(node)
+        return replica is not None and replica.role.value == LEADER
 
     def _writings(self) -> Iterator[Event]:
         if len(self.network.in_flight(source=PRODUCER)) >= _UNBORN:
@@ -232,8 +231,8 @@ class RunningCompaction(RunningBrokers):
         """Not what would go beyond the model's log size, and leader epochs. That is lost."""
         node = envelope.destination
         if isinstance(envelope.body, ProduceRequest) and node not in self.down:
-            state = self.state(node)
-            end = 0 if state is None else state.end
+            replica = self.replica(node)
+            end = 0 if replica is None else replica.log.end
             return end + len(self._batches[envelope.body.records]) <= self.constants["log_size"]
         return super()._may_arrive(envelope)
 

@@ -45,7 +45,7 @@ from .kafka_clients import (
 )
 from .pace import Ages, Pace
 from .records import Row
-from .seen import cells_of_log, cells_of_written, given
+from .seen import WrittenCells, cells_of_log, given
 
 _OF_PRODUCERS: Final = frozenset({"NONE", "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "INVALID_RECORD"})
 """The codes for a producer that the model has a word for."""
@@ -101,8 +101,7 @@ class KafkaCompaction(BrokerSystem):
         self._joined = dict.fromkeys(self.nodes, -1)
         """The model's leader epoch in which a broker leads, or has been answered that its log does not part."""
         self._cells: dict[int, dict[str, Value]] = {}
-        self._known = -1, -1
-        self._written: dict[str, Value] = {}
+        self._written = WrittenCells(constants)
         self._hw = 0
         self._committed: dict[int, int] = {}
         self._appended: set[int] = set()
@@ -201,11 +200,7 @@ class KafkaCompaction(BrokerSystem):
         }
         for key in range(self.constants["keys"]):
             cells[f"table[{key}]"] = self._table.get(key, -1)
-        known = len(self._contents), len(self._committed)
-        if known != self._known:
-            # Both only ever grow.
-            self._known, self._written = known, cells_of_written(self._contents, self._committed, self.constants)
-        cells |= self._written
+        cells |= self._written.of(self._contents, self._committed)
         for node in self.nodes:
             cells |= self._cells[node]
         return cells

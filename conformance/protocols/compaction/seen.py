@@ -7,6 +7,7 @@ from typing import Final
 
 from ....impl.net.clock import WALL_START
 from ....traces.format import Value
+from ....traces.observe import changed
 from .records import Row, cells_of_record
 
 _OF_STEPS: Final = frozenset({"topic_strategy", "position", "table"})
@@ -40,18 +41,26 @@ def cells_of_log(
     return cells
 
 
-def cells_of_written(
-    contents: Mapping[tuple[int, int], Row], committed: Mapping[int, int], constants: Mapping[str, int]
-) -> dict[str, Value]:
-    """What was ever in some log, by leader epoch and offset, and what was committed."""
-    cells: dict[str, Value] = {}
-    for offset in range(constants["log_size"]):
-        cells[f"committed[{offset}]"] = committed.get(offset, -1)
-        for epoch in range(constants["max_leader_epoch"] + 1):
-            row = contents.get((epoch, offset))
-            written = _NOTHING if row is None else cells_of_record(row, constants)
-            cells |= {f"{name}[{epoch}][{offset}]": value for name, value in written.items()}
-    return cells
+class WrittenCells:
+    """What was ever in some log, by leader epoch and offset, and what was committed. Both only ever grow."""
+
+    def __init__(self, constants: Mapping[str, int]) -> None:
+        self._constants = constants
+        self._known = -1, -1
+        self._cells: dict[str, Value] = {}
+
+    def of(self, contents: Mapping[tuple[int, int], Row], committed: Mapping[int, int]) -> Mapping[str, Value]:
+        """The cells, which are not to be changed."""
+        known = len(contents), len(committed)
+        if known != self._known:
+            self._known = known
+            for offset in range(self._constants["log_size"]):
+                self._cells[f"committed[{offset}]"] = committed.get(offset, -1)
+                for epoch in range(self._constants["max_leader_epoch"] + 1):
+                    row = contents.get((epoch, offset))
+                    written = _NOTHING if row is None else cells_of_record(row, self._constants)
+                    self._cells |= {f"{name}[{epoch}][{offset}]": value for name, value in written.items()}
+        return self._cells
 
 
 def given(before: Mapping[str, Value], cells: Mapping[str, Value], *, grew: frozenset[int]) -> frozenset[str]:
@@ -59,7 +68,7 @@ def given(before: Mapping[str, Value], cells: Mapping[str, Value], *, grew: froz
 
     ``grew``: the nodes to whose logs something was appended that no step says.
     """
-    found = {name for name, value in cells.items() if before.get(name) != value}
+    found = set(changed(before, cells))
     for name in list(found):
         kind, _, rest = name.partition("[")
         if kind in _OF_STEPS:

@@ -32,6 +32,7 @@ from ....impl.wire.messages import (
     ProduceResponse,
 )
 from ....traces.format import Value
+from ....traces.observe import changed
 from ...free.events import Event, What
 from ...free.system import Happened, Judged, Pending
 from ...lockstep.adapter import ModelStep
@@ -80,6 +81,10 @@ class FreeTiering(TieredNodes):
         """By broker, what is shown of it while it is down."""
         self._begins = dict.fromkeys(range(constants["replicas"]), "nowhere")
         self._deletes: set[tuple[int, int]] = set()
+        self._none_deleted = {
+            node: {f"deletes[{node}][{number}]": 0 for number in range(constants["copies"])}
+            for node in range(constants["replicas"])
+        }
         self._begun: dict[int, int] = {}
         self._done: set[int] = set()
         self._stored: dict[int, bool] = {}
@@ -104,10 +109,10 @@ class FreeTiering(TieredNodes):
                 self._leave(follower)
             self.clients.produce(leader)
             self._arrive_all()
-        self.observe()  # what is written, before it is gone from a disk
+        self._picture()  # what is written, before it is gone from a disk
         for _ in range((0, 4, 8)[self.seed // 5 % 3] if records else 0):
             self._work(leader)
-            self.observe()
+            self._picture()
         if follower is None or away not in (_BEHIND, _EMPTY):
             return
         if follower not in self.down:
@@ -134,7 +139,7 @@ class FreeTiering(TieredNodes):
     def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
         """New disks, new brokers."""
         happened = super().reset(constants, seed)
-        return replace(happened, given=frozenset(self.observe()))
+        return replace(happened, given=frozenset(self._picture()))
 
     def peace(self, *, on: bool) -> None:
         """Nothing is kept waiting in peace."""
@@ -197,12 +202,12 @@ class FreeTiering(TieredNodes):
             self.network.deliver(flight)
         for node in happened.started | happened.crashed:
             self._forget(node)
-        now = self.observe()
+        now = self._picture()
         if event.node in self.up():
             self._look_for_losses(event.node)
         self._retained.check(before, now)
         self._pace.happened(event)
-        given = {name for name, value in now.items() if before.get(name) != value and name.partition("[")[0] in GIVEN}
+        given = {name for name in changed(before, now) if name.partition("[")[0] in GIVEN}
         steps = (*happened.steps, *self._decisions, *self._between(before, now, event, happened))
         return replace(happened, steps=steps, given=frozenset(given))
 
@@ -458,6 +463,10 @@ class FreeTiering(TieredNodes):
 
     def observe(self) -> Mapping[str, Value]:
         """Everything but what is in the memory of who is down."""
+        return self._cells
+
+    def _picture(self) -> Mapping[str, Value]:
+        """Look at everything. Raises ``WrongRecord`` and ``WrongAnswer``."""
         cells: dict[str, Value] = {}
         state = self.controller.partition(PARTITION)
         cells["newest_epoch"] = state.leader_epoch
@@ -474,9 +483,9 @@ class FreeTiering(TieredNodes):
             if here is None or here.remote is None or not here.remote.building():
                 self._begins[node] = "nowhere"
             cells[f"begins{at}"] = self._begins[node]
-            for number in range(self.constants["copies"]):
-                cells[f"deletes{at}[{number}]"] = int((node, number) in self._deletes)
+            cells |= self._none_deleted[node]
             self._keep(node)
+        cells |= {f"deletes[{node}][{number}]": 1 for node, number in self._deletes if node not in self.down}
         for node in self.brokers:
             cells |= {f"{name}[{node}]": value for name, value in self._kept[node].items()}
         self._look_at_metadata()

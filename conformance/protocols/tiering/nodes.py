@@ -38,6 +38,7 @@ from ...adapters.found import Nowhere
 from ...adapters.lasting import LastingBrokers
 from ...adapters.nodes import DUE
 from ...adapters.timed import Timed, TimedNodes, waits_of_broker
+from ...adapters.topic_ids import topic_ids
 from ...free.events import Event, What
 from ...free.system import Happened
 from .retention import Retention
@@ -137,7 +138,11 @@ class TieredNodes(LastingBrokers, TimedNodes):
         self.network.observer = self._notice
         self.network.attach(Mailbox(FIRST_CLIENT, self._told))
         self.controller = parts.controller(
-            self.network, self.clock.at(CONTROLLER), SimulatedFiles(self.seed), retry=300
+            self.network,
+            self.clock.at(CONTROLLER),
+            SimulatedFiles(self.seed),
+            retry=300,
+            new_id=topic_ids(self.seed),
         )
         self.network.attach(self.controller)
         return self.brokers

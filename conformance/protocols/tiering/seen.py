@@ -40,7 +40,9 @@ class Looks:
             PARTITION, lambda record: (record.offset, record.leader_epoch, record.value or b""), torn=True
         )
         self._logs: dict[int, tuple[object, dict[int, int], Cells]] = {}
-        self._of_copies: dict[int, tuple[object, Cells]] = {}
+        self._known_copies: dict[int, object] = {}
+        """What the cells of each copy are of."""
+        self._of_copies: Cells = {}
         self.remembered: dict[int, dict[int, int]] = {}
         """By broker, the epoch of each offset as its log had it last, also below its log start."""
 
@@ -116,18 +118,16 @@ class Looks:
         done: set[int],
         stored: Mapping[int, bool],
     ) -> Cells:
-        """All copies. ``making``: those that somebody has not given up. ``begun``: the leader epoch of each."""
+        """All copies; not to be changed. ``making``: whom nobody has given up. ``begun``: the leader epoch of each."""
         under_way = set(making)
-        cells: Cells = {}
         for number in self._copies:
             copy = view.copies.get(number)
             told = number in under_way, begun.get(number, -1), number in done, stored.get(number, False)
             key = told if copy is None else (*told, copy.told, len(copy.epochs))
-            known = self._of_copies.get(number)
-            if known is None or known[0] != key:
-                known = self._of_copies[number] = key, self._copy(number, copy, told)
-            cells |= known[1]
-        return cells
+            if self._known_copies.get(number) != key:
+                self._known_copies[number] = key
+                self._of_copies |= self._copy(number, copy, told)
+        return self._of_copies
 
     def _copy(self, number: int, copy: Copy | None, told: tuple[int, ...]) -> Cells:
         at = f"[{number}]"
