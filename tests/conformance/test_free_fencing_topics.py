@@ -87,6 +87,16 @@ FAULTS = {
         ),
         "would tell clients",
     ),
+    "brokers are not told that the topic is deleted": (
+        (
+            Patch(
+                "controller/controller.py",
+                "                self._outbox.post(RequestKey(Kind.METADATA, broker, partition, state.topic_id))\n",
+                "                pass\n",
+            ),
+        ),
+        "a topic is deleted, and broker 0 is not sent UpdateMetadata",
+    ),
     "nobody removes a replica of a topic that is not known any more": (
         (
             Patch(

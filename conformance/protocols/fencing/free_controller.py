@@ -173,6 +173,15 @@ class ControlledNodes(CopiedNodes, AccountedNodes, TimedNodes):
         if missing:
             raise WrongAnswer(f"broker {broker} is back, and is not sent {', '.join(missing)}")
 
+    def _are_told_of_deletion(self, gone: PartitionState) -> None:
+        """Every broker forgets who led a topic that is deleted, and who has a replica removes it. WrongAnswer."""
+        for broker, known in self._contents.brokers.items():
+            wanted = {f"UpdateMetadata {gone.topic_id}"}
+            wanted |= {stop_name(gone.topic_id)} if broker in gone.replicas else set()
+            missing = sorted(name for name in wanted if known.online and (broker, name) not in self._open)
+            if missing:
+                raise WrongAnswer(f"a topic is deleted, and broker {broker} is not sent {', '.join(missing)}")
+
     def _leads_somewhere(self) -> bool:
         """Whether the partition has had a leader epoch."""
         controller = self.controller
@@ -274,9 +283,11 @@ class ControlledNodes(CopiedNodes, AccountedNodes, TimedNodes):
         controller = cast(Controller, self.nodes[CONTROLLER])
         try:
             if event == DELETE_TOPIC:
+                gone = self._contents.partitions[PARTITION]
                 controller.delete_topic(PARTITION.topic)
                 # What was said of it is over.
                 self._open = {key: number for key, number in self._open.items() if not is_of_topic(key[1])}
+                self._are_told_of_deletion(gone)
             else:
                 controller.create_partition(PARTITION, list(self.replicas), elect=False)
         except self._parts.controller_error:
