@@ -145,6 +145,13 @@ def test_a_planned_defect_is_found(name: str) -> None:
     assert FOUND[name] in found.headline
 
 
+def test_whoever_waits_at_one_that_resigns_is_answered() -> None:
+    patch = Patch("kraft/node.py", "            for each in waiting:\n", "            for each in ():\n")
+    found = CLUSTER.first_parted(PLAN.free, SHORT, patch)
+    assert found is not None
+    assert "has decided" in found.headline and "will never answer it" in found.headline
+
+
 def test_what_never_comes_is_found_in_peace() -> None:
     """Nobody is ever unfenced: no look at one state shows that."""
     never = Patch("kraft/heartbeats.py", "after is Next.UNFENCED and known.fenced:", "after is None:")

@@ -30,6 +30,7 @@ from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import Envelope
 from ....model.core.errors import BadInput
 from ....traces.format import Value
+from ....traces.observe import changed
 from ...adapters.carrier import CLIENT
 from ...free.events import Event, What
 from ...free.system import Happened, Judged, Pending
@@ -163,16 +164,15 @@ class FreeControllers(KraftNodes):
             judged += self._judge(request, flight.number)
         judged += self.clients.judged()
         self.answers.check(self.down)
+        heard = (node for node in self.voters if node not in self.down | self.cut)
+        self.answers.check_waiting({node: self.controller(node) for node in heard})
         self.produced.check()
         before = self._cells
         cells = self.observe()
         self._pace.happened(event, int(str(cells["end"])))
         of_log = self._newest != leaders
-        given = {
-            name
-            for name, value in cells.items()
-            if before.get(name) != value and ((kind := name.partition("[")[0]) in _TAKEN or (of_log and kind in OF_LOG))
-        }
+        new = ((name, name.partition("[")[0]) for name in changed(before, cells))
+        given = {name for name, kind in new if kind in _TAKEN or (of_log and kind in OF_LOG)}
         steps = (*happened.steps, *self._appended(event, int(str(before["end"]))))
         return replace(happened, judged=tuple(judged), steps=steps, given=frozenset(given))
 

@@ -181,6 +181,22 @@ class Answers:
             self._check_told(found.request.body, envelope.body)
             self._check_altered(found.request.body, envelope.body, found.end)
 
+    def check_waiting(self, nodes: Mapping[int, ControllerNode]) -> None:
+        """Whoever waits for an answer gets one, also where who has decided it resigns. Raises ``WrongState``.
+
+        ``nodes``: the controllers that run, and are not cut off. Of another one nobody hears.
+        """
+        for (number, asker, correlation), decided in list(self._decided.items()):
+            node = nodes.get(number)
+            if node is None or node.quorum.failure is not None or not decided:
+                del self._decided[number, asker, correlation]
+                continue
+            waiting = (each.request for each in node._waiting if each.request is not None)
+            ways = [(each.source, each.correlation) for each in waiting]
+            if ways.count((asker, correlation)) < len(decided):
+                what = type(decided[0].request.body).__name__
+                raise WrongState(f"node {number} has decided {what} of {asker}, and will never answer it")
+
     def _check_altered(self, request: Any, answer: Any, end: int) -> None:
         """A leader that asks for an ISR is told what there is, whether it has got it or not (KIP-497)."""
         if not (isinstance(request, AlterPartitionRequest) and isinstance(answer, AlterPartitionResponse)):
