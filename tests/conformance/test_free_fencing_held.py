@@ -30,6 +30,30 @@ FAULTS = {
         ),
         "",  # by the acknowledgement, or by a produce that goes on waiting beside the repeat
     ),
+    "who asks for an offset and is refused is told of another leader epoch": (
+        Patch(
+            "replica/fetch.py",
+            "ListOffsetsResponse(error, answering_epoch=leader.epoch)",
+            "ListOffsetsResponse(error, answering_epoch=leader.epoch - 1)",
+        ),
+        "as to who answers,",
+    ),
+    "who asks for an offset is not told the leader epoch": (
+        Patch(
+            "replica/fetch.py",
+            "ListOffsetsResponse(ErrorCode.NONE, offset, epoch, timestamp, leader.epoch)",
+            "ListOffsetsResponse(ErrorCode.NONE, offset, epoch, timestamp)",
+        ),
+        "as to who answers,",
+    ),
+    "who asks where an epoch ends and is refused is not told the leader epoch": (
+        Patch(
+            "replica/fetch.py",
+            "OffsetsForLeaderEpochResponse(error, answering_epoch=leader.epoch)",
+            "OffsetsForLeaderEpochResponse(error)",
+        ),
+        "as to who answers,",
+    ),
     "what waits at a leader is not told that it leads no more": (
         Patch("replica/partition.py", "            self.purgatory.fail(error)\n", "            pass\n"),
         "leads no more",

@@ -96,6 +96,23 @@ def _refusal(state: PartitionState | None, node: int, epoch: int, *, replica: bo
     return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch > state.leader_epoch else ErrorCode.NONE
 
 
+def _check_refusal(
+    what: str,
+    answer: OffsetsForLeaderEpochResponse | ListOffsetsResponse,
+    wanted: ErrorCode,
+    state: PartitionState | None,
+) -> None:
+    """Hold the error to the one that is wanted, and the epoch of whoever answers: a leader's own, also as it refuses.
+
+    Whoever does not lead knows of none to tell. Raises WrongAnswer.
+    """
+    if answer.error is not wanted:
+        raise _wrong(what, answer.error.name, wanted.name)
+    led = NO_EPOCH if state is None or wanted is ErrorCode.NOT_LEADER_OR_FOLLOWER else state.leader_epoch
+    if answer.answering_epoch != led:
+        raise _wrong(f"{what}, as to who answers,", f"leader epoch {answer.answering_epoch}", f"leader epoch {led}")
+
+
 def check_epoch_end(
     request: OffsetsForLeaderEpochRequest,
     answer: OffsetsForLeaderEpochResponse,
@@ -109,17 +126,15 @@ def check_epoch_end(
     consumer = request.replica_id == CONSUMER
     wanted = _refusal(state, node, request.current_leader_epoch, replica=not consumer)
     what = f"where leader epoch {request.leader_epoch} ends"
-    if answer.error is not wanted:
-        raise _wrong(what, answer.error.name, wanted.name)
+    _check_refusal(what, answer, wanted, state)
     if wanted is not ErrorCode.NONE:
         return
     assert state is not None
     epoch, end = epoch_end(epoch_starts(state, rows), state.end, request.leader_epoch)
     if consumer and end != NO_OFFSET:
         epoch = _epoch_before(live(state, rows), end)
-    said = answer.leader_epoch, answer.end_offset, answer.answering_epoch
-    if said != (epoch, end, state.leader_epoch):
-        raise _wrong(what, said, (epoch, end, state.leader_epoch))
+    if (answer.leader_epoch, answer.end_offset) != (epoch, end):
+        raise _wrong(what, (answer.leader_epoch, answer.end_offset), (epoch, end))
 
 
 def check_list_offsets(
@@ -135,8 +150,7 @@ def check_list_offsets(
         return
     wanted = _refusal(state, node, request.current_leader_epoch, replica=False)
     what = f"the offset of timestamp {request.timestamp}"
-    if answer.error is not wanted:
-        raise _wrong(what, answer.error.name, wanted.name)
+    _check_refusal(what, answer, wanted, state)
     if wanted is not ErrorCode.NONE:
         return
     assert state is not None
