@@ -146,6 +146,37 @@ def test_what_is_planted_is_found(what: str) -> None:
     assert QUORUM.first_parted((at,), LONG, *patches) is not None
 
 
+OF_ANSWERS = {
+    "a fetch that is refused is answered without the epoch of its record": (
+        VOTERS,
+        Patch(
+            "quorum/answers.py",
+            "QuorumFetchResponse(leader, *asked)",
+            "QuorumFetchResponse(leader, node.epoch, node.leader_id, offset)",
+        ),
+    ),
+    "a chunk of a snapshot that is gone is refused without its position": (
+        ALONE,
+        Patch(
+            "quorum/answers.py",
+            "FetchSnapshotResponse(ErrorCode.SNAPSHOT_NOT_FOUND, *asked, position=body.position)",
+            "FetchSnapshotResponse(ErrorCode.SNAPSHOT_NOT_FOUND, *asked)",
+        ),
+    ),
+    "who votes tells of no leader": (
+        VOTERS,
+        Patch("quorum/answers.py", "VoteResponse(error, node.epoch, node.leader_id", "VoteResponse(error, node.epoch, -1"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OF_ANSWERS)
+def test_an_answer_that_does_not_say_what_it_is_of_is_found(what: str) -> None:
+    at, patch = OF_ANSWERS[what]
+    found = QUORUM.first_parted((at,), LONG, patch)
+    assert found is not None and "its leader and what was asked are" in found.headline
+
+
 RARE = "a state machine forgets nothing"
 """A snapshot must go away while somebody who had applied something fetches it."""
 

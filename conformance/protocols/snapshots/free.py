@@ -23,6 +23,9 @@ from ....impl.wire.messages import Envelope
 from ....impl.wire.quorum import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    QuorumFetchRequest,
     QuorumFetchResponse,
     QuorumRequest,
     QuorumResponse,
@@ -33,7 +36,7 @@ from ....model.core.errors import BadInput
 from ....traces.format import Value
 from ...adapters.carrier import CLIENT, error_name
 from ...adapters.endpoints import Node
-from ...adapters.events import offered
+from ...adapters.events import kind_of, offered
 from ...adapters.nodes import DUE
 from ...free.events import Event, What
 from ...free.system import Happened, Judged, Pending, Said
@@ -369,8 +372,30 @@ class FreeQuorum(KnownQuorum):
 
     def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:
         if request.source >= 0:
+            self._check_answer(request, answer)
             steps = decided(request.body, request.source, request.destination)
             yield Judged(steps, error_name(cast(QuorumResponse, answer.body)))
+
+    def _check_answer(self, request: Envelope, answer: Envelope) -> None:
+        """Whoever answers names its epoch and who leads it, as it knows, and says what it was asked, also as it refuses.
+
+        By that the asker finds the leader, and knows what the answer is of. Raises WrongState.
+        """
+        number, said = request.destination, cast(QuorumResponse, answer.body)
+        node = None if number in self.down else self.node(number)
+        if node is None or node.failure is not None:
+            return
+        told: tuple[object, ...] = said.epoch, said.leader
+        has: tuple[object, ...] = node.epoch, node.leader_id
+        match request.body, said:
+            case QuorumFetchRequest() as asked, QuorumFetchResponse():
+                told = (*told, said.fetch_offset, said.last_fetched_epoch)
+                has = (*has, asked.fetch_offset, asked.last_fetched_epoch)
+            case FetchSnapshotRequest() as wanted, FetchSnapshotResponse():
+                told, has = (*told, said.snapshot, said.position), (*has, wanted.snapshot, wanted.position)
+        if told != has:
+            what = f"{kind_of(request)} of {request.source} with {said.error.name}, {told}"
+            raise WrongState(f"{number} answers {what}, and its epoch, its leader and what was asked are {has}")
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
