@@ -164,8 +164,8 @@ class FreeControllers(KraftNodes):
             judged += self._judge(request, flight.number)
         judged += self.clients.judged()
         self.answers.check(self.down)
-        heard = (node for node in self.voters if node not in self.down | self.cut)
-        self.answers.check_waiting({node: self.controller(node) for node in heard})
+        away = self.down | self.cut
+        self.answers.check_waiting({node: self.controller(node) for node in self.voters if node not in away}, away)
         self.produced.check()
         before = self._cells
         cells = self.observe()

@@ -181,14 +181,15 @@ class Answers:
             self._check_told(found.request.body, envelope.body)
             self._check_altered(found.request.body, envelope.body, found.end)
 
-    def check_waiting(self, nodes: Mapping[int, ControllerNode]) -> None:
+    def check_waiting(self, nodes: Mapping[int, ControllerNode], away: Collection[int]) -> None:
         """Whoever waits for an answer gets one, also where who has decided it resigns. Raises ``WrongState``.
 
-        ``nodes``: the controllers that run, and are not cut off. Of another one nobody hears.
+        ``nodes``: the controllers that are heard. ``away``: whoever does not run, or is cut off: what such a one sends,
+        or is sent, is lost.
         """
         for (number, asker, correlation), decided in list(self._decided.items()):
             node = nodes.get(number)
-            if node is None or node.quorum.failure is not None or not decided:
+            if node is None or node.quorum.failure is not None or asker in away or not decided:
                 del self._decided[number, asker, correlation]
                 continue
             waiting = (each.request for each in node._waiting if each.request is not None)

@@ -41,6 +41,19 @@ _NO_TOPIC = UUID(int=7)
 _CONFIG: Final = "min.insync.replicas"
 
 
+_NO_CONFIGS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
+    "unknown-config": (("none", "1"),),
+    "no-number": ((_CONFIG, "0"),),
+    "no-policy": (("cleanup.policy", "compact,none"),),
+    "no-strategy": (("compaction.strategy", "random"),),
+    "no-ratio": (("min.cleanable.dirty.ratio", "1.5"),),
+    "no-time": (("segment.ms", "0"),),
+    "no-header": (("cleanup.policy", "compact"), ("compaction.strategy", "header")),
+    "lags-apart": (("min.compaction.lag.ms", "2"), ("max.compaction.lag.ms", "1")),
+}
+"""Configurations of a topic that nobody can make it with (KIP-280, and Kafka's ``LogConfig``)."""
+
+
 class WrongAnswer(Contradiction):
     """A controller has answered what it must refuse otherwise than with the protocol's code."""
 
@@ -54,7 +67,8 @@ _PROBES: Final = {
         "no-broker-config",
         "no-topic-config",
         "config-twice",
-        "unknown-config",
+        *_NO_CONFIGS,
+        "no-header-of-brokers",
         "topic-name",
         "topic-again",
         "no-partitions",
@@ -157,8 +171,11 @@ def _of_topic(name: str, image: Any) -> tuple[ControllerRequest, ErrorCode] | No
         case "config-twice":
             twice = (ConfigChange(_CONFIG, "1"), ConfigChange(_CONFIG, "2"))
             return IncrementalAlterConfigsRequest(ResourceType.TOPIC, "none", twice), ErrorCode.INVALID_REQUEST
-        case "unknown-config":
-            return CreateTopicsRequest("none", configs=(("none", "1"),)), ErrorCode.INVALID_CONFIG
+        case "no-header-of-brokers":
+            strategy = (ConfigChange("log.cleaner.compaction.strategy", "header"),)
+            return IncrementalAlterConfigsRequest(ResourceType.BROKER, "", strategy), ErrorCode.INVALID_CONFIG
+        case _ if name in _NO_CONFIGS:
+            return CreateTopicsRequest("none", configs=_NO_CONFIGS[name]), ErrorCode.INVALID_CONFIG
         case "topic-name":
             return CreateTopicsRequest("no/ne"), ErrorCode.INVALID_TOPIC_EXCEPTION
         case "no-partitions":
