@@ -165,7 +165,9 @@ OF_ANSWERS = {
     ),
     "who votes tells of no leader": (
         VOTERS,
-        Patch("quorum/answers.py", "VoteResponse(error, node.epoch, node.leader_id", "VoteResponse(error, node.epoch, -1"),
+        Patch(
+            "quorum/answers.py", "VoteResponse(error, node.epoch, node.leader_id", "VoteResponse(error, node.epoch, -1"
+        ),
     ),
 }
 

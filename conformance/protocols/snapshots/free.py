@@ -377,7 +377,7 @@ class FreeQuorum(KnownQuorum):
             yield Judged(steps, error_name(cast(QuorumResponse, answer.body)))
 
     def _check_answer(self, request: Envelope, answer: Envelope) -> None:
-        """Whoever answers names its epoch and who leads it, as it knows, and says what it was asked, also as it refuses.
+        """Whoever answers names its epoch, who leads it, and what it was asked, also as it refuses.
 
         By that the asker finds the leader, and knows what the answer is of. Raises WrongState.
         """
