@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from itertools import compress
-from operator import ne
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from ..model.core.domains import REPLICA
@@ -76,15 +74,6 @@ def _mask(cell: Cell, value: object) -> int:
         mask |= 1 << replica
         least = replica + 1
     return mask
-
-
-def changed(before: Mapping[str, Value], after: Mapping[str, Value]) -> Iterable[str]:
-    """The cells that are shown ``after``, and were not so ``before``, in their order."""
-    missing = object()
-    # In one order, which they mostly are in, two pictures are compared the faster.
-    alike = list(after) == list(before)
-    old = before.values() if alike else (before.get(name, missing) for name in after)
-    return compress(after, map(ne, after.values(), old))
 
 
 def choose_cells(

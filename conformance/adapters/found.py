@@ -144,6 +144,19 @@ def missing_timers(state: PartitionState, names: Collection[str]) -> list[str]:
     return sorted(wanted - set(names))
 
 
+def check_awake(node: int, broker: Any, partition: TopicPartition) -> None:
+    """Whether a broker that is up goes on by itself with its replica. Raises NotFound."""
+    replica = broker.partitions.get(partition)
+    if replica is None or replica.failure is not None:
+        return
+    names = {key[0] for key in broker.timers() if key[1:] in ((), (partition,))}
+    if replica.remote is not None and replica.remote.building():
+        names.add("fetch")  # when what is in remote storage is there
+    missing = missing_timers(replica.state(), names)
+    if missing:
+        raise NotFound(f"broker {node} will never wake for {', '.join(missing)} again")
+
+
 def check_after(state: PartitionState, rows: Sequence[Row], found: PartitionState | None, there: Sequence[Row]) -> None:
     """Hold what would be found of a replica against what it goes by. Raises NotFound.
 

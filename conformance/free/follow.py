@@ -17,7 +17,7 @@ from typing import Final
 from ...model.core.ground import State
 from ...model.interpret.explain import Refusal
 from ...traces.format import Value
-from ...traces.observe import changed, encode
+from ...traces.observe import encode
 from ..lockstep.binding import Effect
 from ..lockstep.disagreement import CellDifference, error_words
 from ..lockstep.expect import Try
@@ -26,7 +26,7 @@ from .events import Event, What
 from .fitting import Fitting, Half
 from .met import Met
 from .parted import Parted, Sort
-from .system import Happened, Judged, Message
+from .system import Happened, Judged, Message, changed
 from .threads import Path, Spent, Thread, apart, path_to
 from .ways import Ways, differing
 

@@ -12,8 +12,10 @@ the model's steps for which it may stand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import ne
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from ...traces.format import Value
@@ -184,3 +186,12 @@ class Demands(Protocol):
 
 MakeFree: TypeAlias = Callable[[str | None, str | None], FreeSystem]
 """Makes a system for a protocol and a variant; None stands for its own. A class whose constructor takes the two."""
+
+
+def changed(before: Mapping[str, Value], after: Mapping[str, Value]) -> Iterable[str]:
+    """The cells that are shown ``after``, and were not so ``before``, in their order."""
+    missing = object()
+    # In one order, which they mostly are in, two pictures are compared the faster.
+    alike = list(after) == list(before)
+    old = before.values() if alike else (before.get(name, missing) for name in after)
+    return compress(after, map(ne, after.values(), old))

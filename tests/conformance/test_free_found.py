@@ -40,6 +40,8 @@ from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols.compaction.free import RunningCompaction
 from fencepost.conformance.protocols.compaction.plan import PLAN as COMPACTION
+from fencepost.conformance.protocols.controller.free import FreeControllers
+from fencepost.conformance.protocols.controller.plan import PLAN as CONTROLLER
 from fencepost.conformance.protocols.fencing.free import RunningCluster
 from fencepost.conformance.protocols.fencing.plan import PLAN as FENCING
 from fencepost.conformance.protocols.snapshots.free import FreeQuorum
@@ -72,6 +74,7 @@ SYSTEMS: dict[str, tuple[Callable[[Parts], FreeSystem], str, Sequence[str]]] = {
     "snapshots": (FreeQuorum, FreeQuorum.implemented, SNAPSHOTS.free),
     "compaction": (RunningCompaction, RunningCompaction.implemented, COMPACTION.free),
     "tiering": (FreeTiering, FreeTiering.implemented, TIERING.free),
+    "controller": (FreeControllers, FreeControllers.implemented, CONTROLLER.free),
 }
 
 
@@ -365,6 +368,12 @@ def test_a_replica_has_the_timers_of_its_role(role: Role, waiting: int, names: s
     assert missing_timers(state, wanted) == []
     for each in sorted(wanted):
         assert missing_timers(state, wanted - {each}) == [each]
+
+
+@pytest.mark.parametrize("protocol", ["truncation", "compaction", "tiering", "controller"])
+def test_a_leader_that_never_looks_at_its_isr_again_is_found(protocol: str) -> None:
+    patch = Patch("replica/partition.py", '        self.runtime.timers.set(("isr", self.key), at)\n', "        pass\n")
+    assert first_parting(protocol, patch, word="will never wake for isr again") is not None
 
 
 LOG = TopicPartition("t", 0)

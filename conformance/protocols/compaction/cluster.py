@@ -34,7 +34,7 @@ from ....traces.format import Value
 from ...adapters.cluster import PARTITION, shown_leader
 from ...adapters.endpoints import Node
 from ...adapters.events import is_response, kind_of
-from ...adapters.found import Nowhere, copy_of, opened
+from ...adapters.found import Nowhere, check_awake, copy_of, opened
 from ...adapters.lasting import LastingBrokers
 from ...adapters.nodes import DUE, EFFECTS
 from ...adapters.timed import Timed, TimedNodes, waits_of_broker
@@ -366,6 +366,7 @@ class RunningBrokers(LastingBrokers, TimedNodes):
             if node not in self.down and node in self.nodes:
                 self._look(node)
                 self._account_broker(node)
+                check_awake(node, self.broker(node), PARTITION)
                 self._look_for_losses(node)
         for flight in self.network.in_flight():
             if not self._may_arrive(flight.envelope):

@@ -7,7 +7,7 @@ from typing import Final
 
 from ....impl.net.clock import WALL_START
 from ....traces.format import Value
-from ....traces.observe import changed
+from ...free.system import changed
 from .records import Row, cells_of_record
 
 _OF_STEPS: Final = frozenset({"topic_strategy", "position", "table"})

@@ -30,10 +30,10 @@ from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import Envelope
 from ....model.core.errors import BadInput
 from ....traces.format import Value
-from ....traces.observe import changed
 from ...adapters.carrier import CLIENT
+from ...adapters.found import check_awake
 from ...free.events import Event, What
-from ...free.system import Happened, Judged, Pending
+from ...free.system import Happened, Judged, Pending, changed
 from ...lockstep.adapter import ModelStep
 from .asks import Clients
 from .cluster import OF_LOG, PARTITIONS, PROGRESS, TOLD
@@ -291,6 +291,8 @@ class FreeControllers(KraftNodes):
                     check_active(node.quorum, self.log, node.active.image)
             else:
                 check_broker(node, self.log)
+                for partition in node.broker.partitions:
+                    check_awake(number, node.broker, partition)
 
     def observe(self) -> Mapping[str, Value]:
         """Everything: of who is down what it was last."""

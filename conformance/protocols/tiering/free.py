@@ -32,9 +32,9 @@ from ....impl.wire.messages import (
     ProduceResponse,
 )
 from ....traces.format import Value
-from ....traces.observe import changed
+from ...adapters.found import check_awake
 from ...free.events import Event, What
-from ...free.system import Happened, Judged, Pending
+from ...free.system import Happened, Judged, Pending, changed
 from ...lockstep.adapter import ModelStep
 from .asks import Clients, is_urgent, offers
 from .cluster import GIVEN
@@ -81,10 +81,6 @@ class FreeTiering(TieredNodes):
         """By broker, what is shown of it while it is down."""
         self._begins = dict.fromkeys(range(constants["replicas"]), "nowhere")
         self._deletes: set[tuple[int, int]] = set()
-        self._none_deleted = {
-            node: {f"deletes[{node}][{number}]": 0 for number in range(constants["copies"])}
-            for node in range(constants["replicas"])
-        }
         self._begun: dict[int, int] = {}
         self._done: set[int] = set()
         self._stored: dict[int, bool] = {}
@@ -204,6 +200,7 @@ class FreeTiering(TieredNodes):
             self._forget(node)
         now = self._picture()
         if event.node in self.up():
+            check_awake(event.node, self.broker(event.node), PARTITION)
             self._look_for_losses(event.node)
         self._retained.check(before, now)
         self._pace.happened(event)
@@ -285,7 +282,7 @@ class FreeTiering(TieredNodes):
                     if said.copy not in self._begun:
                         self.metadata.begun(said)
                         self._begun[said.copy] = self.clients.epoch_of(node)
-                        self._remember_below(node, self.metadata.copies[said.copy])
+                        self._looks.remember_below(node, self.replica(node), self.metadata.copies[said.copy])
                         self._decisions.append(("start_copy", here))
                 case "COPY_SEGMENT_FINISHED":
                     self._done.add(said.copy)
@@ -316,13 +313,6 @@ class FreeTiering(TieredNodes):
             entries = here.log.epochs.entries
             kept["first_epoch"] = entries[0].epoch if entries else -1
         self._kept[node] = kept
-
-    def _remember_below(self, node: int, copy: Copy) -> None:
-        """What is uploaded with a segment says of what comes before it what the log does, from its log start on."""
-        here = self.replica(node)
-        start = 0 if here is None else here.log.log_start
-        known = self._looks.remembered.get(node, {})
-        copy.epochs |= {offset: epoch for offset, epoch in known.items() if start <= offset < copy.start and epoch >= 0}
 
     def _asks_where(self, node: int, timestamp: int) -> None:
         """A follower asks for where to begin."""
@@ -483,9 +473,8 @@ class FreeTiering(TieredNodes):
             if here is None or here.remote is None or not here.remote.building():
                 self._begins[node] = "nowhere"
             cells[f"begins{at}"] = self._begins[node]
-            cells |= self._none_deleted[node]
+            cells |= self._looks.deletes(node, self._deletes)
             self._keep(node)
-        cells |= {f"deletes[{node}][{number}]": 1 for node, number in self._deletes if node not in self.down}
         for node in self.brokers:
             cells |= {f"{name}[{node}]": value for name, value in self._kept[node].items()}
         self._look_at_metadata()

@@ -40,6 +40,7 @@ class Looks:
             PARTITION, lambda record: (record.offset, record.leader_epoch, record.value or b""), torn=True
         )
         self._logs: dict[int, tuple[object, dict[int, int], Cells]] = {}
+        self._deletes_none: dict[int, Cells] = {}
         self._known_copies: dict[int, object] = {}
         """What the cells of each copy are of."""
         self._of_copies: Cells = {}
@@ -104,6 +105,18 @@ class Looks:
         data = read_file(files, path) if files.exists(path) else b""
         offsets = range(max(first, log.log_start), log.local_start)
         self._producers.check_kept(data, self._logs[node][1], offsets, self._written)
+
+    def remember_below(self, node: int, here: Any, copy: Copy) -> None:
+        """What is uploaded with a segment says of what comes before it what the log does, from its log start on."""
+        start = 0 if here is None else here.log.log_start
+        known = self.remembered.get(node, {})
+        copy.epochs |= {offset: epoch for offset, epoch in known.items() if start <= offset < copy.start and epoch >= 0}
+
+    def deletes(self, node: int, deleting: Iterable[tuple[int, int]]) -> Cells:
+        """Which copies a broker deletes, of all that anybody does."""
+        if node not in self._deletes_none:
+            self._deletes_none[node] = {f"deletes[{node}][{number}]": 0 for number in self._copies}
+        return self._deletes_none[node] | {f"deletes[{by}][{number}]": 1 for by, number in deleting if by == node}
 
     def forget(self, node: int) -> None:
         """A broker has another disk."""

@@ -22,9 +22,9 @@ from ...adapters.found import (
     Row,
     check_after,
     check_amid,
+    check_awake,
     check_stored,
     copy_of,
-    missing_timers,
     opened,
     rows_of,
 )
@@ -77,10 +77,7 @@ class LastingPartition(CopiedNodes, AccountedNodes, TimedNodes):
         state = self._state(node)
         if state is None:
             return
-        keys = cast(Broker, self.nodes[node]).timers()
-        missing = missing_timers(state, [key[0] for key in keys if key[1:] in ((), (PARTITION,))])
-        if missing:
-            raise NotFound(f"broker {node} will never wake for {', '.join(missing)} again")
+        check_awake(node, self.nodes[node], PARTITION)
         last = self._lasting.get(node)
         looked = files.changes, state.high_watermark, state.synced
         if last is not None and last[0] == looked:
