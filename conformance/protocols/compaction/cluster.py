@@ -235,6 +235,7 @@ class RunningBrokers(LastingBrokers, TimedNodes):
         return self._observed
 
     def _picture(self) -> dict[str, Value]:
+        """What is seen now."""
         quorum = self.controller.partition(PARTITION)
         cells: dict[str, Value] = {
             "leader": shown_leader(quorum.leader),

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from ....impl.metadata.image import ALL_BROKERS
 from ....impl.wire.controller import (
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
@@ -173,7 +174,8 @@ def _of_topic(name: str, image: Any) -> tuple[ControllerRequest, ErrorCode] | No
             return IncrementalAlterConfigsRequest(ResourceType.TOPIC, "none", twice), ErrorCode.INVALID_REQUEST
         case "no-header-of-brokers":
             strategy = (ConfigChange("log.cleaner.compaction.strategy", "header"),)
-            return IncrementalAlterConfigsRequest(ResourceType.BROKER, "", strategy), ErrorCode.INVALID_CONFIG
+            body = IncrementalAlterConfigsRequest(ResourceType.BROKER, ALL_BROKERS, strategy)
+            return body, ErrorCode.INVALID_CONFIG
         case _ if name in _NO_CONFIGS:
             return CreateTopicsRequest("none", configs=_NO_CONFIGS[name]), ErrorCode.INVALID_CONFIG
         case "topic-name":

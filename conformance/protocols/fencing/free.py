@@ -36,7 +36,7 @@ from ....impl.wire.messages import (
 from ...adapters.carrier import error_name
 from ...adapters.endpoints import Node
 from ...adapters.events import is_response, plain
-from ...adapters.found import missing_timers
+from ...adapters.found import check_awake
 from ...adapters.nodes import DUE
 from ...free.events import Event, What
 from ...free.system import Happened, Judged, Pending, Said
@@ -230,10 +230,8 @@ class RunningCluster(ShownNodes):
             self._look_awake(node, state)
 
     def _look_awake(self, node: int, state: PartitionState) -> None:
-        """Whether a broker goes on by itself, and syncs what it is to sync. Raises WrongAnswer."""
-        missing = missing_timers(state, [key[0] for key in self._broker(node).timers()])
-        if missing:
-            raise WrongAnswer(f"broker {node} will never wake for {', '.join(missing)} again")
+        """Whether a broker goes on by itself, and syncs what it is to sync. Raises NotFound and WrongAnswer."""
+        check_awake(node, self._broker(node), PARTITION)
         if self._config.flush_each_append and state.synced < state.end:
             raise WrongAnswer(f"broker {node} syncs each append, and has synced {state.synced} of {state.end}")
 

@@ -96,7 +96,7 @@ def _refusal(state: PartitionState | None, node: int, epoch: int, *, replica: bo
     return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch > state.leader_epoch else ErrorCode.NONE
 
 
-def _check_refusal(
+def _check_error(
     what: str,
     answer: OffsetsForLeaderEpochResponse | ListOffsetsResponse,
     wanted: ErrorCode,
@@ -126,7 +126,7 @@ def check_epoch_end(
     consumer = request.replica_id == CONSUMER
     wanted = _refusal(state, node, request.current_leader_epoch, replica=not consumer)
     what = f"where leader epoch {request.leader_epoch} ends"
-    _check_refusal(what, answer, wanted, state)
+    _check_error(what, answer, wanted, state)
     if wanted is not ErrorCode.NONE:
         return
     assert state is not None
@@ -150,7 +150,7 @@ def check_list_offsets(
         return
     wanted = _refusal(state, node, request.current_leader_epoch, replica=False)
     what = f"the offset of timestamp {request.timestamp}"
-    _check_refusal(what, answer, wanted, state)
+    _check_error(what, answer, wanted, state)
     if wanted is not ErrorCode.NONE:
         return
     assert state is not None

@@ -41,6 +41,7 @@ class Looks:
         )
         self._logs: dict[int, tuple[object, dict[int, int], Cells]] = {}
         self._deletes_none: dict[int, Cells] = {}
+        """By broker, what is shown where it deletes no copy."""
         self._known_copies: dict[int, object] = {}
         """What the cells of each copy are of."""
         self._of_copies: Cells = {}
@@ -131,7 +132,7 @@ class Looks:
         done: set[int],
         stored: Mapping[int, bool],
     ) -> Cells:
-        """All copies; not to be changed. ``making``: whom nobody has given up. ``begun``: the leader epoch of each."""
+        """All copies; not to be changed. ``making``: those under way. ``begun``: the leader epoch of each."""
         under_way = set(making)
         for number in self._copies:
             copy = view.copies.get(number)
