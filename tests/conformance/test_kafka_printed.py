@@ -1,4 +1,4 @@
-"""What real brokers and controllers print is recorded anew, and explained: K14, and a quorum of which the leader dies.
+"""What real brokers and controllers print is recorded anew, and explained: K14, a leader that dies, a late voter.
 
 Those that are bundled are in ``tests/traces/kafka/printed``.
 """
@@ -6,11 +6,12 @@ Those that are bundled are in ``tests/traces/kafka/printed``.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fencepost.conformance.kafka.cluster.k14 import k14
-from fencepost.conformance.kafka.cluster.quorum import record_quorum
+from fencepost.conformance.kafka.cluster.quorum import record_late_voter, record_quorum
 from fencepost.conformance.kafka.cluster.stage import Stage
 from fencepost.conformance.protocols.snapshots.kafka_text import VARIANT, printed
 from fencepost.traces.kafka.cluster import NODE_NAMES
@@ -40,12 +41,19 @@ def test_k14_real_brokers_fence_a_follower_in_the_same_leader_epoch(tmp_path: Pa
     assert steps.count("controller_fence_follower") == 2 and "controller_shrink_isr" not in steps
 
 
-@pytest.mark.night(seconds=60)
-def test_a_quorum_whose_leader_is_killed_is_explained(tmp_path: Path) -> None:
+@pytest.mark.night(seconds=180)
+@pytest.mark.parametrize(
+    ("record", "wanted"),
+    [
+        (record_quorum, {"take_office", "resume", "raise_high_watermark", "generate_snapshot"}),
+        (record_late_voter, {"delete_before_snapshot", "follower_start_over", "fetch_snapshot", "resume"}),
+    ],
+    ids=["leader-killed", "late-voter"],
+)
+def test_what_a_quorum_prints_is_explained(tmp_path: Path, record: Callable[..., list[Path]], wanted: set[str]) -> None:
     with needs_kafka():
-        logs = record_quorum(tmp_path / "run", say=lambda _: None)
+        logs = record(tmp_path / "run", say=lambda _: None)
     assert not [each for each in commands_below(os.getpid()).values() if str(tmp_path) in each], "it leaves no process"
     told = trace_of_quorum(logs, printed.traced(VARIANT))
     assert told.explained and told.why is None and told.trace is not None
-    steps = {event.action for event in told.trace.events}
-    assert {"take_office", "resume", "raise_high_watermark", "generate_snapshot"} <= steps
+    assert wanted <= {event.action for event in told.trace.events}

@@ -1,7 +1,8 @@
 """Carry out a finding on a cluster of real brokers, and tell it step by step.
 
-    python -m fencepost.conformance.kafka.cluster k11|k12|k14|h1|v6|v7|tk1|tk4|tk17|quorum [--control]
+    python -m fencepost.conformance.kafka.cluster k11|k12|k14|h1|v6|v7|tk1|tk4|tk17 [--control]
         [--release R] [--keep D] [--loggers]
+    python -m fencepost.conformance.kafka.cluster quorum|late-voter --keep D [--release R]
     python -m fencepost.conformance.kafka.cluster chaos --keep D [--for 10m] [--seed N] [--release R]
 
 Exit codes: 0 the promise was kept, 1 it was broken, 2 bad input (no Maven, no JVM), 3 the cluster did not do in time
@@ -29,7 +30,7 @@ from .k11 import k11
 from .k12 import LAG_MS, k12
 from .k14 import k14
 from .lost import Lost
-from .quorum import record_quorum
+from .quorum import record_late_voter, record_quorum
 from .stage import PATIENCE_MS, Stage
 from .tiers import Deleted, settings
 from .tk1 import tk1
@@ -46,7 +47,7 @@ app = cyclopts.App(
 
 @app.default
 def command(
-    finding: Literal["k11", "k12", "k14", "h1", "v6", "v7", "tk1", "tk4", "tk17", "quorum", "chaos"],
+    finding: Literal["k11", "k12", "k14", "h1", "v6", "v7", "tk1", "tk4", "tk17", "quorum", "late-voter", "chaos"],
     /,
     *,
     control: Annotated[bool, cyclopts.Parameter(negative=())] = False,
@@ -65,7 +66,8 @@ def command(
         two control runs; v6: so it does where an answer comes late; v7: it is told of a truncation that never was.
         tk1, tk4: acknowledged records of a tiered topic are deleted, on disks before they are uploaded, or in remote
         storage; tk17: a leader of one lets go of them. k14: a follower is fenced in the same leader epoch, by which
-        nothing is lost. quorum: of three controllers alone a follower and the leader are killed; they print what
+        nothing is lost. quorum: of three controllers alone a follower and the leader are killed; late-voter: one of
+        them starts when the others have cleaned their logs, and fetches a snapshot (70 s). They print what
         `fencepost ingest --kafka-log --protocol snapshots` reads, to DIR/controller-1.log and so on. chaos: load on one
         topic after another while brokers are killed, stopped and elected, and K11 half-way; with --loggers implied.
     control
@@ -89,11 +91,12 @@ def command(
             raise BadInput(why, "--control", "leave it out")
         if keep is not None and keep.exists():
             raise BadInput("it exists already", str(keep), "name a new folder with --keep, or remove that one")
-        if finding in ("quorum", "chaos"):
+        if finding in ("quorum", "late-voter", "chaos"):
             if keep is None:
                 raise BadInput("what it is for are its nodes' logs", finding, "name a new folder with --keep")
-            if finding == "quorum":
-                record_quorum(keep, say=_say, release=release)
+            if finding != "chaos":
+                record = record_quorum if finding == "quorum" else record_late_voter
+                record(keep, say=_say, release=release)
                 return 0
             return int(_chaos(release, keep, seconds, seed))
         lag_ms = LAG_MS if finding in ("k12", "v7") else PATIENCE_MS

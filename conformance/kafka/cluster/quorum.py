@@ -1,4 +1,4 @@
-"""A quorum of three real controllers, of which a follower and then the leader is killed, and what they print of it.
+"""A quorum of three real controllers, and what they print: of two that are killed, and of one that comes late.
 
 There are no brokers: the controllers write a record of their own now and then, and a snapshot every few of them.
 """
@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self
 
 from ....traces.jvm import java_binary
@@ -20,7 +21,7 @@ from ....traces.kafka.server_log.quorum_lines import QUORUM_LOGGERS
 from ..jars import RELEASE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 VOTERS: Final = (1, 2, 3)
@@ -32,16 +33,23 @@ _SETTINGS: Final = {
     "metadata.max.idle.interval.ms": 1500,
     "metadata.log.max.record.bytes.between.snapshots": 600,
 }
+_CLEANED: Final = {"metadata.max.retention.bytes": 1}
+"""A log begins at the end of its latest snapshot, at the next look that its node takes at it."""
+_LOOKS: Final = 60.0
+"""Seconds between two looks (``KafkaRaftClient``, ``RaftMetadataLogCleanerManager``)."""
+
+
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 class Controllers:
     """Three real controllers in a new folder, none of which is started; a context manager that leaves no process.
 
-    Raises RecordingError where they cannot be formatted, and BadInput where Maven, the release or a JVM is out of
-    reach.
+    ``settings``: of their configuration, beside those of all. Raises RecordingError where they cannot be formatted, and
+    BadInput where Maven, the release or a JVM is out of reach.
     """
 
-    def __init__(self, home: Path, release: str = RELEASE) -> None:
+    def __init__(self, home: Path, release: str = RELEASE, settings: Mapping[str, object] = _NOTHING) -> None:
         jars, java = fetch_kafka(release), str(java_binary())
         home.mkdir(parents=True)
         self.nodes = {id_: Node(id_, home / f"controller-{id_}", home / f"controller-{id_}.log") for id_ in VOTERS}
@@ -55,13 +63,12 @@ class Controllers:
         options += [f"{simple}.showDateTime=true", f"{simple}.dateTimeFormat=HH:mm:ss.SSS", f"-Dkafka.logs.dir={home}"]
         self._begin = [*prefix, java, *options, "-cp", jars.classpath]
         for node in self.nodes.values():
-            self._format(node, voters)
+            self._format(node, {**_SETTINGS, **settings, "controller.quorum.voters": voters})
 
-    def _format(self, node: Node, voters: str) -> None:
+    def _format(self, node: Node, settings: Mapping[str, object]) -> None:
         own = {
-            **_SETTINGS,
+            **settings,
             "node.id": node.node_id,
-            "controller.quorum.voters": voters,
             "listeners": f"CONTROLLER://127.0.0.1:{node.port}",
             "log.dirs": node.directory,
         }
@@ -125,3 +132,29 @@ def record_quorum(home: Path, *, say: Callable[[str], None] = print, release: st
         say("it is started again")
         time.sleep(9)
     return [node.log for node in quorum.nodes.values()]
+
+
+def record_late_voter(home: Path, *, say: Callable[[str], None] = print, release: str = RELEASE) -> list[Path]:
+    """Two of three voters write records and snapshots, and clean their logs; the third starts then, and fetches one.
+
+    It is killed and started again. Gives what the nodes have printed; raises like ``record_quorum``.
+    """
+    with Controllers(home, release, _CLEANED) as quorum:
+        *two, late = quorum.nodes.values()
+        quorum.start(*two)
+        leader = quorum.wait_led()
+        say(f"node {leader.node_id} leads; node {late.node_id} has not been started")
+        wait_until("a log to begin later", lambda: _says(leader, "Incremented log start offset"), seconds=2 * _LOOKS)
+        quorum.start(late)
+        wait_until("the snapshot", lambda: _says(late, "Fully truncated the log"))
+        say(f"node {late.node_id} has fetched a snapshot")
+        time.sleep(4)
+        late.kill()
+        say("it is killed, and started again")
+        quorum.start(late)
+        time.sleep(6)
+    return [node.log for node in quorum.nodes.values()]
+
+
+def _says(node: Node, words: str) -> bool:
+    return node.log.exists() and words in node.log.read_text(errors="replace")

@@ -26,7 +26,24 @@ from .history import MAX_EPOCHS, MAX_WATCHED
 from .moves import Move, Step
 from .order import BUDGET, in_order
 from .quorum_lines import QuorumEntry, read_quorum_logs
-from .quorum_words import LOG, NOBODY, Becomes, Beyond, Commits, Grows, Shrinks, Snaps
+from .quorum_words import (
+    LOG,
+    NOBODY,
+    Asks,
+    Becomes,
+    BeginsAnew,
+    Beyond,
+    Cleans,
+    Commits,
+    GivesUp,
+    Grows,
+    Installs,
+    Loads,
+    Publishes,
+    Shrinks,
+    Snaps,
+    Starts,
+)
 from .traces import Told
 
 MAX_VOTERS: Final = 5
@@ -99,6 +116,9 @@ def _told(printed: Mapping[int, Sequence[QuorumEntry]]) -> tuple[dict[int, list[
         if isinstance(each.said, Beyond)
     ]
     ends += [
+        (at, f"node {node}: its log begins elsewhere") for node, log in printed.items() for at in _thrown_away(log)
+    ]
+    ends += [
         (each.at, f"node {node} is in epoch {each.said.epoch}")
         for node, log in printed.items()
         for each in log
@@ -107,6 +127,22 @@ def _told(printed: Mapping[int, Sequence[QuorumEntry]]) -> tuple[dict[int, list[
     end, why = min(ends, default=(None, None))
     kept = {node: [each for each in log if end is None or each.at < end] for node, log in printed.items()}
     return kept, why
+
+
+def _thrown_away(log: Sequence[QuorumEntry]) -> Iterator[int]:
+    """When a node threw all of its log away, and did not say that it had fetched a snapshot, before it started anew."""
+    at: int | None = None
+    for entry in log:
+        match entry.said:
+            case BeginsAnew():
+                at = entry.at
+            case Installs():
+                at = None
+            case Starts() if at is not None:
+                yield at
+                at = None
+    if at is not None:
+        yield at
 
 
 def _watched(logs: Mapping[int, Sequence[QuorumEntry]]) -> list[int]:
@@ -129,6 +165,8 @@ def _watched(logs: Mapping[int, Sequence[QuorumEntry]]) -> list[int]:
                     end = cut
                 case Snaps(end=snapped) if snapped:
                     found.add(snapped - 1)
+                case Installs(end=snapped):
+                    end = snapped
     return [*sorted(found - {last})[: MAX_WATCHED - 1], last]
 
 
@@ -145,7 +183,11 @@ class _Node:
     voted: int = NOBODY
     end: int = 0
     hw: int = 0
-    """As the model has it."""
+    lbo: int = 0
+    snapped: int = 0
+    loaded: int = 0
+    """The end of the latest snapshot, and of the one that was loaded: these four as the model has them."""
+    fetching: bool = False
     others: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -191,10 +233,41 @@ class _Node:
                     return tuple(self._commits(count)), observed
                 fetch: Step = ("follower_fetch", {"leader": self.number.get(self.leader, me), "follower": me})
                 return ((), (fetch,)), observed
-            case Snaps(end=end) if end:
-                step = ("generate_snapshot", {"replica": me, "offset": self._at(end) - 1, "more": 0})
-                return ((step,),), {f"snapshot_size[{me}][{self._at(end) - 1}]": 1}
+            case Snaps(end=end) if self._at(end) > self.snapped:
+                self.snapped = self._at(end)
+                step = ("generate_snapshot", {"replica": me, "offset": self.snapped - 1, "more": 0})
+                return ((step,),), {f"snapshot_size[{me}][{self.snapped - 1}]": 1}
+            case Cleans(start=start) if self._at(start) > self.lbo:
+                self.lbo = self._at(start)
+                return ((("delete_before_snapshot", {"replica": me, "lbo": self.lbo}),),), {f"lbo[{me}]": self.lbo}
+            case Asks() | Installs() | GivesUp() as said:
+                return self._fetches(said)
+            case Loads(end=end):
+                self.loaded = self._at(end)
+                if self.loaded > self.lbo or self.loaded == self.lbo > 0:
+                    return ((),), {f"snapshot_size[{me}][{self.loaded - 1}]": 1}
+            case Publishes(end=end) if self._at(end) > max(self.hw, self.loaded):
+                # It is told what is committed, and no more: by another thread, behind the line that says so.
+                return ((),), {f"hw[{me}]": self._at(end)}
         return None
+
+    def _fetches(self, said: Asks | Installs | GivesUp) -> tuple[Rows, dict[str, Value]]:
+        """A snapshot that is fetched, as far as its lines tell."""
+        me = self.me
+        pair = {"leader": self.number.get(self.leader, me), "follower": me}
+        match said:
+            case Asks(end=end, has_it=has_it):
+                self.fetching = not has_it
+                return ((("follower_start_over", pair),),), {f"fetching[{me}]": -1 if has_it else self._at(end) - 1}
+            case Installs(end=end):
+                self.end, at = end, self._at(end)
+                self.lbo = self.hw = self.snapped = at
+                self.fetching = False
+                observed: dict[str, Value] = {f"{name}[{me}]": at for name in ("lbo", "leo", "hw")}
+                return ((("fetch_snapshot", pair),),), observed | {f"snapshot_size[{me}][{at - 1}]": 1}
+            case GivesUp():
+                self.fetching = False
+                return ((("rediscover_at", pair),),), {f"fetching[{me}]": -1}
 
     def _commits(self, count: int) -> Iterator[tuple[Step, ...]]:
         """A leader has counted fetches, of as many as it takes, and commits; it may have counted them before."""
@@ -209,6 +282,7 @@ class _Node:
         leader, voted = self.number.get(said.leader), self.number.get(said.voted)
         starts = said.before is None
         known = (self.state, self.epoch, self.leader, self.voted)
+        gives_up, self.fetching = self.fetching and not newer and not starts, False
         self.state, self.epoch, self.leader, self.voted = said.state, said.epoch, said.leader, said.voted
         observed: dict[str, Value] = {
             f"leader_epoch[{me}]": said.epoch - 1,
@@ -219,7 +293,7 @@ class _Node:
             # Those print no vote.
             observed[f"voted[{me}]"] = me if said.state == "Candidate" else voted
         if starts:
-            self.hw = 0
+            self.hw, self.loaded = self.lbo, 0
             if known[0] == "":
                 return ((),), observed
             return ((("resume", {"replica": me, "end": self._at(self.end)}),),), observed
@@ -228,6 +302,8 @@ class _Node:
             hears = [(("hear_of_epoch", {"replica": me, "teller": each}),) for each in self.others]
             hears += [(("learn_leader", {"replica": me, "teller": each}),) for each in self.others]
             hears.append((("leave_epoch", {"replica": me}),))
+        elif gives_up:
+            hears = [(("give_up_snapshot", {"replica": me}),)]
         match said.state:
             case "Candidate":
                 return ((("stand", {"replica": me, "epoch": said.epoch - 1}),),), observed

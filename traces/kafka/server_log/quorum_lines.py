@@ -13,11 +13,13 @@ from .lines import MOST, Line, lines_of
 from .quorum_words import Becomes, Said, Starts, node_of, said_of_quorum
 
 QUORUM_LOGGERS: Final = {
+    "org.apache.kafka.raft.KafkaRaftClient": "INFO",
     "org.apache.kafka.raft.QuorumState": "INFO",
     "org.apache.kafka.raft.LeaderState": "DEBUG",
     "org.apache.kafka.raft.FollowerState": "TRACE",
     "org.apache.kafka.raft.internals.KafkaRaftLog": "INFO",
     "org.apache.kafka.image.publisher.SnapshotEmitter": "INFO",
+    "org.apache.kafka.image.loader.MetadataLoader": "DEBUG",
     "org.apache.kafka.storage.internals.log.UnifiedLog": "TRACE",
 }
 """What is read, and how much of it must be printed."""

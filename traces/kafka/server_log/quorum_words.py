@@ -1,7 +1,8 @@
 """What a line of a quorum's node says of the metadata log, in the words of Apache Kafka 4.4.0.
 
 The loggers are ``QuorumState`` (INFO), ``LeaderState`` (DEBUG), ``FollowerState`` (TRACE), ``KafkaRaftLog`` (INFO) and
-``SnapshotEmitter`` (INFO); ``UnifiedLog`` (TRACE) says what the log has.
+``SnapshotEmitter`` (INFO); ``UnifiedLog`` (TRACE) says what the log has, ``KafkaRaftClient`` (INFO) which snapshots are
+fetched, and ``MetadataLoader`` (DEBUG) what is loaded and published.
 """
 
 from __future__ import annotations
@@ -65,13 +66,65 @@ class Snaps:
 
 
 @dataclass(frozen=True, slots=True)
+class Cleans:
+    """The log begins later, at the end of a snapshot of the node's own (``KafkaRaftLog.deleteBeforeSnapshot``)."""
+
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeginsAnew:
+    """All of the log is thrown away: a snapshot was fetched, or is found at a start to reach beyond the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """A fetch was answered with a snapshot id, by its exclusive end (``KafkaRaftClient``).
+
+    ``has_it``: the node has that snapshot, and does not fetch it.
+    """
+
+    end: int
+    has_it: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Installs:
+    """The last bytes of a snapshot have come, and the log begins at its exclusive end (``KafkaRaftClient``)."""
+
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class GivesUp:
+    """The leader has not the snapshot that is fetched any more (``KafkaRaftClient``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """What follows the quorum's log on a node loads a snapshot, by its exclusive end (``MetadataLoader``)."""
+
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Publishes:
+    """It publishes an image of all records below an offset (``MetadataLoader``)."""
+
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Beyond:
-    """What no step is read of: a snapshot that was fetched, or a log that begins elsewhere."""
+    """What no step is read of."""
 
     what: str
 
 
-Said: TypeAlias = "Starts | Becomes | Grows | Shrinks | Commits | Snaps | Beyond"
+Said: TypeAlias = (
+    "Starts | Becomes | Grows | Shrinks | Commits | Snaps | Cleans | BeginsAnew | Asks | Installs | GivesUp | Loads"
+    " | Publishes | Beyond"
+)
 
 _NODE: Final = re.compile(
     r"\[(?:RaftManager|SnapshotEmitter|MetadataLoader|SnapshotGenerator|QuorumController) id=(\d{1,9})\]"
@@ -81,12 +134,28 @@ _BECOMES: Final = re.compile(r"\[RaftManager id=\d+\] Completed transition to (\
 _STARTS: Final = re.compile(r"\[RaftLog partition=__cluster_metadata-0\] Initialized snapshots with IDs ")
 _GROWS: Final = re.compile(rf"{_AT} Appended message set .{{0,200}}?next offset: (\d{{1,19}}),")
 _SHRINKS: Final = re.compile(rf"{_AT} Truncating to offset (\d{{1,19}})$")
-_ELSEWHERE: Final = re.compile(rf"{_AT} (?:Truncate and start at offset|Incremented log start offset to) ")
+_BEGINS_ANEW: Final = re.compile(rf"{_AT} Truncate and start at offset ")
+_CLEANS: Final = re.compile(rf"{_AT} Incremented log start offset to (\d{{1,19}}) due to snapshot generated$")
+_ELSEWHERE: Final = re.compile(rf"{_AT} Incremented log start offset to ")
 _LEADERS: Final = re.compile(r"\[RaftManager id=\d+\] High watermark set to LogOffsetMetadata\(offset=(\d{1,19})")
 _FOLLOWERS: Final = re.compile(
     r"\[RaftManager id=\d+\] High watermark set to Optional\[LogOffsetMetadata\(offset=(\d{1,19})"
 )
 _SNAPS: Final = re.compile(r"\[SnapshotEmitter id=\d+\] Successfully wrote snapshot (\d{20})-\d{10}")
+_ID: Final = r"OffsetAndEpoch[(\[]offset=(\d{1,19}), epoch=\d{1,10}[)\]]"
+_ASKS: Final = re.compile(rf"\[RaftManager id=\d+\] Fetching snapshot {_ID} from Fetch response from leader ")
+_HAS_IT: Final = re.compile(
+    rf"\[RaftManager id=\d+\] Leader \d+ returned a snapshot {_ID} in the FETCH response which "
+)
+_INSTALLS: Final = re.compile(
+    rf"\[RaftManager id=\d+\] Fully truncated the log at .{{0,200}} after downloading snapshot {_ID} from leader "
+)
+_GIVES_UP: Final = re.compile(r"\[RaftManager id=\d+\] Leader doesn't know about snapshot id ")
+_LOADS: Final = re.compile(r"\[MetadataLoader id=\d+\] handleLoadSnapshot\((\d{20})-\d{10}\): incrementing ")
+_PUBLISHES: Final = re.compile(
+    r"\[MetadataLoader id=\d+\] handleCommit: publishing new image with provenance"
+    r" MetadataProvenance[(\[]lastContainedOffset=(\d{1,19}),"
+)
 
 
 def node_of(message: str) -> int | None:
@@ -111,6 +180,10 @@ def said_of_quorum(logger: str, message: str) -> Said | None:
                 return Grows(_offset(found[1]))
             if found := _SHRINKS.match(message):
                 return Shrinks(_offset(found[1]))
+            if _BEGINS_ANEW.match(message):
+                return BeginsAnew()
+            if found := _CLEANS.match(message):
+                return Cleans(_offset(found[1]))
             return Beyond("its log begins elsewhere") if _ELSEWHERE.match(message) else None
         case "LeaderState":
             found = _LEADERS.match(message)
@@ -121,7 +194,24 @@ def said_of_quorum(logger: str, message: str) -> Said | None:
         case "SnapshotEmitter":
             found = _SNAPS.match(message)
             return None if found is None else Snaps(_offset(found[1]))
+        case "KafkaRaftClient":
+            return _client(message)
+        case "MetadataLoader":
+            if found := _LOADS.match(message):
+                return Loads(_offset(found[1]))
+            found = _PUBLISHES.match(message)
+            return None if found is None else Publishes(_offset(found[1]) + 1)
     return None
+
+
+def _client(message: str) -> Said | None:
+    if found := _ASKS.match(message):
+        return Asks(_offset(found[1]), has_it=False)
+    if found := _HAS_IT.match(message):
+        return Asks(_offset(found[1]), has_it=True)
+    if found := _INSTALLS.match(message):
+        return Installs(_offset(found[1]))
+    return GivesUp() if _GIVES_UP.match(message) else None
 
 
 def _offset(text: str) -> int:
