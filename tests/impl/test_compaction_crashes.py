@@ -19,7 +19,7 @@ def test_every_crash_is_recovered_from(seed: int) -> None:
 def test_many_crashes_are_recovered_from() -> None:
     found = run(8_000, 280)
     assert sum(found.values()) == 8_000
-    assert sum(count for kind, count in found.items() if "swap" in kind) > 500
+    assert sum(count for kind, count in found.items() if "swap" in kind) > 400
 
 
 @pytest.mark.parametrize("name", FAULTS)
