@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Final, TypeVar
+from itertools import count
+from typing import Any, Final, TypeVar, cast
 
 from ...impl.files.interface import read_file
 from ...impl.files.simulated import SimulatedFiles
@@ -24,7 +25,7 @@ from ...impl.log.log import Log
 from ...impl.log.segment import INDEX_SUFFIX, LOG_SUFFIX
 from ...impl.replica.partition import Partition, PartitionState
 from ...impl.wire.messages import TopicPartition
-from .found import NotFound, Row, check_after, rows_of
+from .found import NotFound, check_after, check_kept, rows_of
 
 _BASE: Final = 8
 """Bytes of a batch's base offset; its length follows."""
@@ -78,14 +79,16 @@ def damaged(
     seed: int,
     log_start: int,
     besides: Sequence[str] = (),
+    *,
+    whole: bool = True,
 ) -> Damage | None:
     """Damage a copy in one place, drawn by the seed; None where there is nothing. What was lost, and may come of it.
 
-    ``besides``: further files that are refused where they are cut short.
+    ``besides``: further files that are refused where they are cut short. ``whole``: as ``check_on_damaged`` has it.
     """
     chance = random.Random(seed)  # noqa: S311 - repeatable on purpose
     synced = read_offsets(files, RECOVERY_POINTS, "").get(partition, 0)
-    ways = list(_ways(files, str(partition), synced, log_start, [EPOCH_CHECKPOINT, *besides], chance))
+    ways = list(_ways(files, str(partition), synced, log_start, [EPOCH_CHECKPOINT, *besides], chance, whole=whole))
     if not ways:
         return None
     # As often to each kind of file: a log of many segments has as many indexes.
@@ -96,7 +99,14 @@ def damaged(
 
 
 def _ways(
-    files: SimulatedFiles, folder: str, synced: int, log_start: int, besides: Sequence[str], chance: random.Random
+    files: SimulatedFiles,
+    folder: str,
+    synced: int,
+    log_start: int,
+    besides: Sequence[str],
+    chance: random.Random,
+    *,
+    whole: bool,
 ) -> Iterator[tuple[Damage, Callable[[], None]]]:
     names = files.list(folder) if files.exists(folder) else []
     for name in names:
@@ -110,10 +120,10 @@ def _ways(
                 yield Damage(path, How.GARBLED), partial(_garble, files, path, at)
         elif name.endswith(LOG_SUFFIX):
             last = name == max(each for each in names if each.endswith(LOG_SUFFIX))
-            yield from _ways_of_segment(files, path, synced, log_start, chance, last=last)
-    if f"{EPOCH_CHECKPOINT}" in names:
+            yield from _ways_of_segment(files, path, synced, log_start, chance, last=last, whole=whole)
+    if EPOCH_CHECKPOINT in names:
         path = f"{folder}/{EPOCH_CHECKPOINT}"
-        yield Damage(path, How.LOST), partial(files.remove, path)
+        yield Damage(path, How.LOST, refused=not whole), partial(files.remove, path)
     for path in (HIGH_WATERMARKS, RECOVERY_POINTS):
         if files.exists(path):
             yield Damage(path, How.LOST), partial(files.remove, path)
@@ -125,7 +135,7 @@ def _ways(
 
 
 def _ways_of_segment(
-    files: SimulatedFiles, path: str, synced: int, log_start: int, chance: random.Random, *, last: bool
+    files: SimulatedFiles, path: str, synced: int, log_start: int, chance: random.Random, *, last: bool, whole: bool
 ) -> Iterator[tuple[Damage, Callable[[], None]]]:
     base = int(path.rpartition("/")[2].removesuffix(LOG_SUFFIX))
     batches = [each for each in _batches(read_file(files, path), base) if each[0] >= log_start]
@@ -135,7 +145,8 @@ def _ways_of_segment(
     if first == base:
         gone = first < synced
         # A segment is synced before the next is begun, whatever the recovery point says that is stored.
-        lost = Damage(path, How.LOST, first, refused=gone or not last, noticed=True, synced=gone)
+        refused = gone or not last or not whole
+        lost = Damage(path, How.LOST, first, refused=refused, noticed=whole, synced=gone)
         yield lost, partial(files.remove, path)
     offset, begin, end = chance.choice(batches)
     at = chance.randrange(begin + _COVERED, end)
@@ -210,14 +221,17 @@ def check_damaged(damage: Damage, end: int, has: Sequence[object], there: Sequen
         raise NotFound(f"{damage} the log would end at {end}, and what was at {damage.loses} cannot be read")
 
 
-def readable(rows: Sequence[Row_], start: int) -> list[Row_]:
-    """The records from an offset on that follow one another: up to the first that cannot be read."""
+def readable(rows: Sequence[Row_], start: int, has: Sequence[tuple[int, int, object]] | None = None) -> list[Row_]:
+    """The records from an offset on that follow one another: up to the first that cannot be read.
+
+    ``has``: those of the running log, where a cleaner may have left holes in it; without it there are none.
+    """
+    offsets = count(start) if has is None else (row[0] for row in has if row[0] >= start)
     found: list[Row_] = []
-    for row in rows:
-        if row[0] >= start:
-            if row[0] != start + len(found):
-                break
-            found.append(row)
+    for row, offset in zip((row for row in rows if row[0] >= start), offsets, strict=False):
+        if row[0] > offset:
+            break
+        found.append(row)
     return found
 
 
@@ -226,31 +240,59 @@ def check_on_damaged(
     partition: TopicPartition,
     seed: int,
     has: PartitionState,
-    rows: Sequence[Row],
+    rows: Sequence[Row_],
     open_on: Callable[[SimulatedFiles], Partition | None],
-    decode: Callable[[bytes], Sequence[Row]],
+    decode: Callable[[bytes], Sequence[Row_]],
+    check: Callable[[PartitionState, Sequence[Row_], Partition | None, Sequence[Row_]], None] | None = None,
+    begin: int | None = None,
 ) -> None:
-    """Damage a broker's disk in one place, and hold a broker on it against what the running replica has. NotFound."""
-    damage = damaged(copy, partition, seed, has.log_start)
+    """Damage a broker's disk in one place, and hold a broker on it against what the running replica has. NotFound.
+
+    ``check``: what holds them against each other where nothing may be gone; by default ``check_after``. ``begin``:
+    where the log begins on this disk; None where it is whole, so that no record but those above the log start was
+    ever there. Else the records do not say which epochs there were, and what is no more need not be missed.
+    """
+    whole = begin is None
+    begin = has.log_start if begin is None else begin
+    damage = damaged(copy, partition, seed, begin, whole=whole)
     if damage is None:
         return
     found, refuses = opened_damaged(open_on, copy, damage)
     if refuses:
         return
     there = rows_of(copy, str(partition), decode)
-    state = None if found is None else found.state()
     if damage.loses is None:
         with told_with(damage):
-            check_after(has, rows, state, there)
-    elif state is not None:
-        check_damaged(damage, state.end, readable(rows, has.log_start), readable(there, state.log_start))
+            state = None if found is None else found.state()
+            if check is None:
+                check_after(has, cast(Any, rows), state, cast(Any, there))
+            elif damage.path.endswith(EPOCH_CHECKPOINT):
+                check_made_anew(check_kept(has, rows, state, there), there, begin)
+            else:
+                check(has, rows, found, there)
+    elif found is not None:
+        start = found.log.local_start
+        check_damaged(damage, found.state().end, readable(rows, begin, rows), readable(there, start, rows))
     if found is not None:
         check_served(damage, found.log, {row[0]: row for row in rows}, decode)
 
 
-def check_served(damage: Damage, log: Log, has: Mapping[int, Row], decode: Callable[[bytes], Sequence[Row]]) -> None:
+def check_made_anew(found: PartitionState, there: Sequence[tuple[int, int, object]], begin: int) -> None:
+    """Hold leader epochs that were made anew of the records that are there against these. Raises NotFound.
+
+    ``begin``: where the log begins on this disk: what is known of nobody else is known of all that lies below.
+    """
+    if begin > found.log_start and not any(first <= found.log_start for _, first in found.epochs):
+        raise NotFound(f"the log begins at {found.log_start}, and its leader epochs would be {list(found.epochs)}")
+    for offset, epoch, _ in there:
+        would = max((each for each, first in found.epochs if first <= offset), default=-1)
+        if would != epoch and found.log_start <= offset < found.end:
+            raise NotFound(f"the record at {offset} is of leader epoch {epoch}, and would be of {would}")
+
+
+def check_served(damage: Damage, log: Log, has: Mapping[int, Row_], decode: Callable[[bytes], Sequence[Row_]]) -> None:
     """Whoever reads gets what was written, from where it asks on, or an error of the log. Raises NotFound."""
-    for offset in range(log.log_start, log.end):
+    for offset in range(log.local_start, log.end):
         try:
             batches = log.read(offset, 1)
         except Exception as error:
@@ -258,5 +300,6 @@ def check_served(damage: Damage, log: Log, has: Mapping[int, Row], decode: Calla
                 continue
             raise NotFound(f"{damage} a read at {offset} raised {type(error).__name__}: {error}") from error
         read = [row for batch in batches for row in decode(batch.data)]
-        if not read or not read[0][0] <= offset <= read[-1][0] or any(has.get(row[0]) != row for row in read):
+        missed = offset in has and (damage.noticed or damage.loses is None or offset < damage.loses)
+        if (missed and has[offset] not in read) or any(has.get(row[0]) != row for row in read):
             raise NotFound(f"{damage} a read at {offset} would get {read}, and there was {has.get(offset)}")

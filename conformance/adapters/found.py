@@ -9,7 +9,7 @@ The running node notices nothing of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 from ...impl.files.interface import Files, read_file
 from ...impl.files.simulated import SimulatedFiles
@@ -48,6 +48,9 @@ class Nowhere:
 class CopiedNodes(RunningNodes):
     """Nodes whose disks are copied. What is opened on the copies, and must be there, a protocol adds."""
 
+    _amid_begin: ClassVar[str | None] = None
+    """The file that is written anew where a log comes to begin later on its disk, if that is looked at."""
+
     def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
         """New disks, new nodes."""
         self._copies: list[tuple[int, SimulatedFiles]] = []
@@ -68,13 +71,18 @@ class CopiedNodes(RunningNodes):
 
         def hook(operation: str, path: str) -> None:
             if operation in EFFECTS:
-                if operation == "truncate" and path.endswith(LOG_SUFFIX):
+                begins = self._amid_begin is not None and path.startswith(self._amid_begin)
+                if self._cutting != node and (begins or (operation == "truncate" and path.endswith(LOG_SUFFIX))):
                     self._cutting = node
+                    self._begins_amid(node)
                 if self._cutting == node and len(self._copies) < MOST and isinstance(files, SimulatedFiles):
                     self._copies.append((node, copy_of(files, self._copy_seed + len(self._copies))))
                 takes_effect(operation, path)
 
         return hook
+
+    def _begins_amid(self, node: int) -> None:
+        """From here on copies are taken, in this event: nothing is cut yet."""
 
     def _amid(self, node: int) -> list[SimulatedFiles]:
         """What a loss of power in the midst of this event would have left to a node, while its log was cut."""

@@ -6,29 +6,53 @@ cleaned away, or are not there. They are held to what the running broker goes by
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from ...impl.files.simulated import SimulatedFiles
-from ...impl.log.batch import read_batches
-from ...impl.replica.partition import PartitionState
+from ...impl.log.checkpoints import LOCAL_LOG_STARTS
+from ...impl.log.records import StoredRecord
+from ...impl.replica.partition import Partition, PartitionState
+from ..free.events import Event
 from ..free.system import Happened
 from .accounted import AccountedNodes
 from .cluster import PARTITION
+from .damaged import check_on_damaged, is_damaged
 from .found import CopiedNodes, NotFound, check_kept, check_stored, copy_of, opened, rows_of
+from .stores import SegmentReader
+
+Row: TypeAlias = tuple[int, int, object]
+"""Offset, leader epoch, and what the record is."""
 
 _SELDOM: Final = 4
 """After one of so many events it is looked at what a loss of power would leave."""
 
 
+class Before(NamedTuple):
+    """A log before it is cut, or comes to begin later, and after that.
+
+    ``begin``: where it begins on this disk; ``rows``: what is there.
+    """
+
+    log_start: int
+    begin: int
+    end: int
+    rows: Sequence[Row]
+
+
 class LastingBrokers(CopiedNodes, AccountedNodes):
     """Brokers with a replica of one partition. How one is opened on a copy of its disk, a protocol adds."""
+
+    _amid_begin = LOCAL_LOG_STARTS
 
     def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
         """New disks, new brokers."""
         self._lasting: dict[int, tuple[int, int, int]] = {}
         """By broker: how often its disk had changed, high watermark and what is synced, when it was looked at last."""
+        self._remains: SegmentReader[Row] = SegmentReader(PARTITION, _row, torn=True)
+        self._before: dict[int, Before] = {}
+        """By broker, its log as copies began to be taken in the midst of this event."""
         return super().reset(constants, seed)
 
     def _is_drawn(self) -> bool:
@@ -38,12 +62,27 @@ class LastingBrokers(CopiedNodes, AccountedNodes):
         """A broker on a copy of a disk."""
         raise NotImplementedError
 
+    def happen(self, event: Event) -> Happened:
+        """One event."""
+        self._before.clear()
+        return super().happen(event)
+
+    def _begins_amid(self, node: int) -> None:
+        replica = self.nodes[node].partitions.get(PARTITION) if node in self.nodes else None  # type: ignore[attr-defined]
+        if replica is not None:
+            log, rows = replica.log, rows_of(self.store.files(node), str(PARTITION), self._remains.decode)
+            self._before[node] = Before(log.log_start, log.local_start, log.end, rows)
+
     def _look_for_losses(self, node: int) -> None:
         """After an event of a broker that is up. Raises NotFound."""
         files, replica = self.store.files(node), self.nodes[node].partitions.get(PARTITION)  # type: ignore[attr-defined]
-        if not isinstance(files, SimulatedFiles) or node in self._failed or not self._is_drawn():
+        if not isinstance(files, SimulatedFiles) or node in self._failed:
             return
         if replica is None or replica.log.offline is not None:
+            return
+        if node in self._before:
+            self._look_amid_event(node, replica, files)
+        if not self._is_drawn():
             return
         state = replica.state()
         looked = files.changes, state.high_watermark, state.synced
@@ -51,24 +90,50 @@ class LastingBrokers(CopiedNodes, AccountedNodes):
             return
         self._lasting[node] = looked
         check_stored(files, PARTITION, state.epochs, state.log_start, state.synced)
-        copy = copy_of(files, self._copy_seed)
-        found = opened(partial(self._opened_on, node), copy).partitions.get(PARTITION)
-        rows, there = (rows_of(each, str(PARTITION), decoded) for each in (files, copy))
-        starts = replica.log.local_start, None if found is None else found.log.local_start
-        check_lasting(state, rows, None if found is None else found.state(), there, starts)
+        copy, rows = copy_of(files, self._copy_seed), rows_of(files, str(PARTITION), self._remains.decode)
+        begin = replica.log.local_start
+
+        def check(has: PartitionState, rows: Sequence[Row], found: Partition | None, there: Sequence[Row]) -> None:
+            starts = begin, None if found is None else found.log.local_start
+            check_lasting(has, rows, None if found is None else found.state(), there, starts)
+
+        if is_damaged(self._copy_seed):
+            on = partial(self._replica_on, node)
+            check_on_damaged(copy, PARTITION, self._copy_seed, state, rows, on, self._remains.decode, check, begin)
+            return
+        found = opened(partial(self._replica_on, node), copy)
+        check(state, rows, found, rows_of(copy, str(PARTITION), self._remains.decode))
+        assert found is not None
+        check_producers(replica, found)
+
+    def _look_amid_event(self, node: int, replica: Partition, files: SimulatedFiles) -> None:
+        """A loss of power in the midst would have left what was before, or what is after."""
+        before, decode = self._before[node], self._remains.decode
+        rows = rows_of(files, str(PARTITION), decode)
+        after = Before(replica.log.log_start, replica.log.local_start, replica.log.end, rows)
+        for copy in self._amid(node):
+            found = opened(partial(self._replica_on, node), copy)
+            if found is None:
+                raise NotFound("after a loss of power in the midst there would be no replica")
+            log = found.log
+            there = Before(log.log_start, log.local_start, log.end, rows_of(copy, str(PARTITION), decode))
+            check_amid(before, after, there)
+            if before[::2] == after[::2] == there[::2]:
+                check_producers(replica, found)
+
+    def _replica_on(self, node: int, files: SimulatedFiles) -> Partition | None:
+        return cast("Partition | None", self._opened_on(node, files).partitions.get(PARTITION))
 
 
-def decoded(data: bytes) -> list[tuple[int, int, object]]:
-    """The records of a segment: offset, leader epoch, and what they are."""
-    records = (record for batch in read_batches(data) for record in batch.records())
-    return [(each.offset, each.leader_epoch, (each.key, each.value, each.timestamp, each.headers)) for each in records]
+def _row(record: StoredRecord) -> Row:
+    return record.offset, record.leader_epoch, (record.key, record.value, record.timestamp, record.headers)
 
 
 def check_lasting(
     state: PartitionState,
-    rows: tuple[tuple[int, int, object], ...],
+    rows: Sequence[Row],
     found: PartitionState | None,
-    there: tuple[tuple[int, int, object], ...],
+    there: Sequence[Row],
     starts: tuple[int, int | None],
 ) -> None:
     """Hold what would be found of a replica against what it goes by. Raises NotFound.
@@ -81,3 +146,34 @@ def check_lasting(
     epochs, would = ([each for each in of.epochs if each[1] < found.end] for of in (state, found))
     if epochs != would:
         raise NotFound(f"after a loss of power the leader epochs would be {would}, they are {epochs}")
+
+
+def check_amid(before: Before, after: Before, found: Before) -> None:
+    """Hold what would be found in the midst of an event against the log before it and after it. Raises NotFound.
+
+    A log that is begun anew behind what is in remote storage may be empty then, and begin at 0.
+    """
+    if found[:3] == (0, 0, 0) and after.begin == after.end:
+        return
+    told = f"after a loss of power in the midst the log would be {list(found.rows)} from {found.begin} to {found.end}"
+    if found.begin not in (before.begin, after.begin):
+        raise NotFound(f"{told}: on this disk it began at {before.begin}, and begins at {after.begin}")
+    there = [row for row in found.rows if found.begin <= row[0] < found.end]
+    if not any(there == [row for row in of.rows if found.begin <= row[0] < found.end] for of in (before, after)):
+        raise NotFound(f"{told}, which it never was")
+
+
+def check_producers(replica: Partition, found: Partition) -> None:
+    """What would be known of producers is what is, as far as the log would go. Raises NotFound."""
+    end = min(replica.log.end, found.log.end)
+    known, would = (_known_of_producers(of, end) for of in (replica, found))
+    if known != would:
+        raise NotFound(
+            f"after a loss of power of the producers below {end} {would!r} would be known, and not {known!r}"
+        )
+
+
+def _known_of_producers(of: Partition, end: int) -> bytes:
+    producers = type(of.producers)()
+    producers.catch_up(of.log, end)
+    return producers.snapshot()

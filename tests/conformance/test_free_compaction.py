@@ -9,10 +9,11 @@ from dataclasses import replace
 
 import pytest
 from fencepost.conformance.cli.protocols import protocols
-from fencepost.conformance.free.events import What
+from fencepost.conformance.free.events import Event, What
 from fencepost.conformance.free.machine import Machine
 from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.runner import FreePlan
+from fencepost.conformance.free.smaller import repeat
 from fencepost.conformance.harness import all_defects, held_to
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols import compaction
@@ -176,6 +177,29 @@ def test_the_same_seed_and_the_same_events_lead_to_the_same() -> None:
         return seen
 
     assert played() == played()
+
+
+def test_an_answer_to_a_repeat_is_not_taken_for_the_one_that_comes_behind_it() -> None:
+    """A produce comes while nobody leads, and again with another one, at once, when its first answer is not in yet."""
+    old, new = Sent(0, 0, 0, 0, 0)._asdict(), Sent(1, 1, 2, 4, 0)._asdict()
+
+    def produce(what: What, sent: dict[str, int]) -> Event:
+        return Event(what, "produce", args=tuple(sorted({**sent, "records": 1, "to": 0}.items())))
+
+    events = [
+        Event(What.DISK, "fails", 0),
+        produce(What.PROBE, old),
+        Event(What.DISK, "mended", 0),
+        Event(What.REPEAT, "Produce", 0),
+        Event(What.OPERATE, "set_strategy", args=(("strategy", "unset"),)),
+        Event(What.REPEAT, "LeaderAndIsr", 0),
+        produce(What.CALL, new),
+    ]
+    system = RunningCompaction()
+    ran = repeat(system, BROKERS.ways(PLAN.free[2]), 3341818, events)
+    assert ran.parted is None and list(ran.events) == events
+    assert system.replica(0).log.end == 2, "both were written, at once"
+    system.close()
 
 
 def test_there_are_enough_defects_and_each_is_told_from_the_others() -> None:

@@ -173,6 +173,24 @@ FAULTS = {
         ),
         "are stored, and they are",
     ),
+    "nobody misses the epochs of what is in remote storage": (
+        "tiering",
+        Patch(
+            "log/recovery.py",
+            "        if not self.have_epochs or self.epochs.epoch_for",
+            "        if self.epochs.epoch_for",
+        ),
+        "leader-epoch-checkpoint lost",
+    ),
+    "a garbled batch is served": (
+        "compaction",
+        Patch(
+            "log/recovery.py",
+            "            for position, batch in segment.rebuilt():\n                if self.copies",
+            "            for position, batch in ():\n                if self.copies",
+        ),
+        " garbled ",
+    ),
     "where a log begins on its disk is known to the running broker alone": (
         "tiering",
         Patch("log/remote_part.py", "            self._store.store_local_start(base)\n", "            pass\n"),

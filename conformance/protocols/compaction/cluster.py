@@ -398,7 +398,8 @@ class RunningBrokers(LastingBrokers, TimedNodes):
                 touched.add(envelope.destination)
             if not is_response(envelope):
                 steps += self._wrote(envelope)
-                answer = self._answer(envelope, flight.number)
+                # One that it has got before, as the request came twice, may be on its way still.
+                answer = self._answer(envelope, self._known)
                 self.decided += () if answer is None else self._judged(envelope, answer)
         return steps
 

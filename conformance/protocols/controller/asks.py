@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from .free import FreeControllers
 
 _CONFIG: Final = "min.insync.replicas"
+_UNCLEAN: Final = "unclean.leader.election.enable"
+_GUARDED: Final = 3
+"""In one of so many runs all brokers' default allows unclean elections now and then, and every topic forbids them."""
 
 
 class Clients:
@@ -40,6 +43,7 @@ class Clients:
         self._asked: list[tuple[int, Envelope, tuple[ModelStep, ...]]] = []
         self.touched: set[int] = set()
         """The controllers that were asked in this event."""
+        self._guarded = system.seed // 13 % _GUARDED == 0
 
     def envelope(self, number: int, body: ControllerRequest, correlation: int) -> Envelope:
         """A client's request."""
@@ -58,7 +62,8 @@ class Clients:
 
     def _created(self, name: str, first: int) -> CreateTopicsRequest:
         brokers = list(self._system.brokers)
-        return CreateTopicsRequest(name, assignments=((*brokers[first:], *brokers[:first]),))
+        configs = ((_UNCLEAN, "false"),) if self._guarded else ()
+        return CreateTopicsRequest(name, assignments=((*brokers[first:], *brokers[:first]),), configs=configs)
 
     # -- what may be asked ------------------------------------------------------------------------------------------
 
@@ -82,6 +87,8 @@ class Clients:
                     else:
                         for first in system.brokers:
                             yield Event(What.CALL, "create-topic", number, args=(where, ("first", first)))
+                if self._guarded:
+                    yield Event(What.CALL, "alter-default", number)
                 yield Event(What.OPERATE, "resign", number)
             elif node.quorum.is_leader:
                 yield Event(What.OPERATE, "resign", number)
@@ -113,9 +120,14 @@ class Clients:
         if event.name == "shut-down":
             system.broker(number).lifecycle.want_shut_down = True
             return ()
+        at = {"node": number - len(system.brokers)}
+        if event.name == "alter-default":
+            self._serial += 1
+            change = ConfigChange(_UNCLEAN, ("true", "true", "false")[self._serial % 3])
+            self._correlate(number, IncrementalAlterConfigsRequest(ResourceType.BROKER, "", (change,)), ())
+            return (("append_other", at),)
         partition = int(event.arg("partition"))
         name = NAMES[partition]
-        at = {"node": number - len(system.brokers)}
         here = {**at, "partition": partition}
         image = self._image(number)
         judged: tuple[ModelStep, ...] = ()

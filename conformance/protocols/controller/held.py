@@ -2,7 +2,8 @@
 
 An answer waits until all is stable that its controller had in mind when it decided: whoever gets it may go by it. A
 change that a client was told of is in the committed log then. At most one node makes a snapshot at a time, as far as
-the active controller knows, and no broker is fenced whose session is not over.
+the active controller knows, no broker is fenced whose session is not over, and one that stops in order is kept waiting
+no longer than the others need to hear of it.
 """
 
 from __future__ import annotations
@@ -69,6 +70,10 @@ class Answers:
         """By term and broker: the epoch of its process, and when that was heard of last."""
         self._began: dict[_Term, int] = {}
         """When each began."""
+        self._heard: dict[tuple[_Term, int, int], int] = {}
+        """By term, broker and broker epoch, the last record that the process has said to have replayed."""
+        self._kept: dict[tuple[_Term, int, int], int] = {}
+        """By the same, the last record of the log when a process that stops was first told to wait for the others."""
 
     def forget(self) -> None:
         """What was before the run is not looked at."""
@@ -96,6 +101,8 @@ class Answers:
             before = replica.epoch_at(replica.end - 1)
             self._decided.setdefault(way, []).append(_Decided(request, error, replica.end, before))
             told: Any = answers[0]
+            if isinstance(told, BrokerHeartbeatResponse) and error is ErrorCode.NONE:
+                self._check_kept(node, request.body, told)
             if isinstance(told, BrokerHeartbeatResponse | ControllerHeartbeatResponse) and told.should_snapshot:
                 asked: Any = request.body
                 self._check_turn((node.address, node.active.epoch), request.source, asked.snapshot_offset, now)
@@ -116,6 +123,9 @@ class Answers:
                 own = known is not None and known.incarnation == body.incarnation
             if known is not None and own:
                 self._lives[term, body.broker] = known.epoch, now
+                if isinstance(body, BrokerHeartbeatRequest):
+                    key = term, body.broker, known.epoch
+                    self._heard[key] = max(self._heard.get(key, _UNKNOWN), body.metadata_offset)
         if own and isinstance(body, BrokerHeartbeatRequest | ControllerHeartbeatRequest):
             # Of a process that is not registered any more nothing is taken, and nobody is heard of by it.
             number = body.broker if isinstance(body, BrokerHeartbeatRequest) else body.node
@@ -156,6 +166,23 @@ class Answers:
                 raise WrongState(f"it is the turn of node {number} to make a snapshot, and still that of {turn[0]}")
         if turn is None or turn[0] != number or turn[1] < end:
             self._turns[term] = number, end
+
+    def _check_kept(self, node: ControllerNode, body: Any, told: BrokerHeartbeatResponse) -> None:
+        """A broker in controlled shutdown may stop once all that are active have replayed what it was told to wait for:
+        the log does not stand still meanwhile."""
+        active = node.active
+        known = None if active is None else active.image.brokers.get(body.broker)
+        if active is None or known is None or known.fenced or not known.shutting_down or told.should_shut_down:
+            return
+        term, image = (node.address, active.epoch), active.image
+        key = term, body.broker, known.epoch
+        if key not in self._kept:
+            self._kept[key] = node.quorum.replica.end - 1
+            return
+        others = {each: state.epoch for each, state in image.brokers.items() if image.alive(each)}
+        if all(self._heard.get((term, each, epoch), _UNKNOWN) >= self._kept[key] for each, epoch in others.items()):
+            where = f"record {self._kept[key]}, the last one when it was first told so"
+            raise WrongState(f"broker {body.broker} may not stop yet, though brokers {sorted(others)} have {where}")
 
     def check(self, down: Collection[int] = ()) -> None:
         """Look at what was answered in an event. Raises ``WrongState``.
