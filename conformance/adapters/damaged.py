@@ -25,7 +25,7 @@ from ...impl.log.log import Log
 from ...impl.log.segment import INDEX_SUFFIX, LOG_SUFFIX
 from ...impl.replica.partition import Partition, PartitionState
 from ...impl.wire.messages import TopicPartition
-from .found import NotFound, check_after, check_kept, rows_of
+from .found import NotFound, check_after, check_kept, check_reads, rows_of
 
 _BASE: Final = 8
 """Bytes of a batch's base offset; its length follows."""
@@ -292,14 +292,6 @@ def check_made_anew(found: PartitionState, there: Sequence[tuple[int, int, objec
 
 def check_served(damage: Damage, log: Log, has: Mapping[int, Row_], decode: Callable[[bytes], Sequence[Row_]]) -> None:
     """Whoever reads gets what was written, from where it asks on, or an error of the log. Raises NotFound."""
-    for offset in range(log.local_start, log.end):
-        try:
-            batches = log.read(offset, 1)
-        except Exception as error:
-            if any(each.__name__ in _REFUSALS for each in type(error).__mro__):
-                continue
-            raise NotFound(f"{damage} a read at {offset} raised {type(error).__name__}: {error}") from error
-        read = [row for batch in batches for row in decode(batch.data)]
-        missed = offset in has and (damage.noticed or damage.loses is None or offset < damage.loses)
-        if (missed and has[offset] not in read) or any(has.get(row[0]) != row for row in read):
-            raise NotFound(f"{damage} a read at {offset} would get {read}, and there was {has.get(offset)}")
+    missed = None if damage.noticed or damage.loses is None else damage.loses
+    with told_with(damage):
+        check_reads(log, has, decode, errors=_REFUSALS, up_to=missed)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 from ...impl.files.interface import Files, read_file
 from ...impl.files.simulated import SimulatedFiles
 from ...impl.log.checkpoints import EPOCH_CHECKPOINT, LOG_STARTS, RECOVERY_POINTS, read_epochs, read_offsets
+from ...impl.log.log import Log
 from ...impl.log.segment import LOG_SUFFIX
 from ...impl.replica.partition import PartitionState
 from ...impl.wire.messages import Envelope, TopicPartition
@@ -26,6 +27,7 @@ Row: TypeAlias = tuple[int, int, bytes]
 """Offset, leader epoch, content."""
 Opened_ = TypeVar("Opened_")
 Row_ = TypeVar("Row_")
+_Row = TypeVar("_Row", bound=tuple[int, int, object])
 _AnyRow = TypeVar("_AnyRow", bound=tuple[Any, ...])
 
 _SELDOM: Final = 2
@@ -118,6 +120,33 @@ def rows_of(files: Files, folder: str, decode: Callable[[bytes], Sequence[Row_]]
             if name.endswith(LOG_SUFFIX):
                 found += tuple(decode(read_file(files, f"{folder}/{name}")))
     return found
+
+
+def check_reads(
+    log: Log,
+    has: Mapping[int, _Row],
+    decode: Callable[[bytes], Sequence[_Row]],
+    *,
+    errors: Collection[str] = (),
+    up_to: int | None = None,
+) -> None:
+    """Whoever reads a log gets what is on its disk, from wherever it asks on. Raises NotFound.
+
+    ``has``: the records by their offsets. ``errors``: the bases, by their names, of errors that may be answered in the
+    place of records. ``up_to``: from here on a record may be missing, None: from nowhere on.
+    """
+    for offset in range(log.local_start, log.end):
+        try:
+            batches = log.read(offset, 1)
+        except Exception as error:
+            # Whatever a system under test raises is what we are looking for.
+            if any(each.__name__ in errors for each in type(error).__mro__):
+                continue
+            raise NotFound(f"a read at {offset} raised {type(error).__name__}: {error}") from error
+        read = [row for batch in batches for row in decode(batch.data)]
+        wanted = has.get(offset) if up_to is None or offset < up_to else None
+        if (wanted is not None and wanted not in read) or any(has.get(row[0]) != row for row in read):
+            raise NotFound(f"a read at {offset} would get {read}, and there is {has.get(offset)}")
 
 
 def check_stored(

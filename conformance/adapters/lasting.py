@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from ...impl.files.simulated import SimulatedFiles
 from ...impl.log.checkpoints import LOCAL_LOG_STARTS
+from ...impl.log.log import Log
 from ...impl.log.records import StoredRecord
 from ...impl.replica.partition import Partition, PartitionState
 from ..free.events import Event
@@ -19,7 +20,7 @@ from ..free.system import Happened
 from .accounted import AccountedNodes
 from .cluster import PARTITION
 from .damaged import check_on_damaged, is_damaged
-from .found import CopiedNodes, NotFound, check_kept, check_stored, copy_of, opened, rows_of
+from .found import CopiedNodes, NotFound, check_kept, check_reads, check_stored, copy_of, opened, rows_of
 from .stores import SegmentReader
 
 Row: TypeAlias = tuple[int, int, object]
@@ -32,13 +33,19 @@ _SELDOM: Final = 4
 class Before(NamedTuple):
     """A log before it is cut, or comes to begin later, and after that.
 
-    ``begin``: where it begins on this disk; ``rows``: what is there.
+    ``begin``: where it begins on this disk; ``synced``: up to where it is; ``rows``: what is there.
     """
 
     log_start: int
     begin: int
     end: int
+    synced: int
     rows: Sequence[Row]
+
+    @classmethod
+    def of(cls, log: Log, rows: Sequence[Row]) -> Before:
+        """What a log has now."""
+        return cls(log.log_start, log.local_start, log.end, log.recovery_point, rows)
 
 
 class LastingBrokers(CopiedNodes, AccountedNodes):
@@ -70,8 +77,8 @@ class LastingBrokers(CopiedNodes, AccountedNodes):
     def _begins_amid(self, node: int) -> None:
         replica = self.nodes[node].partitions.get(PARTITION) if node in self.nodes else None  # type: ignore[attr-defined]
         if replica is not None:
-            log, rows = replica.log, rows_of(self.store.files(node), str(PARTITION), self._remains.decode)
-            self._before[node] = Before(log.log_start, log.local_start, log.end, rows)
+            rows = rows_of(self.store.files(node), str(PARTITION), self._remains.decode)
+            self._before[node] = Before.of(replica.log, rows)
 
     def _look_for_losses(self, node: int) -> None:
         """After an event of a broker that is up. Raises NotFound."""
@@ -91,6 +98,7 @@ class LastingBrokers(CopiedNodes, AccountedNodes):
         self._lasting[node] = looked
         check_stored(files, PARTITION, state.epochs, state.log_start, state.synced)
         copy, rows = copy_of(files, self._copy_seed), rows_of(files, str(PARTITION), self._remains.decode)
+        check_reads(replica.log, {row[0]: row for row in rows}, self._remains.decode)
         begin = replica.log.local_start
 
         def check(has: PartitionState, rows: Sequence[Row], found: Partition | None, there: Sequence[Row]) -> None:
@@ -110,15 +118,14 @@ class LastingBrokers(CopiedNodes, AccountedNodes):
         """A loss of power in the midst would have left what was before, or what is after."""
         before, decode = self._before[node], self._remains.decode
         rows = rows_of(files, str(PARTITION), decode)
-        after = Before(replica.log.log_start, replica.log.local_start, replica.log.end, rows)
+        after = Before.of(replica.log, rows)
         for copy in self._amid(node):
             found = opened(partial(self._replica_on, node), copy)
             if found is None:
                 raise NotFound("after a loss of power in the midst there would be no replica")
-            log = found.log
-            there = Before(log.log_start, log.local_start, log.end, rows_of(copy, str(PARTITION), decode))
+            there = Before.of(found.log, rows_of(copy, str(PARTITION), decode))
             check_amid(before, after, there)
-            if before[::2] == after[::2] == there[::2]:
+            if len({(each.log_start, each.end) for each in (before, after, there)}) == 1:
                 check_producers(replica, found)
 
     def _replica_on(self, node: int, files: SimulatedFiles) -> Partition | None:
@@ -155,6 +162,9 @@ def check_amid(before: Before, after: Before, found: Before) -> None:
     """
     if found[:3] == (0, 0, 0) and after.begin == after.end:
         return
+    least = min(before.synced, after.synced)
+    if found.end < least and max(before.begin, after.begin) < least:
+        raise NotFound(f"after a loss of power in the midst the log would end at {found.end}, below {least}")
     told = f"after a loss of power in the midst the log would be {list(found.rows)} from {found.begin} to {found.end}"
     if found.begin not in (before.begin, after.begin):
         raise NotFound(f"{told}: on this disk it began at {before.begin}, and begins at {after.begin}")

@@ -6,15 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 import pytest
-from fencepost.conformance.adapters.damaged import (
-    Damage,
-    How,
-    check_damaged,
-    check_served,
-    damaged,
-    opened_damaged,
-    readable,
-)
 from fencepost.conformance.adapters.found import (
     NotFound,
     Row,
@@ -24,11 +15,9 @@ from fencepost.conformance.adapters.found import (
     check_stored,
     missing_timers,
     opened,
-    rows_of,
 )
 from fencepost.conformance.adapters.lasting import check_lasting
 from fencepost.conformance.adapters.parts import Parts
-from fencepost.conformance.adapters.stores import SegmentReader
 from fencepost.conformance.free.memory import Memory
 from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted
@@ -53,15 +42,9 @@ from fencepost.conformance.protocols.tiering.free import FreeTiering
 from fencepost.conformance.protocols.tiering.plan import PLAN as TIERING
 from fencepost.conformance.protocols.truncation.free import RunningConsumer
 from fencepost.conformance.protocols.truncation.plan import PLAN as TRUNCATION
-from fencepost.impl.files.interface import read_file
 from fencepost.impl.files.simulated import SimulatedFiles
 from fencepost.impl.log import Record
-from fencepost.impl.log.checkpoints import RECOVERY_POINTS
-from fencepost.impl.log.config import LogConfig
 from fencepost.impl.log.directory import DataDirectory
-from fencepost.impl.log.errors import CorruptLog
-from fencepost.impl.log.log import Log
-from fencepost.impl.log.records import StoredRecord
 from fencepost.impl.replica.partition import PartitionState, Role
 from fencepost.impl.wire.messages import TopicPartition
 from fencepost.model.core.ground import ground
@@ -177,10 +160,19 @@ FAULTS = {
         "tiering",
         Patch(
             "log/recovery.py",
-            "        if not self.have_epochs or self.epochs.epoch_for",
-            "        if self.epochs.epoch_for",
+            "        if not self.have_epochs or self.epochs.epoch_for(self.remote_start) < 0:\n",
+            "        if False:\n",
         ),
         "leader-epoch-checkpoint lost",
+    ),
+    "where a log begins is known before its producers are": (
+        "tiering",
+        Patch(
+            "log/remote_part.py",
+            "            self._keep_producers(base, producers)\n            self._store.store_local_start(base)\n",
+            "            self._store.store_local_start(base)\n            self._keep_producers(base, producers)\n",
+        ),
+        "after a loss of power of the producers below",
     ),
     "a garbled batch is served": (
         "compaction",
@@ -392,110 +384,3 @@ def test_a_replica_has_the_timers_of_its_role(role: Role, waiting: int, names: s
 def test_a_leader_that_never_looks_at_its_isr_again_is_found(protocol: str) -> None:
     patch = Patch("replica/partition.py", '        self.runtime.timers.set(("isr", self.key), at)\n', "        pass\n")
     assert first_parting(protocol, patch, word="will never wake for isr again") is not None
-
-
-LOG = TopicPartition("t", 0)
-
-
-def directory_on(files: SimulatedFiles) -> DataDirectory:
-    config = LogConfig(segment_bytes=160, index_interval_bytes=1)
-    return DataDirectory(files, node_id=0, cluster_id="c", config=config)
-
-
-def with_records(synced: int) -> SimulatedFiles:
-    """A disk with a log of two segments, three batches of a record each."""
-    files = SimulatedFiles(1)
-    directory = directory_on(files)
-    log = directory.log(*LOG)
-    for number in range(3):
-        log.append_as_leader([Record(b"%d" % number, timestamp=0)], 0)
-        if number + 1 == synced:
-            directory.store(RECOVERY_POINTS, {LOG: log.flush()})
-    return files
-
-
-def open_log(files: SimulatedFiles) -> Log:
-    return directory_on(files).log(*LOG)
-
-
-@pytest.mark.parametrize("synced", [0, 2, 3])
-def test_a_log_makes_anew_what_can_be_and_refuses_or_cuts_the_rest(synced: int) -> None:
-    met: dict[tuple[str, How], int] = {}
-    for seed in range(150):
-        files = with_records(synced)
-        damage = damaged(files, LOG, seed, 0)
-        assert damage is not None
-        log, refuses = opened_damaged(open_log, files, damage)
-        kind = damage.path.rpartition(".")[2], damage.how
-        met[kind] = met.get(kind, 0) + 1
-        assert refuses is (log is None)
-        if log is None:
-            continue
-        assert damage.loses is not None or log.end == 3
-        has = {number: (number, 0, b"%d" % number) for number in range(3)}
-        there = [row for row in rows_of(files, str(LOG), _decoded) if has[row[0]] == row]
-        check_damaged(damage, log.end, list(has.values()), readable(there, 0))
-        check_served(damage, log, has, _decoded)
-    assert {("log", How.LOST), ("log", How.GARBLED), ("index", How.LOST), ("index", How.GARBLED)} <= met.keys()
-
-
-def test_what_a_loss_of_power_has_left_of_a_base_offset_is_no_offset_that_was_lost() -> None:
-    """No CRC covers it: where the second batch seems to begin at 0, what is garbled of the log is in the first."""
-    garbled = 0
-    for seed in range(60):
-        files = with_records(0)
-        path = f"{LOG}/{0:020d}.log"
-        whole = read_file(files, path)
-        second = 12 + int.from_bytes(whole[8:12], "big")
-        file = files.open(path)
-        file.truncate(second)
-        file.append(bytes(8) + whole[second + 8 :])
-        file.close()
-        damage = damaged(files, LOG, seed, 0)
-        assert damage is not None
-        if damage.how is How.GARBLED and damage.path == path:
-            garbled += 1
-            log, _ = opened_damaged(open_log, files, damage)
-            assert log is not None
-            assert (damage.loses, log.end) == (0, 0)
-    assert garbled
-
-
-def _row(record: StoredRecord) -> Row:
-    return record.offset, record.leader_epoch, record.value or b""
-
-
-_decoded = SegmentReader(LOG, _row, torn=True).decode
-
-
-def test_who_does_not_notice_that_a_file_is_damaged_is_named() -> None:
-    rows = [(0, 0, b"a"), (1, 0, b"b")]
-    lost = Damage("t-0/0.log", How.LOST, 1, refused=True, noticed=True, synced=True)
-    with pytest.raises(NotFound, match="what was at 1 cannot be read"):
-        check_damaged(lost, 1, rows, rows[:1])
-    garbled = Damage("t-0/0.log", How.GARBLED, 1, noticed=True)
-    check_damaged(garbled, 1, rows, rows[:1])
-    with pytest.raises(NotFound, match="would end at 2"):
-        check_damaged(garbled, 2, rows, rows[:1])
-    with pytest.raises(NotFound, match="there would be"):
-        check_damaged(garbled, 1, rows, [(0, 0, b"z")])
-
-    def refuses(_files: SimulatedFiles) -> None:
-        raise CorruptLog("gone", "t-0/0.log", 0, "mend it")
-
-    def falls_over(_files: SimulatedFiles) -> None:
-        raise KeyError("t")
-
-    assert opened_damaged(refuses, SimulatedFiles(), lost) == (None, True)
-    with pytest.raises(NotFound, match="nothing is gone that was synced"):
-        opened_damaged(refuses, SimulatedFiles(), garbled)
-    with pytest.raises(NotFound, match="no word for what is wrong"):
-        opened_damaged(falls_over, SimulatedFiles(), lost)
-
-
-def test_a_read_that_gets_something_else_is_named() -> None:
-    log = open_log(with_records(3))
-    damage = Damage("t-0/0.index", How.GARBLED)
-    check_served(damage, log, {number: (number, 0, b"%d" % number) for number in range(3)}, _decoded)
-    with pytest.raises(NotFound, match="a read at 1 would get"):
-        check_served(damage, log, {0: (0, 0, b"0"), 1: (1, 0, b"z"), 2: (2, 0, b"2")}, _decoded)

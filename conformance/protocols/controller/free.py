@@ -38,6 +38,7 @@ from ...lockstep.adapter import ModelStep
 from .asks import Clients
 from .cluster import OF_LOG, PARTITIONS, PROGRESS, TOLD
 from .held import Answers, check_broker
+from .members import Members
 from .metadata_log import MetadataLog, check_active, leaves
 from .nodes import REPLICA_MESSAGES, STOP, KraftNodes, fetch_all
 from .pace import Pace
@@ -72,6 +73,7 @@ class FreeControllers(KraftNodes):
         self._own = dict.fromkeys(self.brokers, -1)
         self._views = dict.fromkeys(self.brokers, 0)
         self.answers = Answers(self.log, self.kraft.session_timeout_ms)
+        self.members = Members()
         self.clients = Clients(self)
         self.produced = Produced(self)
         self.probed = -1_000_000
@@ -120,6 +122,11 @@ class FreeControllers(KraftNodes):
         found = super().pending()
         return found if self._calm else self._pace.weighed(found, self)
 
+    def sends(self, envelope: Envelope) -> None:
+        """A node sends a message."""
+        super().sends(envelope)
+        self.members.sent(envelope)
+
     def _calls(self) -> Iterator[Event]:
         yield from self.clients.offers()
         yield from self.produced.offers()
@@ -151,6 +158,7 @@ class FreeControllers(KraftNodes):
         if event.what is What.CRASH and event.name == STOP and event.node is not None:
             self._stop_in_order(event.node)
         self.produced.look()
+        self.members.event()
         happened = super().happen(event)
         if event.what is What.TIMER and event.node in images and event.node not in self.down:
             self.answers.fenced(self.controller(event.node), images[event.node], self.clock.now())
@@ -164,8 +172,8 @@ class FreeControllers(KraftNodes):
             judged += self._judge(request, flight.number)
         judged += self.clients.judged()
         self.answers.check(self.down)
-        away = self.down | self.cut
-        self.answers.check_waiting({node: self.controller(node) for node in self.voters if node not in away}, away)
+        running = {node: self.controller(node) for node in self.voters if node not in self.down}
+        self.answers.check_waiting(running, self.down | self.cut)
         self.produced.check()
         before = self._cells
         cells = self.observe()

@@ -9,6 +9,7 @@ no longer than the others need to hear of it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ....impl.kraft.broker import MetadataBroker
@@ -59,6 +60,8 @@ class Answers:
         self._session_ms = session_ms
         self._decided: dict[tuple[int, int, int], list[_Decided]] = {}
         """By controller, asker and correlation id: a request may come twice."""
+        self._excused: set[tuple[int, int, int]] = set()
+        """What need not be answered any more."""
         self._sent: list[Envelope] = []
         self._owed: list[tuple[Envelope, _Decided]] = []
         """What somebody has said that went down with it, which is not known to be committed yet."""
@@ -78,6 +81,7 @@ class Answers:
     def forget(self) -> None:
         """What was before the run is not looked at."""
         self._decided.clear()
+        self._excused.clear()
         self._sent.clear()
         self._owed.clear()
         self._began = dict.fromkeys(self._began, _LONG_AGO)
@@ -208,16 +212,23 @@ class Answers:
             self._check_told(found.request.body, envelope.body)
             self._check_altered(found.request.body, envelope.body, found.end)
 
-    def check_waiting(self, nodes: Mapping[int, ControllerNode], away: Collection[int]) -> None:
+    def check_waiting(self, nodes: Mapping[int, ControllerNode], away: AbstractSet[int]) -> None:
         """Whoever waits for an answer gets one, also where who has decided it resigns. Raises ``WrongState``.
 
-        ``nodes``: the controllers that are heard. ``away``: whoever does not run, or is cut off: what such a one sends,
-        or is sent, is lost.
+        ``nodes``: the controllers that run. ``away``: whoever does not run, or is cut off: what such a one sends, or is
+        sent, is lost, and what it has asked for before nobody owes it any more.
         """
-        for (number, asker, correlation), decided in list(self._decided.items()):
+        for key, decided in list(self._decided.items()):
+            number, asker, correlation = key
             node = nodes.get(number)
-            if node is None or node.quorum.failure is not None or asker in away or not decided:
-                del self._decided[number, asker, correlation]
+            if node is None or not decided:
+                del self._decided[key]
+                self._excused.discard(key)
+                continue
+            if node.quorum.failure is not None or not away.isdisjoint((number, asker)):
+                # It is answered all the same, if it is, and a repeat that is decided later is answered later.
+                self._excused.add(key)
+            if key in self._excused:
                 continue
             waiting = (each.request for each in node._waiting if each.request is not None)
             ways = [(each.source, each.correlation) for each in waiting]

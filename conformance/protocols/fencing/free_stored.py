@@ -13,7 +13,7 @@ from ....impl.files.simulated import SimulatedFiles
 from ....impl.log.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, read_offsets
 from ....impl.replica.partition import Partition, PartitionState
 from ...adapters.damaged import check_on_damaged, is_damaged
-from ...adapters.found import Nowhere, check_after, check_amid, check_stored, copy_of, opened, rows_of
+from ...adapters.found import Nowhere, check_after, check_amid, check_reads, check_stored, copy_of, opened, rows_of
 from .free_answers import Row, WrongAnswer
 from .free_clients import ClientNodes
 from .free_controller import PARTITION
@@ -53,6 +53,9 @@ class StoredNodes(ClientNodes):
         if self._looked.get(node) != looked and self._is_drawn():
             self._looked[node] = looked
             check_stored(files, PARTITION, state.epochs, state.log_start, state.synced)
+            log = self.nodes[node].partitions[PARTITION].log  # type: ignore[attr-defined]
+            if log.offline is None:
+                check_reads(log, {row[0]: row for row in self._records[node]}, decode)
             copy = copy_of(files, self._copy_seed)
             if is_damaged(self._copy_seed):
                 rows, on = self._records[node], partial(self._on, node)

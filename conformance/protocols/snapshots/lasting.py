@@ -19,7 +19,17 @@ from ....impl.replica.timers import Key
 from ....impl.wire.messages import NO_LEADER
 from ...adapters.accounted import AccountedNodes, folder_of_quorum
 from ...adapters.damaged import check_damaged, damaged, is_damaged, opened_damaged, readable, told_with
-from ...adapters.found import CopiedNodes, NotFound, Nowhere, check_epochs, check_stored, copy_of, opened, rows_of
+from ...adapters.found import (
+    CopiedNodes,
+    NotFound,
+    Nowhere,
+    check_epochs,
+    check_reads,
+    check_stored,
+    copy_of,
+    opened,
+    rows_of,
+)
 from ...adapters.stores import SegmentReader
 from ...adapters.timed import Timed, TimedNodes, waits_of_quorum
 from ...free.system import Happened
@@ -159,6 +169,8 @@ class LastingNodes(CopiedNodes, AccountedNodes, TimedNodes):
             epochs = [(each.epoch, each.start_offset) for each in log.epochs.entries]
             check_stored(files, PARTITION, epochs, log.log_start, synced)
             check_epochs(epochs, [row[:2] for row in has.rows], has.begin, has.end)
+            if log.offline is None:
+                check_reads(log, {row[0]: row for row in self._rows(files)}, self._remains.decode)
             copy = copy_of(files, self._copy_seed)
             if is_damaged(self._copy_seed):
                 self._look_at_damaged(number, has, copy)

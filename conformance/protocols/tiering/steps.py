@@ -64,10 +64,10 @@ def steps_of_broker(
     old = [_number(before.get(f"record_epoch{at}[{offset}]", -1)) for offset in range(log_size)]
     new = [_number(now[f"record_epoch{at}[{offset}]"]) for offset in range(log_size)]
     if changed("log_start", "local_start", "leo") or old != new:
-        yield from _of_log(node, old, new, now, event)
+        yield from _of_log(node, old, new, before, now, event)
 
 
-def _of_log(node: int, old: list[int], new: list[int], now: Cells, event: Event) -> Iterator[ModelStep]:
+def _of_log(node: int, old: list[int], new: list[int], before: Cells, now: Cells, event: Event) -> Iterator[ModelStep]:
     replica, leader, at = {"replica": node}, {"leader": node}, f"[{node}]"
     for offset, (each, following) in enumerate(zip(new, [*new[1:], -1], strict=True)):
         if each not in (-1, following):
@@ -76,10 +76,13 @@ def _of_log(node: int, old: list[int], new: list[int], now: Cells, event: Event)
     parts = [offset for offset, (a, b) in enumerate(zip(old, new, strict=True)) if a not in (b, -1)]
     # What the log's new start has left behind is gone too, and says nothing of where it was cut.
     cut = [offset for offset in parts if offset >= start]
-    ends = dict.fromkeys([_number(now[f"leo{at}"]), *parts[:1], *cut[:1]])
+    begin = _number(now[f"local_start{at}"])
+    # One that begins earlier now was cut there, and has got records since.
+    earlier = [begin] if begin < _number(before.get(f"local_start{at}", 0)) else []
+    ends = dict.fromkeys([_number(now[f"leo{at}"]), *parts[:1], *cut[:1], *earlier])
     yield from (("truncate", {**replica, "end": end}) for end in ends)
     yield "follow_log_start", {**replica, "start": start}
-    yield "delete_local", {**leader, "end": _number(now[f"local_start{at}"])}
+    yield "delete_local", {**leader, "end": begin}
     yield "expire", leader
     if event.name == "delete-records":
         yield "delete_records", {**leader, "start": start}

@@ -23,6 +23,7 @@ from ...adapters.found import (
     check_after,
     check_amid,
     check_awake,
+    check_reads,
     check_stored,
     copy_of,
     opened,
@@ -90,6 +91,9 @@ class LastingPartition(CopiedNodes, AccountedNodes, TimedNodes):
                 check_amid(last[1], state, last[2], rows, found, there)
         if self._is_drawn():
             check_stored(files, PARTITION, state.epochs, state.log_start, state.synced)
+            log = cast(Broker, self.nodes[node]).partitions[PARTITION].log
+            if log.offline is None:
+                check_reads(log, {row[0]: row for row in rows}, self._reader.decode)
             if is_damaged(self._copy_seed):
                 copy, on = copy_of(files, self._copy_seed), partial(self._replica_on, node)
                 check_on_damaged(copy, PARTITION, self._copy_seed, state, rows, on, self._reader.decode)
