@@ -15,6 +15,7 @@ from ...impl.log.checkpoints import LOCAL_LOG_STARTS
 from ...impl.log.log import Log
 from ...impl.log.records import StoredRecord
 from ...impl.replica.partition import Partition, PartitionState
+from ...impl.replica.producer_snapshot import ProducerEntry, decode_producers
 from ..free.events import Event
 from ..free.system import Happened
 from .accounted import AccountedNodes
@@ -177,13 +178,20 @@ def check_producers(replica: Partition, found: Partition) -> None:
     """What would be known of producers is what is, as far as the log would go. Raises NotFound."""
     end = min(replica.log.end, found.log.end)
     known, would = (_known_of_producers(of, end) for of in (replica, found))
-    if known != would:
-        raise NotFound(
-            f"after a loss of power of the producers below {end} {would!r} would be known, and not {known!r}"
-        )
+    for producer in sorted({*known, *would}):
+        if known.get(producer) != would.get(producer):
+            wrong, right = (_told(of.get(producer)) for of in (would, known))
+            told = f"{wrong} would be known of producer {producer} below offset {end}, and not {right}"
+            raise NotFound(f"after a loss of power {told}")
 
 
-def _known_of_producers(of: Partition, end: int) -> bytes:
+def _known_of_producers(of: Partition, end: int) -> dict[int, ProducerEntry]:
     producers = type(of.producers)()
     producers.catch_up(of.log, end)
-    return producers.snapshot()
+    return {each.producer_id: each for each in decode_producers(producers.snapshot())}
+
+
+def _told(entry: ProducerEntry | None) -> str:
+    if entry is None:
+        return "nothing"
+    return f"sequence {entry.last_sequence} of epoch {entry.epoch} at offset {entry.last_offset}"

@@ -172,7 +172,7 @@ FAULTS = {
             "            self._keep_producers(base, producers)\n            self._store.store_local_start(base)\n",
             "            self._store.store_local_start(base)\n            self._keep_producers(base, producers)\n",
         ),
-        "after a loss of power of the producers below",
+        "would be known of producer",
     ),
     "a garbled batch is served": (
         "compaction",

@@ -31,7 +31,7 @@ FAULTS = {
     ),
     "what is said of producers beside the log is not read": (
         Patch("replica/producers.py", "            for entry in entries:\n", "            for entry in ():\n"),
-        "once more at offset|is refused with OUT_OF_ORDER_SEQUENCE_NUMBER",
+        "once more at offset|is refused with OUT_OF_ORDER_SEQUENCE_NUMBER|would be known of producer",
     ),
     "the last batch that is in remote storage begins one too early": (
         Patch("replica/producers.py", "entry.offset_delta) % _SEQUENCES\n", "entry.offset_delta - 1) % _SEQUENCES\n"),
