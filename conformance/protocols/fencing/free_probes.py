@@ -61,9 +61,6 @@ def broker_probes(node: int, state: PartitionState, others: list[int]) -> Iterat
     yield _probe("list-offsets", to=node, timestamp=EARLIEST, epoch=epoch)
     yield _probe("list-offsets", to=node, timestamp=LATEST, epoch=epoch + 1)
     yield _probe("list-offsets", to=node, timestamp=10 * (state.end // 2), epoch=epoch - 1)
-    # Of all records, of which some may be deleted; and of the later half.
-    for timestamp in dict.fromkeys((0, 10 * (state.end // 2))):
-        yield _probe("list-offsets", to=node, timestamp=timestamp, epoch=epoch)
     for asked in range(max(0, epoch - _EPOCHS_BACK), epoch + 2):
         yield _probe("epoch-end", to=node, replica=CONSUMER, epoch=NO_EPOCH, asked=asked)
         # Below, at and beyond the end: of two reasons to refuse a position the one that says more is to be told.

@@ -25,8 +25,6 @@ _GIVES: Final = 20.0
 """How likely an application writes, which waits for what it has written itself."""
 _DELETES: Final = 4.0
 """How likely a client deletes what is committed, where any does: most that a log keeps is soon below its start."""
-_ASKS: Final = 6.0
-"""How likely a leader whose first records are deleted is asked for offsets."""
 _VAINLY: Final = 0.4
 """How likely somebody is written to who does not lead, or once more what is on its way."""
 _BESIDE: Final = 0.1
@@ -93,8 +91,6 @@ class Pace:
                     return _GIVES
                 case What.CALL, "delete-records":
                     return _DELETES
-                case What.CALL, "list-offsets" if (asked := leaders.get(int(event.arg("to")))) is not None:
-                    return _ASKS if asked.log_start > 0 else 1.0
                 case What.CALL, "produce" | "retry":
                     to = int(event.arg("to"))
                     if self.applies:
