@@ -12,11 +12,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from itertools import count
-from typing import Any, Final, TypeVar, cast
+from typing import Final, TypeVar
 
 from ...impl.files.interface import read_file
 from ...impl.files.simulated import SimulatedFiles
@@ -25,7 +25,7 @@ from ...impl.log.log import Log
 from ...impl.log.segment import INDEX_SUFFIX, LOG_SUFFIX
 from ...impl.replica.partition import Partition, PartitionState
 from ...impl.wire.messages import TopicPartition
-from .found import NotFound, check_after, check_kept, check_reads, rows_of
+from .found import NotFound, check_kept, check_reads, rows_of
 
 _BASE: Final = 8
 """Bytes of a batch's base offset; its length follows."""
@@ -80,15 +80,18 @@ def damaged(
     log_start: int,
     besides: Sequence[str] = (),
     *,
-    whole: bool = True,
+    holes: bool = False,
+    remade: bool = True,
 ) -> Damage | None:
     """Damage a copy in one place, drawn by the seed; None where there is nothing. What was lost, and may come of it.
 
-    ``besides``: further files that are refused where they are cut short. ``whole``: as ``check_on_damaged`` has it.
+    ``besides``: further files that are refused where they are cut short. ``holes``: a cleaner may have left some, so
+    that nobody can miss a segment. ``remade``: whether the leader epochs can be made anew of the records that are here.
     """
     chance = random.Random(seed)  # noqa: S311 - repeatable on purpose
     synced = read_offsets(files, RECOVERY_POINTS, "").get(partition, 0)
-    ways = list(_ways(files, str(partition), synced, log_start, [EPOCH_CHECKPOINT, *besides], chance, whole=whole))
+    names = [EPOCH_CHECKPOINT, *besides]
+    ways = list(_ways(files, str(partition), synced, log_start, names, chance, holes=holes, remade=remade))
     if not ways:
         return None
     # As often to each kind of file: a log of many segments has as many indexes.
@@ -106,7 +109,8 @@ def _ways(
     besides: Sequence[str],
     chance: random.Random,
     *,
-    whole: bool,
+    holes: bool,
+    remade: bool,
 ) -> Iterator[tuple[Damage, Callable[[], None]]]:
     names = files.list(folder) if files.exists(folder) else []
     for name in names:
@@ -120,10 +124,13 @@ def _ways(
                 yield Damage(path, How.GARBLED), partial(_garble, files, path, at)
         elif name.endswith(LOG_SUFFIX):
             last = name == max(each for each in names if each.endswith(LOG_SUFFIX))
-            yield from _ways_of_segment(files, path, synced, log_start, chance, last=last, whole=whole)
+            for lost, do in _ways_of_segment(files, path, synced, log_start, chance, last=last):
+                # What follows a part in remote storage must be there, synced or not.
+                found = replace(lost, refused=lost.refused or not remade, noticed=lost.noticed and not holes)
+                yield (found if lost.how is How.LOST else lost), do
     if EPOCH_CHECKPOINT in names:
         path = f"{folder}/{EPOCH_CHECKPOINT}"
-        yield Damage(path, How.LOST, refused=not whole), partial(files.remove, path)
+        yield Damage(path, How.LOST, refused=not remade), partial(files.remove, path)
     for path in (HIGH_WATERMARKS, RECOVERY_POINTS):
         if files.exists(path):
             yield Damage(path, How.LOST), partial(files.remove, path)
@@ -135,7 +142,7 @@ def _ways(
 
 
 def _ways_of_segment(
-    files: SimulatedFiles, path: str, synced: int, log_start: int, chance: random.Random, *, last: bool, whole: bool
+    files: SimulatedFiles, path: str, synced: int, log_start: int, chance: random.Random, *, last: bool
 ) -> Iterator[tuple[Damage, Callable[[], None]]]:
     base = int(path.rpartition("/")[2].removesuffix(LOG_SUFFIX))
     batches = [each for each in _batches(read_file(files, path), base) if each[0] >= log_start]
@@ -145,8 +152,7 @@ def _ways_of_segment(
     if first == base:
         gone = first < synced
         # A segment is synced before the next is begun, whatever the recovery point says that is stored.
-        refused = gone or not last or not whole
-        lost = Damage(path, How.LOST, first, refused=refused, noticed=whole, synced=gone)
+        lost = Damage(path, How.LOST, first, refused=gone or not last, noticed=True, synced=gone)
         yield lost, partial(files.remove, path)
     offset, begin, end = chance.choice(batches)
     at = chance.randrange(begin + _COVERED, end)
@@ -243,18 +249,18 @@ def check_on_damaged(
     rows: Sequence[Row_],
     open_on: Callable[[SimulatedFiles], Partition | None],
     decode: Callable[[bytes], Sequence[Row_]],
-    check: Callable[[PartitionState, Sequence[Row_], Partition | None, Sequence[Row_]], None] | None = None,
-    begin: int | None = None,
+    check: Callable[[PartitionState, Sequence[Row_], Partition | None, Sequence[Row_]], None],
+    *,
+    begin: int,
+    holes: bool = False,
 ) -> None:
     """Damage a broker's disk in one place, and hold a broker on it against what the running replica has. NotFound.
 
-    ``check``: what holds them against each other where nothing may be gone; by default ``check_after``. ``begin``:
-    where the log begins on this disk; None where it is whole, so that no record but those above the log start was
-    ever there. Else the records do not say which epochs there were, and what is no more need not be missed.
+    ``check``: what holds them against each other where nothing may be gone. ``begin``: where the log begins on this
+    disk. ``holes``: whether a cleaner may have left some.
     """
-    whole = begin is None
-    begin = has.log_start if begin is None else begin
-    damage = damaged(copy, partition, seed, begin, whole=whole)
+    remade = not holes and begin == has.log_start
+    damage = damaged(copy, partition, seed, begin, holes=holes, remade=remade)
     if damage is None:
         return
     found, refuses = opened_damaged(open_on, copy, damage)
@@ -263,11 +269,9 @@ def check_on_damaged(
     there = rows_of(copy, str(partition), decode)
     if damage.loses is None:
         with told_with(damage):
-            state = None if found is None else found.state()
-            if check is None:
-                check_after(has, cast(Any, rows), state, cast(Any, there))
-            elif damage.path.endswith(EPOCH_CHECKPOINT):
-                check_made_anew(check_kept(has, rows, state, there), there, begin)
+            if damage.path.endswith(EPOCH_CHECKPOINT) and not remade:
+                state = check_kept(has, rows, None if found is None else found.state(), there)
+                check_made_anew(state, there, begin)
             else:
                 check(has, rows, found, there)
     elif found is not None:
@@ -280,7 +284,7 @@ def check_on_damaged(
 def check_made_anew(found: PartitionState, there: Sequence[tuple[int, int, object]], begin: int) -> None:
     """Hold leader epochs that were made anew of the records that are there against these. Raises NotFound.
 
-    ``begin``: where the log begins on this disk: what is known of nobody else is known of all that lies below.
+    ``begin``: where the log begins on this disk; of what lies below, in remote storage, some epoch has to be known.
     """
     if begin > found.log_start and not any(first <= found.log_start for _, first in found.epochs):
         raise NotFound(f"the log begins at {found.log_start}, and its leader epochs would be {list(found.epochs)}")

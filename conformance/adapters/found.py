@@ -16,7 +16,7 @@ from ...impl.files.simulated import SimulatedFiles
 from ...impl.log.checkpoints import EPOCH_CHECKPOINT, LOG_STARTS, RECOVERY_POINTS, read_epochs, read_offsets
 from ...impl.log.log import Log
 from ...impl.log.segment import LOG_SUFFIX
-from ...impl.replica.partition import PartitionState
+from ...impl.replica.partition import Partition, PartitionState
 from ...impl.wire.messages import Envelope, TopicPartition
 from ..free.events import Event
 from ..free.system import Happened
@@ -202,6 +202,11 @@ def check_after(state: PartitionState, rows: Sequence[Row], found: PartitionStat
     """
     _check_epochs(state, rows)
     _check_epochs(check_kept(state, rows, found, there), there)
+
+
+def check_replica(state: PartitionState, rows: Sequence[Row], found: Partition | None, there: Sequence[Row]) -> None:
+    """The same of a replica that was opened. Raises NotFound."""
+    check_after(state, rows, None if found is None else found.state(), there)
 
 
 def check_kept(

@@ -108,7 +108,8 @@ class LastingBrokers(CopiedNodes, AccountedNodes):
 
         if is_damaged(self._copy_seed):
             on = partial(self._replica_on, node)
-            check_on_damaged(copy, PARTITION, self._copy_seed, state, rows, on, self._remains.decode, check, begin)
+            holes, decode = replica.log.config.compacted, self._remains.decode
+            check_on_damaged(copy, PARTITION, self._copy_seed, state, rows, on, decode, check, begin=begin, holes=holes)
             return
         found = opened(partial(self._replica_on, node), copy)
         check(state, rows, found, rows_of(copy, str(PARTITION), self._remains.decode))

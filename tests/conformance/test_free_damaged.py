@@ -83,6 +83,21 @@ def test_a_log_makes_anew_what_can_be_and_refuses_or_cuts_the_rest(synced: int) 
     assert {("log", How.LOST), ("log", How.GARBLED), ("index", How.LOST), ("index", How.GARBLED)} <= met.keys()
 
 
+def test_what_has_to_be_missed_depends_on_what_the_log_says_of_itself() -> None:
+    """One segment more that is gone is a hole, in a cleaned log; epochs of what is elsewhere are nowhere else."""
+    segments, epochs = set(), set()
+    for seed in range(150):
+        for holes, remade in ((False, True), (False, False), (True, False)):
+            damage = damaged(with_records(3), LOG, seed, 0, holes=holes, remade=remade)
+            assert damage is not None
+            if damage.how is How.LOST and damage.path.endswith(".log"):
+                segments.add((holes, remade, damage.noticed, damage.refused))
+            elif damage.how is How.LOST and damage.path.endswith("leader-epoch-checkpoint"):
+                epochs.add((remade, damage.refused))
+    assert segments == {(False, True, True, True), (False, False, True, True), (True, False, False, True)}
+    assert epochs == {(True, False), (False, True)}
+
+
 def test_what_a_loss_of_power_has_left_of_a_base_offset_is_no_offset_that_was_lost() -> None:
     """No CRC covers it: where the second batch seems to begin at 0, what is garbled of the log is in the first."""
     garbled = 0

@@ -43,7 +43,7 @@ class Clients:
         self._asked: list[tuple[int, Envelope, tuple[ModelStep, ...]]] = []
         self.touched: set[int] = set()
         """The controllers that were asked in this event."""
-        self._guarded = system.seed // 13 % _GUARDED == 0
+        self._guarded = system.seed // 17 % _GUARDED == 0
 
     def envelope(self, number: int, body: ControllerRequest, correlation: int) -> Envelope:
         """A client's request."""

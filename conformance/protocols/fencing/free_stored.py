@@ -13,7 +13,17 @@ from ....impl.files.simulated import SimulatedFiles
 from ....impl.log.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, read_offsets
 from ....impl.replica.partition import Partition, PartitionState
 from ...adapters.damaged import check_on_damaged, is_damaged
-from ...adapters.found import Nowhere, check_after, check_amid, check_reads, check_stored, copy_of, opened, rows_of
+from ...adapters.found import (
+    Nowhere,
+    check_after,
+    check_amid,
+    check_reads,
+    check_replica,
+    check_stored,
+    copy_of,
+    opened,
+    rows_of,
+)
 from .free_answers import Row, WrongAnswer
 from .free_clients import ClientNodes
 from .free_controller import PARTITION
@@ -59,7 +69,8 @@ class StoredNodes(ClientNodes):
             copy = copy_of(files, self._copy_seed)
             if is_damaged(self._copy_seed):
                 rows, on = self._records[node], partial(self._on, node)
-                check_on_damaged(copy, PARTITION, self._copy_seed, state, rows, on, decode)
+                seed, begin = self._copy_seed, state.log_start
+                check_on_damaged(copy, PARTITION, seed, state, rows, on, decode, check_replica, begin=begin)
                 return
             found = opened(partial(self._opened, node), copy)
             check_after(state, self._records[node], found, rows_of(copy, str(PARTITION), decode))

@@ -24,6 +24,7 @@ from ...adapters.found import (
     check_amid,
     check_awake,
     check_reads,
+    check_replica,
     check_stored,
     copy_of,
     opened,
@@ -96,7 +97,8 @@ class LastingPartition(CopiedNodes, AccountedNodes, TimedNodes):
                 check_reads(log, {row[0]: row for row in rows}, self._reader.decode)
             if is_damaged(self._copy_seed):
                 copy, on = copy_of(files, self._copy_seed), partial(self._replica_on, node)
-                check_on_damaged(copy, PARTITION, self._copy_seed, state, rows, on, self._reader.decode)
+                seed, begin, decode = self._copy_seed, state.log_start, self._reader.decode
+                check_on_damaged(copy, PARTITION, seed, state, rows, on, decode, check_replica, begin=begin)
                 return
             found, there = self._found_on(node, copy_of(files, self._copy_seed))
             check_after(state, rows, found, there)
