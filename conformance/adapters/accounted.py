@@ -32,6 +32,8 @@ _PRODUCERS: Final = re.compile(r"\d{20}\.snapshot")
 _MOST_PRODUCERS: Final = 2
 """So many are kept of what is known of producers: that of the local log start, and of the one before."""
 _LOG: Final = "log"
+_OPEN_OF_SEGMENT: Final = 2
+"""A segment that is open has so many files open: its records, and its index."""
 
 
 class Unaccounted(Contradiction):
@@ -42,13 +44,19 @@ class Folder(NamedTuple):
     """What a process accounts for in a partition's folder.
 
     ``bases``: the base offsets of the log's segments; ``begin``: where what it has begins; ``beside``: the names of
-    other files that must be there, ``allowed``: of those that may be.
+    other files that must be there, ``allowed``: of those that may be; ``writing``: so many of them are being written.
     """
 
     bases: tuple[int, ...]
     begin: int
     beside: frozenset[str] = frozenset()
     allowed: frozenset[str] = frozenset()
+    writing: int = 0
+
+    @property
+    def open_files(self) -> int:
+        """So many files its process has open."""
+        return _OPEN_OF_SEGMENT * len(self.bases) + self.writing
 
 
 def folder_of(log: Log, beside: Collection[str] = (), allowed: Collection[str] = ()) -> Folder:
@@ -61,7 +69,8 @@ def folder_of_quorum(replica: Replica) -> Folder:
     there = {each.file_name for each in replica.snapshots.ids}
     if replica.fetching is not None:
         there.add(replica.fetching.id.file_name + PART_SUFFIX)
-    return folder_of(replica.log, there, (QUORUM_STATE,))
+    writing = int(replica.fetching is not None)
+    return folder_of(replica.log, there, (QUORUM_STATE,))._replace(writing=writing)
 
 
 def folders_of(broker: Any) -> Mapping[str, Folder] | None:
@@ -82,13 +91,23 @@ def check_accounted(files: Files, folders: Mapping[str, Folder]) -> None:
             continue
         if not _OFFSETS.fullmatch(name):
             raise Unaccounted(f"{name} lies in the data directory, and nobody accounts for it")
-        for topic, partition in read_offsets(files, name, "") if folders else ():
+        for topic, partition in read_offsets(files, name, ""):
             if f"{topic}-{partition}" not in folders:
                 raise Unaccounted(f"{name} has a line of {topic}-{partition}, which is not there")
     for name, folder in folders.items():
         if not files.exists(name):
             raise Unaccounted(f"{name} is not in the data directory")
         _check_folder(name, files.list(name), folder)
+
+
+def check_open(files: SimulatedFiles, folders: Mapping[str, Folder]) -> None:
+    """Hold the files that a process has open to what it accounts for: one that is forgotten is a descriptor less.
+
+    Raises ``Unaccounted``. Of a process whose disk fails it may not be asked.
+    """
+    wanted = sum(each.open_files for each in folders.values())
+    if files.open_files != wanted:
+        raise Unaccounted(f"{files.open_files} files are open, and there are {wanted} to be open")
 
 
 def _check_folder(folder: str, names: Collection[str], accounts: Folder) -> None:
@@ -150,3 +169,4 @@ class AccountedNodes(RunningNodes):
         if there is not None:
             self._accounted[files] = files.changes
             check_accounted(files, there)
+            check_open(files, there)

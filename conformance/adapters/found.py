@@ -2,14 +2,14 @@
 
 A crash shows what was not durable only if it comes just then, and most often it comes when all is well. So after an
 event the disk is copied as a loss of power would leave it, a node is opened on the copy, and what that has is held
-against what the running one says it has. While a log is cut a copy is taken before each effect of the event, too.
-The running node notices nothing of it.
+against what the running one says it has. While a log is cut a copy is taken before each effect of the event, too, and
+of any other event before one that is drawn. The running node notices nothing of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast
 
 from ...impl.files.interface import Files, read_file
 from ...impl.files.simulated import SimulatedFiles
@@ -27,13 +27,14 @@ Row: TypeAlias = tuple[int, int, bytes]
 """Offset, leader epoch, content."""
 Opened_ = TypeVar("Opened_")
 Row_ = TypeVar("Row_")
-_Row = TypeVar("_Row", bound=tuple[int, int, object])
-_AnyRow = TypeVar("_AnyRow", bound=tuple[Any, ...])
+_Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 _SELDOM: Final = 2
 """After one of so many events it is looked at what a loss of power would leave."""
 MOST: Final = 6
 """So many copies are taken in one event, while a log is cut."""
+_AMID: Final = (None, None, None, 0, 1, 2, 3, 5, 8)
+"""After so many effects of an event a copy is taken, one of these; or there is none."""
 
 
 class NotFound(Contradiction):
@@ -58,14 +59,19 @@ class CopiedNodes(RunningNodes):
         self._copies: list[tuple[int, SimulatedFiles]] = []
         """By node, what a loss of power in the midst of this event would have left."""
         self._cutting: int | None = None
+        self._until_copy: int | None = None
+        """So many effects are left until a copy is taken."""
+        self._drawn_of: int | None = None
+        """Whose disk that is."""
         self._copy_seed = seed
         return super().reset(constants, seed)
 
     def happen(self, event: Event) -> Happened:
         """One event."""
         self._copies.clear()
-        self._cutting = None
+        self._cutting = self._drawn_of = None
         self._copy_seed = self._crash_seed(event)
+        self._until_copy = _AMID[self._copy_seed // 64 % len(_AMID)]
         return super().happen(event)
 
     def _hook(self, node: int) -> Callable[[str, str], None]:
@@ -73,21 +79,42 @@ class CopiedNodes(RunningNodes):
 
         def hook(operation: str, path: str) -> None:
             if operation in EFFECTS:
-                begins = self._amid_begin is not None and path.startswith(self._amid_begin)
-                if self._cutting != node and (begins or (operation == "truncate" and path.endswith(LOG_SUFFIX))):
-                    self._cutting = node
-                    self._begins_amid(node)
-                if self._cutting == node and len(self._copies) < MOST and isinstance(files, SimulatedFiles):
-                    self._copies.append((node, copy_of(files, self._copy_seed + len(self._copies))))
+                there = isinstance(files, SimulatedFiles) and len(self._copies) < MOST
+                if there and self._is_copied(operation, path, node):
+                    copy = copy_of(cast(SimulatedFiles, files), self._copy_seed + len(self._copies))
+                    self._copies.append((node, copy))
                 takes_effect(operation, path)
 
         return hook
 
+    def _is_copied(self, operation: str, path: str, node: int) -> bool:
+        """Whether a disk is copied before an effect."""
+        begins = self._amid_begin is not None and path.startswith(self._amid_begin)
+        if self._cutting != node and (begins or (operation == "truncate" and path.endswith(LOG_SUFFIX))):
+            # What was there when an event began is no longer what is there when it cuts.
+            self._copies.clear()
+            self._until_copy = None
+            self._cutting = node
+            self._begins_amid(node)
+        if self._cutting == node:
+            return True
+        if self._until_copy is None or not self._is_copied_amid(node):
+            return False
+        if self._drawn_of is None:
+            self._drawn_of = node
+            self._begins_amid(node)
+        self._until_copy -= int(node == self._drawn_of)
+        return self._until_copy == -1 and node == self._drawn_of
+
+    def _is_copied_amid(self, node: int) -> bool:  # noqa: ARG002 - for those who look at some events by themselves
+        """Whether a node's disk may be copied in the midst of this event, if it cuts nothing."""
+        return True
+
     def _begins_amid(self, node: int) -> None:
-        """From here on copies are taken, in this event: nothing is cut yet."""
+        """From here on copies are taken, in this event: nothing is cut yet, or nothing has come of it at all."""
 
     def _amid(self, node: int) -> list[SimulatedFiles]:
-        """What a loss of power in the midst of this event would have left to a node, while its log was cut."""
+        """What a loss of power in the midst of this event would have left to a node."""
         return [files for of, files in self._copies if of == node]
 
     def _is_drawn(self) -> bool:
@@ -147,6 +174,22 @@ def check_reads(
         wanted = has.get(offset) if up_to is None or offset < up_to else None
         if (wanted is not None and wanted not in read) or any(has.get(row[0]) != row for row in read):
             raise NotFound(f"a read at {offset} would get {read}, and there is {has.get(offset)}")
+
+
+def check_times(
+    offset_of: Callable[[Log, int, int], tuple[int, int]], log: Log, stamps: Sequence[tuple[int, int]], up_to: int
+) -> None:
+    """Whoever asks a log for a timestamp gets the first record that is as late, from the log start on. Raises NotFound.
+
+    ``offset_of``: how a broker finds it below ``up_to``. ``stamps``: offset and timestamp of each record on the disk.
+    """
+    live = [each for each in stamps if log.log_start <= each[0] < up_to]
+    asked = sorted({stamp for _, stamp in stamps})
+    for timestamp in [*asked, *(stamp + 1 for stamp in asked[-1:])]:
+        wanted = next((each for each in live if each[1] >= timestamp), (-1, -1))
+        found = offset_of(log, timestamp, up_to)
+        if found != wanted:
+            raise NotFound(f"of the timestamp {timestamp} there would be offset and timestamp {found}, it is {wanted}")
 
 
 def check_stored(
@@ -248,7 +291,7 @@ def check_amid(
         told = f"{found.leader_epoch}, it was {before.leader_epoch} and is {after.leader_epoch}"
         raise NotFound(f"after a loss of power in the midst the leader epoch would be {told}")
     have = _live(there, found.log_start, found.end)
-    if have not in (_live(old, found.log_start, found.end), _live(new, found.log_start, found.end)):
+    if not any(have == _live(each, found.log_start, found.end) for each in (old, new, joined(old, new))):
         raise NotFound(f"after a loss of power in the midst the log would be {have}, which it never was")
     least = min(before.synced, after.synced)
     if found.end < least and max(before.log_start, after.log_start) < least:
@@ -260,11 +303,16 @@ def check_amid(
     _check_epochs(found, there)
 
 
-def _live(rows: Sequence[_AnyRow], start: int, end: int) -> list[_AnyRow]:
+def joined(old: Sequence[_Row], new: Sequence[_Row]) -> list[_Row]:
+    """What a log has in the midst of an event that appends to it and deletes from its start, in this order."""
+    return [*(row for row in old if not new or row[0] < new[0][0]), *new]
+
+
+def _live(rows: Sequence[_Row], start: int, end: int) -> list[_Row]:
     return [row for row in rows if start <= row[0] < end]
 
 
-def _check_rows(wanted: Sequence[_AnyRow], there: Sequence[_AnyRow]) -> None:
+def _check_rows(wanted: Sequence[_Row], there: Sequence[_Row]) -> None:
     if wanted != there:
         first = next((a for a, b in zip(wanted, there, strict=False) if a != b), None)
         told = f"{len(there)} records, not {len(wanted)}" if first is None else f"another record at offset {first[0]}"
@@ -277,13 +325,13 @@ def check_epochs(
     """The cache has where each leader epoch begins; besides, at the end, the one in which nothing was written yet.
 
     ``rows``: offset and epoch of each record. ``opened``: by a process that has led nothing yet, so there is no such
-    epoch. Raises NotFound.
+    epoch, but that of the last record where all are deleted. Raises NotFound.
     """
     starts: list[tuple[int, int]] = []
     for offset, epoch in rows:
         if start <= offset < end and (not starts or starts[-1][0] != epoch):
             starts.append((epoch, offset))
-    beyond = [each for each in epochs if each[1] > end or (opened and each[1] == end)]
+    beyond = [each for each in epochs if each[1] > end or (opened and start < end == each[1])]
     if beyond:
         raise NotFound(f"the leader epoch cache has {beyond}, and the log ends at {end}")
     cached = [(epoch, first) for epoch, first in epochs if first < end]

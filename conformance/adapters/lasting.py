@@ -18,10 +18,11 @@ from ...impl.replica.partition import Partition, PartitionState
 from ...impl.replica.producer_snapshot import ProducerEntry, decode_producers
 from ..free.events import Event
 from ..free.system import Happened
-from .accounted import AccountedNodes
+from .accounted import AccountedNodes, folders_of
 from .cluster import PARTITION
 from .damaged import check_on_damaged, is_damaged
-from .found import CopiedNodes, NotFound, check_kept, check_reads, check_stored, copy_of, opened, rows_of
+from .found import CopiedNodes, NotFound, check_kept, check_reads, check_stored, check_times, copy_of, joined, rows_of
+from .starting import plan_of, started
 from .stores import SegmentReader
 
 Row: TypeAlias = tuple[int, int, object]
@@ -100,6 +101,8 @@ class LastingBrokers(CopiedNodes, AccountedNodes):
         check_stored(files, PARTITION, state.epochs, state.log_start, state.synced)
         copy, rows = copy_of(files, self._copy_seed), rows_of(files, str(PARTITION), self._remains.decode)
         check_reads(replica.log, {row[0]: row for row in rows}, self._remains.decode)
+        stamps = [(offset, cast(Any, content)[2]) for offset, _, content in rows]
+        check_times(self._parts.offset_of, replica.log, stamps, state.high_watermark)
         begin = replica.log.local_start
 
         def check(has: PartitionState, rows: Sequence[Row], found: Partition | None, there: Sequence[Row]) -> None:
@@ -111,7 +114,7 @@ class LastingBrokers(CopiedNodes, AccountedNodes):
             holes, decode = replica.log.config.compacted, self._remains.decode
             check_on_damaged(copy, PARTITION, self._copy_seed, state, rows, on, decode, check, begin=begin, holes=holes)
             return
-        found = opened(partial(self._replica_on, node), copy)
+        found, copy = self._started_on(node, copy, self._copy_seed)
         check(state, rows, found, rows_of(copy, str(PARTITION), self._remains.decode))
         assert found is not None
         check_producers(replica, found)
@@ -121,14 +124,19 @@ class LastingBrokers(CopiedNodes, AccountedNodes):
         before, decode = self._before[node], self._remains.decode
         rows = rows_of(files, str(PARTITION), decode)
         after = Before.of(replica.log, rows)
-        for copy in self._amid(node):
-            found = opened(partial(self._replica_on, node), copy)
+        for number, left in enumerate(self._amid(node)):
+            found, copy = self._started_on(node, left, self._copy_seed + number)
             if found is None:
                 raise NotFound("after a loss of power in the midst there would be no replica")
             there = Before.of(found.log, rows_of(copy, str(PARTITION), decode))
             check_amid(before, after, there)
             if len({(each.log_start, each.end) for each in (before, after, there)}) == 1:
                 check_producers(replica, found)
+
+    def _started_on(self, node: int, files: SimulatedFiles, seed: int) -> tuple[Partition | None, SimulatedFiles]:
+        """A replica on a copy of a disk, and the disk."""
+        broker, files = started(partial(self._opened_on, node), files, plan_of(seed), folders_of)
+        return cast("Partition | None", broker.partitions.get(PARTITION)), files
 
     def _replica_on(self, node: int, files: SimulatedFiles) -> Partition | None:
         return cast("Partition | None", self._opened_on(node, files).partitions.get(PARTITION))
@@ -171,7 +179,8 @@ def check_amid(before: Before, after: Before, found: Before) -> None:
     if found.begin not in (before.begin, after.begin):
         raise NotFound(f"{told}: on this disk it began at {before.begin}, and begins at {after.begin}")
     there = [row for row in found.rows if found.begin <= row[0] < found.end]
-    if not any(there == [row for row in of.rows if found.begin <= row[0] < found.end] for of in (before, after)):
+    could_be = before.rows, after.rows, joined(before.rows, after.rows)
+    if not any(there == [row for row in rows if found.begin <= row[0] < found.end] for rows in could_be):
         raise NotFound(f"{told}, which it never was")
 
 

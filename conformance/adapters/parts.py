@@ -17,6 +17,7 @@ from ...impl.kraft.broker import MetadataBroker
 from ...impl.kraft.config import ControllerConfig, LifecycleConfig
 from ...impl.kraft.node import ControllerNode
 from ...impl.log.config import LogConfig
+from ...impl.log.log import Log
 from ...impl.offsets import GroupCoordinator
 from ...impl.producer import Producer, ProducerConfig
 from ...impl.quorum.config import QuorumConfig
@@ -33,6 +34,7 @@ class Parts:
 
     broker: type[Broker]
     broker_config: type[BrokerConfig]
+    offset_of: Callable[[Log, int, int], tuple[int, int]]
     log_config: type[LogConfig]
     controller: type[Controller]
     controller_error: type[ControllerError]
@@ -76,6 +78,7 @@ class Parts:
         return cls(
             broker=named("replica.broker", "Broker"),
             broker_config=named("replica.config", "BrokerConfig"),
+            offset_of=called("replica.fetch", "offset_of"),
             log_config=named("log.config", "LogConfig"),
             controller=named("controller", "Controller"),
             controller_error=named("controller.errors", "ControllerError"),

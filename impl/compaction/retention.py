@@ -170,16 +170,21 @@ class Retention:
         return [(batch.last_offset, emptied(batch))] if needed else []
 
     def _legacy(self, batch: Batch) -> list[tuple[int, bytes]]:
-        """Records of magic 0 and 1. They have no delete horizon, so that their tombstones stay."""
+        """Records of magic 0 and 1. They have no delete horizon, so that their tombstones stay.
+
+        Where the end has to be told one without key and value takes the place of the last.
+        """
         records = batch.records()
         kept = [record for record in records if self._keeps(self._scanned(record), False)]
         self._counts.records_read += len(records)
         self._counts.records_kept += len(kept)
         if len(kept) == len(records):
             return [(batch.last_offset, batch.data)]
-        if kept and kept[-1].offset != batch.last_offset and batch.next_offset == self._bound:
-            kept.append(records[-1])  # there are no empty batches in these formats
-        return messages(batch, kept or (records[-1:] if batch.next_offset == self._bound else []))
+        if batch.next_offset == self._bound and (not kept or kept[-1].offset != batch.last_offset):
+            # There are no empty batches in these formats. The record itself may not stay: the part that is clean would
+            # have two of its key, and it would come back once the tombstone goes that beats it.
+            kept.append(records[-1]._replace(key=None, value=None))
+        return messages(batch, kept)
 
     def _scanned(self, record: StoredRecord) -> Scanned:
         rank = self._strategy.rank(record.timestamp, record.headers)

@@ -90,6 +90,7 @@ class SimulatedFile:
         self._node = node
         self.path = path
         self._boot = owner.crashes
+        owner.open_files += 1
 
     def _live(self) -> bytearray:
         if self._boot != self._owner.crashes:
@@ -150,6 +151,8 @@ class SimulatedFile:
 
     def close(self) -> None:
         """Refuse all further use."""
+        if self._boot == self._owner.crashes:
+            self._owner.open_files -= 1
         self._boot = -1
 
 
@@ -160,6 +163,7 @@ class SimulatedFiles:
     set at any time. ``hook`` is called as ``hook(operation, path)`` before each operation of files and folders
     (``open append pread truncate fsync list make_dir rename remove fsync_dir``); an ``OSError`` that it raises is what
     the operation fails with. ``changes`` counts what has changed names or contents: as long as it stays, so do they.
+    ``open_files`` counts what is open now.
     """
 
     def __init__(self, seed: int = 0, *, capacity: int | None = None, hook: Hook | None = None) -> None:
@@ -170,6 +174,7 @@ class SimulatedFiles:
         self.used = 0
         self.crashes = 0
         self.changes = 0
+        self.open_files = 0
         self._root = _FolderNode()
 
     def room(self) -> int:
@@ -261,6 +266,7 @@ class SimulatedFiles:
         """Power off and on: what was not synced survives as ``seed`` has it. Open files are gone."""
         self._root = _crashed_folder(self._root, random.Random(seed), {})  # noqa: S311 - repeatable on purpose
         self.crashes += 1
+        self.open_files = 0
         self.changes += 1
         self.used = _bytes_in(self._root)
 

@@ -33,7 +33,7 @@ from .offline_part import OfflinePart
 from .records import Record, StoredRecord
 from .recovery import Recovered, recover
 from .remote_part import OffsetStore, RemotePart
-from .segment import INDEX_SUFFIX, LOG_SUFFIX, Segment, segment_name
+from .segment import INDEX_SUFFIX, LOG_SUFFIX, Segment, close_all, segment_name
 
 
 class AppendInfo(NamedTuple):
@@ -70,7 +70,8 @@ class Log(OfflinePart, RemotePart, CompactedPart):
 
         ``copies_holes``: whether ``store`` last stored that it does.
 
-        Raises ``CorruptLog`` or ``CorruptCheckpoint`` for damage that no crash explains, and ``OSError``.
+        Raises ``CorruptLog`` or ``CorruptCheckpoint`` for damage that no crash explains, ``LogOffline`` and
+        ``OSError``; no file is left open then.
         """
         self._files = files
         self.folder = folder
@@ -91,8 +92,12 @@ class Log(OfflinePart, RemotePart, CompactedPart):
         self._stored_local_start = local_start
         self._recovery_point = self.recovered.end
         self._stored_recovery_point = recovery_point
-        self._begin_compacted(recovery_point, copies_holes=copies_holes)
-        self._begin_remote()
+        try:
+            self._begin_compacted(recovery_point, copies_holes=copies_holes)
+            self._begin_remote()
+        except BaseException:
+            close_all(self._segments)
+            raise
 
     # -- what there is ----------------------------------------------------------------------------------------------
 

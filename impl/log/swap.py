@@ -61,9 +61,11 @@ def complete_swaps(files: Files, folder: str) -> list[str]:
             continue
         base = int(name[:20])
         end = max(_end(files, folder, base), base + 1)
-        for old in names:
+        # It is there now in any case, as a segment is opened with its index.
+        own = segment_name(base) + INDEX_SUFFIX + SWAP
+        for old in (own, *(each for each in names if each != own)):
             kind = old[20:]
-            stale = old == segment_name(base) + INDEX_SUFFIX + SWAP
+            stale = old == own
             if kind in (LOG_SUFFIX, INDEX_SUFFIX) and old[:20].isdigit() and base <= int(old[:20]) < end:
                 # The renaming takes the place of the log at the base; its index is not that of the cleaned one.
                 stale = kind == INDEX_SUFFIX or int(old[:20]) != base

@@ -13,6 +13,7 @@ from fencepost.conformance.adapters.found import (
     check_amid,
     check_epochs,
     check_stored,
+    check_times,
     missing_timers,
     opened,
 )
@@ -45,6 +46,7 @@ from fencepost.conformance.protocols.truncation.plan import PLAN as TRUNCATION
 from fencepost.impl.files.simulated import SimulatedFiles
 from fencepost.impl.log import Record
 from fencepost.impl.log.directory import DataDirectory
+from fencepost.impl.replica.fetch import offset_of
 from fencepost.impl.replica.partition import PartitionState, Role
 from fencepost.impl.wire.messages import TopicPartition
 from fencepost.model.core.ground import ground
@@ -384,3 +386,16 @@ def test_a_replica_has_the_timers_of_its_role(role: Role, waiting: int, names: s
 def test_a_leader_that_never_looks_at_its_isr_again_is_found(protocol: str) -> None:
     patch = Patch("replica/partition.py", '        self.runtime.timers.set(("isr", self.key), at)\n', "        pass\n")
     assert first_parting(protocol, patch, word="will never wake for isr again") is not None
+
+
+def test_a_timestamp_leads_to_the_first_record_that_is_as_late() -> None:
+    directory = DataDirectory(SimulatedFiles(1), node_id=0, cluster_id="c")
+    log = directory.log("t", 0)
+    log.append_as_leader([Record(b"a", timestamp=5), Record(b"b", timestamp=9), Record(b"c", timestamp=7)], 0)
+    stamps = [(0, 5), (1, 9), (2, 7)]
+    check_times(offset_of, log, stamps, 3)
+    log.delete_before(1)
+    check_times(offset_of, log, stamps, 3)
+    for wrong in (lambda *_: (0, 5), lambda *_: (2, 7), lambda *_: (-1, -1)):
+        with pytest.raises(NotFound, match="of the timestamp"):
+            check_times(wrong, log, stamps, 3)

@@ -341,6 +341,18 @@ def test_records_of_old_formats_are_cleaned() -> None:
     assert {each.magic for each in here.log.read(0, 1)} == {1}
 
 
+def test_what_is_beaten_of_an_old_format_does_not_come_back_once_the_tombstone_is_gone() -> None:
+    here = place(TIMESTAMP, delete_retention_ms=100)
+    put(here, b"a", None, 9)
+    here.log.append_as_follower(encode_message(StoredRecord(1, -1, b"late", b"a", 5, ()), 1, 0))
+    here.clean()  # the log is clean up to 2, and the last record has to tell that
+    assert [(each.offset, each.key, each.value) for each in stored(here.log)] == [(0, b"a", None), (1, None, None)]
+    here.now = 200
+    put(here, b"b", b"1", 10)
+    here.clean()
+    assert [(each.offset, each.key, each.value) for each in stored(here.log)] == [(2, b"b", b"1")]
+
+
 # -- damage and failing disks --------------------------------------------------------------------------------------
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final, cast
 
 from ....impl.compaction import CompactionConfig
 from ....impl.files.interface import Files
 from ....impl.files.simulated import SimulatedFiles
 from ....impl.log.checkpoints import CLEANED_OFFSETS, read_offsets
+from ....impl.net.interface import Clock
 from ....impl.replica.broker import Broker
 from ....impl.replica.config import BrokerConfig
 from ....impl.replica.partition import PartitionState
@@ -42,6 +42,7 @@ from ...adapters.topic_ids import topic_ids
 from ...free.events import Event, What
 from ...free.system import Happened, Judged
 from ...lockstep.adapter import ModelStep
+from .ahead import Ahead, LateClock, Topic
 from .held import check_ages, check_cleaning, check_contents, check_tombstones
 from .pace import Ages, Pace
 from .records import HEADER, LogReader, Row, most_longs
@@ -54,6 +55,8 @@ _LAG_MS: Final = 100
 _RETRY_MS: Final = 300
 _COPIES: Final = 24
 """So many copies are taken of a disk, while its log is cleaned."""
+_LOOKS_AHEAD: Final = 16
+"""After one of so many events it is looked at what a cleaner would do later."""
 _ROOMY: Final = 1 << 12
 """Memory of a cleaner in which each key of a run has a slot."""
 _AT_ONCE: Final = 24
@@ -130,9 +133,11 @@ class RunningBrokers(LastingBrokers, TimedNodes):
         self._incarnations[node] += 1
         return self._made(node, self.store.files(node), self.wire(), first_correlation)
 
-    def _made(self, node: int, files: Files, wire: Any, first_correlation: int = 0) -> Broker:
-        config = self._config()
-        return self._parts.broker(node, files, wire, self.clock.at(node), config, first_correlation=first_correlation)
+    def _made(
+        self, node: int, files: Files, wire: Any, first_correlation: int = 0, clock: Clock | None = None
+    ) -> Broker:
+        config, clock = self._config(), clock or self.clock.at(node)
+        return self._parts.broker(node, files, wire, clock, config, first_correlation=first_correlation)
 
     def _opened_on(self, node: int, files: SimulatedFiles) -> Broker:
         return self._made(node, files, Nowhere())
@@ -302,6 +307,9 @@ class RunningBrokers(LastingBrokers, TimedNodes):
 
         return hook
 
+    def _is_copied_amid(self, node: int) -> bool:
+        return self._cleaning != node  # else it is looked at by what a cleaning may leave
+
     def happen(self, event: Event) -> Happened:
         """One event. Raises what a node does, and WrongState."""
         node = event.node
@@ -336,9 +344,8 @@ class RunningBrokers(LastingBrokers, TimedNodes):
 
     def _look_amid(self, node: int, before: Mapping[int, Row], synced: int) -> None:
         """What a loss of power in the midst of a cleaning would have left. Raises NotFound and WrongState."""
-        for copy in self._of_cleaning:
-            broker = opened(partial(self._opened_on, node), copy)
-            partition = broker.partitions.get(PARTITION)
+        for number, left in enumerate(self._of_cleaning):
+            partition, copy = self._started_on(node, left, self._copy_seed + number)
             found = None if partition is None else partition.state()
             end = 0 if found is None else found.end
             rows = {row.offset: row for row in self._reader.read(copy) if row.offset < end}
@@ -350,6 +357,20 @@ class RunningBrokers(LastingBrokers, TimedNodes):
         state = self.state(node)
         end = 0 if state is None else state.end
         return {row.offset: row for row in self._reader.read(self.store.files(node)) if row.offset < end}
+
+    def _look_for_losses(self, node: int) -> None:
+        super()._look_for_losses(node)
+        files, replica = self.store.files(node), self.replica(node)
+        if self._copy_seed // 8 % _LOOKS_AHEAD or node in self._failed or not isinstance(files, SimulatedFiles):
+            return
+        if replica is None or replica.log.offline is not None:
+            return
+        copy, clock = copy_of(files, self._copy_seed), LateClock(self.clock.at(node))
+        broker = opened(lambda there: self._made(node, there, Nowhere(), clock=clock), copy)
+        # Where the map has no room for what lies behind, a tombstone stays that may beat some of it (P1).
+        all_mapped = self.in_force == "offset" or self._memory == _ROOMY
+        topic = Topic(self.in_force, self.retention, self.ages.least, all_mapped)
+        Ahead(broker, copy, clock, topic, self.constants, replica.high_watermark, self._copy_seed).check()
 
     def _touched(self, event: Event) -> set[int]:
         return {event.node} if event.node is not None else set()

@@ -11,7 +11,9 @@ from functools import partial
 
 from ....impl.files.simulated import SimulatedFiles
 from ....impl.log.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, read_offsets
+from ....impl.replica.broker import Broker
 from ....impl.replica.partition import Partition, PartitionState
+from ...adapters.accounted import folders_of
 from ...adapters.damaged import check_on_damaged, is_damaged
 from ...adapters.found import (
     Nowhere,
@@ -20,13 +22,15 @@ from ...adapters.found import (
     check_reads,
     check_replica,
     check_stored,
+    check_times,
     copy_of,
-    opened,
     rows_of,
 )
+from ...adapters.starting import plan_of, started
 from .free_answers import Row, WrongAnswer
 from .free_clients import ClientNodes
 from .free_controller import PARTITION
+from .free_producers import timestamp_of
 
 
 class StoredNodes(ClientNodes):
@@ -52,13 +56,17 @@ class StoredNodes(ClientNodes):
     def _look_for_losses(self, node: int, before: PartitionState, rows: Sequence[Row]) -> None:
         """Whether a loss of power, now or while the log was cut, would leave what the replica says it has."""
         state, files = self._state(node), self.store.files(node)
-        if state is None or not isinstance(files, SimulatedFiles):
+        if not isinstance(files, SimulatedFiles):
             return
         decode = self._reader.decode
-        for copy in self._amid(node):
-            found = opened(partial(self._opened, node), copy)
+        for number, left in enumerate(self._amid(node)):
+            found, copy = self._opened(node, left, self._copy_seed + number)
+            if state is None or state.topic_id != before.topic_id:
+                continue  # deleted, and that again may or may not be so
             there = rows_of(copy, str(PARTITION), decode)
             check_amid(before, state, rows, self._records[node], found, there)
+        if state is None:
+            return
         looked = files.changes, state.high_watermark, state.synced
         if self._looked.get(node) != looked and self._is_drawn():
             self._looked[node] = looked
@@ -66,19 +74,25 @@ class StoredNodes(ClientNodes):
             log = self.nodes[node].partitions[PARTITION].log  # type: ignore[attr-defined]
             if log.offline is None:
                 check_reads(log, {row[0]: row for row in self._records[node]}, decode)
+                stamps = [(offset, timestamp_of(payload)) for offset, _, payload in self._records[node]]
+                check_times(self._parts.offset_of, log, stamps, state.high_watermark)
             copy = copy_of(files, self._copy_seed)
             if is_damaged(self._copy_seed):
                 rows, on = self._records[node], partial(self._on, node)
                 seed, begin = self._copy_seed, state.log_start
                 check_on_damaged(copy, PARTITION, seed, state, rows, on, decode, check_replica, begin=begin)
                 return
-            found = opened(partial(self._opened, node), copy)
+            found, copy = self._opened(node, copy, self._copy_seed)
             check_after(state, self._records[node], found, rows_of(copy, str(PARTITION), decode))
 
-    def _opened(self, node: int, files: SimulatedFiles) -> PartitionState | None:
-        """What a broker has on a copy of its disk."""
-        partition = self._on(node, files)
-        return None if partition is None else partition.state()
+    def _opened(self, node: int, files: SimulatedFiles, seed: int) -> tuple[PartitionState | None, SimulatedFiles]:
+        """What a broker has on a copy of its disk, and the disk."""
+        broker, files = started(partial(self._broker_on, node), files, plan_of(seed), folders_of)
+        partition = broker.partitions.get(PARTITION)
+        return None if partition is None else partition.state(), files
 
     def _on(self, node: int, files: SimulatedFiles) -> Partition | None:
-        return self._parts.broker(node, files, Nowhere(), self.clock.at(node), self._config).partitions.get(PARTITION)
+        return self._broker_on(node, files).partitions.get(PARTITION)
+
+    def _broker_on(self, node: int, files: SimulatedFiles) -> Broker:
+        return self._parts.broker(node, files, Nowhere(), self.clock.at(node), self._config)

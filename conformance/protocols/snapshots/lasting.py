@@ -17,7 +17,7 @@ from ....impl.quorum.state_file import QUORUM_STATE
 from ....impl.quorum.timers import ADVANCE_BEGIN, BEGIN_EPOCH, ELECTION, FETCH, FETCH_SNAPSHOT, GENERATE
 from ....impl.replica.timers import Key
 from ....impl.wire.messages import NO_LEADER
-from ...adapters.accounted import AccountedNodes, folder_of_quorum
+from ...adapters.accounted import AccountedNodes, Folder, folder_of_quorum
 from ...adapters.damaged import check_damaged, damaged, is_damaged, opened_damaged, readable, told_with
 from ...adapters.found import (
     CopiedNodes,
@@ -27,9 +27,10 @@ from ...adapters.found import (
     check_reads,
     check_stored,
     copy_of,
-    opened,
+    joined,
     rows_of,
 )
+from ...adapters.starting import plan_of, started
 from ...adapters.stores import SegmentReader
 from ...adapters.timed import Timed, TimedNodes, waits_of_quorum
 from ...free.system import Happened
@@ -113,10 +114,16 @@ def check_after(has: Lasting, found: Lasting) -> None:
 
 
 def check_amid(before: Lasting, after: Lasting, found: Lasting) -> None:
-    """Hold what would be found while a log is cut against what the node had before and has after. Raises NotFound."""
-    if (found.epoch, found.voted) not in ((each.epoch, each.voted) for each in (before, after)):
+    """Hold what would be found in the midst of an event against what the node had before and has after. NotFound.
+
+    A node comes to a newer epoch without a vote in it.
+    """
+    votes = {(each.epoch, each.voted) for each in (before, after)}
+    newer = before.epoch < found.epoch <= after.epoch and found.voted == NO_LEADER
+    if (found.epoch, found.voted) not in votes and not newer:
         raise NotFound(f"{_AMID} the vote of epoch {found.epoch} would be for {found.voted}")
-    if found.rows not in (_from(each.rows, found.begin, found.end) for each in (before, after)):
+    could_be = before.rows, after.rows, joined(before.rows, after.rows)
+    if found.rows not in (_from(each, found.begin, found.end) for each in could_be):
         raise NotFound(f"{_AMID} the log would have {found.rows}, it had {before.rows} and has {after.rows}")
     cuts_only = before.is_whole and after.is_whole and before.begin == after.begin
     if cuts_only and found.end < min(before.synced, after.synced):
@@ -163,8 +170,8 @@ class LastingNodes(CopiedNodes, AccountedNodes, TimedNodes):
         has = lasting_of(node, self._rows(files))
         self._lasting[number] = changes, synced, has
         if looked is not None:
-            for copy in self._amid(number):
-                check_amid(looked[2], has, self._found_on(number, copy))
+            for index, copy in enumerate(self._amid(number)):
+                check_amid(looked[2], has, self._found_on(number, copy, self._copy_seed + index))
         if self._is_drawn():
             epochs = [(each.epoch, each.start_offset) for each in log.epochs.entries]
             check_stored(files, PARTITION, epochs, log.log_start, synced)
@@ -175,11 +182,16 @@ class LastingNodes(CopiedNodes, AccountedNodes, TimedNodes):
             if is_damaged(self._copy_seed):
                 self._look_at_damaged(number, has, copy)
             else:
-                check_after(has, self._found_on(number, copy))
+                check_after(has, self._found_on(number, copy, self._copy_seed))
 
-    def _found_on(self, number: int, copy: SimulatedFiles) -> Lasting:
+    def _found_on(self, number: int, copy: SimulatedFiles, seed: int) -> Lasting:
         """What a node has that is opened on a copy of its disk."""
-        node, rows = opened(lambda files: self._open_on(number, files), copy), self._rows(copy)
+
+        def folders(node: QuorumNode) -> Mapping[str, Folder]:
+            return {node.replica.log.folder: folder_of_quorum(node.replica)}
+
+        node, copy = started(lambda files: self._open_on(number, files), copy, plan_of(seed), folders)
+        rows = self._rows(copy)
         found, log = lasting_of(node, rows), node.replica.log
         if found.is_whole:
             epochs = [(each.epoch, each.start_offset) for each in log.epochs.entries]

@@ -12,7 +12,7 @@ from ....impl.replica.broker import Broker
 from ....impl.replica.config import BrokerConfig
 from ....impl.replica.partition import Partition, PartitionState
 from ....impl.wire.messages import TopicPartition
-from ...adapters.accounted import AccountedNodes
+from ...adapters.accounted import AccountedNodes, folders_of
 from ...adapters.cluster import PARTITION
 from ...adapters.damaged import check_on_damaged, damaged, is_damaged, opened_damaged
 from ...adapters.found import (
@@ -30,6 +30,7 @@ from ...adapters.found import (
     opened,
     rows_of,
 )
+from ...adapters.starting import plan_of, started
 from ...adapters.stores import SegmentReader
 from ...adapters.timed import Timed, TimedNodes, waits_of_broker
 from ...free.system import Happened
@@ -87,8 +88,8 @@ class LastingPartition(CopiedNodes, AccountedNodes, TimedNodes):
         rows = rows_of(files, str(PARTITION), self._reader.decode)
         self._lasting[node] = looked, state, rows
         if last is not None:
-            for copy in self._amid(node):
-                found, there = self._found_on(node, copy)
+            for number, copy in enumerate(self._amid(node)):
+                found, there = self._found_on(node, copy, self._copy_seed + number)
                 check_amid(last[1], state, last[2], rows, found, there)
         if self._is_drawn():
             check_stored(files, PARTITION, state.epochs, state.log_start, state.synced)
@@ -100,11 +101,12 @@ class LastingPartition(CopiedNodes, AccountedNodes, TimedNodes):
                 seed, begin, decode = self._copy_seed, state.log_start, self._reader.decode
                 check_on_damaged(copy, PARTITION, seed, state, rows, on, decode, check_replica, begin=begin)
                 return
-            found, there = self._found_on(node, copy_of(files, self._copy_seed))
+            found, there = self._found_on(node, copy_of(files, self._copy_seed), self._copy_seed)
             check_after(state, rows, found, there)
 
-    def _found_on(self, node: int, copy: SimulatedFiles) -> tuple[PartitionState | None, tuple[Row, ...]]:
-        partition = opened(partial(self._replica_on, node), copy)
+    def _found_on(self, node: int, copy: SimulatedFiles, seed: int) -> tuple[PartitionState | None, tuple[Row, ...]]:
+        broker, copy = started(partial(self._open_on, node), copy, plan_of(seed), folders_of)
+        partition = broker.partitions.get(PARTITION)
         return None if partition is None else partition.state(), rows_of(copy, str(PARTITION), self._reader.decode)
 
     def _replica_on(self, node: int, files: SimulatedFiles) -> Partition | None:
