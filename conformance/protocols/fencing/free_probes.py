@@ -6,13 +6,14 @@ epoch stays stale, and one beyond the model's largest is never reached. What cha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
 from ....impl.controller import PartitionState as Quorum
-from ....impl.log.batch import encode_batch
-from ....impl.log.records import Record
+from ....impl.log.batch import HEADER, HEADER_BYTES, assemble, encode_batch
+from ....impl.log.legacy import encode_message
+from ....impl.log.records import Record, StoredRecord
 from ....impl.replica.partition import PartitionState
 from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import (
@@ -67,9 +68,8 @@ def broker_probes(node: int, state: PartitionState, others: list[int]) -> Iterat
         for offset in dict.fromkeys((state.high_watermark, state.end, state.end + 1)):
             yield _probe("position", to=node, offset=offset, epoch=NO_EPOCH, last=asked)
     yield _probe("position", to=node, offset=state.end + 1, epoch=epoch, last=NO_EPOCH)
-    yield _probe("produce", to=node, wrong="crc")
-    yield _probe("produce", to=node, wrong="acks")
-    yield _probe("produce", to=node, wrong="empty")
+    for kinds in _MALFORMED:
+        yield _probe("produce", to=node, wrong=kinds[(state.end + epoch) % len(kinds)])
     for replica in others:
         yield _probe("epoch-end", to=node, replica=replica, epoch=epoch, asked=max(0, epoch - 1))
         yield _probe("epoch-end", to=node, replica=replica, epoch=_BEYOND, asked=epoch)
@@ -129,14 +129,47 @@ def body_of(event: Event, partition: TopicPartition, replicas: int) -> tuple[int
 
 
 def _malformed(wrong: str, partition: TopicPartition) -> ProduceRequest:
-    data = encode_batch([Record(b"malformed", timestamp=0)], producer_id=_BEYOND, producer_epoch=0, base_sequence=0)
-    if wrong == "crc":
-        return ProduceRequest(partition, -1, data[:-2] + bytes((data[-2] ^ 1,)) + data[-1:])
-    return ProduceRequest(partition, 7, data) if wrong == "acks" else ProduceRequest(partition, 1, b"")
+    good = _batch()
+    match wrong:
+        case "crc":
+            return ProduceRequest(partition, -1, good[:-2] + bytes((good[-2] ^ 1,)) + good[-1:])
+        case "acks":
+            return ProduceRequest(partition, 7, good)
+        case "empty":
+            return ProduceRequest(partition, 1, b"")
+    return ProduceRequest(partition, 1, _INVALID[wrong])
+
+
+def _batch(**more: Any) -> bytes:
+    numbered = {"producer_id": _BEYOND, "producer_epoch": 0, "base_sequence": 0}
+    return encode_batch([Record(b"malformed", timestamp=0)], **{**numbered, **more})
+
+
+def _counted_wrong() -> bytes:
+    """A batch that says it has more records than it has."""
+    data = _batch(producer_id=-1, producer_epoch=-1, base_sequence=-1)
+    attributes, _, *others = HEADER.unpack_from(data)[5:]
+    return assemble(0, NO_EPOCH, (attributes, 3, *others), data[HEADER_BYTES:])
+
+
+_MALFORMED: Final = (("crc", "control", "twice"), ("acks", "old", "counted wrong"), ("empty", "half numbered", "below"))
+"""What a producer may get wrong: of each of these one at a time."""
+_INVALID: Final[Mapping[str, bytes]] = {
+    "control": _batch(control=True),
+    "twice": _batch() + _batch(base_sequence=1),
+    "old": encode_message(StoredRecord(0, -1, b"malformed", None, 0, ()), 1, 0),
+    "counted wrong": _counted_wrong(),
+    "half numbered": _batch(producer_epoch=-1),
+    "below": _batch(producer_id=-2),
+}
+"""What is no batch of a producer's though its CRC is right: brokers take one numbered batch of magic 2 at a time, whose
+records count from 0, and make the markers of transactions themselves (``LogValidator``, INVALID_RECORD)."""
 
 
 def refused_produce(request: ProduceRequest) -> ErrorCode:
     """How a leader refuses one that no producer has made."""
     if request.acks not in (-1, 0, 1):
         return ErrorCode.INVALID_REQUIRED_ACKS
+    if request.records in _INVALID.values():
+        return ErrorCode.INVALID_RECORD
     return ErrorCode.CORRUPT_MESSAGE if request.records else ErrorCode.INVALID_REQUEST
