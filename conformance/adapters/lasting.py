@@ -175,6 +175,10 @@ def check_amid(before: Before, after: Before, found: Before) -> None:
     least = min(before.synced, after.synced)
     if found.end < least and max(before.begin, after.begin) < least:
         raise NotFound(f"after a loss of power in the midst the log would end at {found.end}, below {least}")
+    starts = before.log_start, after.log_start
+    if not min(starts) <= found.log_start <= max(starts):
+        what = f"begin at {found.log_start}: it began at {before.log_start}, and begins at {after.log_start}"
+        raise NotFound(f"after a loss of power in the midst the log would {what}")
     told = f"after a loss of power in the midst the log would be {list(found.rows)} from {found.begin} to {found.end}"
     if found.begin not in (before.begin, after.begin):
         raise NotFound(f"{told}: on this disk it began at {before.begin}, and begins at {after.begin}")

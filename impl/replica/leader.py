@@ -148,7 +148,7 @@ class Leader:
         if any(batch.size > limit for batch in batches):
             return ErrorCode.MESSAGE_TOO_LARGE
         for batch in batches:
-            if batch.magic < 2 or batch.producer_id < -1:
+            if batch.magic < 2 or batch.producer_id < -1 or batch.is_control:
                 return ErrorCode.INVALID_RECORD
             # Kafka, too, takes one batch at a time from a producer with an id: it is taken or refused as a whole.
             numbered = len(batches) == 1 and batch.producer_epoch >= 0 and batch.base_sequence >= 0

@@ -159,8 +159,8 @@ def test_an_answer_is_owed_by_who_leads_still() -> None:
     leads: dict[int, object] = {0: object(), 1: object()}
     owed = Owed(lambda node, _partition: leads.get(node))
     for node in (0, 1, 2):
-        owed.arrives(Envelope(FIRST_CLIENT, node, 7, FetchRequest(-1, PARTITION, 0, 1, -1)))
-    owed.arrives(Envelope(1, 0, 7, ListOffsetsRequest(PARTITION, -6, 1)))
+        owed.arrives(Envelope(FIRST_CLIENT, node, 7, FetchRequest(-1, PARTITION, 0, 1, -1)), 5)
+    owed.arrives(Envelope(1, 0, 7, ListOffsetsRequest(PARTITION, -6, 1)), 9)
     assert owed.unanswered([0, 1, 2]) == "broker 0, which leads t-0, has not answered the Fetch of a client"
     owed.was_sent(Envelope(0, FIRST_CLIENT, 7, FetchResponse(ErrorCode.NONE)))
     assert owed.unanswered([0]) == "broker 0, which leads t-0, has not answered the ListOffsets of broker 1"

@@ -13,10 +13,12 @@ from typing import Final
 from ....impl.log.records import Record
 from ....impl.net.clock import SimulatedClock
 from ....impl.net.simulated import SimulatedNetwork
+from ....impl.producer import PartitionFailed
 from ....impl.wire.messages import FIRST_CLIENT, Envelope, ProduceRequest, TopicPartition
 from ...adapters.carrier import LIFE
 from ...adapters.parts import Parts
 from ...free.events import Event, What
+from .free_answers import WrongAnswer
 from .free_deliveries import Deliveries, Shown
 from .free_producers import Payload, Producers, timestamp_of
 
@@ -107,11 +109,23 @@ class Application:
             self._producer.wake()
             return
         if self._held.failed:
+            self._ends()
             self._begin()
         payload = f"{_FIRST + self._records}.0".encode()
         self._records += 1
         record = Record(payload, timestamp=timestamp_of(payload))
         self._held.gave(payload, self._producer.send(self._partition, record), self._clock.now())
+
+    def _ends(self) -> None:
+        """A producer that has given a record up takes no other, which would overtake it. Raises WrongAnswer."""
+        try:
+            self._producer.send(self._partition, Record(b"", timestamp=0))
+        except Exception as error:
+            # By its name, as a copy of ``impl`` has classes of its own.
+            if type(error).__name__ != PartitionFailed.__name__:
+                raise
+        else:
+            raise WrongAnswer("a producer has given a record up, and takes the next one")
 
     # -- looking ----------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from ....impl.wire.messages import (
 from ...free.events import Argument, Event, What
 from .nodes import FOLLOW, PARTITION, REPLICATE, WORK
 from .producers import Producers
-from .store import BREAKS, FAILS, LATE, WORKS
+from .store import BREAKS, FAILS, LATE, STORE_AWAY, STORE_BACK, WORKS
 
 if TYPE_CHECKING:
     from .free import FreeTiering
@@ -112,6 +112,7 @@ def _probes(here: Any, node: int) -> Iterator[Event]:
 
 def _operations(system: FreeTiering) -> Iterator[Event]:
     controller = system.controller
+    yield event(What.OPERATE, STORE_BACK if system.is_store_away else STORE_AWAY)
     for node in system.brokers:
         if node in system.down or node in system.cut:
             if controller.brokers[node].online:
@@ -232,6 +233,9 @@ class Clients:
     def _operate(self, asked: Event) -> None:
         system, arguments = self._system, dict(asked.args)
         controller = system.controller
+        if asked.name in (STORE_AWAY, STORE_BACK):
+            system.is_store_away = asked.name == STORE_AWAY
+            return
         if asked.name == "delete-records":
             node = int(arguments["to"])
             here = system.replica(node)

@@ -40,7 +40,7 @@ from .asks import Clients, is_urgent, offers
 from .cluster import GIVEN
 from .held import Written, WrongAnswer, WrongRecord, check_copy, check_fetch, check_list_offsets
 from .metadata_log import NEVER, Copy, MetadataView, said_in
-from .nodes import PARTITION, TieredNodes
+from .nodes import PARTITION, PATIENCE_MS, TieredNodes
 from .owed import Owed
 from .pace import Pace
 from .retained import Retained
@@ -138,8 +138,8 @@ class FreeTiering(TieredNodes):
         return replace(happened, given=frozenset(self._picture()))
 
     def peace(self, *, on: bool) -> None:
-        """Nothing is kept waiting in peace."""
-        self._calm = on
+        """Nothing is kept waiting in peace, and the store works."""
+        self._calm, self.is_store_away = on, self.is_store_away and not on
 
     # -- what may happen --------------------------------------------------------------------------------------------
 
@@ -202,6 +202,8 @@ class FreeTiering(TieredNodes):
         if event.node in self.up():
             check_awake(event.node, self.broker(event.node), PARTITION)
             self._look_for_losses(event.node)
+            if not self._is_due(self.nodes[event.node]) and not self.reads(event.node):
+                self._owed.check_in_time(event.node, self.clock.now(), PATIENCE_MS)
         self._retained.check(before, now)
         self._pace.happened(event)
         given = {name for name in changed(before, now) if name.partition("[")[0] in GIVEN}
@@ -232,7 +234,7 @@ class FreeTiering(TieredNodes):
             self._owed.was_sent(envelope)
             self._was_sent(envelope, body)
         elif what == "delivered" and envelope.destination >= 0:
-            self._owed.arrives(envelope)
+            self._owed.arrives(envelope, self.clock.now())
             self._arrives(envelope, body)
 
     def _was_sent(self, envelope: Envelope, body: Any) -> None:

@@ -18,6 +18,7 @@ from ....impl.replica.broker import Broker
 from ....impl.replica.timers import Key
 from ....impl.tiering import TieringConfig
 from ....impl.tiering.metadata import METADATA
+from ....impl.tiering.remote import READ
 from ....impl.wire.messages import (
     CONTROLLER,
     FIRST_CLIENT,
@@ -42,7 +43,7 @@ from ...adapters.topic_ids import topic_ids
 from ...free.events import Event, What
 from ...free.system import Happened
 from .retention import Retention
-from .store import BREAKS, FAR, WORKS, Bucket, EventJobs
+from .store import BREAKS, FAILS, FAR, WORKS, Bucket, EventJobs
 
 PARTITION: Final = TopicPartition("t", 0)
 REPLICATE: Final = "replicate"
@@ -73,6 +74,9 @@ OF_BUILD: Final = (
 )
 OF_METADATA: Final = (*OF_FETCH, ProduceRequest, ProduceResponse)
 TIMEOUT_MS: Final = 400
+_RETRY_MS: Final = 20
+PATIENCE_MS: Final = TIMEOUT_MS + _RETRY_MS
+"""Who is told of a failing store waits no longer."""
 INTERVAL_MS: Final = 100
 POLL_MS: Final = 40
 
@@ -135,6 +139,8 @@ class TieredNodes(LastingBrokers, TimedNodes):
         self._of: dict[tuple[int, int], TopicPartition] = {}
         """By sender and correlation id, of which partition a request is."""
         self._bucket = Bucket(self.store.files(_BUCKET), self._power)
+        self.is_store_away = False
+        """Whether the store refuses all that would be served."""
         self.network.observer = self._notice
         self.network.attach(Mailbox(FIRST_CLIENT, self._told))
         self.controller = parts.controller(
@@ -181,7 +187,7 @@ class TieredNodes(LastingBrokers, TimedNodes):
             task_retry_backoff_max_ms=80,
             metadata_poll_ms=POLL_MS,
             metadata_timeout_ms=2 * POLL_MS,
-            read_retry_ms=20,
+            read_retry_ms=_RETRY_MS,
         )
 
     def _timed(self, node: int) -> Iterator[Timed]:
@@ -359,13 +365,19 @@ class TieredNodes(LastingBrokers, TimedNodes):
         if number >= len(jobs):
             return
         bucket = self._bucket
-        bucket.mood = event.name
+        bucket.mood = FAILS if self.is_store_away and event.name == WORKS else event.name
         bucket.left = self._crash_seed(event) % 5 if event.name == BREAKS else 0
         try:
             jobs.pop(number).run()
         finally:
             bucket.mood = WORKS
         self._go_on(node)
+
+    def reads(self, node: int) -> bool:
+        """Whether a broker waits for its store to answer whoever reads what is there."""
+        here = self.replica(node)
+        tasks = {} if here is None or here.remote is None else here.remote.tasks._tasks
+        return any(task.job is not None for name, task in tasks.items() if name.startswith(READ))
 
     def _go_on(self, node: int) -> None:
         if self.replica(node) is not None:
@@ -380,7 +392,11 @@ class TieredNodes(LastingBrokers, TimedNodes):
             self._go_on(node)
         for _ in range(_STEPS):
             if jobs:
-                jobs.pop(0).run()
+                self._bucket.mood = FAILS if self.is_store_away else WORKS
+                try:
+                    jobs.pop(0).run()
+                finally:
+                    self._bucket.mood = WORKS
                 self._go_on(node)
                 if self._is_store_another():
                     break

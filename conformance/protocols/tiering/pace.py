@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ...free.events import Event, What
 from ...free.system import Pending
 from .nodes import FOLLOW, REPLICATE, WORK
+from .store import STORE_AWAY, STORE_BACK
 
 if TYPE_CHECKING:
     from .free import FreeTiering
@@ -30,7 +31,11 @@ _WEIGHTS: Final = {
     WORK: 4.0,
     FOLLOW: 2.0,
     REPLICATE: 1.5,
+    STORE_AWAY: 0.4,
+    STORE_BACK: 8.0,
 }
+_READS_REMOTE: Final = 20.0
+"""How likely somebody asks for what is in remote storage alone, beside who asks for anything else that is there."""
 
 
 class Pace:
@@ -44,16 +49,25 @@ class Pace:
         """Take note of an event."""
         self.events += 1
 
-    def weighed(self, pending: Sequence[Pending], _system: FreeTiering) -> Sequence[Pending]:
+    def weighed(self, pending: Sequence[Pending], system: FreeTiering) -> Sequence[Pending]:
         """What is pending, with how likely it is."""
         if not self._waits:
             return pending
         return [
-            Pending(each.event, each.message, each.due, by) if (by := self._weight(each.event)) != 1.0 else each
+            Pending(each.event, each.message, each.due, by) if (by := self._weight(each.event, system)) != 1.0 else each
             for each in pending
         ]
 
-    def _weight(self, event: Event) -> float:
+    def _weight(self, event: Event, system: FreeTiering) -> float:
         if event.what is What.START:
             return 3.0
-        return _WEIGHTS.get(event.name, 1.0)
+        by = _WEIGHTS.get(event.name, 1.0)
+        return by * _READS_REMOTE if event.name in ("consume", "list-offsets") and is_remote(event, system) else by
+
+
+def is_remote(event: Event, system: FreeTiering) -> bool:
+    """Whether a request is for what its leader has in remote storage alone; of a timestamp nobody knows."""
+    here = system.replica(int(event.arg("to"))) if event.what is What.CALL else None
+    if here is None or here.log.log_start == here.log.local_start:
+        return False
+    return event.name != "consume" or int(event.arg("offset")) < here.log.local_start

@@ -21,6 +21,8 @@ FAR: Final = 1 << 40
 WORKS, FAILS, BREAKS, LATE = "store", "store-fails", "store-breaks", "store-late"
 """What comes of a request: it is served; refused; broken off when something of it is done; or what was written lately
 is not found yet."""
+STORE_AWAY, STORE_BACK = "store-away", "store-back"
+"""From the one to the other it refuses whatever would be served."""
 
 
 class EventJob:
