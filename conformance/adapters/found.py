@@ -91,9 +91,11 @@ class CopiedNodes(RunningNodes):
         """Whether a disk is copied before an effect."""
         begins = self._amid_begin is not None and path.startswith(self._amid_begin)
         if self._cutting != node and (begins or (operation == "truncate" and path.endswith(LOG_SUFFIX))):
+            # What was there when an event began is no longer what is there when it cuts.
+            self._copies.clear()
+            self._until_copy = None
             self._cutting = node
-            if self._drawn_of != node:
-                self._begins_amid(node)
+            self._begins_amid(node)
         if self._cutting == node:
             return True
         if self._until_copy is None or not self._is_copied_amid(node):

@@ -46,7 +46,7 @@ from .known import KnownQuorum, WrongState
 from .machines import BothMachines
 from .meaning import TIMED, brings, decided, says_of, steps_of
 from .pace import Pace, course_of
-from .probes import probe, probes
+from .probes import check_again, probe, probes
 from .quorum import PARTITION, ballot_of, cells_of, snapshots_in
 from .settled import not_come
 
@@ -293,6 +293,7 @@ class FreeQuorum(KnownQuorum):
             case "delete-records":
                 step = ("delete_records", {**leads, "lbo": int(event.arg("lbo"))})
                 answer = self._ask(number, DeleteRecordsRequest(PARTITION, int(event.arg("lbo"))))
+                check_again(answer, int(event.arg("lbo")), node.replica.snapshots.latest_end)
                 self._said.append(Judged((step,), error_name(answer)))
                 return (step,)
             case _:

@@ -129,3 +129,15 @@ def _gone(node: QuorumNode) -> OffsetAndEpoch:
     ids = [each.in_messages for each in node.replica.snapshots.ids]
     below = (OffsetAndEpoch(offset, each.epoch) for each in ids for offset in range(each.offset))
     return next((each for each in below if each not in ids), OffsetAndEpoch(ids[-1].offset, node.epoch + 1))
+
+
+def check_again(answer: QuorumResponse, lbo: int, covered: int) -> None:
+    """Who is told to ask again for an LBO may be served then: some snapshot reaches it. Raises WrongAnswer.
+
+    ``covered``: where the leader's latest snapshot ends. Replicas that lag catch up by themselves; that an offset is
+    beyond every snapshot its asker has to be told.
+    """
+    if answer.error is ErrorCode.REQUEST_TIMED_OUT and lbo > covered:
+        raise WrongAnswer(
+            f"who wants the log to begin at {lbo} is to ask again, and no snapshot reaches beyond {covered}"
+        )
