@@ -227,7 +227,8 @@ def test_in_the_midst_there_is_what_was_or_what_will_be(after: Before, found: Be
         (LATER, LATER._replace(begin=1, rows=OLD.rows[1:]), "on this disk it began at 0, and begins at 2"),
         (LATER, LATER._replace(rows=OLD.rows[3:]), "which it never was"),
         (LATER, Before(0, 0, 0, 0, ()), "would end at 0, below 3"),
-        (LATER, Before(1, 1, 4, 4, ()), "on this disk"),
+        (LATER, Before(1, 1, 4, 4, ()), "would begin at 1: it began at 0, and begins at 0"),
+        (LATER, LATER._replace(log_start=2), "would begin at 2: it began at 0, and begins at 0"),
     ],
 )
 def test_what_there_never_was_in_the_midst_is_named(after: Before, found: Before, word: str) -> None:
