@@ -148,7 +148,7 @@ FAULTS = {
                 "min(self.high_watermark, self.log.end or self.high_watermark)))",
             ),
         ),
-        "hw[",
+        "replication-offset-checkpoint has a line of t-0, which is not there",
     ),
     "the leader epoch of the deleted log is that of the new one": (_keeping("LEADER_EPOCHS"), ""),
     "the topic id is not stored": (
