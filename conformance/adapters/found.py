@@ -9,7 +9,7 @@ of any other event before one that is drawn. The running node notices nothing of
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 from ...impl.files.interface import Files, read_file
 from ...impl.files.simulated import SimulatedFiles
@@ -79,10 +79,9 @@ class CopiedNodes(RunningNodes):
 
         def hook(operation: str, path: str) -> None:
             if operation in EFFECTS:
-                there = isinstance(files, SimulatedFiles) and len(self._copies) < MOST
-                if there and self._is_copied(operation, path, node):
-                    copy = copy_of(cast(SimulatedFiles, files), self._copy_seed + len(self._copies))
-                    self._copies.append((node, copy))
+                room = len(self._copies) < MOST
+                if isinstance(files, SimulatedFiles) and room and self._is_copied(operation, path, node):
+                    self._copies.append((node, copy_of(files, self._copy_seed + len(self._copies))))
                 takes_effect(operation, path)
 
         return hook

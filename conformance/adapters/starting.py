@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Final, NamedTuple, TypeVar
 
 from ...impl.files.simulated import SimulatedFiles
+from ...impl.log.errors import LogOffline
 from ..free.power import PowerLost
 from .accounted import Folder, Unaccounted, check_accounted, check_open
 from .found import NotFound, copy_of, opened
@@ -24,8 +25,6 @@ Node_ = TypeVar("Node_")
 
 _MOST: Final = (3, 12, 48)
 """A start goes wrong within so many operations, one of these; or it does not."""
-_OFFLINE: Final = "LogOffline"
-"""By its name, as a copy of ``impl`` has classes of its own."""
 
 
 class Mishap(Enum):
@@ -75,6 +74,12 @@ def started(
     return node, files
 
 
+def is_of_disk(error: Exception) -> bool:
+    """Whether an error says that a disk has failed, and not what is on it."""
+    # By its name, as a copy of ``impl`` has classes of its own.
+    return isinstance(error, OSError) or type(error).__name__ == LogOffline.__name__
+
+
 def _told(plan: Plan) -> str:
     return "" if plan.mishap is None else f", a start in which {plan.mishap.value}"
 
@@ -104,8 +109,7 @@ def _amid(
         return None, copy_of(files, plan.at)
     except Exception as error:
         # Whatever a system under test raises is what we are looking for.
-        is_of_disk = isinstance(error, OSError) or type(error).__name__ == _OFFLINE
-        if not has_failed or not is_of_disk:
+        if not has_failed or not is_of_disk(error):
             told = f"{type(error).__name__}: {error}"
             raise NotFound(f"after a loss of power{_told(plan)} its disk could not be opened: {told}") from error
         if files.open_files:

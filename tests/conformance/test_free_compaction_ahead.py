@@ -94,6 +94,13 @@ FAULTS = {
     "an aborted transaction is forgotten by its beginning": (
         Patch("compaction/facts.py", "if each.marker >= cleaned]", "if each.first >= cleaned]"),
     ),
+    "a disk that fails is taken for damage": (
+        Patch(
+            "compaction/manager.py",
+            "        except CorruptLog as error:\n            self.uncleanable[what.key]",
+            "        except (CorruptLog, OSError) as error:\n            self.uncleanable[what.key]",
+        ),
+    ),
     "an undecided transaction is cleaned": (
         Patch("compaction/facts.py", "min((high_watermark, *undecided, *self._open.values()))", "high_watermark"),
     ),

@@ -30,6 +30,7 @@ from ....impl.replica.broker import Broker
 from ....impl.wire.messages import TopicPartition
 from ...adapters.cluster import PARTITION
 from ...adapters.found import check_reads
+from ...adapters.starting import is_of_disk
 from .held import WrongState, check_ages, check_tombstones, state_of
 from .records import Row, Sent, made, row_of
 
@@ -39,9 +40,8 @@ _ABORT, _COMMIT = 0, 1
 _MAGIC: Final = 1
 _OF_OLD: Final = -1
 """The leader epoch that records of old formats are read with."""
-_EARLIER: Final = 1_000
-"""The ids of producers of transactions begin here: no other is so large."""
-_KEYS: Final = 3
+_PRODUCERS: Final = (1_000, 1_001)
+"""The ids of those that write transactions."""
 _ROUNDS: Final = 4
 _WRITES: Final = 5
 _FAILS_WITHIN: Final = (8, 40)
@@ -77,7 +77,7 @@ class Topic(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What is in a log: its records, those that are no aborted transaction's, and the offsets of those that are."""
+    """What is in a log: its records by offset, those that are committed, and the offsets of those that are aborted."""
 
     rows: Mapping[int, Row]
     committed: tuple[Row, ...]
@@ -85,7 +85,7 @@ class Contents(NamedTuple):
 
 
 def contents_of(files: Files, partition: TopicPartition) -> Contents:
-    """Read past the broker. What is of a transaction that has not ended is in ``rows`` alone."""
+    """Read past the broker. What is of a transaction that is undecided is in ``rows`` alone."""
     rows: dict[int, Row] = {}
     is_open: dict[int, list[int]] = {}
     committed, aborted = set[int](), list[int]()
@@ -231,11 +231,14 @@ class Ahead:
 
         self._files.hook = hook
         try:
-            cast(LogCleaner, self._broker.cleaner).clean(found)
+            done = cast(LogCleaner, self._broker.cleaner).clean(found)
         except Exception as error:
-            # Whatever a system under test raises: what its disk fails is no damage.
-            if left >= 0:
+            # Whatever a system under test raises is what we are looking for.
+            if left >= 0 or not is_of_disk(error):
                 raise WrongState(f"{self._where(PARTITION)} there is {type(error).__name__}: {error}") from error
+        else:
+            if done is None:
+                raise WrongState(f"{self._where(PARTITION)} a disk that fails is taken for a damaged log")
         finally:
             self._files.hook = None
         self._broker.directory.reopen(*PARTITION)
@@ -258,20 +261,12 @@ class Ahead:
 
     def _batch(self, offset: int) -> bytes:
         """What comes next: records of somebody's, or the marker of a transaction."""
-        producer = _EARLIER + self._chance.randrange(2)
+        producer = self._chance.choice(_PRODUCERS)
         if producer in self._open and self._chance.random() < 0.4:
             self._open.discard(producer)
             kind = self._chance.choice((_ABORT, _COMMIT))
             end = Record(struct.pack(">hi", 0, 0), struct.pack(">hh", 0, kind), self._clock.wall())
-            return encode_batch(
-                [end],
-                base_offset=offset,
-                leader_epoch=0,
-                producer_id=producer,
-                producer_epoch=0,
-                control=True,
-                transactional=True,
-            )
+            return _transactional([end], offset, producer, -1, control=True)
         records = [self._record() for _ in range(self._chance.randint(1, 3))]
         kinds = ("plain", "compressed", "old", *(("transaction",) * 2 if self._transactions else ()))
         how = self._chance.choice(kinds)
@@ -284,15 +279,7 @@ class Ahead:
         self._open.add(producer)
         sequence = self._sequences.get(producer, 0)
         self._sequences[producer] = sequence + len(records)
-        return encode_batch(
-            records,
-            base_offset=offset,
-            leader_epoch=0,
-            producer_id=producer,
-            producer_epoch=0,
-            base_sequence=sequence,
-            transactional=True,
-        )
+        return _transactional(records, offset, producer, sequence)
 
     def _record(self) -> Record:
         self._serial += 1
@@ -304,6 +291,21 @@ class Ahead:
             chance.randrange(constants["timestamps"]),
         )
         return made(Sent(*drawn, chance.randint(0, longs), chance.randint(0, longs)), constants, self._serial)
+
+
+def _transactional(
+    records: Sequence[Record], offset: int, producer: int, sequence: int, *, control: bool = False
+) -> bytes:
+    return encode_batch(
+        records,
+        base_offset=offset,
+        leader_epoch=0,
+        producer_id=producer,
+        producer_epoch=0,
+        base_sequence=sequence,
+        control=control,
+        transactional=True,
+    )
 
 
 def _decode(data: bytes) -> Sequence[Row]:

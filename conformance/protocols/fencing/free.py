@@ -247,12 +247,8 @@ class RunningCluster(ShownNodes):
             state = self._state(node)
             if state is not None and state.waiting:
                 return f"producers wait for answers of broker {node}"
-            if (
-                controller is not None
-                and state is not None
-                and node == quorum.leader
-                and state.maximal_isr != state.isr
-            ):
+            leads = controller is not None and node == quorum.leader
+            if leads and state is not None and state.maximal_isr != state.isr:
                 proposed = sorted(state.maximal_isr - state.isr)
                 return f"leader {node} waits for replicas {proposed}, and nobody will say whether they are in the ISR"
             if controller is None or not self._metadata or self._is_unregistered(node):

@@ -54,7 +54,7 @@ class StoredNodes(ClientNodes):
                 raise WrongAnswer(f"{name} has {stored} still, and it has fallen to {now}")
 
     def _look_for_losses(self, node: int, before: PartitionState, rows: Sequence[Row]) -> None:
-        """Whether a loss of power, now or while the log was cut, would leave what the replica says it has."""
+        """Whether a loss of power, now or amid the event, would leave what the replica says it has, or had."""
         state, files = self._state(node), self.store.files(node)
         if not isinstance(files, SimulatedFiles):
             return
