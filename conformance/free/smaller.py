@@ -99,7 +99,12 @@ def smallest(system: FreeSystem, failed: Ran) -> tuple[Ran, bool, bool]:
         shorter = search.drawn(best)
         if shorter is None:
             break
-        best = search.least(shorter)
+        try:
+            best = search.least(shorter)
+        except ValueError:
+            # The time is over, or it does not end alike once more, which is told apart below.
+            best = list(shorter)
+            break
     minimal = not search.late
     again = repeat(system, failed.ways, failed.seed, best)
     same = again.parted is not None and again.events == tuple(best) and failed.parted.alike(again.parted)

@@ -10,11 +10,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.free.events import What
+from fencepost.conformance.free.events import Event, What
+from fencepost.conformance.free.mailbox import Letter
 from fencepost.conformance.free.runner import Free, FreePlan, run_freely
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of, held_to
-from fencepost.conformance.kafka.process import CLEANERS, Jvm
+from fencepost.conformance.kafka.controller import AlterPartitionAnswer
+from fencepost.conformance.kafka.process import CLEANERS, DriverFailedError, Jvm
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols.compaction.brokers import SHIPPED, brokers
 from fencepost.conformance.protocols.compaction.kafka import KafkaCompaction
@@ -100,6 +102,39 @@ def test_a_defect_planted_in_kafkas_cleaner_is_found(jvm: Jvm, defect: str) -> N
 @pytest.mark.asked("kafka", "compaction")
 def test_the_same_seed_is_the_same_run(jvm: Jvm) -> None:
     is_repeatable(lambda plan: held(jvm, plan)[0])
+
+
+@pytest.mark.kafka
+@pytest.mark.asked("kafka", "compaction")
+def test_brokers_in_which_something_was_thrown_are_in_no_later_run(jvm: Jvm) -> None:
+    """Other runs go on with the same brokers, which take seconds to come by otherwise."""
+
+    def folders_after_a_run() -> set[str]:
+        free, _ = held(jvm, FreePlan(runs=1, events=5, seed=0, faults=False))
+        assert free.verdict is Verdict.HOLDS
+        return {each.name for each in (jvm._folder / "brokers").iterdir()}
+
+    before = folders_after_a_run()
+    assert folders_after_a_run() == before
+    with pytest.raises(DriverFailedError, match="NullPointerException"):
+        jvm.ask("serve", node=0, id=-1)
+    assert folders_after_a_run().isdisjoint(before)
+
+
+@pytest.mark.kafka
+@pytest.mark.asked("kafka", "compaction")
+def test_an_answer_to_a_former_process_has_none_that_waits_to_be_registered_replay_anything(jvm: Jvm) -> None:
+    """It knows of no topic yet, and Kafka's image takes no change of a partition that it has not."""
+    system = KafkaCompaction(make=lambda: jvm)
+    system.reset(ways_at("2/8/2/2/1/1").system.constants, 1)
+    while system._left() > 0:
+        system.controller.begin(0, frozenset({0, 1}))
+    system.happen(Event(What.CRASH, node=1, args=(("seed", 0),)))
+    system.happen(Event(What.START, node=1))
+    assert system.waiting == {1}
+    replayed, version = dict(system.replayed), system.controller.version
+    system.receive(Letter(99, None, 1, AlterPartitionAnswer(5, "NONE", 0, 1, frozenset({0, 1}), version)))
+    assert system.replayed == replayed and not system.seen[1]["hosted"]
 
 
 def test_the_other_variant_is_the_default() -> None:

@@ -5,6 +5,7 @@ Constants: replicas/observers/log size/leader epoch/chunks/minimum records/late 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -158,4 +159,16 @@ def test_where_the_time_is_over_a_run_is_repeatable_and_not_minimal(monkeypatch:
     monkeypatch.setattr(smaller, "SECONDS", 0.0)
     found = found_with(*DEFECTS["shutdown-leads-on"].patches)
     assert found.failure is not None and len(found.failure.events) == found.found
+    assert found.repeatable and not found.minimal
+
+
+def test_where_the_time_is_over_as_another_run_was_drawn_that_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def then_late(self: smaller._Search, best: Sequence[Event]) -> Sequence[Event]:
+        self._deadline = 0.0
+        return best
+
+    monkeypatch.setattr(smaller._Search, "drawn", then_late)
+    monkeypatch.setattr(smaller, "LONG", 1)
+    found = found_with(*DEFECTS["shutdown-leads-on"].patches)
+    assert found.failure is not None and len(found.failure.events) == 2
     assert found.repeatable and not found.minimal

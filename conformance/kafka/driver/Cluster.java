@@ -54,6 +54,8 @@ class Cluster {
     private QuotaFactory.QuotaManagers quotas;
     private long runs = 0;
     private long folders = 0;
+    /** Kafka has thrown something: what its brokers are like since then would tell on the next run. */
+    private boolean broken;
     final Messages messages = new Messages(this);
     private final Calls calls = new Calls(this, messages);
 
@@ -69,6 +71,15 @@ class Cluster {
     // -- commands ------------------------------------------------------------------------------------------------
 
     ObjectNode handle(JsonNode command) throws Exception {
+        try {
+            return handled(command);
+        } catch (Throwable failed) {
+            broken = true;
+            throw failed;
+        }
+    }
+
+    private ObjectNode handled(JsonNode command) throws Exception {
         ArrayNode sent = messages.begin();
         clock.move(1);
         int node = command.path("node").asInt(-1);
@@ -244,6 +255,10 @@ class Cluster {
         int nodes = command.get("nodes").asInt();
         Uuid old = topicId;
         messages.mute(true);
+        if (broken) {
+            quit();
+            broken = false;
+        }
         for (Broker each : brokers) {
             if (each != null) {
                 messages.refuse(each);
@@ -254,7 +269,7 @@ class Cluster {
             Broker each = brokers.get(node);
             if (each != null && each.partition() == null) {
                 // It has files of a topic that it has not heard of, which nobody would ever delete.
-                each.close();
+                end(each);
                 brokers.set(node, null);
             }
         }
@@ -271,9 +286,9 @@ class Cluster {
             Broker last = brokers.remove(brokers.size() - 1);
             Path left = ended.remove(brokers.size());
             if (last != null) {
-                last.close();
+                end(last);
             } else if (left != null) {
-                Utils.delete(left.toFile());
+                forget(left);
             }
         }
         for (int node = 0; node < nodes; node++) {
@@ -282,7 +297,7 @@ class Cluster {
             if (there == null) {
                 Path left = ended.remove(node);
                 if (left != null) {
-                    Utils.delete(left.toFile());
+                    forget(left);
                 }
                 there = new Broker(node, this, folder());
                 if (node < brokers.size()) {
@@ -335,9 +350,20 @@ class Cluster {
     private void quit() throws Exception {
         for (Broker each : brokers) {
             if (each != null) {
-                each.close();
+                end(each);
             }
         }
         brokers.clear();
+    }
+
+    /** A broker ends, and no process follows it in its folder. */
+    private void end(Broker broker) throws Exception {
+        broker.close();
+        forget(broker.folder);
+    }
+
+    private void forget(Path folder) throws IOException {
+        configs.remove(folder);
+        Utils.delete(folder.toFile());
     }
 }
