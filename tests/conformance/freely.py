@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fencepost.conformance.adapters.parts import Parts
-from fencepost.conformance.free.memory import Memory
-from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted
-from fencepost.conformance.free.runner import Free, FreePlan, play, run_freely, run_seed
+from fencepost.conformance.free.runner import Free, FreePlan, run_freely
 from fencepost.conformance.free.system import FreeSystem
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of, held_to
 from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.plan import constants_of
 from fencepost.model.core.ground import ground
+
+from .seeds import first_parted
 
 
 class Freely:
@@ -46,11 +46,8 @@ class Freely:
 
     def first_parted(self, portfolio: Sequence[str], plan: FreePlan, *patches: Patch) -> Parted | None:
         """The first disagreement of the patched system as it is found, which is not made small."""
-        memory, met = Memory(), Met()
         with patched(*patches) as root:
             system = self._make(Parts.of(root))
-            drawn = ((portfolio[n % len(portfolio)], run_seed(plan.seed, n)) for n in range(plan.runs))
-            runs = (play(system, self.ways(at), seed, plan, memory, met) for at, seed in drawn)
-            found = next((ran.parted for ran in runs if ran.parted is not None), None)
+            found = first_parted(system, lambda number: self.ways(portfolio[number % len(portfolio)]), plan)
             system.close()
         return found

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 from fencepost.conformance.adapters.parts import Parts
-from fencepost.conformance.free.memory import Memory
-from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted, Sort
-from fencepost.conformance.free.runner import FreePlan, play, run_freely, run_seed
+from fencepost.conformance.free.runner import FreePlan, run_freely
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of
 from fencepost.conformance.mutants.patched import Patch, patched
@@ -16,6 +14,8 @@ from fencepost.conformance.protocols.fencing.plan import PLAN
 from fencepost.model.core.ground import ground
 from fencepost.model.explore.result import Verdict
 from fencepost.model.protocols.fencing import fencing
+
+from .seeds import first_parted
 
 pytestmark = pytest.mark.asked("runs", "fencing")
 
@@ -37,13 +37,7 @@ def portfolio() -> list[Ways]:
 
 def first_parting(portfolio: list[Ways], parts: Parts, plan: FreePlan) -> Parted | None:
     """How the first run of the plan parts that does."""
-    system, memory, met = RunningCluster(parts), Memory(), Met()
-    for number in range(plan.runs):
-        ways = portfolio[number % len(portfolio)]
-        ran = play(system, ways, run_seed(plan.seed, number), plan, memory, met)
-        if ran.parted is not None:
-            return ran.parted
-    return None
+    return first_parted(RunningCluster(parts), lambda number: portfolio[number % len(portfolio)], plan)
 
 
 def test_the_model_follows_wherever_brokers_go(portfolio: list[Ways]) -> None:

@@ -19,10 +19,8 @@ from fencepost.conformance.adapters.found import (
 )
 from fencepost.conformance.adapters.lasting import check_lasting
 from fencepost.conformance.adapters.parts import Parts
-from fencepost.conformance.free.memory import Memory
-from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted
-from fencepost.conformance.free.runner import FreePlan, play, run_seed
+from fencepost.conformance.free.runner import FreePlan
 from fencepost.conformance.free.system import FreeSystem
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of, held_to
@@ -51,6 +49,8 @@ from fencepost.impl.replica.partition import PartitionState, Role
 from fencepost.impl.wire.messages import TopicPartition
 from fencepost.model.core.ground import ground
 
+from .seeds import first_parted
+
 pytestmark = pytest.mark.asked("runs")
 
 SYSTEMS: dict[str, tuple[Callable[[Parts], FreeSystem], str, Sequence[str]]] = {
@@ -74,15 +74,9 @@ def ways(protocol: str, number: int) -> Ways:
 def first_parting(protocol: str, *patches: Patch, word: str = "") -> Parted | None:
     """The first disagreement of free runs that is told with this word: a fault may show in other ways before."""
     make, _, portfolio = SYSTEMS[protocol]
-    plan, memory, met = FreePlan(), Memory(), Met()
     with patched(*patches) as root:
         system = make(Parts.of(root))
-        for number in range(plan.runs):
-            at = ways(protocol, number % len(portfolio))
-            found = play(system, at, run_seed(plan.seed, number), plan, memory, met).parted
-            if found is not None and word in found.headline:
-                return found
-    return None
+        return first_parted(system, lambda number: ways(protocol, number % len(portfolio)), FreePlan(), word)
 
 
 FAULTS = {

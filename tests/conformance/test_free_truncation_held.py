@@ -7,10 +7,8 @@ from functools import cache
 
 import pytest
 from fencepost.conformance.adapters.parts import Parts
-from fencepost.conformance.free.memory import Memory
-from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted
-from fencepost.conformance.free.runner import FreePlan, play, run_seed
+from fencepost.conformance.free.runner import FreePlan
 from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.protocols.truncation.binding import TRUNCATION
@@ -38,6 +36,8 @@ from fencepost.impl.wire.messages import (
 from fencepost.model.core.ground import ground
 from fencepost.model.protocols.truncation import truncation
 
+from .seeds import first_parted
+
 pytestmark = pytest.mark.asked("runs", "truncation")
 
 
@@ -52,13 +52,7 @@ def portfolio() -> tuple[Ways, ...]:
 
 def first_parting(parts: Parts, plan: FreePlan) -> Parted | None:
     """How the first run of the plan parts that does."""
-    system, memory, met = RunningConsumer(parts), Memory(), Met()
-    for number in range(plan.runs):
-        ways = portfolio()[number % len(portfolio())]
-        ran = play(system, ways, run_seed(plan.seed, number), plan, memory, met)
-        if ran.parted is not None:
-            return ran.parted
-    return None
+    return first_parted(RunningConsumer(parts), lambda number: portfolio()[number % len(portfolio())], plan)
 
 
 FAULTS = {

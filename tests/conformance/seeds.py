@@ -1,0 +1,77 @@
+"""Seeds from which free runs come to a planted fault soon. From others it may take a hundred times as long.
+
+``seeds.json`` has one for tests that would take long otherwise, by their names. A test goes through a few runs of it
+before those that it names itself, so that it takes longer, and fails no sooner, where draws have changed since.
+``python -m tests.conformance.seeds TEST...`` looks for one for each of these tests, and notes it if the test passes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fencepost.conformance.free.memory import Memory
+from fencepost.conformance.free.met import Met
+from fencepost.conformance.free.parted import Parted
+from fencepost.conformance.free.play import FreePlan, play, run_seed
+from fencepost.conformance.free.system import FreeSystem
+from fencepost.conformance.free.ways import Ways
+
+FILE = Path(__file__).with_suffix(".json")
+SOON = 20
+"""So many runs of a noted seed are gone through."""
+BURSTS = (2, 5, 15)
+"""So many runs of each of ``SOUGHT`` seeds, one burst after the other, are gone through where one is looked for."""
+SOUGHT = 24
+
+_SEEKS, _MET = "FENCEPOST_SEEKS_SEEDS", "FENCEPOST_SEED_MET"
+"""Set where one is looked for, and to what has come of it: pytest imports test modules in its own way."""
+
+
+def first_parted(system: FreeSystem, at: Callable[[int], Ways], plan: FreePlan, word: str = "") -> Parted | None:
+    """The first disagreement that is told with this word, as it is found: it is not made small.
+
+    ``at``: the ways of a run, by its number.
+    """
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+    for each in _plans(test, plan):
+        memory, met = Memory(), Met()
+        for number in range(each.runs):
+            parted = play(system, at(number), run_seed(each.seed, number), each, memory, met).parted
+            if parted is not None and word in parted.headline:
+                os.environ[_MET] = str(each.seed)
+                return parted
+    return None
+
+
+def _plans(test: str, plan: FreePlan) -> Iterator[FreePlan]:
+    if _SEEKS in os.environ:
+        yield from (replace(plan, runs=runs, seed=seed) for runs in BURSTS for seed in range(SOUGHT))
+    elif test in (known := _known()):
+        yield replace(plan, runs=min(plan.runs, SOON), seed=known[test])
+    yield plan
+
+
+def _known() -> dict[str, int]:
+    found: dict[str, int] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    return found
+
+
+class _Notes:
+    """Notes the seeds of tests that pass."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        met = os.environ.pop(_MET, None) if report.when == "call" else None
+        if met is not None and report.passed:
+            known = _known() | {report.nodeid: int(met)}
+            FILE.write_text(json.dumps(known, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    os.environ[_SEEKS] = "1"
+    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:]], plugins=[_Notes()]))
