@@ -29,8 +29,8 @@ BURSTS = (2, 5, 15)
 """So many runs of each of ``SOUGHT`` seeds, one burst after the other, are gone through where one is looked for."""
 SOUGHT = 24
 
-_SEEKS, _MET = "FENCEPOST_SEEKS_SEEDS", "FENCEPOST_SEED_MET"
-"""Set where one is looked for, and to what has come of it: pytest imports test modules in its own way."""
+_SEEKS, _FOUND = "FENCEPOST_SEEKS_SEEDS", "FENCEPOST_SEED_FOUND"
+"""Set where a seed is looked for, and to the one that is found: pytest imports this module again, as another one."""
 
 
 def first_parted(system: FreeSystem, at: Callable[[int], Ways], plan: FreePlan, word: str = "") -> Parted | None:
@@ -38,14 +38,26 @@ def first_parted(system: FreeSystem, at: Callable[[int], Ways], plan: FreePlan, 
 
     ``at``: the ways of a run, by its number.
     """
+    found = first_with_seed(system, at, plan, word)
+    if found is None:
+        return None
+    parted, seed = found
+    if _SEEKS in os.environ:
+        os.environ[_FOUND] = str(seed)
+    return parted
+
+
+def first_with_seed(
+    system: FreeSystem, at: Callable[[int], Ways], plan: FreePlan, word: str = ""
+) -> tuple[Parted, int] | None:
+    """The same, and the seed from which it was found."""
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
     for each in _plans(test, plan):
         memory, met = Memory(), Met()
         for number in range(each.runs):
             parted = play(system, at(number), run_seed(each.seed, number), each, memory, met).parted
             if parted is not None and word in parted.headline:
-                os.environ[_MET] = str(each.seed)
-                return parted
+                return parted, each.seed
     return None
 
 
@@ -66,9 +78,9 @@ class _Notes:
     """Notes the seeds of tests that pass."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        met = os.environ.pop(_MET, None) if report.when == "call" else None
-        if met is not None and report.passed:
-            known = _known() | {report.nodeid: int(met)}
+        found = os.environ.pop(_FOUND, None) if report.when == "call" else None
+        if found is not None and report.passed:
+            known = _known() | {report.nodeid: int(found)}
             FILE.write_text(json.dumps(known, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
 

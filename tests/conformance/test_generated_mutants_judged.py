@@ -177,6 +177,26 @@ def test_who_sleeps_for_ever_has_hung_and_who_works_has_not(
     os.close(out)
 
 
+@pytest.mark.parametrize(
+    ("do", "seconds", "told"), [("record", 2, "answer"), ("judge", 2, "ended"), ("record", 0, "ended")]
+)
+def test_who_records_may_take_twice_as_long_as_it_draws(
+    monkeypatch: pytest.MonkeyPatch, do: str, seconds: int, told: str
+) -> None:
+    """Each drive begins a run, and the last is not broken off: on a slow machine that takes longer than judging may."""
+
+    def works(*_: object) -> str:
+        until = time.process_time() + 3.5
+        while time.process_time() < until:
+            pass
+        return "done"
+
+    monkeypatch.setattr(worker, "_OVER", 0.0)
+    monkeypatch.setattr(worker, "_done", works)
+    found = worker._in_a_child({"do": do, "seconds": seconds}, our_source(["fencing"], ()), Grounds())
+    assert found == {told: "done" if told == "answer" else "hung"}
+
+
 def test_an_argument_for_what_is_killed_is_refuted() -> None:
     source = our_source(["fencing"], ["log/epochs.py"])
     mutant = planted(source, "log/epochs.py", "epoch, log_end_offset\n", "epoch, log_end_offset - 1\n")

@@ -18,8 +18,6 @@ import pytest
 
 from .modules import SPECS, camel
 
-LIMIT = 3600 if os.environ.get("FENCEPOST_NIGHT") else 900
-"""Seconds that TLC may take: two of the night's cfgs take it longer than a day allows."""
 thorough = pytest.mark.night
 """What takes TLC more than some ten seconds, and what is told by the rest already."""
 
@@ -55,7 +53,7 @@ class Tlc:
             cwd=root,
             capture_output=True,
             text=True,
-            timeout=LIMIT,
+            timeout=900,
             check=False,
         )
         output = done.stdout + done.stderr

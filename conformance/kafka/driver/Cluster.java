@@ -54,7 +54,7 @@ class Cluster {
     private QuotaFactory.QuotaManagers quotas;
     private long runs = 0;
     private long folders = 0;
-    /** Kafka has thrown something: what its brokers are like since then would tell on the next run. */
+    /** Something was thrown: the next run is not to depend on what the brokers are like since then. */
     private boolean broken;
     final Messages messages = new Messages(this);
     private final Calls calls = new Calls(this, messages);
@@ -348,12 +348,12 @@ class Cluster {
     }
 
     private void quit() throws Exception {
-        for (Broker each : brokers) {
-            if (each != null) {
-                end(each);
-            }
-        }
+        List<Broker> last = brokers();
+        // One that cannot be closed is in no later run all the same.
         brokers.clear();
+        for (Broker each : last) {
+            end(each);
+        }
     }
 
     /** A broker ends, and no process follows it in its folder. */

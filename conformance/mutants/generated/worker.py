@@ -127,8 +127,9 @@ def _work(task: Mapping[str, Any], source: Source, grounds: Grounds, into: int, 
         nowhere = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(nowhere, number)
-        # What records goes through one drive after the other, and begins with each; its last run ends where it ends.
-        limit = int(seconds + (seconds if task["do"] == "record" else _OVER)) + 1
+        # Recording begins no run when its seconds are over, but with each drive one, and ends what it has begun.
+        over = max(_OVER, seconds) if task["do"] == "record" else _OVER
+        limit = int(seconds + over) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
         most = psutil.Process().memory_info().vms + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (most, most))

@@ -393,9 +393,9 @@ class KafkaCompaction(BrokerSystem):
             self.controller.fence(broker)
 
     def _take_isr(self, node: int, body: AlterPartitionAnswer) -> None:
-        # It may come to another process than had asked, which is not registered yet and replays nothing.
-        late = body.error == "NONE" and node not in self.waiting
-        while late and self.controller.versions[self.replayed[node]] < body.version:
+        # A process that is not registered yet replays nothing: its answer is for the one before it.
+        replays = body.error == "NONE" and node not in self.waiting
+        while replays and self.controller.versions[self.replayed[node]] < body.version:
             self._replay(node, 1)
         super()._take_isr(node, body)
 
