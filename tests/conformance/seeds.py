@@ -19,6 +19,7 @@ from fencepost.conformance.free.memory import Memory
 from fencepost.conformance.free.met import Met
 from fencepost.conformance.free.parted import Parted
 from fencepost.conformance.free.play import FreePlan, play, run_seed
+from fencepost.conformance.free.smaller import Ran
 from fencepost.conformance.free.system import FreeSystem
 from fencepost.conformance.free.ways import Ways
 
@@ -38,26 +39,32 @@ def first_parted(system: FreeSystem, at: Callable[[int], Ways], plan: FreePlan, 
 
     ``at``: the ways of a run, by its number.
     """
+    found = first_ran(system, at, plan, word)
+    return None if found is None else found.parted
+
+
+def first_ran(system: FreeSystem, at: Callable[[int], Ways], plan: FreePlan, word: str = "") -> Ran | None:
+    """The run that ends in it."""
     found = first_with_seed(system, at, plan, word)
     if found is None:
         return None
-    parted, seed = found
+    ran, seed = found
     if _SEEKS in os.environ:
         os.environ[_FOUND] = str(seed)
-    return parted
+    return ran
 
 
 def first_with_seed(
     system: FreeSystem, at: Callable[[int], Ways], plan: FreePlan, word: str = ""
-) -> tuple[Parted, int] | None:
+) -> tuple[Ran, int] | None:
     """The same, and the seed from which it was found."""
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
     for each in _plans(test, plan):
         memory, met = Memory(), Met()
         for number in range(each.runs):
-            parted = play(system, at(number), run_seed(each.seed, number), each, memory, met).parted
-            if parted is not None and word in parted.headline:
-                return parted, each.seed
+            ran = play(system, at(number), run_seed(each.seed, number), each, memory, met)
+            if ran.parted is not None and word in ran.parted.headline:
+                return ran, each.seed
     return None
 
 

@@ -216,7 +216,7 @@ def test_who_is_well_or_has_not_noticed_may_lead_in_peace(around: tuple[Event, .
 
 @pytest.mark.night(seconds=10)
 def test_a_chunk_that_is_never_asked_for_again_is_found_in_peace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.conformance.free.runner.PEACEFUL", 1)
+    monkeypatch.setattr("fencepost.conformance.free.play.PEACEFUL", 1)
     asks = "        self._fetch_snapshot = node.requests.request(self.leader, body, self._fetched_snapshot)\n"
     never = "        if body.position:\n            node.set_timer(FETCH_SNAPSHOT, 50)\n            return\n" + asks
     found = QUORUM.first_parted(("4/2/8/8/3/0/0/1",), LONG, Patch("quorum/follower.py", asks, never))

@@ -21,6 +21,8 @@ from fencepost.conformance.protocols.truncation.free import RunningConsumer
 from fencepost.model.core.ground import ground
 from fencepost.model.protocols.truncation import truncation
 
+from .seeds import first_parted
+
 pytestmark = pytest.mark.asked("runs", "truncation")
 
 EVENTS = 300
@@ -34,12 +36,11 @@ def portfolio() -> tuple[Ways, ...]:
     return tuple(Ways(ground(traced, dict(zip(truncation.constants, size, strict=True))), TRUNCATION) for size in sizes)
 
 
-def run(runs: int, parts: Parts | None = None, met: Met | None = None, seed: int = SEED) -> Parted | None:
+def run(runs: int, met: Met, seed: int = SEED) -> Parted | None:
     """So many runs, up to the first disagreement, which nobody makes small."""
-    system, memory, plan = RunningConsumer(parts), Memory(), FreePlan(events=EVENTS)
+    system, memory, plan = RunningConsumer(), Memory(), FreePlan(events=EVENTS)
     for number in range(runs):
-        ways = portfolio()[number % 2]
-        found = play(system, ways, run_seed(seed, number), plan, memory, met or Met()).parted
+        found = play(system, portfolio()[number % 2], run_seed(seed, number), plan, memory, met).parted
         if found is not None:
             return found
     return None
@@ -56,7 +57,7 @@ def test_whose_cells_are_whose() -> None:
 
 def test_thousands_of_events_are_explained_and_what_matters_is_among_them() -> None:
     met = Met()
-    assert run(20, met=met) is None
+    assert run(20, met) is None
     assert met.events > 6_000
     for action in ("fetch_record", "take_record", "store_commit", "learn_commit", "refuse_truncated", "delete_records"):
         assert met.steps.get(action, 0) > 0, action
@@ -66,7 +67,7 @@ def test_thousands_of_events_are_explained_and_what_matters_is_among_them() -> N
 def test_more_seeds_are_explained_and_every_action_is_taken() -> None:
     met = Met()
     for seed in range(100, 104):
-        assert run(60, met=met, seed=seed) is None
+        assert run(60, met, seed) is None
     never = {action.name for action in portfolio()[0].system.traced.actions} - met.steps.keys()
     # Power that fails between the append and the answer is rare.
     assert never <= {"find_commit", "miss_commit", "refuse_commit"}
@@ -221,7 +222,8 @@ FAULTS = {
 def test_a_planted_fault_is_found(fault: str) -> None:
     patch, sort = FAULTS[fault]
     with patched(patch) as root:
-        found = run(FreePlan().runs, Parts.of(root))
+        at, plan = portfolio(), FreePlan(events=EVENTS, seed=SEED)
+        found = first_parted(RunningConsumer(Parts.of(root)), lambda number: at[number % 2], plan)
     assert found is not None
     # What the model has no word for may show it first.
     assert sort is None or found.sort in (sort, Sort.CONTRADICTED)

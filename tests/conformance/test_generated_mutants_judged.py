@@ -72,6 +72,7 @@ def fates(rows: Iterable[Row]) -> list[tuple[Fate, Killer | None]]:
 def test_a_recorded_run_of_a_free_system_comes_out_the_same(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Peace is part of it: what may happen next depends on that."""
     monkeypatch.setitem(recording.RECORDED, "free", 3)
+    monkeypatch.setitem(recording.LENGTH, "free", 50)
     source = our_source([protocol], ())
     file = source.files[0]
     text = Text(file, source.text(file))

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
 from functools import cache
 from statistics import median
 
 import pytest
-from fencepost.conformance.harness import all_defects
+from fencepost.conformance.adapters.parts import Parts
+from fencepost.conformance.free.runner import FreePlan
+from fencepost.conformance.harness import MakeFreeOver, all_defects, find_harness
 from fencepost.conformance.mutants.defect_rows import Judge
 from fencepost.conformance.mutants.defects import Defect, defect
-from fencepost.conformance.mutants.free_rows import is_free_only
+from fencepost.conformance.mutants.free_rows import FreeJudge, is_free_only
 from fencepost.conformance.mutants.matrix import Matrix, Outcome, Verdict
+from fencepost.conformance.mutants.patched import patched
+
+from .seeds import first_ran
 
 LONGEST = 12
 """Steps of a minimal run."""
@@ -29,6 +35,18 @@ IN_STEP = [name for name, each in BY_NAME.items() if (each.protocol, name) not i
 @cache
 def judge() -> Judge:
     return Judge()
+
+
+@cache
+def freely() -> FreeJudge:
+    return FreeJudge()
+
+
+def free_over(protocol: str) -> MakeFreeOver:
+    harness = find_harness(protocol)
+    make = None if harness is None else harness.find_free_over()
+    assert make is not None
+    return make
 
 
 def test_each_is_named_once_and_those_of_kafka_name_its_issue() -> None:
@@ -50,6 +68,18 @@ def test_it_is_killed(name: str) -> None:
     assert row.cell("replay").outcome in (Outcome.KILLED, Outcome.EQUIVALENT)
 
 
+@pytest.mark.asked("free")
+@pytest.mark.parametrize(("protocol", "name"), RUNNING)
+def test_it_is_found_running_freely(protocol: str, name: str) -> None:
+    """By the disagreement as it is found; that it becomes small is seen by night."""
+    chosen, portfolio = BY_NAME[name], freely().portfolio(protocol)
+    with patched(*chosen.patches) as root, closing(free_over(protocol)(Parts.of(root))) as system:
+        found = first_ran(system, lambda number: portfolio[number % len(portfolio)], FreePlan())
+    assert found is not None
+    assert freely().clean(chosen, found).parted is None
+
+
+@pytest.mark.night(seconds=60)
 @pytest.mark.asked("free")
 @pytest.mark.parametrize(("protocol", "name"), RUNNING)
 def test_it_is_killed_running_freely(protocol: str, name: str) -> None:
