@@ -65,8 +65,6 @@ def test_one_is_looked_for_and_noted_where_the_test_passes(
     assert seeds._FOUND not in os.environ
 
 
-# What is stale costs time and nothing else.
-@pytest.mark.asked("runs")
 def test_what_is_noted_is_of_tests_that_are_there() -> None:
     root = Path(__file__).parents[2]
     noted = json.loads(Path(seeds.__file__).with_suffix(".json").read_text(encoding="utf-8"))

@@ -86,8 +86,8 @@ def test_a_planned_defect_is_found(name: str) -> None:
 
 
 KEPT = {
-    "bytes-behind-miscounted": "and retention keeps the record at",
-    "young-go-by-age": "and retention keeps the record at",
+    "bytes-behind-miscounted": "and retention keeps the record at 2",
+    "young-go-by-age": "and retention keeps the record at 0",
     "left-below-log-start": "has deleted each copy below its log start",
     "left-on-disk": "on its disk, which local retention lets go",
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from fencepost import impl
+from fencepost.conformance.free.runner import FreePlan
 from fencepost.conformance.harness import find_harness, held_to
 from fencepost.conformance.mutants.generated import recording, worker
 from fencepost.conformance.mutants.generated.answer import summary
@@ -68,11 +69,14 @@ def fates(rows: Iterable[Row]) -> list[tuple[Fate, Killer | None]]:
 # Of impl/.
 
 
+@pytest.mark.parametrize("events", [50, pytest.param(FreePlan.events, marks=pytest.mark.night(seconds=60))])
 @pytest.mark.parametrize("protocol", PLANS)
-def test_a_recorded_run_of_a_free_system_comes_out_the_same(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recorded_run_of_a_free_system_comes_out_the_same(
+    protocol: str, events: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Peace is part of it: what may happen next depends on that."""
     monkeypatch.setitem(recording.RECORDED, "free", 3)
-    monkeypatch.setitem(recording.LENGTH, "free", 50)
+    monkeypatch.setitem(recording.LENGTH, "free", events)
     source = our_source([protocol], ())
     file = source.files[0]
     text = Text(file, source.text(file))

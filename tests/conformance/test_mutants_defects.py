@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 from fencepost.conformance.adapters.parts import Parts
-from fencepost.conformance.free.runner import FreePlan
+from fencepost.conformance.free.runner import FreePlan, repeat
 from fencepost.conformance.harness import MakeFreeOver, all_defects, find_harness
 from fencepost.conformance.mutants.defect_rows import Judge
 from fencepost.conformance.mutants.defects import Defect, defect
@@ -75,7 +75,9 @@ def test_it_is_found_running_freely(protocol: str, name: str) -> None:
     chosen, portfolio = BY_NAME[name], freely().portfolio(protocol)
     with patched(*chosen.patches) as root, closing(free_over(protocol)(Parts.of(root))) as system:
         found = first_ran(system, lambda number: portfolio[number % len(portfolio)], FreePlan())
-    assert found is not None
+        assert found is not None and found.parted is not None
+        again = repeat(system, found.ways, found.seed, found.events).parted
+    assert again is not None and found.parted.alike(again)
     assert freely().clean(chosen, found).parted is None
 
 
