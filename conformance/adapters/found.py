@@ -33,6 +33,9 @@ _SELDOM: Final = 2
 """After one of so many events it is looked at what a loss of power would leave."""
 MOST: Final = 6
 """So many copies are taken in one event, while a log is cut."""
+_STRIDES: Final = (1, 1, 2, 3, 5)
+"""While a log is cut, a copy is taken before each effect, or before every second, third, or fifth: which, is drawn. A
+log that is begun anew has some thirty of them."""
 _AMID: Final = (None, None, None, 0, 1, 2, 3, 5, 8)
 """After so many effects of an event a copy is taken, one of these; or there is none."""
 
@@ -61,6 +64,8 @@ class CopiedNodes(RunningNodes):
         self._cutting: int | None = None
         self._until_copy: int | None = None
         """So many effects are left until a copy is taken."""
+        self._stride = 1
+        """While a log is cut a copy is taken before every so many effects."""
         self._drawn_of: int | None = None
         """Whose disk that is."""
         self._copy_seed = seed
@@ -72,6 +77,7 @@ class CopiedNodes(RunningNodes):
         self._cutting = self._drawn_of = None
         self._copy_seed = self._crash_seed(event)
         self._until_copy = _AMID[self._copy_seed // 64 % len(_AMID)]
+        self._stride = _STRIDES[self._copy_seed // 640 % len(_STRIDES)]
         return super().happen(event)
 
     def _hook(self, node: int) -> Callable[[str, str], None]:
@@ -92,11 +98,12 @@ class CopiedNodes(RunningNodes):
         if self._cutting != node and (begins or (operation == "truncate" and path.endswith(LOG_SUFFIX))):
             # What was there when an event began is no longer what is there when it cuts.
             self._copies.clear()
-            self._until_copy = None
+            self._until_copy = self._copy_seed // 3_200 % self._stride
             self._cutting = node
             self._begins_amid(node)
         if self._cutting == node:
-            return True
+            self._until_copy = (self._until_copy or self._stride) - 1
+            return self._until_copy == 0
         if self._until_copy is None or not self._is_copied_amid(node):
             return False
         if self._drawn_of is None:

@@ -33,7 +33,7 @@ class FreeJudge:
         if protocol not in self._portfolios:
             text, binding = held_to(protocol), binding_of(protocol, protocol)
             written = plan_of(PROTOCOLS[protocol]).free or ("",)
-            with closing(_over(protocol)(None)) as system:
+            with closing(free_over(protocol)(None)) as system:
                 traced = text.traced(system.variant)
             self._portfolios[protocol] = [Ways(ground(traced, constants_of(text, at)), binding) for at in written]
         return self._portfolios[protocol]
@@ -41,12 +41,12 @@ class FreeJudge:
     def drive(self, defect: Defect, seed: int) -> Free:
         """Look for a run that shows the defect."""
         portfolio = self.portfolio(defect.protocol)
-        with patched(*defect.patches) as root, closing(_over(defect.protocol)(Parts.of(root))) as system:
+        with patched(*defect.patches) as root, closing(free_over(defect.protocol)(Parts.of(root))) as system:
             return run_freely(system, portfolio, FreePlan(self._runs, seed=seed))
 
     def clean(self, defect: Defect, ran: Ran) -> Ran:
         """The same events on the implementation as it is."""
-        with closing(_over(defect.protocol)(None)) as system:
+        with closing(free_over(defect.protocol)(None)) as system:
             return repeat(system, ran.ways, ran.seed, ran.events)
 
     def row(self, defect: Defect, seed: int = 0) -> Row:
@@ -71,7 +71,8 @@ class FreeJudge:
         return Row(defect.name, Kind.IMPLEMENTATION, of, {"free": cell}, faults=tuple(faults))
 
 
-def _over(protocol: str) -> MakeFreeOver:
+def free_over(protocol: str) -> MakeFreeOver:
+    """What makes a system of a protocol that runs freely over parts of a copy of ``impl``."""
     harness = find_harness(protocol)
     make = None if harness is None else harness.find_free_over()
     assert make is not None

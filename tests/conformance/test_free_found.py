@@ -79,6 +79,8 @@ def first_parting(protocol: str, *patches: Patch, word: str = "") -> Parted | No
         return first_parted(system, lambda number: ways(protocol, number % len(portfolio)), FreePlan(), word)
 
 
+MARK = '            write_atomically(self._files, f"{self.folder}/{BEGUN}", b"")\n'
+ANEW = "            self._start_at(offset)\n"
 FAULTS = {
     "a leader epoch is known to the running broker alone": (
         "fencing",
@@ -169,6 +171,11 @@ FAULTS = {
             "            self._store.store_local_start(base)\n            self._keep_producers(base, producers)\n",
         ),
         "would be known of producer",
+    ),
+    "a log that is begun anew behind what is remote is marked too late": (
+        "tiering",
+        Patch("log/remote_part.py", MARK + ANEW, ANEW + MARK),
+        "in the midst the log would begin at",
     ),
     "a garbled batch is served": (
         "compaction",

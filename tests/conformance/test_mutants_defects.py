@@ -10,10 +10,10 @@ from statistics import median
 import pytest
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.free.runner import FreePlan, repeat
-from fencepost.conformance.harness import MakeFreeOver, all_defects, find_harness
+from fencepost.conformance.harness import all_defects
 from fencepost.conformance.mutants.defect_rows import Judge
 from fencepost.conformance.mutants.defects import Defect, defect
-from fencepost.conformance.mutants.free_rows import FreeJudge, is_free_only
+from fencepost.conformance.mutants.free_rows import FreeJudge, free_over, is_free_only
 from fencepost.conformance.mutants.matrix import Matrix, Outcome, Verdict
 from fencepost.conformance.mutants.patched import patched
 
@@ -40,13 +40,6 @@ def judge() -> Judge:
 @cache
 def freely() -> FreeJudge:
     return FreeJudge()
-
-
-def free_over(protocol: str) -> MakeFreeOver:
-    harness = find_harness(protocol)
-    make = None if harness is None else harness.find_free_over()
-    assert make is not None
-    return make
 
 
 def test_each_is_named_once_and_those_of_kafka_name_its_issue() -> None:
