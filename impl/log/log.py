@@ -349,7 +349,7 @@ class Log(OfflinePart, RemotePart, CompactedPart):
 
     # -- cutting ----------------------------------------------------------------------------------------------------
 
-    def truncate_to(self, offset: int) -> int:
+    def truncate_to(self, offset: int, producers: bytes = b"") -> int:
         """Remove every record at or above ``offset``; gives the new end, which survives a crash on return.
 
         A batch is never split, as in Kafka: its CRC and its bytes are the leader's. One that ``offset`` lies inside of
@@ -357,6 +357,8 @@ class Log(OfflinePart, RemotePart, CompactedPart):
         is ``offset`` then, until a restart finds the smaller one; a follower would fetch past records it lacks.)
         The epoch cache is cut to the new end also where there is nothing to remove: this replica may have led an epoch
         that it wrote nothing in.
+
+        ``producers``: where that is below the local log start, what is known of those below it, for ``read_producers``.
         """
         with self._storage:
             if offset < 0:
@@ -365,7 +367,7 @@ class Log(OfflinePart, RemotePart, CompactedPart):
                 self._epochs.truncate_from_end(self.end)
                 return self.end
             if offset < self._segments[0].base_offset:
-                self._cut_remote(offset)
+                self._cut_remote(offset, producers)
                 return offset
             slot = self._slot(offset := self._before_hole(offset))
             segment = self._segments[slot]

@@ -149,16 +149,19 @@ class RemotePart:
         self._files.remove(f"{self.folder}/{BEGUN}")
         self._files.fsync_dir(self.folder)
 
-    def _cut_remote(self, offset: int) -> None:
-        """Cut the log below its local start: what is remote below the cut stays so."""
+    def _cut_remote(self, offset: int, producers: bytes) -> None:
+        """Cut the log below its local start: what is remote below the cut stays so.
+
+        ``producers`` is kept for ``read_producers``, of what is below the cut.
+        """
         if self._log_start < min(offset, self._local_start):
             kept = [entry for entry in self._epochs.entries if entry.start_offset < offset]
-            self.start_after_remote(self._log_start, offset, kept)
+            self.start_after_remote(self._log_start, offset, kept, producers)
         else:
             self._start_at(offset)
 
     def read_producers(self) -> bytes:
-        """What was kept of the producers below the local log start; nothing where it is not there (as after a cut)."""
+        """What was kept of the producers below the local log start; nothing where it is not there."""
         path = self._producers_at(self._local_start)
         with self._storage:
             return read_file(self._files, path) if self._files.exists(path) else b""

@@ -46,11 +46,11 @@ class Follower:
         self._runtime.timers.set(("fetch", self._partition.key), self._runtime.clock.now() + milliseconds)
 
     def _wait(self) -> None:
-        """Send nothing until ``go_on``: what comes before this log is looked for in remote storage."""
+        """Send nothing until ``go_on``: what comes before this log, or its cut, is looked for in remote storage."""
         self._runtime.timers.cancel(("fetch", self._partition.key))
 
     def go_on(self, milliseconds: int) -> None:
-        """Fetch from the log's end again, after so long."""
+        """Go on as before, after so long: from the log's end, or asking where to cut."""
         self._next_in(milliseconds)
 
     def _back_off(self) -> None:
@@ -97,6 +97,11 @@ class Follower:
             return
         with self._partition.storage():
             offset, done = self._truncation_offset(body.leader_epoch, body.end_offset)
+            remote = self._partition.remote
+            if remote is not None and self._log.log_start < offset < self._log.local_start:
+                self._wait()
+                remote.cut(offset)
+                return
             self._partition.truncate_to(offset)
             self.truncating = not done
             self._next_in(0)

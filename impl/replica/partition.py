@@ -244,12 +244,15 @@ class Partition:
         """The broker has stored it, with those of other partitions."""
         self._stored_high_watermark = offset
 
-    def truncate_to(self, offset: int) -> None:
-        """Cut the log, and the high watermark with it: on disk before the log, or a crash would bring back a higher."""
+    def truncate_to(self, offset: int, producers: bytes = b"") -> None:
+        """Cut the log, and the high watermark with it: on disk before the log, or a crash would bring back a higher.
+
+        ``producers``: like ``Log.truncate_to``.
+        """
         end = min(offset, self.log.end)
         if end < self.high_watermark:
             self.set_high_watermark(end)
-        end = self.log.truncate_to(end)
+        end = self.log.truncate_to(end, producers)
         if end < self.high_watermark:  # the cut fell into a batch
             self.set_high_watermark(end)
         self.producers.truncated(end)

@@ -8,6 +8,7 @@ the log, as it was where its local records begin.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -66,8 +67,7 @@ class Producers:
         end = log.end if up_to is None else min(up_to, log.end)
         while self.end < end:
             batches = log.read(self.end, _READ_BYTES, end)
-            for batch in batches:
-                self._note(batch, batch.base_offset)
+            self.follow(batches)
             self.end = batches[-1].next_offset if batches else end
 
     def _begin_at(self, log: Log) -> None:
@@ -75,15 +75,22 @@ class Producers:
         self._producers.clear()
         self.end = log.local_start
         if log.log_start < log.local_start:
-            data = log.read_producers()
             try:
-                entries = decode_producers(data) if data else []
+                self.know(log.read_producers())
             except ValueError as error:
                 raise CorruptLog(str(error), log.folder, None, REPLACE) from None
-            for entry in entries:
-                first = (entry.last_sequence - entry.offset_delta) % _SEQUENCES
-                sent = Sent(first, entry.last_sequence, entry.last_offset - entry.offset_delta, entry.last_offset)
-                self._producers[entry.producer_id] = Producer(entry.epoch, deque([sent], REMEMBERED))
+
+    def know(self, data: bytes) -> None:
+        """Take up what ``snapshot`` gave, or nothing. Raises ``ValueError`` for what is no such file."""
+        for entry in decode_producers(data) if data else ():
+            first = (entry.last_sequence - entry.offset_delta) % _SEQUENCES
+            sent = Sent(first, entry.last_sequence, entry.last_offset - entry.offset_delta, entry.last_offset)
+            self._producers[entry.producer_id] = Producer(entry.epoch, deque([sent], REMEMBERED))
+
+    def follow(self, batches: Iterable[Batch]) -> None:
+        """Go on behind what is known, by batches of the log."""
+        for batch in batches:
+            self._note(batch, batch.base_offset)
 
     def snapshot(self) -> bytes:
         """What is known at ``end``, for a file."""

@@ -44,6 +44,13 @@ class RemoteLog(Protocol):
         (KIP-1023), and then follows on, or tries again.
         """
 
+    def cut(self, offset: int) -> None:
+        """This follower's log is to end at ``offset``, below its local log start: what comes before is remote.
+
+        It is cut when it is known what producers had sent by then; the follower asks anew where to cut after that, or
+        where it could not be known.
+        """
+
     def begins_after_tiered(self) -> bool:
         """Whether this replica, as it is now, may begin with the earliest offset that is not uploaded yet."""
 

@@ -2,7 +2,7 @@
 
 KIP-405, "Follower fetch", and KIP-1023. Nothing of the follower changes before all that it is to hold is known, so
 that each failure ends in another try. Where the records begin that it copies from its leader is decided by ``_target``;
-the state before that ("auxiliary state": leader epochs, producers) comes from the remote segment that ends there.
+the state before that ("auxiliary state": leader epochs, producers) comes from remote storage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ..wire.messages import (
 )
 from . import parts
 from .errors import CorruptRemoteSegment, RemoteStorageError
-from .segments import EPOCHS, PRODUCERS
+from .known_producers import Unread, producers_before
+from .segments import EPOCHS
 from .steps import Ask, Call, Steps
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Bootstrap:
             yield from self._build(target)
             if self._partition.log.end != end:  # else it would be told the same again, and again
                 wait = 0
-        except (_Retry, RemoteStorageError):
+        except (_Retry, Unread, RemoteStorageError):
             metrics.build_errors.mark()
         if self._partition.follower is follower:
             follower.go_on(wait)
@@ -141,13 +142,10 @@ class Bootstrap:
         store = self._remote.store
         follower = partition.follower
         data: bytes = yield Call(lambda: parts.read_part(store, segment, EPOCHS))
-        # Where it goes on past the target, another leader may have written what follows, and its producers are others.
-        producers: bytes = b""
-        if segment.end_offset == offset - 1:
-            producers = yield Call(lambda: parts.read_part(store, segment, PRODUCERS))
         where = segment.object_name(EPOCHS)
         said = _joined(parts.decode_epochs(data, where), segment)
         epochs = [entry for entry in said if entry.start_offset < offset]
+        producers = yield from producers_before(self._remote, epochs, log_start, offset)
         if partition.follower is not follower:
             raise _Retry
         found = self._remote.segments().find(epoch, offset - 1)

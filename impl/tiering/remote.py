@@ -11,6 +11,7 @@ from ..wire.messages import Envelope, FetchRequest, ListOffsetsRequest, ListOffs
 from .bootstrap import Bootstrap
 from .config import TieredTopic, TieringConfig
 from .copier import Copier
+from .cutting import cut
 from .errors import RemoteStorageError
 from .expiry import Expiry
 from .metrics import TieringMetrics
@@ -22,7 +23,7 @@ from .store import RemoteStore
 if TYPE_CHECKING:
     from .manager import RemoteLogManager
 
-COPY, EXPIRE, BUILD, READ = "copy", "expire", "build", "read"
+COPY, EXPIRE, BUILD, CUT, READ = "copy", "expire", "build", "cut", "read"
 """Names of its tasks; of reads there may be many."""
 
 
@@ -196,6 +197,10 @@ class RemotePartition:
         """Begin after what is in remote storage."""
         self.tasks.start(BUILD, Bootstrap(self).run(leader_start))
 
+    def cut(self, offset: int) -> None:
+        """Cut below the local log start."""
+        self.tasks.start(CUT, cut(self, offset))
+
     def building(self) -> bool:
-        """Whether it is about to."""
-        return BUILD in self.tasks.names()
+        """Whether it is about to do either: it asks its leader for nothing else meanwhile."""
+        return not {BUILD, CUT}.isdisjoint(self.tasks.names())

@@ -206,6 +206,18 @@ class RemoteSegments:
                 best = each
         return best
 
+    def ending_at(self, epoch: int, offset: int) -> RemoteSegment | None:
+        """One whose last record is the one that ``epoch`` wrote at ``offset``."""
+        self._in_order()
+        return next(
+            (
+                each
+                for each in self._epochs.get(epoch, ())
+                if (each.epochs[-1].epoch, each.end_offset) == (epoch, offset)
+            ),
+            None,
+        )
+
     def gone_at(self, epoch: int, offset: int) -> int | None:
         """The last offset of what was deleted with the record that ``epoch`` wrote at ``offset``, or is about to be.
 

@@ -11,7 +11,6 @@ from fencepost.conformance.free.runner import FreePlan
 from fencepost.conformance.mutants.patched import Patch
 from fencepost.conformance.protocols.tiering.free import FreeTiering
 from fencepost.conformance.protocols.tiering.held import Written, WrongAnswer
-from fencepost.conformance.protocols.tiering.metadata_log import Copy
 from fencepost.conformance.protocols.tiering.plan import PLAN
 from fencepost.conformance.protocols.tiering.producers import Producers, check_once
 from fencepost.impl.replica.producer_snapshot import ProducerEntry, encode_producers
@@ -30,7 +29,11 @@ FAULTS = {
         "once more at offset",
     ),
     "what is said of producers beside the log is not read": (
-        Patch("replica/producers.py", "            for entry in entries:\n", "            for entry in ():\n"),
+        Patch(
+            "replica/producers.py",
+            "                self.know(log.read_producers())\n",
+            "                log.read_producers()\n",
+        ),
         "once more at offset|is refused with OUT_OF_ORDER_SEQUENCE_NUMBER|would be known of producer",
     ),
     "the last batch that is in remote storage begins one too early": (
@@ -38,12 +41,20 @@ FAULTS = {
         "is refused with DUPLICATE_SEQUENCE_NUMBER",
     ),
     "a follower that begins anew leaves the producers in remote storage": (
-        Patch(
-            "tiering/bootstrap.py",
-            "            producers = yield Call(lambda: parts.read_part(store, segment, PRODUCERS))\n",
-            "            yield Call(lambda: parts.read_part(store, segment, PRODUCERS))\n",
-        ),
+        Patch("tiering/bootstrap.py", "offset, epochs, producers)\n\n", 'offset, epochs, b"")\n\n'),
         "None is kept as its last sequence",
+    ),
+    "a follower that is cut below its local log forgets the producers before": (
+        Patch("tiering/cutting.py", "truncate_to(offset, producers)", "truncate_to(offset)"),
+        "None is kept as its last sequence",
+    ),
+    "of a segment that goes on past a cut nobody reads what its producers had sent by then": (
+        Patch("tiering/known_producers.py", "            known.follow(batches)\n", "            pass\n"),
+        "is kept as its last sequence",
+    ),
+    "of a segment that goes on past a cut all that its producers have sent counts": (
+        Patch("tiering/known_producers.py", "        if segment.end_offset == at - 1:\n", "        if True:\n"),
+        "is kept as its last sequence",
     ),
     "a leader keeps nothing of the producers of what it deletes on its disk": (
         Patch("tiering/expiry.py", "log.delete_local_before(to, producers.snapshot())", "log.delete_local_before(to)"),
@@ -68,10 +79,10 @@ def test_a_planted_fault_is_found(name: str) -> None:
     assert parted is not None and re.search(word, parted.headline), parted
 
 
-def _log(records: list[bytes], *, local_start: int = 0) -> tuple[Written, Any]:
+def _log(records: list[bytes]) -> tuple[Written, Any]:
     written = Written()
     written.add([(offset, 0, value) for offset, value in enumerate(records)], "a log")
-    log = SimpleNamespace(log_start=0, local_start=local_start, end=len(records), epoch_for=lambda _offset: 0)
+    log = SimpleNamespace(log_start=0, end=len(records), epoch_for=lambda _offset: 0)
     return written, SimpleNamespace(log=log)
 
 
@@ -98,27 +109,15 @@ def test_the_next_batch_and_the_last_one_once_more_are_refused_to_nobody() -> No
     written, here = _log([b"a", b"b"])
     for value in (b"b", b"c"):
         with pytest.raises(WrongAnswer, match="sequence 1 at offset 1"):
-            producers.check_refusal(here, value, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, written, ())
-        producers.check_refusal(here, value, ErrorCode.NOT_LEADER_OR_FOLLOWER, written, ())
+            producers.check_refusal(here, value, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, written)
+        producers.check_refusal(here, value, ErrorCode.NOT_LEADER_OR_FOLLOWER, written)
     for value in (b"a", b"d", b"of no producer"):
-        producers.check_refusal(here, value, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, written, ())
+        producers.check_refusal(here, value, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, written)
     written, here = _log([b"x"])
     with pytest.raises(WrongAnswer, match="sequence -1 at offset -1"):
-        producers.check_refusal(here, b"a", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, written, ())
+        producers.check_refusal(here, b"a", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, written)
     here.log.log_start = 1
-    producers.check_refusal(here, b"a", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, written, ())
-
-
-def test_who_began_within_a_copy_knows_of_no_producers() -> None:
-    """The state that is uploaded with it is that of its end."""
-    producers = Producers(1)
-    for value in (b"a", b"b", b"c"):
-        producers.batch(value, 0)
-    written, here = _log([b"a", b"b"], local_start=2)
-    refused = here, b"c", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, written
-    producers.check_refusal(*refused, [Copy(0, 0, 3, {})])
-    with pytest.raises(WrongAnswer):
-        producers.check_refusal(*refused, [Copy(0, 0, 2, {})])
+    producers.check_refusal(here, b"a", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, written)
 
 
 def test_producers_take_turns_and_begin_anew_where_they_are_refused() -> None:

@@ -249,8 +249,7 @@ class FreeTiering(TieredNodes):
         elif isinstance(body, ProduceResponse) and source not in self.down:
             value = self.clients.sent.get(envelope.correlation)
             if value is not None:
-                copies = self.metadata.copies.values()
-                self.clients.producers.check_refusal(self.replica(source), value, body.error, self.written, copies)
+                self.clients.producers.check_refusal(self.replica(source), value, body.error, self.written)
         elif isinstance(body, FetchResponse | ListOffsetsResponse) and source >= 0:
             request = self._asked.get((envelope.destination, envelope.correlation))
             if request is None or source in self.down:
@@ -470,7 +469,7 @@ class FreeTiering(TieredNodes):
         for node in self.up():
             here, at = self.replica(node), f"[{node}]"
             cells |= self._looks.broker(node, here, self.store.files(node))
-            self._looks.check_producers(node, here, self.store.files(node), self._cells, self.metadata)
+            self._looks.check_producers(node, here, self.store.files(node), self._cells)
             self._account_broker(node)
             if here is None or here.remote is None or not here.remote.building():
                 self._begins[node] = "nowhere"

@@ -34,6 +34,10 @@ _WEIGHTS: Final = {
     STORE_AWAY: 0.4,
     STORE_BACK: 8.0,
 }
+_STAYS: Final = 3
+"""One of so many failures of the store lasts longer than anybody waits."""
+_LASTS: Final = 0.3
+"""How likely such a one ends."""
 _READS_REMOTE: Final = 20.0
 """How likely somebody asks for what is in remote storage alone, beside who asks for anything else that is there."""
 
@@ -42,12 +46,16 @@ class Pace:
     """Of one run, by its seed."""
 
     def __init__(self, seed: int) -> None:
+        self._seed = seed
         self._waits = seed // 11 % _HURRIED != 0
+        self._lasts = False
         self.events = 0
 
-    def happened(self, _event: Event) -> None:
+    def happened(self, event: Event) -> None:
         """Take note of an event."""
         self.events += 1
+        if event.name == STORE_AWAY:
+            self._lasts = (self._seed // 67 + self.events) % _STAYS == 0
 
     def weighed(self, pending: Sequence[Pending], system: FreeTiering) -> Sequence[Pending]:
         """What is pending, with how likely it is."""
@@ -61,6 +69,8 @@ class Pace:
     def _weight(self, event: Event, system: FreeTiering) -> float:
         if event.what is What.START:
             return 3.0
+        if event.name == STORE_BACK and self._lasts:
+            return _LASTS
         by = _WEIGHTS.get(event.name, 1.0)
         return by * _READS_REMOTE if event.name in ("consume", "list-offsets") and is_remote(event, system) else by
 

@@ -8,7 +8,7 @@ batch is refused that is the next one, or the last one once more.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from ....impl.log.batch import encode_batch
@@ -16,7 +16,6 @@ from ....impl.log.records import Record
 from ....impl.replica.producer_snapshot import decode_producers
 from ....impl.wire.errors import ErrorCode
 from .held import Written, WrongAnswer
-from .metadata_log import Copy
 
 _RETRIED: Final = 2
 """So many of its last batches each may send again: of what is in remote storage leaders know the last alone."""
@@ -83,13 +82,10 @@ class Producers:
                 self._next_id += 1
                 self._all[place] = _Producer(self._next_id)
 
-    def check_refusal(
-        self, here: Any, value: bytes, error: ErrorCode, written: Written, copies: Iterable[Copy]
-    ) -> None:
+    def check_refusal(self, here: Any, value: bytes, error: ErrorCode, written: Written) -> None:
         """A leader has refused a record for its sequence. Raises WrongAnswer where it is next in its log, or last.
 
-        ``here``: its replica. Where a copy goes on past the first local record the producers that are uploaded with it
-        are those of its end: whoever began there knows of none (``impl/tiering/bootstrap.py``).
+        ``here``: its replica.
         """
         if error not in _BEGINS_ANEW or value not in self._sent:
             return
@@ -100,9 +96,8 @@ class Producers:
             found = self._sent.get(written.at(offset, log.epoch_for(offset)) or b"")
             if found is not None and found[0] == producer and found[1] > last:
                 last, at = found[1], offset
-        is_unknown = 0 <= at < log.local_start and any(each.start < log.local_start < each.end for each in copies)
         is_deleted = at < 0 < log.log_start  # what the log had of this producer is known still, or not any more
-        if sequence in (last, last + 1) and not is_unknown and not is_deleted:
+        if sequence in (last, last + 1) and not is_deleted:
             raise WrongAnswer(
                 f"the batch of sequence {sequence} of an idempotent producer is refused with {error.name}, and the "
                 f"last one that the leader's log has of it is that of sequence {last} at offset {at}"
@@ -111,8 +106,8 @@ class Producers:
     def check_kept(self, data: bytes, lineage: Mapping[int, int], offsets: range, written: Written) -> None:
         """Hold what a broker keeps of producers below its local log start. Raises WrongAnswer.
 
-        ``data``: the file; ``lineage``: the epochs of its log; ``offsets``: of those below the local log start the ones
-        that whoever wrote the file had on its own disk. The last batch that a producer has there is known.
+        ``data``: the file; ``lineage``: the epochs of its log; ``offsets``: those below the local log start. The last
+        batch that a producer has there is known.
         """
         try:
             entries = {each.producer_id: each for each in decode_producers(data)} if data else {}

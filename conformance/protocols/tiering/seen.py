@@ -16,7 +16,7 @@ from ....traces.format import Value
 from ...adapters.stores import SegmentReader
 from .cluster import NOT_LOOKED
 from .held import Row, Written, check_local
-from .metadata_log import NEVER, Copy, MetadataView
+from .metadata_log import Copy, MetadataView
 from .nodes import PARTITION
 from .producers import Producers, check_once
 
@@ -87,24 +87,18 @@ class Looks:
             known = self._logs[node] = key, lineage, cells
         return known[2]
 
-    def check_producers(
-        self, node: int, here: Any, files: Files, before: Mapping[str, Value], view: MetadataView
-    ) -> None:
-        """Where a log begins later on its disk, what is known of the producers before is kept. Raises WrongAnswer.
+    def check_producers(self, node: int, here: Any, files: Files, before: Mapping[str, Value]) -> None:
+        """Where a log begins elsewhere on its disk, what is known of the producers before is kept. Raises WrongAnswer.
 
-        A leader has deleted it there, from where it began ``before``; a follower has begun behind a copy, with what its
-        maker knew at its end.
+        A leader has deleted what it had there, a follower has begun behind a copy, or was cut in the midst of one.
         """
         was = before.get(f"local_start[{node}]")
-        if here is None or was is None or not int(str(was)) < here.log.local_start:
+        if here is None or was is None or int(str(was)) == here.log.local_start:
             return
         log = here.log
-        copies = (each for each in view.copies.values() if each.finished_at != NEVER)
-        behind = max((each.start for each in copies if each.end == log.local_start), default=log.local_start)
-        first = behind if here.leader is None else int(str(was))
         path = f"{log.folder}/{log.local_start:020d}{PRODUCERS_SUFFIX}"
         data = read_file(files, path) if files.exists(path) else b""
-        offsets = range(max(first, log.log_start), log.local_start)
+        offsets = range(log.log_start, log.local_start)
         self._producers.check_kept(data, self._logs[node][1], offsets, self._written)
 
     def remember_below(self, node: int, here: Any, copy: Copy) -> None:

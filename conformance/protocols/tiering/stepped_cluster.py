@@ -14,7 +14,7 @@ from uuid import UUID
 
 from ....impl.replica.broker import Broker, OffsetHandler
 from ....impl.tiering.metadata import METADATA
-from ....impl.tiering.remote import COPY
+from ....impl.tiering.remote import COPY, CUT
 from ....impl.tiering.segments import SegmentState
 from ....impl.wire.messages import (
     BROKER_PRINCIPAL,
@@ -28,6 +28,7 @@ from ...adapters.carrier import LIFE
 from ...adapters.cluster import PARTITION, Cluster
 from ...adapters.parts import Parts
 from ...adapters.stores import Store
+from ...lockstep.faults import Kind
 from .metadata_log import MetadataView, said_in
 from .nodes import OF_BUILD, OF_METADATA
 from .store import EventJob, EventJobs
@@ -211,6 +212,16 @@ class TieredCluster(Cluster):
     @staticmethod
     def _lags(replica: Any, end: int) -> bool:
         return bool(replica.log.end != end or replica.high_watermark != end)
+
+    def truncate(self, follower: int, leader: int, fault: Kind | None = None) -> None:
+        """The same; where it cuts below what is on its disk, a follower reads from the store first."""
+        super().truncate(follower, leader, fault)
+        cuts = False
+        while (job := self.waits_for(follower, CUT)) is not None:
+            self.work(follower, job)
+            cuts = True
+        if cuts:
+            super().truncate(follower, leader)
 
     # -- work with the store ----------------------------------------------------------------------------------------
 
