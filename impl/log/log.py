@@ -20,6 +20,7 @@ call raises ``LogOffline`` until the log is opened again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from ..files.interface import Files
@@ -397,6 +398,11 @@ class Log(OfflinePart, RemotePart, CompactedPart):
             self._start_at(offset)
 
     def _start_at(self, offset: int) -> None:
+        # Without a remote part nothing is said of the log start before it is the new one.
+        with self._begun() if self._log_start < self._local_start else nullcontext():
+            self._begin_anew(offset)
+
+    def _begin_anew(self, offset: int) -> None:
         # Each step leaves what opening the log can make sense of: first an empty log where it began, then one whose end
         # is below its log start, which is begun anew there.
         first = self._segments[0]

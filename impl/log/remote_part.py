@@ -7,8 +7,8 @@ epochs of the remote part are in the log's own checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PRODUCERS_SUFFIX = ".snapshot"
 """Of what is known of the producers at an offset, as Kafka names the file. The log does not look into it."""
 BEGUN = "remote-part.begun"
-"""A file that is in the folder while a remote part is put before the log, and until all of it is on disk."""
+"""A file that is in the folder while a remote part is put before the log, or given up, until all of that is on disk."""
 
 
 class OffsetStore(Protocol):
@@ -127,8 +127,7 @@ class RemotePart:
         rising = all(a.epoch < b.epoch and a.start_offset < b.start_offset for a, b in pairwise(epochs))
         if not (0 <= first <= log_start < offset and rising and epochs[-1].start_offset < offset):
             raise ValueError(f"epochs {list(epochs)} do not say that of each offset from {log_start} to {offset}")
-        with self._storage:
-            write_atomically(self._files, f"{self.folder}/{BEGUN}", b"")
+        with self._storage, self._begun():
             self._start_at(offset)
             self._store.store_local_start(offset)
             self._stored_local_start = offset
@@ -137,10 +136,20 @@ class RemotePart:
             self._epochs.truncate_from_start(log_start)
             self._store.store_log_start(log_start)
             self._log_start = log_start
+
+    @contextmanager
+    def _begun(self) -> Iterator[None]:
+        """A crash in here leaves an empty log that begins at 0: no other offset is said to be the log start."""
+        path = f"{self.folder}/{BEGUN}"
+        within = self._files.exists(path)
+        if not within:
+            write_atomically(self._files, path, b"")
+        yield
+        if not within:
             self._remove_begun()
 
     def _begin_remote(self) -> None:
-        """Once the log is open: begin anew where a crash has come in the midst of ``start_after_remote``."""
+        """Once the log is open: begin anew where a crash has come in the midst of that."""
         if self._files.exists(f"{self.folder}/{BEGUN}"):
             self._start_at(0)
             self._remove_begun()

@@ -79,8 +79,6 @@ def first_parting(protocol: str, *patches: Patch, word: str = "") -> Parted | No
         return first_parted(system, lambda number: ways(protocol, number % len(portfolio)), FreePlan(), word)
 
 
-MARK = '            write_atomically(self._files, f"{self.folder}/{BEGUN}", b"")\n'
-ANEW = "            self._start_at(offset)\n"
 FAULTS = {
     "a leader epoch is known to the running broker alone": (
         "fencing",
@@ -172,9 +170,14 @@ FAULTS = {
         ),
         "would be known of producer",
     ),
-    "a log that is begun anew behind what is remote is marked too late": (
+    "nothing tells that a log is being begun anew behind what is remote": (
         "tiering",
-        Patch("log/remote_part.py", MARK + ANEW, ANEW + MARK),
+        Patch("log/remote_part.py", "        with self._storage, self._begun():\n", "        with self._storage:\n"),
+        "in the midst the log would begin at",
+    ),
+    "nothing tells that a log gives up what is remote": (
+        "tiering",
+        Patch("log/log.py", "self._begun() if self._log_start < self._local_start else nullcontext()", "nullcontext()"),
         "in the midst the log would begin at",
     ),
     "a garbled batch is served": (
