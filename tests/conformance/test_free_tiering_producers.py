@@ -41,7 +41,11 @@ FAULTS = {
         "is refused with DUPLICATE_SEQUENCE_NUMBER",
     ),
     "a follower that begins anew leaves the producers in remote storage": (
-        Patch("tiering/bootstrap.py", "offset, epochs, producers)\n\n", 'offset, epochs, b"")\n\n'),
+        Patch(
+            "tiering/bootstrap.py",
+            "self._begin(log_start, offset, epochs, producers)",
+            'self._begin(log_start, offset, epochs, b"")',
+        ),
         "None is kept as its last sequence",
     ),
     "a follower that is cut below its local log forgets the producers before": (
@@ -50,10 +54,6 @@ FAULTS = {
     ),
     "of a segment that goes on past a cut nobody reads what its producers had sent by then": (
         Patch("tiering/known_producers.py", "            known.follow(batches)\n", "            pass\n"),
-        "is kept as its last sequence",
-    ),
-    "of a segment that goes on past a cut all that its producers have sent counts": (
-        Patch("tiering/known_producers.py", "        if segment.end_offset == at - 1:\n", "        if True:\n"),
         "is kept as its last sequence",
     ),
     "a leader keeps nothing of the producers of what it deletes on its disk": (
