@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
+from contextlib import closing
 from typing import NamedTuple
 
 import google_crc32c
@@ -47,23 +48,28 @@ def decode_epochs(data: bytes, where: str) -> list[EpochEntry]:
 
 def copy(store: RemoteStore, segment: RemoteSegment, source: SegmentFiles) -> tuple[RemoteObject, ...]:
     """Write all objects of a segment; gives what they are. Raises ``RemoteStorageError``, with some of them there."""
-    contents: dict[str, Iterable[bytes]] = {
-        LOG: _chunks(source.files, source.log_path, segment.size),
-        INDEX: _chunks(source.files, source.index_path, None),
-        EPOCHS: [encode_epochs(source.epochs)],
-        PRODUCERS: [source.producers],
-    }
     objects = []
-    for part in PARTS:
-        size, crc = store.put(segment.object_name(part), contents[part])
-        objects.append(RemoteObject(part, size, crc))
+    # Whoever keeps what the store has raised would keep a file open, too.
+    with (
+        closing(_chunks(source.files, source.log_path, segment.size)) as log,
+        closing(_chunks(source.files, source.index_path, None)) as index,
+    ):
+        contents: dict[str, Iterable[bytes]] = {
+            LOG: log,
+            INDEX: index,
+            EPOCHS: [encode_epochs(source.epochs)],
+            PRODUCERS: [source.producers],
+        }
+        for part in PARTS:
+            size, crc = store.put(segment.object_name(part), contents[part])
+            objects.append(RemoteObject(part, size, crc))
     if objects[0].size != segment.size:
         what = f"{objects[0].size} bytes were copied of a segment of {segment.size}"
         raise RemoteStorageError(what, segment.object_name(LOG))
     return tuple(objects)
 
 
-def _chunks(files: Files, path: str, size: int | None) -> Iterator[bytes]:
+def _chunks(files: Files, path: str, size: int | None) -> Generator[bytes, None, None]:
     try:
         file = files.open(path)
         try:

@@ -11,6 +11,7 @@ from fencepost.conformance.free.runner import FreePlan
 from fencepost.conformance.mutants.patched import Patch
 from fencepost.conformance.protocols.tiering.free import FreeTiering
 from fencepost.conformance.protocols.tiering.held import Written, WrongAnswer
+from fencepost.conformance.protocols.tiering.metadata_log import Copy, MetadataView
 from fencepost.conformance.protocols.tiering.plan import PLAN
 from fencepost.conformance.protocols.tiering.producers import Producers, check_once
 from fencepost.impl.replica.producer_snapshot import ProducerEntry, encode_producers
@@ -118,6 +119,25 @@ def test_the_next_batch_and_the_last_one_once_more_are_refused_to_nobody() -> No
         producers.check_refusal(here, b"a", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, written)
     here.log.log_start = 1
     producers.check_refusal(here, b"a", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, written)
+
+
+def test_of_what_is_deleted_in_remote_storage_nothing_need_be_known() -> None:
+    """A leader that has not heard of it takes it for its own still."""
+    producers = Producers(1)
+    for value in (b"a", b"b", b"c"):
+        producers.batch(value, 0)
+    written, here = _log([b"a", b"b"])
+    view = MetadataView()
+    view.copies[0] = Copy(0, 0, 2, {0: 0, 1: 0}, started_at=0)
+    assert view.gone_below({0: 0, 1: 0}) == 0
+    view.copies[0].deleting_at = 1
+    assert view.gone_below({0: 0, 1: 0}) == 0, "it was never finished"
+    view.copies[0].finished_at = 1
+    assert [view.gone_below(lineage) for lineage in ({0: 0, 1: 0}, {0: 0, 1: 3}, {0: 3}, {})] == [2, 1, 0, 0]
+    refused = here, b"c", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, written
+    producers.check_refusal(*refused, 2)
+    with pytest.raises(WrongAnswer):
+        producers.check_refusal(*refused, 1)
 
 
 def test_producers_take_turns_and_begin_anew_where_they_are_refused() -> None:

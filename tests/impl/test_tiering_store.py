@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import errno
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from fencepost.impl.files import DiskFiles, SimulatedFiles
+from fencepost.impl.log import EpochEntry
 from fencepost.impl.net import RealClock
 from fencepost.impl.tiering import RemoteStorageError, RemoteStore, ThreadJobs
 from fencepost.impl.tiering.filesystem import DurableFileSystem
-from fencepost.impl.tiering.segments import LOG, PARTS
+from fencepost.impl.tiering.parts import SegmentFiles, copy
+from fencepost.impl.tiering.segments import INDEX, LOG, PARTS, RemoteSegment
 from fencepost.impl.wire.errors import ErrorCode
 
 from .s3_server import s3_server
@@ -149,6 +153,29 @@ def test_a_store_that_fails_delays_and_changes_nothing(fault: str) -> None:
         rack.log(0).delete_before(10)
         rack.until(lambda: rack.segments()[0].end_offset >= 10 and len(rack.objects()) == 4 * len(rack.segments()))
     assert system.happened[fault] > 0
+
+
+@pytest.mark.parametrize("part", [LOG, INDEX])
+def test_a_copy_that_the_store_breaks_off_leaves_no_file_open(part: str) -> None:
+    """Whoever waits for it keeps what was raised, and all that this refers to."""
+
+    class Breaks:
+        def put(self, name: str, chunks: Iterable[bytes]) -> tuple[int, int]:
+            size = len(next(iter(chunks)))
+            if name.endswith(part):
+                raise RemoteStorageError("it is away", name)
+            return size, 0
+
+    files = SimulatedFiles()
+    for name in ("00.log", "00.index"):
+        file = files.open(name, create=True)
+        file.append(b"a" * 100)
+        file.close()
+    segment = RemoteSegment("t", UUID(int=0), 0, UUID(int=1), 0, 1, 0, 0, 0, (EpochEntry(0, 0),), 100)
+    store: Any = Breaks()
+    with pytest.raises(RemoteStorageError) as kept:
+        copy(store, segment, SegmentFiles(files, "00.log", "00.index", segment.epochs, b""))
+    assert files.open_files == 0, kept
 
 
 def test_an_object_that_is_damaged_for_good_is_never_served() -> None:

@@ -249,7 +249,8 @@ class FreeTiering(TieredNodes):
         elif isinstance(body, ProduceResponse) and source not in self.down:
             value = self.clients.sent.get(envelope.correlation)
             if value is not None:
-                self.clients.producers.check_refusal(self.replica(source), value, body.error, self.written)
+                gone = self.metadata.gone_below(self.lineage(source))
+                self.clients.producers.check_refusal(self.replica(source), value, body.error, self.written, gone)
         elif isinstance(body, FetchResponse | ListOffsetsResponse) and source >= 0:
             request = self._asked.get((envelope.destination, envelope.correlation))
             if request is None or source in self.down:
@@ -469,7 +470,7 @@ class FreeTiering(TieredNodes):
         for node in self.up():
             here, at = self.replica(node), f"[{node}]"
             cells |= self._looks.broker(node, here, self.store.files(node))
-            self._looks.check_producers(node, here, self.store.files(node), self._cells)
+            self._looks.check_producers(node, here, self.store.files(node), self._cells, self.metadata)
             self._account_broker(node)
             if here is None or here.remote is None or not here.remote.building():
                 self._begins[node] = "nowhere"

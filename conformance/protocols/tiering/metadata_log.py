@@ -6,6 +6,7 @@ not deleted by who has found it unfinished.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -128,6 +129,17 @@ class MetadataView:
                 known.deleted_at = at
             case _:
                 pass
+
+    def gone_below(self, lineage: Mapping[int, int]) -> int:
+        """The end of what a log had in copies that are deleted, or about to be; 0 where there are none.
+
+        ``lineage``: by offset, its leader epochs.
+        """
+        gone = (each for each in self.copies.values() if NEVER not in (each.finished_at, each.deleting_at))
+        there = ((offset, each.epochs.get(offset)) for each in gone for offset in range(each.start, each.end))
+        return max(
+            (offset + 1 for offset, epoch in there if epoch is not None and lineage.get(offset) == epoch), default=0
+        )
 
     def state_of(self, number: int) -> SegmentState | None:
         """What it says of a copy now; None where it is none, or none any more."""

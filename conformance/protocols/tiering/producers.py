@@ -82,10 +82,10 @@ class Producers:
                 self._next_id += 1
                 self._all[place] = _Producer(self._next_id)
 
-    def check_refusal(self, here: Any, value: bytes, error: ErrorCode, written: Written) -> None:
+    def check_refusal(self, here: Any, value: bytes, error: ErrorCode, written: Written, gone: int = 0) -> None:
         """A leader has refused a record for its sequence. Raises WrongAnswer where it is next in its log, or last.
 
-        ``here``: its replica.
+        ``here``: its replica; ``gone``: below this its log may be deleted in remote storage, and it has not heard.
         """
         if error not in _BEGINS_ANEW or value not in self._sent:
             return
@@ -96,7 +96,8 @@ class Producers:
             found = self._sent.get(written.at(offset, log.epoch_for(offset)) or b"")
             if found is not None and found[0] == producer and found[1] > last:
                 last, at = found[1], offset
-        is_deleted = at < 0 < log.log_start  # what the log had of this producer is known still, or not any more
+        start = max(gone, log.log_start)
+        is_deleted = at < start > 0  # what the log had of this producer is known still, or not any more
         if sequence in (last, last + 1) and not is_deleted:
             raise WrongAnswer(
                 f"the batch of sequence {sequence} of an idempotent producer is refused with {error.name}, and the "

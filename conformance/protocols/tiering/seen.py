@@ -87,10 +87,13 @@ class Looks:
             known = self._logs[node] = key, lineage, cells
         return known[2]
 
-    def check_producers(self, node: int, here: Any, files: Files, before: Mapping[str, Value]) -> None:
+    def check_producers(
+        self, node: int, here: Any, files: Files, before: Mapping[str, Value], view: MetadataView
+    ) -> None:
         """Where a log begins elsewhere on its disk, what is known of the producers before is kept. Raises WrongAnswer.
 
-        A leader has deleted what it had there, a follower has begun behind a copy, or was cut in the midst of one.
+        A leader has deleted what it had there, a follower has begun behind a copy, or was cut in the midst of one. Of
+        copies that are gone by then nothing need be known.
         """
         was = before.get(f"local_start[{node}]")
         if here is None or was is None or int(str(was)) == here.log.local_start:
@@ -98,8 +101,9 @@ class Looks:
         log = here.log
         path = f"{log.folder}/{log.local_start:020d}{PRODUCERS_SUFFIX}"
         data = read_file(files, path) if files.exists(path) else b""
-        offsets = range(log.log_start, log.local_start)
-        self._producers.check_kept(data, self._logs[node][1], offsets, self._written)
+        lineage = self._logs[node][1]
+        offsets = range(max(log.log_start, view.gone_below(lineage)), log.local_start)
+        self._producers.check_kept(data, lineage, offsets, self._written)
 
     def remember_below(self, node: int, here: Any, copy: Copy) -> None:
         """What is uploaded with a segment says of what comes before it what the log does, from its log start on."""
