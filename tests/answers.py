@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import gc
 import hashlib
 import os
 import platform
@@ -27,6 +28,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PART = re.compile(r"[.\w]*\w:\w+")
+DECIDES_NOTHING = ("tests/answers.py", "tests/asking.py")
+"""Which tests are asked, and whether they are watched, is no part of any answer."""
 SUFFIXES = frozenset({".py", ".c", ".tla", ".cfg", ".txt", ".json", ".java", ".j2"})
 ROOMS = frozenset({"conformance", "impl", "model", "specs", "traces"})
 
@@ -149,7 +152,8 @@ class Group:
         own = [package for name, package in packages.items() if name not in others]
         starts = [test, *(each for folder in (test.parent, root / "tests") for each in folder.glob("conftest.py"))]
         # What a protocol itself takes from another one is its own.
-        found = imports(root).files(starts, self.without, others) | imports(root).files(own, self.without)
+        without = (*self.without, *DECIDES_NOTHING)
+        found = imports(root).files(starts, without, others) | imports(root).files(own, without)
         for name in self.paths:
             place = root / name
             if not place.exists():
@@ -254,7 +258,8 @@ def _begins(frame: FrameType) -> bool:
 def called() -> Iterator[set[Path]]:
     """The files of the package, below its root, with functions that begin meanwhile; not what importing runs.
 
-    In this thread and those started meanwhile, not in other processes. A set that is whole when the context ends.
+    In this thread and those started meanwhile, not in other processes. A set that is whole when the context ends. What
+    is there already is not collected meanwhile: a generator that another test has left would run to its end.
     """
     names: set[str] = set()
     found: set[Path] = set()
@@ -264,6 +269,7 @@ def called() -> Iterator[set[Path]]:
         if event == "call" and code.co_filename not in names and code.co_name != "<module>" and _begins(frame):
             names.add(code.co_filename)
 
+    gc.freeze()
     threading.setprofile(note)
     sys.setprofile(note)
     try:
@@ -271,6 +277,7 @@ def called() -> Iterator[set[Path]]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
+        gc.unfreeze()
         root = Path(fencepost.__file__).parent
         inside = {Path(each).relative_to(root) for each in names if Path(each).is_relative_to(root)}
         # Not what an editable checkout has beside the package: its environment, these tests.

@@ -52,7 +52,7 @@ def noted(self, number, slots):
 Compiled.grow = noted
 {planted}
 system = ground(PROTOCOLS["fencing"].traced(None), {constants})
-answer = explore(Query.of(system, limits=Limits(max_memory=memory.resident() + (32 << 20))), "compiled")
+answer = explore(Query.of(system, limits=Limits(max_memory=memory.resident() + {budget})), "compiled")
 print(json.dumps([answer.verdict.value, answer.reason, growths]))
 """
 
@@ -202,13 +202,17 @@ def test_the_compiled_engine_holds_it_too() -> None:
 def test_where_memory_is_short_the_compiled_engine_does_not_grow_a_few_slots_at_a_time() -> None:
     """Each growth moves all slots: 42 million states within 1,200 MiB took six minutes so, and take nine seconds."""
 
-    def least(planted: str = "") -> float:
-        text = _GROWING.format(constants={**SMALL, **LARGE, "replicas": 3, "max_leader_epoch": 2}, planted=planted)
+    constants = {**SMALL, **LARGE, "replicas": 3, "max_leader_epoch": 2}
+
+    def least(budget: int, planted: str = "") -> float:
+        text = _GROWING.format(constants=constants, budget=budget << 20, planted=planted)
         # In a process of its own: what other tests' leftovers free in the meantime would be room to grow in.
         done = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True, timeout=120)
         verdict, reason, growths = json.loads(done.stdout)
         assert verdict == "unknown" and "--max-memory" in reason
         return min(growths)
 
-    assert least() > 1.02
-    assert least("compiled._LEAST = 1.0") < 1.02
+    budgets = (24, 32, 40, 64)
+    assert min(map(least, budgets)) > 1.02
+    # How much is left when a part is full is by chance: none at all may be left for a few slots.
+    assert any(least(budget, "compiled._LEAST = 1.0") < 1.02 for budget in budgets)
