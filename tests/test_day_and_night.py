@@ -60,6 +60,17 @@ def test_needs_nothing():
 """
 
 
+SHARED = """
+from hypothesis import settings
+
+from .asking import *
+
+settings.register_profile("ci")
+settings.register_profile("long")
+"""
+"""The hooks without what our tests share beside them, which takes longer to import than these tests to run."""
+
+
 @dataclass
 class Done:
     code: int
@@ -117,8 +128,9 @@ def project(tmp_path: Path) -> Project:
     (tmp_path / "model" / "__init__.py").write_text("")
     (tmp_path / "model" / "fencing.py").write_text("guard = 1\n")
     (tmp_path / "tests" / "model").mkdir(parents=True)
-    for file in (ASKING, HERE / "answers.py", HERE / "conftest.py"):
+    for file in (ASKING, HERE / "answers.py"):
         shutil.copy(file, tmp_path / "tests" / file.name)
+    (tmp_path / "tests" / "conftest.py").write_text(SHARED)
     (tmp_path / "tests" / "model" / "test_them.py").write_text(TESTS)
     marks = 'markers = ["asked(group): ", "night(seconds): "]\n'
     options = 'addopts = "--import-mode=importlib -ra --strict-markers"\ntestpaths = ["tests"]\n'

@@ -212,13 +212,17 @@ def test_an_argument_for_what_is_killed_is_refuted() -> None:
     assert found.complaints == (f"{mutant.name}: it is argued to be equivalent (nobody asks), and yet it is killed",)
 
 
-def test_drawn_mutants_are_judged(fencepost: Fencepost, drawn_by_commit: Callable[[str, int], int]) -> None:
-    seed = drawn_by_commit("generated mutants", 1 << 31)
+@pytest.mark.parametrize("part", range(3))
+def test_thirty_drawn_mutants_are_judged(
+    fencepost: Fencepost, drawn_by_commit: Callable[[str, int], int], part: int
+) -> None:
+    """Ten of each of three protocols, which are drawn too."""
     driven = [name for name in REGISTRY if (harness := find_harness(name)) is not None and harness.drives]
-    protocol = driven[drawn_by_commit("protocol of generated mutants", len(driven))]
-    of = ("mutants", "--impl", "--protocol", protocol, "--generated", 6, "--seed", seed)
+    protocol = sorted(driven, key=lambda name: drawn_by_commit(f"{name}, for generated mutants", 1 << 31))[part]
+    seed = drawn_by_commit(f"generated mutants, part {part}", 1 << 31)
+    of = ("mutants", "--impl", "--protocol", protocol, "--generated", 10, "--seed", seed)
     said = fencepost(*of, "--cpu", "2s", "--json").json
-    assert said["seed"] == seed and len(said["rows"]) == 6 and said["lines"] > 200
+    assert said["seed"] == seed and len(said["rows"]) == 10 and said["lines"] > 200
     for row in said["rows"]:
         assert (row["fate"] == "killed") is (row["by"] is not None), row
         assert row["why"] and row["diff"].startswith(f"--- a/{row['file']}"), row
@@ -227,11 +231,11 @@ def test_drawn_mutants_are_judged(fencepost: Fencepost, drawn_by_commit: Callabl
 
 
 @pytest.mark.night(seconds=1800)
-@pytest.mark.parametrize("part", range(6))
-def test_three_hundred_drawn_mutants_are_judged(
+@pytest.mark.parametrize("part", range(10))
+def test_five_hundred_drawn_mutants_are_judged(
     fencepost: Fencepost, drawn_by_commit: Callable[[str, int], int], part: int
 ) -> None:
-    """In six parts, as all take some three hours of one core: a night that is broken off keeps those that it had.
+    """In ten parts, as all take some five hours of one core: a night that is broken off keeps those that it had.
 
     Prints what was judged, as ``pytest -rP`` shows: survivors are there to be read.
     """
