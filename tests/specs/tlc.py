@@ -22,6 +22,10 @@ thorough = pytest.mark.night
 """What takes TLC more than some ten seconds, and what is told by the rest already."""
 
 
+HANGS = 3600
+"""Seconds after which TLC hangs: the largest graph takes it a quarter of an hour where cores are slow."""
+
+
 @dataclass(frozen=True)
 class TlcRun:
     """What TLC printed: ``trace`` names the actions of the counterexample, without the initial state."""
@@ -53,7 +57,7 @@ class Tlc:
             cwd=root,
             capture_output=True,
             text=True,
-            timeout=900,
+            timeout=HANGS,
             check=False,
         )
         output = done.stdout + done.stderr
