@@ -6,6 +6,7 @@ cleaned away, or are not there. They are held to what the running broker goes by
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias, cast
@@ -67,9 +68,9 @@ class LastingBrokers(CopiedNodes, AccountedNodes):
     def _is_drawn(self) -> bool:
         return self._copy_seed % _SELDOM == 0
 
+    @abstractmethod
     def _opened_on(self, node: int, files: SimulatedFiles) -> Any:
         """A broker on a copy of a disk."""
-        raise NotImplementedError
 
     def happen(self, event: Event) -> Happened:
         """One event."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar, Final, cast
@@ -66,7 +67,7 @@ class GaveUpError(Contradiction):
     """A node has given up for no fault of its disk: it took something else for one."""
 
 
-class RunningNodes:
+class RunningNodes(ABC):
     """A ``FreeSystem`` but for its protocol: what is abstract here is what nodes are, say and show.
 
     ``parts`` may be those of a copy with a defect. ``disk`` keeps files in real folders: processes end there with what
@@ -85,54 +86,53 @@ class RunningNodes:
     def __init__(self, parts: Parts | None = None, *, disk: bool = False, variant: str | None = None) -> None:
         self.variant = variant or self.implemented
         self.name = "disk" if disk else "memory"
-        self._parts = parts or Parts.of()
-        self._disk = disk
+        self._parts, self._disk = parts or Parts.of(), disk
         self._store: Store | None = None
 
     # -- what a protocol adds ---------------------------------------------------------------------------------------
 
+    @abstractmethod
     def _set_up(self, constants: Mapping[str, int]) -> range:
         """Make what there is besides nodes, and say which nodes there are; they are started next."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _begin(self, node: int, first_correlation: int) -> Node:
         """A new process of a node, on the files that are there. Raises what the node does."""
-        raise NotImplementedError
 
-    def _settle(self) -> None:
+    def _settle(self) -> None:  # noqa: B027 - most need nothing
         """All nodes are up: bring about the model's initial state."""
 
+    @abstractmethod
     def _timers(self, node: int) -> Iterable[Key]:
         """The timers of a node that may fire."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _calls(self) -> Iterator[Event]:
         """What clients and operators may ask for next: events of CALL, OPERATE and PROBE."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _call(self, event: Event) -> Sequence[ModelStep]:
         """Do what one of ``_calls`` asks for; the model's steps that it may be. What it decides goes to ``decided``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:
         """The model's steps that the arrival of a message may be; ``asked``: the request that it answers."""
-        raise NotImplementedError
 
     def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[Said, ...]:  # noqa: ARG002 - see Message
         """What a message says of its sender, in the model's cells; ``asked``: the request that it answers."""
         return ()
 
+    @abstractmethod
     def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:
         """What is to be judged of a request that was answered at once; the number of the message is filled in."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _took(self, event: Event) -> Sequence[ModelStep]:
         """The model's steps that an event may be besides, once it has happened; ``arrived`` is the message in it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _is_lost(self, node: int) -> bool:
         """Whether a node that runs has given up, as its disk failed: it counts as down until it is started again."""
-        raise NotImplementedError
 
     # -- the system -------------------------------------------------------------------------------------------------
 

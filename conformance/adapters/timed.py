@@ -8,6 +8,7 @@ timer is set at all is shown by what never comes (``free/settle.py``, ``found.py
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
@@ -117,9 +118,9 @@ def waits_of_lifecycle(config: LifecycleConfig) -> Waits:
 class TimedNodes(RunningNodes):
     """Nodes whose timers are looked at after each event. Which there are, a protocol's own system says."""
 
+    @abstractmethod
     def _timed(self, node: int) -> Iterable[Timed]:
         """The timers of a node that is there, if only as one that has given up; always in the same order."""
-        raise NotImplementedError
 
     def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
         """New disks, new nodes."""

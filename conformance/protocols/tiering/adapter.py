@@ -18,7 +18,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
-from ....impl.files.interface import read_file
 from ....impl.tiering.remote import BUILD, EXPIRE
 from ....impl.tiering.segments import PARTS, SegmentState
 from ....impl.wire.messages import (
@@ -36,7 +35,7 @@ from ...adapters.cluster import FETCH_TIMER, ISR_TIMER, PARTITION, produce, show
 from ...adapters.stored import StoredAdapter
 from ...lockstep.adapter import ModelStep, Outcome
 from ...lockstep.faults import EVENTS, STORAGE, TIMED_OUT, Fault, Kind
-from .held import Written, WrongRecord, check_copy
+from .held import Written, WrongRecord, check_copy, objects_of
 from .metadata_log import NEVER
 from .seen import Looks
 from .stepped_cluster import INTERVAL_MS, TieredCluster, Upload, constants_left
@@ -185,11 +184,7 @@ class TieringAdapter(StoredAdapter):
 
     def _objects(self, number: int) -> dict[str, bytes]:
         """What there is of a copy in the store."""
-        copy, files = self._cluster.metadata.copies[number], self._cluster.bucket
-        topic = f"{PARTITION.topic}-{PARTITION.partition}-00000000-0000-0000-0000-000000000000"
-        stem = f"bucket/{topic}/{copy.start:020d}-00000000-0000-0000-0000-{number + 1:012x}"
-        found = {part: f"{stem}.{part}" for part in PARTS}
-        return {part: read_file(files, path) for part, path in found.items() if files.exists(path)}
+        return objects_of(self._cluster.bucket, number, self._cluster.metadata.copies[number].start)
 
     def _told(self, *nodes: int) -> list[ModelStep]:
         """What leaders have committed, and found in remote storage, since it was told last."""

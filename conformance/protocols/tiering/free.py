@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from ....impl.files.interface import read_file
 from ....impl.tiering.metadata import METADATA
-from ....impl.tiering.segments import EPOCHS, PARTS
+from ....impl.tiering.segments import EPOCHS
 from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import (
     EARLIEST,
@@ -38,8 +37,8 @@ from ...free.system import Happened, Judged, Pending, changed
 from ...lockstep.adapter import ModelStep
 from .asks import Clients, is_urgent, offers
 from .cluster import GIVEN
-from .held import Written, WrongAnswer, WrongRecord, check_copy, check_fetch, check_list_offsets
-from .metadata_log import NEVER, Copy, MetadataView, said_in
+from .held import Written, WrongAnswer, WrongRecord, check_copy, check_fetch, check_list_offsets, objects_of
+from .metadata_log import NEVER, MetadataView, said_in
 from .nodes import PARTITION, PATIENCE_MS, TieredNodes
 from .owed import Owed
 from .pace import Pace
@@ -91,6 +90,8 @@ class FreeTiering(TieredNodes):
         self._calm = False
         self.unclean_epoch = -1
         """The leader epoch of the last unclean election."""
+        self._chosen: int | None = None
+        """Who was elected in it, as long as it has not heard of that."""
         self._pace = Pace(self.seed)
         return super()._set_up(constants)
 
@@ -204,6 +205,7 @@ class FreeTiering(TieredNodes):
             self._look_for_losses(event.node)
             if not self._is_due(self.nodes[event.node]) and not self.reads(event.node):
                 self._owed.check_in_time(event.node, self.clock.now(), PATIENCE_MS)
+        self._give_up_what_is_cut()
         self._retained.check(before, now)
         self._pace.happened(event)
         given = {name for name in changed(before, now) if name.partition("[")[0] in GIVEN}
@@ -374,16 +376,20 @@ class FreeTiering(TieredNodes):
 
     def elected_uncleanly(self, node: int) -> None:
         """What the new leader lacks is lost, as it may be."""
-        self.unclean_epoch = self.controller.partition(PARTITION).leader_epoch
+        self.unclean_epoch, self._chosen = self.controller.partition(PARTITION).leader_epoch, node
         here = self.replica(node)
-        end = 0 if here is None else here.log.end
-        lineage = self.lineage(node)
-        kept = {
-            offset: value
-            for offset, value in self.written.acknowledged.items()
-            if offset < end and self.written.at(offset, lineage.get(offset, -1)) == value
-        }
-        self.written.acknowledged = kept
+        self.written.keep(0 if here is None else here.log.end, self.lineage(node))
+
+    def _give_up_what_is_cut(self) -> None:
+        """So is what an older leader makes it cut, until it hears of its election; not what it cuts as it hears."""
+        node = self._chosen
+        here = None if node is None or node in self.down else self.replica(node)
+        if node is None or here is None:
+            return
+        if here.leader_epoch >= self.unclean_epoch:
+            self._chosen = None
+        else:
+            self.written.keep(here.log.end, self.lineage(node))
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -415,20 +421,7 @@ class FreeTiering(TieredNodes):
 
     def _objects(self, number: int) -> dict[str, bytes]:
         """What there is of a copy in the store."""
-        files = self.store.files(1_000)
-        copy = self.metadata.copies[number]
-        folder = "bucket"
-        found: dict[str, bytes] = {}
-        for part in PARTS:
-            path = f"{folder}/{self._object_name(number, copy, part)}"
-            if files.exists(path):
-                found[part] = read_file(files, path)
-        return found
-
-    def _object_name(self, number: int, copy: Copy, part: str) -> str:
-        topic_id = "00000000-0000-0000-0000-000000000000"
-        segment = f"00000000-0000-0000-0000-{number + 1:012x}"
-        return f"{PARTITION.topic}-{PARTITION.partition}-{topic_id}/{copy.start:020d}-{segment}.{part}"
+        return objects_of(self.store.files(1_000), number, self.metadata.copies[number].start)
 
     def _making(self) -> set[int]:
         """The copies that somebody has not given up."""

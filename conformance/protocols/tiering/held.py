@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from uuid import UUID
 
+from ....impl.files.interface import Files, read_file
 from ....impl.log.batch import read_batches
 from ....impl.tiering.segments import EPOCHS, LOG, PARTS
 from ....impl.wire.errors import ErrorCode
@@ -27,6 +29,7 @@ from ....impl.wire.messages import (
     ListOffsetsResponse,
 )
 from ...lockstep.adapter import Contradiction
+from .nodes import PARTITION
 
 Row = tuple[int, int, bytes]
 """Offset, leader epoch, content."""
@@ -79,6 +82,14 @@ class Written:
         value = self.at(offset, log.epoch_for(offset))
         return None if value is None else self.times.get(value)
 
+    def keep(self, end: int, lineage: Mapping[int, int]) -> None:
+        """An unclean election has cut off what was acknowledged and a log that ends there does not have."""
+        self.acknowledged = {
+            offset: value
+            for offset, value in self.acknowledged.items()
+            if offset < end and self.at(offset, lineage.get(offset, -1)) == value
+        }
+
     def lost(self, start: int, end: int, lineage: Mapping[int, int]) -> str | None:
         """What was acknowledged and a leader's log, from its start to its end, does not have."""
         for offset, value in sorted(self.acknowledged.items()):
@@ -104,6 +115,13 @@ def check_local(
             )
     if any(start > end for start in starts):
         raise WrongRecord(f"broker {node} has leader epochs that begin at {list(starts)}, and its log ends at {end}")
+
+
+def objects_of(files: Files, number: int, start: int) -> dict[str, bytes]:
+    """By part, what there is of a copy in a store that keeps its objects in ``bucket``; ``start``: its first offset."""
+    topic = f"{PARTITION.topic}-{PARTITION.partition}-{UUID(int=0)}"
+    found = {part: f"bucket/{topic}/{start:020d}-{UUID(int=number + 1)}.{part}" for part in PARTS}
+    return {part: read_file(files, path) for part, path in found.items() if files.exists(path)}
 
 
 def check_copy(

@@ -8,6 +8,7 @@ synced at once, so that no crash takes back what a broker had said to have.
 from __future__ import annotations
 
 import random
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -424,13 +425,13 @@ class TieredNodes(LastingBrokers, TimedNodes):
             self.network.deliver(flight)
         return bool(found)
 
+    @abstractmethod
     def _is_store_another(self) -> bool:
         """Whether a copy is in the store that was not when the event began, or the other way round."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _has_finished(self) -> bool:
         """Whether the metadata log says of another copy that it is finished."""
-        raise NotImplementedError
 
     def _highest(self) -> list[int | None]:
         """What each leader that is up has found to be the highest offset in remote storage."""

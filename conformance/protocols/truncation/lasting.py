@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import cast
@@ -58,9 +59,9 @@ class LastingPartition(CopiedNodes, AccountedNodes, TimedNodes):
         config = self._coordinators if node == self.coordinator else self._config
         yield Timed(cast(Broker, self.nodes[node])._runtime.timers, waits_of_broker(config))
 
+    @abstractmethod
     def _state(self, node: int) -> PartitionState | None:
         """What a replica goes by."""
-        raise NotImplementedError
 
     def _stop(self, node: int, seed: int) -> None:
         super()._stop(node, seed)
