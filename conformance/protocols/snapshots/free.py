@@ -220,6 +220,9 @@ class FreeQuorum(KnownQuorum):
                 found = self._offered[decides] = tuple(map(offered, self._calls_at(number, node, resigns=resigns)))
             yield found
 
+    def _calls(self) -> Iterator[Event]:
+        return (each.event for group in self._offers() for each in group)
+
     def _calls_at(self, number: int, node: QuorumNode, *, resigns: bool) -> Iterator[Event]:
         if node.is_leader:
             replica = node.replica
