@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -58,15 +59,16 @@ class Running:
         )
 
     def others(self) -> list[psutil.Process]:
-        """What else runs in the session."""
+        """What else runs in the session; whatever ends while it is looked at does not."""
         found = []
         for process in psutil.process_iter():
             try:
-                if process.pid != self.process.pid and os.getsid(process.pid) == self.process.pid:
+                in_session = process.pid != self.process.pid and os.getsid(process.pid) == self.process.pid
+                if in_session and process.status() != psutil.STATUS_ZOMBIE:
                     found.append(process)
             except (psutil.Error, OSError):
                 continue
-        return [each for each in found if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+        return found
 
     def interrupt(self) -> None:
         """Ctrl-C, and all that is said of it is held to one line."""
@@ -87,8 +89,10 @@ def running(temporary: Path) -> Iterator[list[Running]]:
     started: list[Running] = []
     yield started
     for each in started:
-        for process in [*each.others(), each.process]:
-            process.kill()
+        for process in each.others():
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        each.process.kill()
         each.process.wait()
 
 
