@@ -30,6 +30,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PART = re.compile(r"[.\w]*\w:\w+")
 DECIDES_NOTHING = ("tests/answers.py", "tests/asking.py")
 """Which tests are asked, and whether they are watched, is no part of any answer."""
+ONLY_REFUSES = ("model/core/decided.py",)
+"""What lets a text pass or raises, and gives back nothing. That none of ours is refused is asked on every day, so that
+no answer of theirs depends on which others are; the tests of what is refused are asked on every day too."""
 SUFFIXES = frozenset({".py", ".c", ".tla", ".cfg", ".txt", ".json", ".java", ".j2"})
 ROOMS = frozenset({"conformance", "impl", "model", "specs", "traces"})
 
@@ -152,7 +155,7 @@ class Group:
         own = [package for name, package in packages.items() if name not in others]
         starts = [test, *(each for folder in (test.parent, root / "tests") for each in folder.glob("conftest.py"))]
         # What a protocol itself takes from another one is its own.
-        without = (*self.without, *DECIDES_NOTHING)
+        without = (*self.without, *DECIDES_NOTHING, *ONLY_REFUSES)
         found = imports(root).files(starts, without, others) | imports(root).files(own, without)
         for name in self.paths:
             place = root / name

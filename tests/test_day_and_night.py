@@ -194,6 +194,9 @@ def test_a_night_that_was_broken_off_goes_on(project: Project) -> None:
     assert len(project.lines()) == CASES - 1 and not any("[7]" in test for test in project.lines())
     last = project.run(FENCEPOST_NIGHT="rest")
     assert (last.code, last.passed, len(project.lines())) == (0, 1 + 3, CASES)
+    # New examples are drawn: nobody has asked them.
+    longer = project.run("-k", "test_one", FENCEPOST_NIGHT="rest", HYPOTHESIS_PROFILE="long")
+    assert (longer.code, longer.passed) == (0, CASES)
     # Planted: the line of a test that is no more. A whole night drops it, and another one does not; what fails has lost
     # its line, and is asked on every day.
     gone = project.ledger / "cvc5.json"
@@ -280,7 +283,7 @@ import pytest
 @pytest.mark.asked("cvc5")
 def test_what_no_import_tells():
     registry = import_module(".".join(("fencepost", "model", "core", "registry")))
-    assert registry.PROTOCOLS["fencing"]
+    assert registry.PROTOCOLS["fencing"].traced()
 """
 
 
@@ -290,7 +293,8 @@ def test_what_a_test_runs_and_its_state_lacks_is_found_where_it_is_watched(proje
     watched = project.run("tests/model", FENCEPOST_WATCH="1")
     assert watched.code == 1 and watched.passed >= CASES
     assert "test_what_no_import_tells is asked by the state of 'cvc5', which lacks what it runs: " in watched.out
-    assert "model/core/registry.py" in watched.out
+    assert "model/core/registry.py" in watched.out and "model/core/trace.py" in watched.out
+    assert not any(each in watched.out for each in answers.ONLY_REFUSES), "which no answer depends on"
 
 
 def test_a_generator_that_another_test_has_left_is_none_that_this_one_runs() -> None:
@@ -387,6 +391,8 @@ def test_an_answer_depends_on_what_it_comes_from_and_on_nothing_else() -> None:
         "tests/conformance/mutants_fencing.txt",
     }
     assert not any("snapshots" in each or each.startswith("impl/") for each in matrix)
+    assert matrix.isdisjoint(answers.ONLY_REFUSES)
+    assert not [each for each in answers.ONLY_REFUSES if not (HERE.parent / each).is_file()]
     assert names("matrix") > matrix | names("matrix", "snapshots")
     assert "impl/log/log.py" in names("defects")
     running = names("free", "controller")
