@@ -1,7 +1,10 @@
 """What Python would do by itself in a text, and say nothing: it is found in the source, and refused.
 
 - It asks nobody what ``is`` gives, nor, of most terms, whether one is in a set or a key of a dict: a term is never the
-  same object as a number, so the answer is a constant, and the condition around it says nothing.
+  same object as a number, so the answer is a constant, and the condition around it says nothing. So is what it answers
+  of the object that a term is: by ``isinstance``, ``type``, ``hash``, ``match``.
+- It makes a set of terms by what they are, not by the values that they will have: of ``len({x, y})`` nobody learns
+  whether x and y are equal.
 - It writes a term as text where it is asked to (an f-string, ``str``), once, when the text is traced: of the value that
   the term will have, the words say nothing.
 - It lets go of a mistake in a ``try``, and goes on as if the text had said something else.
@@ -26,6 +29,9 @@ from .places import place
 from .source import parsed_source
 
 _ONCE = "is decided by Python, once and for all"
+_OBJECT = "write == or !=, k.all, k.ite of the values; what differs between variants is asked of k.rules"
+_ASKS_THE_OBJECT = frozenset({"type", "isinstance", "hash", "id", "callable", "is_", "is_not"})
+_MAKES_A_SET = frozenset({"set", "frozenset", "fromkeys", "Counter"})
 _AS_TEXT = "a condition is written by ==, <, k.all; a guard's name is a literal"
 _Function = ast.FunctionDef | ast.Lambda
 
@@ -134,6 +140,12 @@ class _Looked:
                 if isinstance(operator, ast.In | ast.NotIn):
                     mend = "write k.member for a set of replicas, and else k.any(x == a, x == b)"
                     return f"{ast.unparse(node)} {_ONCE}", mend, line
+        if self._asks_the_object(node):
+            asked = f"match {ast.unparse(node.subject)}" if isinstance(node, ast.Match) else ast.unparse(node)
+            return f"{asked} {_ONCE}", _OBJECT, line
+        if self._makes_a_set(node):
+            told = f"{ast.unparse(node)} is made of terms, and Python does not know which of them are equal"
+            return told, "compare them: k.all(x != y, ...); a set of replicas is made by k.with_member", line
         if isinstance(node, ast.Call) and self._looks_up(node):
             return f"{ast.unparse(node)} is looked up by Python, which knows no values", "write k.ite", line
         if self._is_text(node):
@@ -147,6 +159,21 @@ class _Looked:
 
     def _reads(self, node: ast.AST) -> bool:
         return _reads(node, self.terms)
+
+    def _asks_the_object(self, node: ast.AST) -> bool:
+        """Whether Python is asked of the object that a term is, which says nothing of its value."""
+        if isinstance(node, ast.Match):
+            return self._reads(node.subject)
+        return isinstance(node, ast.Call) and _called(node) in _ASKS_THE_OBJECT and self._is_given_terms(node)
+
+    def _makes_a_set(self, node: ast.AST) -> bool:
+        """Whether Python is to see which terms are equal, as what has each of its elements once does."""
+        if isinstance(node, ast.Set | ast.SetComp):
+            return any(self._reads(each) for each in (node.elts if isinstance(node, ast.Set) else [node.elt]))
+        return isinstance(node, ast.Call) and _called(node) in _MAKES_A_SET and self._is_given_terms(node)
+
+    def _is_given_terms(self, call: ast.Call) -> bool:
+        return any(self._reads(each) for each in (*call.args, *(keyword.value for keyword in call.keywords)))
 
     def _looks_up(self, call: ast.Call) -> bool:
         """Whether this asks a dict for a key that is a term, and has a value ready where it is not there."""
@@ -163,9 +190,7 @@ class _Looked:
             return False
         formats = isinstance(node.func, ast.Attribute) and node.func.attr == "format" and _is_words(node.func.value)
         writes = isinstance(node.func, ast.Name) and node.func.id in ("str", "repr", "ascii", "format")
-        return (formats or writes) and any(
-            self._reads(each) for each in (*node.args, *(k.value for k in node.keywords))
-        )
+        return (formats or writes) and self._is_given_terms(node)
 
     def _swallows(self, node: ast.AST) -> bool:
         """Whether a mistake in what is done here with terms would go unseen."""
@@ -173,8 +198,8 @@ class _Looked:
             return bool(node.handlers) and any(self._makes(each) for each in node.body)
         if not isinstance(node, ast.With):
             return False
-        called = [each.context_expr.func for each in node.items if isinstance(each.context_expr, ast.Call)]
-        suppresses = any(ast.unparse(each).rpartition(".")[2] == "suppress" for each in called)
+        called = [each.context_expr for each in node.items if isinstance(each.context_expr, ast.Call)]
+        suppresses = any(_called(each) == "suppress" for each in called)
         return suppresses and any(self._makes(each) for each in node.body)
 
     def _makes(self, node: ast.AST) -> bool:
@@ -287,6 +312,11 @@ def _is_every(node: ast.AST) -> bool:
     return (isinstance(node, ast.Name) and node.id == "EVERY") or (
         isinstance(node, ast.Attribute) and node.attr == "EVERY"
     )
+
+
+def _called(call: ast.Call) -> str:
+    """The name of what is called, without where it is from."""
+    return ast.unparse(call.func).rpartition(".")[2]
 
 
 def _is_words(node: ast.expr) -> bool:

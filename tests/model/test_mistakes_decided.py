@@ -1,8 +1,13 @@
-"""What Python would decide by itself in a text is refused: ``is``, ``in``, ``get``, a condition left lying."""
+"""What Python would decide by itself in a text is refused: ``is``, ``in``, ``get``, a condition left lying.
+
+Asked on every day: no answer about a text of ours depends on what is refused (``ONLY_REFUSES`` of ``answers.py``).
+"""
 
 from __future__ import annotations
 
 import pytest
+from fencepost.model.core.registry import REGISTRY
+from fencepost.model.prove.attached import attach
 
 from .mistakes import Refused, Toy, in_guard
 
@@ -43,6 +48,87 @@ def test_what_is_read_is_followed_to_where_it_is_compared(refused: Refused) -> N
             return k.all(s.count <= 1, k.implies(other is k.NONE, s.count == 0))  # here
     """
     assert refused(snippet) == f"other is k.NONE {DECIDED}; write == or !="
+
+
+OBJECT = "write == or !=, k.all, k.ite of the values; what differs between variants is asked of k.rules"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "type(s.item) != int",
+        "not isinstance(s.item[slot], int)",
+        "isinstance(s.count, int) or s.count == 0",
+        "hash(s.count) != 7",
+        "id(s.owner) == id(replica)",
+        "callable(s.item)",
+    ],
+)
+def test_the_object_that_a_term_is_says_nothing(expression: str, refused: Refused) -> None:
+    """Planted: the index of ``item`` is missing, and each of these is Python's True or False all the same."""
+    call = next(part for part in (expression.removeprefix("not ").split(" or ")) if "(" in part)
+    asked = call.partition(" != ")[0].partition(" == ")[0]
+    assert refused(in_guard(expression)) == f"{asked} {DECIDED}; {OBJECT}"
+
+
+def test_nor_does_an_operator_s_function(refused: Refused) -> None:
+    snippet = """
+        import operator
+
+        def helper(k, of):
+            return k.all() if operator.is_not(of, 0) else of == 0  # here
+
+        @toy.always
+        def promised(k, s):
+            return k.any(s.count <= 1, helper(k, s.count))
+    """
+    assert refused(snippet) == f"operator.is_not(of, 0) {DECIDED}; {OBJECT}"
+
+
+def test_a_term_is_matched_by_no_pattern(refused: Refused) -> None:
+    """``case int()`` asks of the object: no term is one, so that all comes to what else there is."""
+    snippet = """
+        def helper(k, of):
+            match of:  # here
+                case int():
+                    return of == 0
+                case _:
+                    return k.all()
+
+        @toy.action(replica=REPLICA, slot=SLOT)
+        def wrong(k, s, replica, slot):
+            yield "asked", k.any(s.count == 0, helper(k, s.item))
+            yield s.update(count=0)
+    """
+    assert refused(snippet) == f"match of {DECIDED}; {OBJECT}"
+
+
+@pytest.mark.parametrize(
+    ("expression", "made"),
+    [
+        ("len({s.count, s.item[slot]}) == 2", "{s.count, s.item[slot]}"),
+        ("{s.count} == {s.item[slot]}", "{s.count}"),
+        ("len(set([s.count, s.item[slot]])) == 2", "set([s.count, s.item[slot]])"),
+        ("len({s.item[at] for at in (slot, slot + 1)}) == 2", "{s.item[at] for at in (slot, slot + 1)}"),
+        ("len(dict.fromkeys((s.count, s.item[slot]))) == 2", "dict.fromkeys((s.count, s.item[slot]))"),
+    ],
+)
+def test_no_set_is_made_of_terms(expression: str, made: str, refused: Refused) -> None:
+    """Two terms are two elements, equal or not: that these differ would hold without being so."""
+    assert refused(in_guard(expression)) == (
+        f"{made} is made of terms, and Python does not know which of them are equal; "
+        "compare them: k.all(x != y, ...); a set of replicas is made by k.with_member"
+    )
+
+
+def test_nothing_of_ours_is_refused() -> None:
+    """No text of any variant, and none of any proof: what is refused may change, and no answer of theirs with it."""
+    for registration in REGISTRY.values():
+        for variant in registration.protocol.variants:
+            assert registration.protocol.traced(variant).actions
+        for proof in registration.find_proofs():
+            assert attach(proof, proof.protocol.traced(proof.variant)).conjuncts
+    assert len(REGISTRY) >= 6
 
 
 @pytest.mark.parametrize("register", ["always", "sometimes()", "eventually(Form.RECURS)"])
@@ -226,7 +312,7 @@ def test_what_is_python_s_in_helpers_and_loops_is_let_pass(toy: Toy) -> None:
     """The clean cases: names, rules, what is called at once, and a default that keeps the value."""
     snippet = """
         def within(k, s, names, limit=None):
-            if limit is None or "count" in names:
+            if limit is None or "count" in names or isinstance(limit, str) or len({*names}) == 0:
                 limit = 1
             try:
                 rich = k.rules == "rich" and len(names)
