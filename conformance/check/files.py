@@ -31,6 +31,7 @@ from ...traces.renamed import with_replicas
 from ...traces.stepper import DirectStepper
 from ...traces.story import Json, Story
 from ...traces.words import counted
+from ..harness import plan_of
 from .task import Outcome, Task
 
 MAX_OFFSETS = 4
@@ -165,8 +166,8 @@ class Searches:
     def __init__(self, protocol: Protocol, variant: str | None = None) -> None:
         self.protocol = protocol
         self.variant = variant or protocol.default_variant
-        self.promised = self.variant == protocol.default_variant
-        """Whether the variant promises that no committed record is lost."""
+        self.promised = self.variant in (protocol.default_variant, *plan_of(protocol).holds)
+        """Whether the variant promises that no committed record is lost: it is one of those that must hold."""
         self._found: dict[tuple[object, ...], list[Reach]] = {}
 
     def reached(self, cluster: Cluster, key: tuple[str, int], target: Abstraction) -> Outcome:
@@ -221,7 +222,7 @@ def file_tasks(
 ) -> list[Task]:
     """One obligation for each kind of check, one for each partition whose replicas differ, one for all the others.
 
-    Held against another variant than the one that keeps its promises, a loss is what that may bring about: a note.
+    Held against a variant that breaks its promises, a loss is what that may bring about: a note.
     ``lost`` are partitions that no run of the variant is expected to reach (in the bundled corpus, after an unclean
     election). ``condensed`` makes one obligation of all kinds of check.
     """

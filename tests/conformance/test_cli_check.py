@@ -160,6 +160,15 @@ def test_another_variant_may_be_held_against_the_files(check: Callable[..., Said
     assert "loss" in [note["kind"] for note in said.json["notes"]], "which that variant may bring about"
 
 
+def test_another_variant_that_keeps_its_promises_is_broken_by_a_loss_too(
+    check: Callable[..., Said], brokers: Brokers
+) -> None:
+    said = check(*brokers("6-unclean-election"), "--variant", "kip-320-brokers", "--json")
+    assert said.code == 1
+    verdicts = {each["name"]: each["verdict"] for each in said.json["obligations"]}
+    assert verdicts["committed_records_kept"] == "violated"
+
+
 def test_one_broker_alone_is_checked_by_itself(check: Callable[..., Said], brokers: Brokers) -> None:
     said = check(brokers("1-steady")[1], "--json")
     assert said.code == 0
