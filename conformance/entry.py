@@ -1,22 +1,24 @@
 """The console script's way in: from its first moment on, Ctrl-C is one line and exit code 130, and nothing goes on.
 
-The command line takes a second to import. This module imports nothing that is not there already, so that what comes in
-that second is met here too.
+The command line takes a second to import. This module imports next to nothing, so that what comes in that second is met
+here too; what comes earlier, in the 20 ms in which Python itself starts, is Python's.
 """
 
 from __future__ import annotations
 
 import gc
-import logging
 import os
 import signal
 import sys
-import threading
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
 INTERRUPTED = 130
 """128 and the number of SIGINT, as shells have it."""
+
+INTERNAL = 4
+"""As ``cli`` has it: something of the command line's own is broken, which says nothing of what was asked."""
 
 GRACE_SECONDS = 5.0
 """How long a command may take to put away what it has begun."""
@@ -31,17 +33,13 @@ def run() -> None:
     gc.set_threshold(YOUNG)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # Whoever started this in the background wants no part in the terminal's Ctrl-C.
-        _command()
+        _command()()
         return
     signal.signal(signal.SIGINT, _at_once)
-    # Both are imported before the handler that uses them is there.
-    from ..traces import spark_processes
-    from . import cli
-
-    assert spark_processes and cli
+    command = _command()
     signal.signal(signal.SIGINT, _orderly)
     try:
-        _command()
+        command()
     except SystemExit as end:
         if end.code != INTERRUPTED:
             raise
@@ -49,14 +47,28 @@ def run() -> None:
         _leave()
 
 
-def _command() -> None:
-    from .cli import run as command
-
-    command()
+def _command() -> Callable[[], None]:
+    """The command line. Where it cannot be imported, the process ends with a line, and with a code of its own."""
+    try:
+        # What the handler ends is imported before it is there.
+        from ..traces import spark_processes
+        from .cli import run as command
+    except Exception as error:
+        if os.environ.get("FENCEPOST_DEBUG"):
+            sys.excepthook(type(error), error, error.__traceback__)
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        sys.stderr.write(f"fencepost: cannot start: {told}; install it again, with all that it needs\n")
+        raise SystemExit(INTERNAL) from None
+    assert spark_processes
+    return command
 
 
 def _orderly(_number: int, _frame: FrameType | None) -> None:
     """The first Ctrl-C: the command ends as by an exception. Spark's processes end first, or they would tell of it."""
+    # Not at the top: whatever is imported there, Ctrl-C may come meanwhile.
+    import logging
+    import threading
+
     from ..traces.spark_processes import end_processes
 
     signal.signal(signal.SIGINT, _at_once)

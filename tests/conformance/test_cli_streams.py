@@ -123,6 +123,25 @@ def test_an_internal_failure_shows_its_traceback_on_demand() -> None:
     assert done.stderr.splitlines()[-1].startswith("fencepost: a fault of Fencepost's own")
 
 
+def test_what_cannot_be_imported_is_no_verdict(tmp_path: Path) -> None:
+    """Planted: a package that the command line needs is broken."""
+    (tmp_path / "cyclopts.py").write_text("raise ImportError('half of it\\nis missing')")
+    for debug in ("", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", "from fencepost.conformance.entry import run; run()", "protocols"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(tmp_path), "FENCEPOST_DEBUG": debug},
+            timeout=60,
+        )
+        assert (done.returncode, done.stdout) == (4, "")
+        *before, line = done.stderr.splitlines()
+        assert line == (
+            "fencepost: cannot start: ImportError: half of it is missing; install it again, with all that it needs"
+        )
+        assert ("Traceback" in "".join(before)) == bool(debug)
+
+
 def test_help_says_all_codes(fencepost: Fencepost) -> None:
     said = " ".join(fencepost("--help").out.split())
     for words in ("0 holds", "1 violated", "2 bad input", "3 unknown", "4 a fault of Fencepost's own"):
