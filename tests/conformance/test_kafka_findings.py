@@ -198,7 +198,14 @@ def test_a_finding_that_is_broken_off_leaves_no_process(stage: Stage, tmp_path: 
         pytest.skip("absent: setpriv (util-linux) is not installed: nothing ends the nodes of one killed with SIGKILL")
     command = [sys.executable, "-m", "fencepost.conformance.kafka.cluster", "k11"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    running = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        # Whoever runs the tests in the background has SIGINT ignored, and that is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     try:
         jvms: dict[psutil.Process, str] = {}
         deadline = time.monotonic() + 120

@@ -7,7 +7,6 @@ By night the walks are longer, and ten seeds are asked of every obligation.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from random import Random
 
@@ -28,7 +27,6 @@ from fencepost.model.prove.solve import RLIMIT, ask
 
 pytestmark = pytest.mark.asked("model", "snapshots")
 
-NIGHT = bool(os.environ.get("FENCEPOST_NIGHT"))
 SEED = 630
 
 HEAVY = (
@@ -153,12 +151,13 @@ STORY = [
 """Replica 2 has half a snapshot and the log behind it, by responses that came late."""
 
 
+@pytest.mark.parametrize(("walks", "length"), [(2, 6), pytest.param(60, 15, marks=pytest.mark.night(seconds=60))])
 @pytest.mark.parametrize("begun", [0, 6, 10, 14, 16])
-def test_all_conjuncts_hold_along_walks(begun: int) -> None:
+def test_all_conjuncts_hold_along_walks(begun: int, walks: int, length: int) -> None:
     """On runs that begin with a part of the story."""
     concrete = Concrete(attach(kip_630, snapshots.traced()), kip_630.sizes[2])
     random, taken = Random(SEED), set()
-    for _ in range(60 if NIGHT else 2):
+    for _ in range(walks):
         state = concrete.system.initial
         for action, *values in STORY[:begun]:
             params = tuple(zip(snapshots.actions[str(action)].params, map(int, values), strict=True))
@@ -167,7 +166,7 @@ def test_all_conjuncts_hold_along_walks(begun: int) -> None:
             assert concrete.broken(after) == [], (action, params, concrete.shown(after))
             state = after
             taken.add(action)
-        for _ in range(15 if NIGHT else 6):
+        for _ in range(length):
             steps = random.sample(list(concrete.base.by_step), len(concrete.base.by_step))
             order = random.sample(concrete.base.actions, len(concrete.base.actions))
             steps.sort(key=lambda step: order.index(step[0]))

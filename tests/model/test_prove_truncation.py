@@ -8,7 +8,6 @@ the walks are longer.
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Iterator
 from random import Random
 
@@ -30,7 +29,6 @@ from fencepost.model.prove.solve import RLIMIT, ask
 
 pytestmark = pytest.mark.asked("model", "truncation")
 
-NIGHT = bool(os.environ.get("FENCEPOST_NIGHT"))
 SEED = 320
 
 HEAVY = (
@@ -282,16 +280,17 @@ def taken(concrete: Concrete, state: State, action: str, params: Params) -> Stat
     return after
 
 
+@pytest.mark.parametrize(("walks", "length"), [(3, 12), pytest.param(60, 25, marks=pytest.mark.night(seconds=40))])
 @pytest.mark.parametrize("begun", [0, 9, 12, 14])
-def test_all_conjuncts_hold_along_walks(begun: int) -> None:
+def test_all_conjuncts_hold_along_walks(begun: int, walks: int, length: int) -> None:
     """On runs that begin with a part of the story."""
     concrete = Concrete(attach(kip_320_mended, truncation.traced()), kip_320_mended.sizes[2])
     random, actions = Random(SEED), set()
-    for _ in range(60 if NIGHT else 3):
+    for _ in range(walks):
         state = concrete.system.initial
         for action, params in STORY[:begun]:
             state = taken(concrete, state, action, tuple(params.items()))
-        for _ in range(25 if NIGHT else 12):
+        for _ in range(length):
             # An action first, so that one with few parameters is not rare.
             order = random.sample(concrete.base.actions, len(concrete.base.actions))
             steps = random.sample(list(concrete.base.by_step), len(concrete.base.by_step))
