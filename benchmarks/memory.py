@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 BUDGETS = (200, 250, 300, 400, 500, 700, 900, 1200, 1600, 2000)
-"""In MiB. The command itself takes 140."""
+"""In MiB. The command itself takes some 50."""
 
 CASES = {
     "fencing 12 replicas": ("fencing", "--replicas", "12"),

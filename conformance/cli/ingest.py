@@ -60,8 +60,8 @@ def ingest(
         The corpus' folder, which is not there yet; with a cluster, on storage that all workers share.
     kafka_log
         In place of SRC, what the nodes of an Apache Kafka cluster have printed, with the loggers on that docs/mining.md
-        names: a file or several of each broker and controller. Each partition becomes one trace or several. With
-        --protocol snapshots the controllers' alone, of their own log, which becomes one trace.
+        names: a file or several of each broker and controller. Each partition becomes one trace or several. Where
+        --protocol names that of the controllers' own log, only that is read, and becomes one trace.
     protocol
         Of Parquet files that do not say what they hold: the protocol. Its constants are options too, as for explore.
         Of traces of a protocol that is not installed: where it is, file.py:name or module:name.

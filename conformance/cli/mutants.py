@@ -59,7 +59,7 @@ def mutants(
     breaks. One that breaks nothing needs a reason. It is implied, where Z3 shows for all constants that it takes the
     same steps; proved, where Z3 shows for all constants that it keeps every promise of safety; else it is argued, in
     words, which are checked as far as can be. The implementation gets named defects, each a kind of bug that brokers
-    and consumers have had; one is killed by a run in lockstep with the model.
+    and consumers have had; one is killed by a run in lockstep with the model, or by free runs that it explains.
 
     Parameters
     ----------

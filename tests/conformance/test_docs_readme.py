@@ -1,4 +1,4 @@
-"""The table of the five texts says what there is, in the README, in ARCHITECTURE.md and on a report's first page.
+"""The table of the texts says what there is, in the README, in ARCHITECTURE.md and on a report's first page.
 
 Each cell is made anew here, from what is traced and from the folders.
 """
