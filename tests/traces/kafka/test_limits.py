@@ -220,7 +220,7 @@ def sparse(tmp_path: Path) -> Path:
         file.write(log(0))
         file.truncate(1 << 30)
     if path.stat().st_blocks * 512 > 1 << 20:
-        pytest.skip("this file system has no holes")
+        pytest.skip("absent: holes: the file system of the temporary folder has none")
     return path
 
 
