@@ -319,7 +319,7 @@ def test_a_protocol_from_a_file_is_simulated_and_mined_by_the_command_line(
     Those of this machine have the package. The corpus and the answer are those of one process.
     """
     named = cluster.url if master == "spark://" else master
-    asked: list[str] = []
+    asked: list[str | None] = []
 
     def noted(app_name: str, url: str) -> SparkSession:
         session = spark_session(app_name, url)
