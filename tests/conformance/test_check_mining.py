@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -9,14 +10,17 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from html import unescape
 from pathlib import Path
 
 import numpy as np
 import pytest
 from fencepost.conformance.check import mining
 from fencepost.conformance.check.mining import bundled_mining
-from fencepost.conformance.check.task import carry_out
+from fencepost.conformance.check.task import Task, carry_out
+from fencepost.conformance.cli import check as checking
 from fencepost.conformance.cli import main
 from fencepost.traces.corpus.layout import Events
 from fencepost.traces.corpus.manifest import PLANTED, read_corpus
@@ -100,6 +104,48 @@ def test_what_is_not_as_planted_is_told(copy: Path, change: Callable[[Path], Non
     assert verdicts(results) == expected
     assert overall(results) == (UNKNOWN if change is damaged else VIOLATED)
     assert any(each.name.startswith("follower_fetch") for each in results)
+
+
+class NoModels:
+    """What the models come to, where nobody asks them."""
+
+    def wait(self, _on_group: object) -> list[Obligation]:
+        return []
+
+
+def test_the_main_job_reports_the_planted_bugs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On the terminal, in the object and in the report.
+
+    The rest of the job is left out, and so is Spark, of which another test asks: one process mines what it would mine.
+    """
+    asked: list[tuple[object, ...]] = []
+
+    @contextmanager
+    def serially(*given: object) -> Iterator[list[Task]]:
+        asked.append(given)
+        with bundled_mining(SERIAL) as tasks:
+            yield tasks
+
+    monkeypatch.setattr(checking, "answering", lambda _groups: nullcontext(NoModels()))
+    monkeypatch.setattr(checking, "_corpus_tasks", lambda _variant: [])
+    monkeypatch.setattr(checking, "bundled_mining", serially)
+    planted = [
+        "become_follower.leo' bound +1: planted in 5 of 100 traces",
+        "follower_fetch.epoch_not_fenced dropped: planted in 5 of 100 traces",
+    ]
+    report = tmp_path / "report"
+    assert main(["check", "--report", str(report), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    mined = [each for each in answer["obligations"] if each["group"] == "mining by Spark"]
+    assert sorted(each["name"] for each in mined if each["verdict"] == "violated") == planted
+    assert len(mined) == 4 and all(each["met"] for each in mined)
+    assert main(["check", "--report", str(report)]) == 0
+    for text in (capsys.readouterr().out, unescape((report / "index.html").read_text(encoding="utf-8"))):
+        assert "mining by Spark" in text and all(name in text for name in planted)
+    assert asked == [(), ()], "on the master that is the job's own"
+    assert inspect.signature(bundled_mining).parameters["master"].default == "local[2]"
 
 
 IN_A_PROCESS = """

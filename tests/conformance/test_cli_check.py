@@ -110,12 +110,27 @@ def test_topics_are_chosen(check: Callable[..., Said], brokers: Brokers) -> None
     assert names == {"orders", "__transaction_state", "__cluster_metadata"}
     one = check(*brokers("6-unclean-election"), "--topic", "payments", "--json")
     assert one.code == 1
+    lost = [note["text"] for note in one.json["notes"] if note["kind"] in ("truncation", "loss")]
+    assert [text.partition(": ")[0] for text in lost] == ["payments-0", "payments-0"]
     told = check(*brokers("6-unclean-election"), "--topic", "payment").complaint
     assert told.startswith("--topic: no directory has the topic 'payment'; ")
     assert check("--topic", "orders").complaint.startswith("--topic: there are no directories to read; ")
     assert check("--max-records", 9).complaint.startswith("--max-records: there are no directories to read; ")
     twice = check(*brokers("1-steady"), "--topic", "orders", "--topic", "orders").complaint
     assert twice.startswith("--topic: orders is named twice; ")
+
+
+def test_what_another_topic_lost_is_left_out(check: Callable[..., Said], brokers: Brokers, tmp_path: Path) -> None:
+    """A record of payments: whoever asks for orders hears nothing of it, but that the controllers' log has its name."""
+    asked = (*brokers("6-unclean-election"), "--topic", "orders")
+    text, answer = check(*asked), check(*asked, "--json").json
+    assert text.code == 0 and "orders-0" in text.out
+    for broker in answer["files"]["brokers"]:
+        assert "payments" in {topic["name"] for topic in broker.pop("metadata")["topics"]}
+    told = [path.read_text() for path in (tmp_path / "report").rglob("*") if path.is_file()]
+    assert len(told) >= 4
+    for each in (text.out, text.err, json.dumps(answer), *told):
+        assert "payments" not in each
 
 
 def test_two_log_dirs_of_one_broker_are_put_together(

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
+from fencepost.conformance.check.groups import all_groups
+from fencepost.conformance.check.task import Outcome as Found
+from fencepost.conformance.check.task import Task, obligation_of
 from fencepost.conformance.cli.check import _annotate as annotate_check
+from fencepost.conformance.cli.check import _corpus_tasks
 from fencepost.conformance.cli.output import table
 from fencepost.conformance.mutants.matrix import Cell, Kind, Matrix, Outcome, Row
 from fencepost.conformance.mutants.table import print_matrix
 from fencepost.traces.report.obligation import Obligation
+from fencepost.traces.report.table import closing_table
 from fencepost.traces.report.terminal import Terminal
 from junitparser import Error, Failure, JUnitXml
 
@@ -150,6 +156,31 @@ def test_a_table_folds_and_loses_nothing(width: int) -> None:
     assert all(len(line.rstrip()) <= width for line in lines) and "\u2026" not in out.getvalue()
     letters = sorted("actionprovedcontroller_elect_leader_of_the_partition1,234,567")
     assert sorted("".join(out.getvalue().split())) == letters
+
+
+def checked(*tasks: Task) -> list[Obligation]:
+    """As if each had come out as it should, after as many states as one of the larger searches visits."""
+    return [obligation_of(task, Found(task.expected, "", 737_794, "states"), 12.34) for task in tasks]
+
+
+def columns(results: list[Obligation], width: int) -> list[str]:
+    """The lines of the check's closing table."""
+    out = io.StringIO()
+    Terminal(out, width=width, plain=True).print(closing_table(results))
+    return out.getvalue().splitlines()
+
+
+def test_no_name_in_the_checks_table_is_broken_at_eighty_columns() -> None:
+    """Of all models and what is bundled. A name goes on in the next line behind a space or a dot, or not at all."""
+    tasks = [task for group in all_groups() for task in group.tasks()]
+    results = checked(*tasks, *_corpus_tasks(None))
+    assert len(results) > 180
+    lines = columns(results, 80)
+    assert max(map(len, lines)) <= 80 and "\u2026" not in "".join(lines)
+    words = {word for line in lines for word in line.split()}
+    parts = {part for each in results for part in re.findall(r"[^\s.]+\.?", f"{each.group} {each.name}")}
+    broken = {part for part in parts if not any(part in word for word in words)}
+    assert broken == set()
 
 
 def test_an_unproved_obligation_is_an_error_in_junit(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """The table of the texts says what there is, in the README, in ARCHITECTURE.md and on a report's first page.
 
-Each cell is made anew here, from what is traced and from the folders.
+Each cell is made anew here, from what is traced and from the folders; of the mutant matrix, from what is pinned of it.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from html import unescape
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 from fencepost.conformance.cli import check as checking
 from fencepost.conformance.harness import find_harness
 from fencepost.conformance.stages import markdown, stages
-from fencepost.model.core.registry import REGISTRY
+from fencepost.model.core.registry import PROTOCOLS, REGISTRY
 from fencepost.model.prove.fixed import FixedProof
 from fencepost.model.prove.proof import Proof
 from fencepost.traces.report.index import write_report
@@ -105,3 +106,28 @@ def test_a_report_of_somebody_s_brokers_has_no_such_table(tmp_path: Path) -> Non
     write_report(tmp_path / "report", [])
     assert "overview" not in json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))
     assert 'class="overview"' not in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+
+
+MATRIX = "| | mutants | killed | equivalent | harmless | implied | proved | argued |"
+JUDGED = ("killed", "equivalent", "harmless")
+REASONS = ("implied", "proved", "argued")
+
+
+def judged(name: str) -> str:
+    """What becomes of a protocol's mutants, as a row of the README, by the file that the matrix is held against."""
+    lines = (SOURCES / "tests" / "conformance" / f"mutants_{name}.txt").read_text(encoding="utf-8").splitlines()
+    verdicts = [re.fullmatch(r"(\w+)(?: \((\w+)\))?: .*", line.split(" | ")[1]) for line in lines]
+    assert lines and all(verdicts)
+    counts = Counter(word for each in verdicts if each is not None for word in each.groups() if word is not None)
+    assert set(counts) <= {*JUDGED, *REASONS} and sum(counts[word] for word in JUDGED) == len(lines)
+    assert sum(counts[word] for word in REASONS) == len(lines) - counts["killed"]
+    numbers = (len(lines), *(counts[word] for word in (*JUDGED, *REASONS)))
+    return f"| `{name}` {PROTOCOLS[name].default_variant} | {' | '.join(map(str, numbers))} |"
+
+
+def test_the_readmes_matrix_is_the_pinned_one() -> None:
+    lines = (SOURCES / "README.md").read_text(encoding="utf-8").splitlines()
+    start = lines.index(MATRIX) + 2
+    end = lines.index("", start)
+    pinned = [path.stem.removeprefix("mutants_") for path in Path(__file__).parent.glob("mutants_*.txt")]
+    assert sorted(lines[start:end]) == sorted(map(judged, pinned))

@@ -22,6 +22,8 @@ from .conftest import Fencepost
 COMMAND = "from fencepost.conformance.entry import run; run()"
 SECONDS = 30
 """Far above what is needed on a quiet machine; what is not interrupted takes longer."""
+ONE_PROCESS = 10
+"""Of a command that has no others to wait for: twice the seconds that it may take to put away what it has begun."""
 
 LARGE = ("--replicas", "4", "--log-size", "3", "--max-records", "3", "--max-leader-epoch", "3")
 LONG = "50000000"
@@ -70,13 +72,15 @@ class Running:
                 continue
         return found
 
-    def interrupt(self) -> None:
-        """Ctrl-C, and all that is said of it is held to one line."""
+    def interrupt(self, within: float = SECONDS) -> None:
+        """Ctrl-C, and all that is said of it is held to one line. ``within``: the seconds after which it is over."""
         assert self.process.poll() is None, self.process.communicate()
         os.killpg(self.process.pid, signal.SIGINT)
         start = time.monotonic()
         out, err = self.process.communicate(timeout=SECONDS)
-        print(f"over {time.monotonic() - start:.1f} s after the interrupt")
+        took = time.monotonic() - start
+        print(f"over {took:.1f} s after the interrupt")
+        assert took < within
         assert (self.process.returncode, out, err) == (130, "", "fencepost: interrupted\n")
         deadline = time.monotonic() + 2
         while self.others() and time.monotonic() < deadline:
@@ -115,7 +119,7 @@ def test_while_the_command_line_is_imported(running: list[Running], temporary: P
     one = Running(("explore", "fencing", *LARGE), temporary)
     running.append(one)
     time.sleep(after)
-    one.interrupt()
+    one.interrupt(ONE_PROCESS)
 
 
 @pytest.mark.parametrize("after", [3.0, 6.0])
@@ -123,7 +127,7 @@ def test_in_this_process(running: list[Running], temporary: Path, corpus: Path, 
     one = Running(("mine", str(corpus), "--master", "serial", "--max-states", LONG), temporary)
     running.append(one)
     time.sleep(after)
-    one.interrupt()
+    one.interrupt(ONE_PROCESS)
     assert list(temporary.iterdir()) == []
 
 
@@ -148,7 +152,7 @@ def test_a_corpus_that_is_being_written_is_not_there(running: list[Running], tem
     while not list(tmp_path.glob(".new.*")) and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.5)
-    one.interrupt()
+    one.interrupt(ONE_PROCESS)
     assert list(tmp_path.iterdir()) == [temporary]
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Iterator
+from configparser import ConfigParser
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -124,3 +128,52 @@ def test_ci_runs_the_test_command_of_the_readme_and_nothing_else() -> None:
     assert lines == ["set -euo pipefail", 'cd "$(dirname "$0")/.."', TESTS]
     assert script.stat().st_mode & 0o111, "executable"
     subprocess.run(["bash", "-n", script], check=True)
+
+
+def test_the_tests_are_shared_among_workers_and_the_ten_slowest_are_named() -> None:
+    """By day and by night: whoever is done takes of what others have left."""
+    tox = ConfigParser(interpolation=None)
+    assert tox.read(ROOT / "tox.ini")
+    command = tox["testenv:tests"]["commands"].split()
+    options = dict(pairwise(command))
+    assert command[0] == "pytest" and "{posargs}" in command
+    assert (options["-n"], options["--dist"], options["--durations"]) == ("3", "worksteal", "10")
+    first, then = tox["testenv:nightly"]["commands"].split("\n")[-2:]
+    assert first == "{[testenv:tests]commands}"
+    assert "--dist worksteal --durations 10 " in then
+
+
+NEED_NOT = "root may write anywhere"
+"""Why a test is skipped that lacks nothing: it has nothing to ask of this user."""
+
+
+def calls_of(name: str) -> Iterator[tuple[str, ast.Call]]:
+    """The calls of pytest's ``name`` in the tests, each with where it is; not in those that are about such words."""
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if f".{name}(" not in text or path.name == "test_day_and_night.py":
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node
+
+
+def test_whoever_lacks_something_says_so_by_the_word_that_ci_fails_by() -> None:
+    """``asking.py`` tells a test that could not run from one that need not by how its reason begins."""
+    found = 0
+    for name in ("skip", "skipif", "importorskip"):
+        for where, call in calls_of(name):
+            said = [each.value for each in call.keywords if each.arg == "reason"] or call.args[:1]
+            words = said[0].values[0] if isinstance(said[0], ast.JoinedStr) else said[0]
+            assert isinstance(words, ast.Constant) and isinstance(words.value, str), where
+            assert words.value.startswith(("absent: ", NEED_NOT)), where
+            found += 1
+    assert found > 15
+
+
+def test_what_runs_by_night_says_its_seconds_by_their_name() -> None:
+    """A bare number would be no number of seconds, and the test none that a day may draw."""
+    marks = list(calls_of("night"))
+    assert len(marks) > 10
+    for where, call in marks:
+        assert not call.args and [each.arg for each in call.keywords] == ["seconds"], where

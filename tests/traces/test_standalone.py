@@ -12,16 +12,20 @@ import zipfile
 from collections.abc import Iterator
 from importlib.metadata import distribution, distributions
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from fencepost.conformance.cli import main
 from fencepost.conformance.scaffold import write_new
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.registry import REGISTRY
 from fencepost.traces import spark, spark_cluster
+from fencepost.traces.corpus import spread
 from fencepost.traces.corpus.plan import make_plan
 from fencepost.traces.corpus.simulate import simulate, simulation, walker
 from fencepost.traces.corpus.spread import SERIAL
+from fencepost.traces.mine import workers
 from fencepost.traces.mine.answer import TIMES, Answer
 from fencepost.traces.mine.job import Asked, mine
 from fencepost.traces.mine.workers import Progress
@@ -30,6 +34,9 @@ from fencepost.traces.spark_cluster import driver_address, is_local, root_packag
 from fencepost.traces.spark_jvm import start_files
 
 from .spark_cluster import Cluster, python_without_the_package
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FAULTS = ("follower_fetch.epoch_not_fenced dropped", "kip-101")
 
@@ -261,15 +268,14 @@ def test_mining_gives_the_same_answer_when_a_worker_is_lost(
     assert untimed(answer) == untimed(mine(asked, "local[2]")) == untimed(mine(asked, SERIAL))
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("lacking")
-def test_a_protocol_from_a_file_is_mined_on_a_cluster(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The workers have neither this package nor the file: its text, and that of a module beside it, is sent."""
+@pytest.fixture
+def two_phase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where a new protocol is, of whose text a part lies in a module beside it."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(REGISTRY, "_loaded", dict(REGISTRY._loaded))
     monkeypatch.setattr(REGISTRY, "_places", {})
+    for name in ("two_phase", "phases"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     write_new("two_phase", tmp_path)
     text = tmp_path / "two_phase.py"
     beside = 'from fencepost.model.core.enumeration import enumeration\n\nPhase = enumeration("phase", "working", '
@@ -278,17 +284,78 @@ def test_a_protocol_from_a_file_is_mined_on_a_cluster(
     told = ["from phases import Phase" if line.startswith("Phase = ") else line for line in lines]
     assert told != lines
     text.write_text("\n".join(told) + "\n")
-    name = REGISTRY.named(f"{text}:two_phase").name
-    faults = ("decide_commit.all_prepared dropped",)
-    asked = simulation(name, None, {}, 60, 30, 5, 4)
-    folder = tmp_path / "corpus"
-    simulate(
-        asked, folder, make_plan(walker(asked, faults), faults, faults, asked.traces, 6, asked.events), cluster.url
-    )
-    answer = mine(Asked(folder), cluster.url)
-    assert [str(group.bug) for group in answer.groups] == ["decide_commit against all_prepared"]
-    assert (answer.violating_traces, answer.problems) == (6, ())
-    assert untimed(answer) == untimed(mine(Asked(folder), SERIAL))
+    return f"{text}:two_phase"
+
+
+@pytest.fixture
+def no_session() -> Iterator[None]:
+    """Whoever asks for a session starts one: another test may have left its own, of another master."""
+    _stop_session()
+    yield
+    _stop_session()
+
+
+def _stop_session() -> None:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        session.stop()
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("lacking", "no_session")
+@pytest.mark.parametrize("master", ["local[2]", "spark://"])
+def test_a_protocol_from_a_file_is_simulated_and_mined_by_the_command_line(
+    cluster: Cluster,
+    two_phase: str,
+    master: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A cluster's workers have neither this package nor the file: its text, and that of a module beside it, is sent.
+
+    Those of this machine have the package. The corpus and the answer are those of one process.
+    """
+    named = cluster.url if master == "spark://" else master
+    asked: list[str | None] = []
+
+    def noted(app_name: str, url: str) -> SparkSession:
+        session = spark_session(app_name, url)
+        asked.append(session.sparkContext.master)
+        return session
+
+    for module in (spread, workers):
+        monkeypatch.setattr(module, "spark_session", noted)
+
+    def fencepost(*arguments: object) -> tuple[int, dict[str, Any]]:
+        """Its exit code and its answer, but for where it lies and what is timed; nothing is known from the last one."""
+        REGISTRY._loaded.pop("two_phase", None)
+        REGISTRY._places.clear()
+        code = main([*map(str, arguments), "--json"])
+        out, err = capsys.readouterr()
+        assert out, err
+        answer = json.loads(out)
+        return code, {name: value for name, value in answer.items() if name not in (*TIMES, "out", "corpus")}
+
+    sizes = ("--traces", 60, "--events", 30, "--seed", 5, "--files", 4)
+    faults = ("--faults", "decide_commit.all_prepared dropped", "--rate", 0.1)
+    simulated, mined, files = {}, {}, {}
+    for each in (named, SERIAL):
+        folder = tmp_path / each.replace("/", "-")
+        simulated[each] = fencepost("simulate", two_phase, *sizes, *faults, "--out", folder, "--master", each)
+        mined[each] = fencepost("mine", folder, "--protocol", two_phase, "--master", each)
+        files[each] = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert asked == [named, named]
+    assert simulated[named] == simulated[SERIAL] and simulated[named][0] == 0
+    assert len(files[named]) >= 4 and files[named] == files[SERIAL]
+    assert mined[named] == mined[SERIAL]
+    code, answer = mined[named]
+    assert (code, answer["violating_traces"], answer["problems"]) == (1, 6, [])
+    (group,) = answer["groups"]
+    signature = group["signature"]
+    assert (group["count"], signature["action"], signature["guard"]) == (6, "decide_commit", "all_prepared")
 
 
 @pytest.mark.spark

@@ -25,7 +25,7 @@ NAME = "__cluster_metadata-0"
 def kafka() -> Iterator[Any]:
     """A JVM with Apache Kafka's own raft classes, from the newest release in the cache or from Maven."""
     cached = sorted(default_cache().glob("*-layout*"))
-    gateways = pytest.importorskip("py4j.java_gateway")
+    gateways = pytest.importorskip("py4j.java_gateway", reason="absent: py4j")
     try:
         jars = fetch_kafka(cached[-1].name.partition("-layout")[0] if cached else None)
         java = java_binary()
