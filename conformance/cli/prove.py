@@ -202,7 +202,7 @@ def _case_text(case: Shown) -> str:
 
 
 def _annotate(run: ProofRun) -> None:
-    """Annotations for CI: each broken promise where it is written, a lemma at the action that breaks it; the rest in one."""
+    """Annotations for CI: each broken promise where it is written, a lemma at its action; the rest in one."""
     protocol = run.attached.base.protocol
     name = f"{protocol.name} {run.attached.base.variant.name}, with no bound"
     unknown = [each for each in run.failed if each.counterexample is None]
