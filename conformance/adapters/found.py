@@ -297,7 +297,9 @@ def check_amid(
         told = f"{found.leader_epoch}, it was {before.leader_epoch} and is {after.leader_epoch}"
         raise NotFound(f"after a loss of power in the midst the leader epoch would be {told}")
     have = _live(there, found.log_start, found.end)
-    if not any(have == _live(each, found.log_start, found.end) for each in (old, new, joined(old, new))):
+    # Below its start there may be what the log never had: whatever its leader did before it was deleted.
+    could_be = old, new, joined(old, _live(new, after.log_start, after.end))
+    if not any(have == _live(each, found.log_start, found.end) for each in could_be):
         raise NotFound(f"after a loss of power in the midst the log would be {have}, which it never was")
     least = min(before.synced, after.synced)
     if found.end < least and max(before.log_start, after.log_start) < least:

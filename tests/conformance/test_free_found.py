@@ -302,6 +302,18 @@ def test_in_the_midst_of_a_cut_there_is_what_was_before_or_what_is_after() -> No
         check_amid(HAS, cut, ROWS, ROWS[:2], cut._replace(high_watermark=2), ROWS[:2])
 
 
+def test_what_a_log_comes_to_have_behind_another_start_may_follow_what_its_leader_has_deleted_otherwise() -> None:
+    """A follower appends, and only then hears of its leader's log start; what that has deleted is known, not found."""
+    old, new = ((0, 0, b"x"),), ((0, 2, b"y"), (1, 2, b"z"))
+    has, epochs = HAS._replace(end=1, synced=1, high_watermark=0, epochs=((0, 0),)), ((0, 0), (2, 1))
+    after = has._replace(log_start=1, end=2, high_watermark=2, epochs=((2, 1),))
+    check_amid(has, after, old, new, has._replace(end=2, epochs=epochs), (*old, new[1]))
+    with pytest.raises(NotFound, match="which it never was"):
+        check_amid(has, after, old, new, has._replace(end=2), (*old, (1, 0, b"z")))
+    with pytest.raises(NotFound, match="which it never was"):
+        check_amid(has, has._replace(end=2), old, new, has._replace(end=2, epochs=epochs), (*old, new[1]))
+
+
 def test_a_disk_that_cannot_be_opened_is_named() -> None:
     def fall(_files: SimulatedFiles) -> None:
         raise ValueError("byte 7")

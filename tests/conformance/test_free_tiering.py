@@ -330,6 +330,26 @@ def test_what_is_cut_before_an_unclean_leader_hears_of_its_election_is_lost_as_i
     assert found is not None and "the record that was acknowledged at offset 0 is not in it" in found.headline
 
 
+def test_what_a_leader_deletes_as_its_power_is_lost_it_deletes_by_what_it_had_read() -> None:
+    """Once it is up again, it has read nothing of what is uploaded; and what is not uploaded, nobody may delete."""
+
+    def started(parts: Parts) -> tuple[Parted | None, object]:
+        write = (Event(What.CALL, "produce", args=(("to", 0),)), Event(What.DELIVER, "Produce", 0))
+        events = (*write, *write, Event(What.SYNC, "work", 0, crash=9), Event(What.START, node=0))
+        system = FreeTiering(parts)
+        run = repeat(system, BROKERS.ways("3/10/14/20"), 1077774239, events)
+        cells = system.observe()
+        system.close()
+        return run.parted, (cells["local_start[0]"], cells["has_read[0]"])
+
+    assert started(Parts.of()) == (None, (6, 0))
+    limit = Patch("tiering/expiry.py", "min(self.local_limit(), self._partition.high_watermark)", "log.end")
+    many = Patch("tiering/expiry.py", "size - each.size >= topic.local_bytes", "each.size > 0")
+    with patched(limit, many) as root:
+        found, _ = started(Parts.of(root))
+    assert found is not None and "local_start[0] is 6 in the model, 8 in the implementation" in found.headline
+
+
 def test_the_first_that_the_metadata_log_says_of_a_copy_counts() -> None:
     view = MetadataView()
     view.begun(Said(0, SegmentState.COPY_SEGMENT_STARTED, 1, False, Copy(1, 0, 2, {0: 0, 1: 0})))

@@ -243,7 +243,9 @@ def test_five_hundred_drawn_mutants_are_judged(
     said = fencepost("mutants", "--impl", "--generated", 50, "--seed", seed, "--json").json
     print(json.dumps(said))
     assert said["complaints"] == [] and sum(said["counts"].values()) == 50
-    assert said["share"] >= 60, json.dumps([row for row in said["rows"] if row["fate"] == "missed"], indent=1)
+    # Some 70 are killed of a hundred. Of fifty it is less than 45 by chance in one of ten thousand draws, and less than
+    # 60 in one of twenty.
+    assert said["share"] >= 45, json.dumps([row for row in said["rows"] if row["fate"] == "missed"], indent=1)
 
 
 # Of somebody else's source.

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
+from ....impl.log.checkpoints import LOCAL_LOG_STARTS, LOG_STARTS, read_offsets
 from ....impl.tiering.metadata import METADATA
 from ....impl.tiering.segments import EPOCHS
 from ....impl.wire.errors import ErrorCode
@@ -44,7 +45,7 @@ from .owed import Owed
 from .pace import Pace
 from .retained import Retained
 from .seen import Looks, rolled
-from .steps import steps_before, steps_of_broker, steps_of_copies
+from .steps import steps_amid, steps_before, steps_of_broker, steps_of_copies
 
 _SPARE: Final = 6
 """So many copies are left for the end of a run."""
@@ -487,7 +488,11 @@ class FreeTiering(TieredNodes):
             yield from steps_of_broker(node, before, now, self.constants["log_size"], event, started=started)
             if started and self.begun_deletions.get(node) == now[f"log_start[{node}]"]:
                 yield "delete_records", {"leader": node, "start": self.begun_deletions.pop(node)}
-        if self._decisions:
-            # Who has lost power right after is seen no more.
-            yield from (step for node in sorted(happened.crashed) for step in steps_before(node))
+        # Who has lost power is seen no more.
+        for node in sorted(happened.crashed):
+            if self._decisions:
+                yield from steps_before(node)
+            files = self.store.files(node)
+            starts = (read_offsets(files, name, "").get(PARTITION, 0) for name in (LOG_STARTS, LOCAL_LOG_STARTS))
+            yield from steps_amid(node, before, *starts)
         yield from steps_of_copies(before, now, self.constants["copies"])

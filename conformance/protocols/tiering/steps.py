@@ -39,6 +39,19 @@ def steps_before(node: int) -> Iterator[ModelStep]:
     yield from ((name, {"leader": node}) for name in ("expire", *_LOOKS))
 
 
+def steps_amid(node: int, before: Cells, log_start: int, local_start: int) -> Iterator[ModelStep]:
+    """What a broker did as its power was lost, where its log begins later on its disk for that.
+
+    Once it is up again, it may not have read yet what it went by.
+    """
+    replica, leader, at = {"replica": node}, {"leader": node}, f"[{node}]"
+    if log_start > _number(before.get(f"log_start{at}", log_start)):
+        yield "follow_log_start", {**replica, "start": log_start}
+        yield "expire", leader
+    if local_start > _number(before.get(f"local_start{at}", local_start)):
+        yield "delete_local", {**leader, "end": local_start}
+
+
 def steps_of_broker(
     node: int, before: Cells, now: Cells, log_size: int, event: Event, *, started: bool
 ) -> Iterator[ModelStep]:
