@@ -105,6 +105,8 @@ class FairGraph:
         It goes to the nearest thing that fairness (or ``visits``) still asks for, and in the end home. It is empty
         where staying in ``start`` is fair already.
         """
+        if not self.enabled[:, start].any() and (visits is None or visits[start]):
+            return []
         leaving: dict[int, list[int]] = {}
         for edge in inside.tolist():
             leaving.setdefault(int(self.source[edge]), []).append(edge)

@@ -160,6 +160,14 @@ def test_what_the_start_of_a_loop_has_met_is_not_asked_for_again() -> None:
     assert graph.loop(inside, 1, within(3, 0)) == [1, 2, 0]
 
 
+def test_a_loop_is_empty_where_only_elsewhere_anything_is_asked_for() -> None:
+    """Label 0 is enabled in 0 alone: whoever stays in 1 owes it nothing, however strong its fairness is."""
+    graph = fair_graph(2, [(0, 1, 0), (1, 0, 1)], sf(0))
+    (inside,) = graph.cycles(within(2, 0, 1))
+    assert (graph.loop(inside, 0), graph.loop(inside, 1)) == ([0, 1], [])
+    assert graph.loop(inside, 1, within(2, 0)) == [1, 0]
+
+
 blinker = Protocol("blinker", "a lamp", constants=(ConstantSpec("replicas", 1, 1, "the number of lamps"),))
 blinker.variant("lamp", None, "the only one")
 blinker.variable("lamp", "0 off, 1 on, 2 burnt out", integers(0, lambda _: 2), per=(REPLICA,))
