@@ -172,10 +172,13 @@ class Partition:
     def _repeated(self, request: LeaderAndIsrRequest, known: LeaderAndIsrRequest) -> ErrorCode:
         if request.leader != known.leader:
             return ErrorCode.FENCED_REPLICA
-        if self.leader is not None and self.leader.isr.take(request.isr, request.partition_epoch):
-            # The controller's answer to an AlterIsr was lost, and this tells of it (see ``Isr.take``).
-            self.leader.isr.mark(request.offline, request.partition_epoch)
-            self.leader.isr_changed()
+        leader = self.leader
+        if leader is not None:
+            # Its ISR may be known by an answer to an AlterIsr, which says nothing of the marks.
+            leader.isr.mark(request.offline, request.partition_epoch)
+            if leader.isr.take(request.isr, request.partition_epoch):
+                # The controller's answer to an AlterIsr was lost, and this tells of it (see ``Isr.take``).
+                leader.isr_changed()
         return ErrorCode.NONE
 
     def _become_leader(self, request: LeaderAndIsrRequest) -> None:

@@ -107,9 +107,18 @@ class DurableFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec has
         return found
 
     def rm_file(self, path: str) -> None:
-        """Remove an object, for good, and what a crash left of writing it. Raises ``FileNotFoundError``."""
+        """Remove an object, for good, and what a crash left of writing it. Raises ``FileNotFoundError``.
+
+        For good where there is none, too: another may have removed it, who died before that was synced.
+        """
         path = self._strip_protocol(path)
-        for name in (path + TEMPORARY, path):
-            if name == path or self._files.exists(name):
-                self._files.remove(name)
-                self._files.fsync_dir(path.rpartition("/")[0])
+        folder = path.rpartition("/")[0]
+        if self._files.exists(path + TEMPORARY):
+            self._files.remove(path + TEMPORARY)
+            self._files.fsync_dir(folder)
+        try:
+            self._files.remove(path)
+        except FileNotFoundError:
+            self._files.fsync_dir(folder)
+            raise
+        self._files.fsync_dir(folder)

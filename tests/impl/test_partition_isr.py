@@ -279,6 +279,21 @@ def test_marks_that_were_overtaken_do_not_undo_later_ones() -> None:
     assert cluster.state(0).offline == {1, 2}
 
 
+def test_marks_that_come_with_an_isr_that_is_known_already_count() -> None:
+    """The answer to an AlterIsr told of it, and says nothing of marks: who is back online would never join again."""
+    cluster = Cluster()
+    cluster.tell(0, cluster.request(0, 0, [0], offline=frozenset({2})))
+    acknowledge(cluster, 1, 0)
+    acknowledge(cluster, 2, 0)
+    found = look(cluster)
+    assert found is not None and found.new_isr == {0, 1}
+    answer(cluster, isr=found.new_isr, partition_epoch=2)
+    assert look(cluster) is None
+    assert cluster.tell(0, cluster.request(0, 0, [0, 1], partition_epoch=2)) is ErrorCode.NONE
+    found = look(cluster)
+    assert found is not None and found.new_isr == {0, 1, 2}
+
+
 @pytest.mark.parametrize(
     ("changes", "error"),
     [

@@ -19,6 +19,7 @@ from fencepost.impl.tiering.parts import SegmentFiles, copy
 from fencepost.impl.tiering.segments import INDEX, LOG, PARTS, RemoteSegment
 from fencepost.impl.wire.errors import ErrorCode
 
+from .rack import PowerLoss
 from .s3_server import s3_server
 from .tiering_rack import TieredRack, values_of
 
@@ -53,6 +54,27 @@ def test_a_simulated_disk_keeps_what_was_written_when_it_crashes() -> None:
     for seed in range(20):
         copy = RemoteStore.in_files(files.crashed_copy(seed), "bucket")
         assert copy.get("a/b") == b"123" and copy.size("a/c") == -1
+
+
+def test_what_another_was_removing_as_it_died_is_removed_for_good() -> None:
+    """Its name is gone, and not synced: who removes it again finds nothing, and says that it is gone."""
+    files = SimulatedFiles(1)
+    store, another = (RemoteStore.in_files(files, "bucket") for _ in range(2))
+    store.put("a/b", [b"123"])
+
+    def dies(operation: str, _path: str) -> None:
+        if operation == "fsync_dir":
+            raise PowerLoss(())
+
+    files.hook = dies
+    with pytest.raises(PowerLoss):
+        another.delete("a/b")
+    files.hook = None
+    left = [RemoteStore.in_files(files.crashed_copy(seed), "bucket").size("a/b") for seed in range(20)]
+    assert set(left) == {-1, 3}, "it may come back"
+    store.delete("a/b")
+    left = [RemoteStore.in_files(files.crashed_copy(seed), "bucket").size("a/b") for seed in range(20)]
+    assert set(left) == {-1}
 
 
 @pytest.mark.parametrize("url", ["nosuchscheme://x/y", "s4://bucket"])
