@@ -33,10 +33,11 @@ def run() -> None:
     gc.set_threshold(YOUNG)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # Whoever started this in the background wants no part in the terminal's Ctrl-C.
-        _command()()
+        command = _imported()
+        command()
         return
     signal.signal(signal.SIGINT, _at_once)
-    command = _command()
+    command = _imported()
     signal.signal(signal.SIGINT, _orderly)
     try:
         command()
@@ -47,11 +48,10 @@ def run() -> None:
         _leave()
 
 
-def _command() -> Callable[[], None]:
+def _imported() -> Callable[[], None]:
     """The command line. Where it cannot be imported, the process ends with a line, and with a code of its own."""
     try:
-        # What the handler ends is imported before it is there.
-        from ..traces import spark_processes
+        from ..traces import spark_processes  # noqa: F401 - the handler ends these, and imports nothing then
         from .cli import run as command
     except Exception as error:
         if os.environ.get("FENCEPOST_DEBUG"):
@@ -59,7 +59,6 @@ def _command() -> Callable[[], None]:
         told = " ".join(f"{type(error).__name__}: {error}".split())
         sys.stderr.write(f"fencepost: cannot start: {told}; install it again, with all that it needs\n")
         raise SystemExit(INTERNAL) from None
-    assert spark_processes
     return command
 
 

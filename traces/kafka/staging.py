@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .capture import Capture, batches, checkpoint
@@ -32,7 +33,7 @@ held, which records were produced, and each file's size and SHA-256. A run with 
 records; the ids and times that Kafka makes up itself differ."""
 
 
-class Staging:
+class Staging(ABC):
     """One recording: `run` plays every stage on `cluster`, fills `capture`, and tells `say` of each stage."""
 
     NAME: ClassVar[str]
@@ -61,9 +62,9 @@ class Staging:
     """The stage that README.md shows a command for."""
 
     @classmethod
+    @abstractmethod
     def table(cls, stages: Sequence[Mapping[str, Any]]) -> list[str]:
         """The lines of README.md's table, from the manifest's stages."""
-        raise NotImplementedError
 
     @staticmethod
     def row_a_stage(stages: Sequence[Mapping[str, Any]], cell: Callable[[Mapping[str, Any]], str]) -> list[str]:
@@ -88,9 +89,9 @@ class Staging:
         self.produced: list[dict[str, Any]] = []
         self._clock = EPOCH_MS
 
+    @abstractmethod
     def run(self) -> None:
         """Every stage in order. Raises `RecordingError` when the cluster does something else."""
-        raise NotImplementedError
 
     def _start(self, configs: Mapping[str, Mapping[str, str]]) -> None:
         """Start every node, create the topics, and wait until all of their replicas are in the ISR."""

@@ -16,7 +16,7 @@ _THREE_NODES: Final = "1/3/1/1/1/1/1/1"
 
 PLAN: Final = Plan(
     at=_SNAPSHOTS,
-    # A thousand obligations, in a minute: ``fencepost prove controller`` asks them.
+    # 3,257 obligations: ``fencepost prove controller`` asks them.
     proves=False,
     holds={"isr-changes": "2/1/2/2/0/1/0/1", "concurrent-snapshots": _SNAPSHOTS},
     # Each at the smallest constants at which it breaks.
