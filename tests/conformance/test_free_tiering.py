@@ -37,7 +37,7 @@ from fencepost.conformance.protocols.tiering.producers import Producers
 from fencepost.conformance.protocols.tiering.retained import Retained
 from fencepost.conformance.protocols.tiering.retention import Retention
 from fencepost.conformance.protocols.tiering.running import tiered
-from fencepost.conformance.protocols.tiering.steps import steps_of_broker
+from fencepost.conformance.protocols.tiering.steps import steps_amid, steps_of_broker
 from fencepost.impl.log.batch import encode_batch
 from fencepost.impl.log.records import Record
 from fencepost.impl.log.remote_part import SealedSegment
@@ -476,3 +476,12 @@ def test_where_a_log_was_cut_is_seen_though_its_start_has_risen(start: int, epoc
     before, now = cells_of_a_log(0, [0, 0, 1, 1, 1]), cells_of_a_log(start, epochs)
     steps = steps_of_broker(0, before, now, 5, Event(What.SYNC, "follow"), started=False)
     assert {step[1]["end"] for step in steps if step[0] == "truncate"} == ends
+
+
+def test_what_was_done_as_power_was_lost_is_what_the_disk_says_and_no_more() -> None:
+    before = cells_of_a_log(2, [-1, -1, 1, 1, 1])
+    assert list(steps_amid(0, before, 2, 2)) == list(steps_amid(0, before, 0, 0)) == []
+    assert list(steps_amid(0, before, 2, 4)) == [("delete_local", {"leader": 0, "end": 4})]
+    rises = [("follow_log_start", {"replica": 0, "start": 3}), ("expire", {"leader": 0})]
+    assert list(steps_amid(0, before, 3, 2)) == rises
+    assert list(steps_amid(1, before, 3, 4)) == [], "nothing was seen of it"
