@@ -163,14 +163,15 @@ class QuorumNode:
                 self.requests.answered(envelope)
 
     def _serve(self, body: Any, answer: _Answer, refused: Callable[..., QuorumResponse]) -> QuorumResponse:
-        if not is_well_formed(body):
-            return refused(ErrorCode.INVALID_REQUEST, self.epoch, self.leader_id)
-        if body.partition != self.config.partition:
-            return refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, self.epoch, self.leader_id)
         if self.failure is None:
+            if not is_well_formed(body):
+                return refused(ErrorCode.INVALID_REQUEST, self.epoch, self.leader_id)
+            if body.partition != self.config.partition:
+                return refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, self.epoch, self.leader_id)
             with self._storage():
                 return answer(self, body)
-        return refused(ErrorCode.KAFKA_STORAGE_ERROR, self.epoch, self.leader_id)
+        # It names no epoch: its disk may already hold a later one than it knows of.
+        return refused(ErrorCode.KAFKA_STORAGE_ERROR)
 
     @contextmanager
     def _storage(self) -> Iterator[None]:

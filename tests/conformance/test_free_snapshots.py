@@ -179,6 +179,14 @@ def test_an_answer_that_does_not_say_what_it_is_of_is_found(what: str) -> None:
     assert found is not None and "its leader and what was asked are" in found.headline
 
 
+def test_who_is_offline_and_names_its_epoch_is_found() -> None:
+    """Its disk may hold a later one; what is told of it then is explained by no state of the model."""
+    says_nothing = "return refused(ErrorCode.KAFKA_STORAGE_ERROR)"
+    says = says_nothing.replace(")", ", self.epoch, self.leader_id)")
+    found = QUORUM.first_parted((VOTERS,), LONG, Patch("quorum/node.py", says_nothing, says))
+    assert found is not None and " is offline, and answers " in found.headline
+
+
 RARE = "a state machine forgets nothing"
 """A snapshot must go away while somebody who had applied something fetches it."""
 

@@ -19,7 +19,8 @@ from typing import Final, cast
 from ....impl.quorum.node import QuorumNode
 from ....impl.quorum.timers import ELECTION
 from ....impl.replica.timers import Key
-from ....impl.wire.messages import Envelope
+from ....impl.wire.errors import ErrorCode
+from ....impl.wire.messages import NO_EPOCH, NO_LEADER, Envelope
 from ....impl.wire.quorum import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
@@ -383,13 +384,18 @@ class FreeQuorum(KnownQuorum):
     def _check_answer(self, request: Envelope, answer: Envelope) -> None:
         """Whoever answers names its epoch, who leads it, and what it was asked, also as it refuses.
 
-        By that the asker finds the leader, and knows what the answer is of. Raises WrongState.
+        By that the asker finds the leader, and knows what the answer is of. Whoever is offline names neither: its disk
+        may hold a later epoch than it knows of. Raises WrongState.
         """
         number, said = request.destination, cast(QuorumResponse, answer.body)
+        told: tuple[object, ...] = said.epoch, said.leader
+        if said.error is ErrorCode.KAFKA_STORAGE_ERROR:
+            if told != (NO_EPOCH, NO_LEADER):
+                raise WrongState(f"{number} is offline, and answers {kind_of(request)} with epoch and leader {told}")
+            return
         node = None if number in self.down else self.node(number)
         if node is None or node.failure is not None:
             return
-        told: tuple[object, ...] = said.epoch, said.leader
         has: tuple[object, ...] = node.epoch, node.leader_id
         match request.body, said:
             case QuorumFetchRequest() as asked, QuorumFetchResponse():
