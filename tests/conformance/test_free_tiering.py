@@ -279,57 +279,6 @@ def test_who_might_have_read_the_metadata_log_and_did_not_goes_by_what_it_has_re
     system.close()
 
 
-def test_what_is_cut_before_an_unclean_leader_hears_of_its_election_is_lost_as_it_may_be() -> None:
-    """Broker 2 is elected uncleanly. Broker 0, which is to lead in the epoch before, comes back with an empty disk."""
-
-    def happen(what: What, name: str = "", node: int | None = None, source: int | None = None, **more: int) -> Event:
-        return Event(what, name, node, source, args=tuple(more.items()))
-
-    def hears(node: int) -> Event:
-        return happen(What.DELIVER, "LeaderAndIsr", node)
-
-    elected = (
-        happen(What.OPERATE, "elect", broker=1),
-        happen(What.CRASH, node=2, seed=1),
-        happen(What.START, node=2),
-        *map(hears, (2, 0)),
-        happen(What.OPERATE, "elect", broker=0),
-        hears(2),
-        happen(What.OPERATE, "register", broker=2),
-        happen(What.CRASH, node=0, seed=1),
-        *map(hears, (0, 0, 2)),
-        happen(What.CUT, node=2),
-        happen(What.OPERATE, "elect-unclean", broker=2),
-        happen(What.HEAL, node=2),
-    )
-    follows = (
-        happen(What.OPERATE, "expire", broker=0),
-        happen(What.OPERATE, "replace", broker=0),
-        happen(What.START, node=0),
-        hears(2),
-        happen(What.TIMER, "fetch", 2),
-        hears(0),
-        happen(What.DELIVER, "OffsetsForLeaderEpoch", 0, 2),
-    )
-    calm = happen(What.CALM, rounds=2)
-
-    def ran(parts: Parts, *events: Event) -> tuple[Parted | None, object, set[int]]:
-        system = FreeTiering(parts)
-        run = repeat(system, BROKERS.ways("3/6/14/20"), 200860282, events)
-        assert run.parted is not None or run.events == events
-        leo = system.observe()["leo[2]"]
-        system.close()
-        return run.parted, leo, set(system.written.acknowledged)
-
-    assert ran(Parts.of(), *elected, calm) == (None, 5, set(range(5)))
-    assert ran(Parts.of(), *elected, *follows, calm) == (None, 0, set())
-    keeps = "    def _become_leader(self, request: LeaderAndIsrRequest) -> None:\n"
-    cuts = f"{keeps}        if len(request.isr) == 1:\n            self.log.truncate_to(0)\n"
-    with patched(Patch("replica/partition.py", keeps, cuts)) as root:
-        found, _, _ = ran(Parts.of(root), *elected, calm)
-    assert found is not None and "the record that was acknowledged at offset 0 is not in it" in found.headline
-
-
 def test_what_a_leader_deletes_as_its_power_is_lost_it_deletes_by_what_it_had_read() -> None:
     """Once it is up again, it has read nothing of what is uploaded; and what is not uploaded, nobody may delete."""
 

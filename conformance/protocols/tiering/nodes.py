@@ -299,10 +299,15 @@ class TieredNodes(LastingBrokers, TimedNodes):
         return any(isinstance(body, AlterIsrRequest) and node in body.new_isr for body in asked)
 
     def replace_disk(self, node: int) -> None:
-        """A broker that is down gets an empty disk; what its process had sent is lost with its connections."""
+        """A broker that is down gets an empty disk; what its process had sent, or was to get, is lost with connections.
+
+        Of a former process's requests Kafka's brokers know by the broker epoch (KIP-380) that they are not meant for
+        them: by one of them an empty broker would lead in an epoch in which others may follow it still.
+        """
         self.store.replace(node)
-        for flight in self.network.in_flight(source=node):
-            self.network.drop(flight)
+        for flight in self.network.in_flight():
+            if node in (flight.envelope.source, flight.envelope.destination):
+                self.network.drop(flight)
 
     def _is_lost(self, node: int) -> bool:
         return any(each.failure is not None for each in self.broker(node).partitions.values())
