@@ -187,6 +187,13 @@ def test_who_is_offline_and_names_its_epoch_is_found() -> None:
     assert found is not None and " is offline, and answers " in found.headline
 
 
+def test_who_is_well_and_answers_as_if_it_were_offline_is_found() -> None:
+    offline = "        node.learn(body.epoch, -1)\n        granted"
+    answers = f"        return VoteResponse(ErrorCode.KAFKA_STORAGE_ERROR)\n{offline}"
+    found = QUORUM.first_parted((VOTERS,), LONG, Patch("quorum/answers.py", offline, answers))
+    assert found is not None and "its leader and what was asked are" in found.headline
+
+
 RARE = "a state machine forgets nothing"
 """A snapshot must go away while somebody who had applied something fetches it."""
 

@@ -1,4 +1,7 @@
-"""Brokers with tiered storage whose disk is replaced: what was meant for the process before is lost."""
+"""Brokers with tiered storage whose disk is replaced, or who are elected uncleanly with an empty log.
+
+What was meant for the process before a replaced disk is lost with it.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,6 @@ def test_a_broker_with_another_disk_leads_in_no_epoch_of_the_process_before() ->
 
 def test_what_is_cut_before_an_unclean_leader_hears_of_its_election_is_lost_as_it_may_be() -> None:
     """Broker 2 is elected uncleanly. Broker 0, which is to lead in the epoch before, comes back with an empty disk."""
-
     elected = (
         happen(What.OPERATE, "elect", broker=1),
         happen(What.CRASH, node=2, seed=1),

@@ -389,12 +389,10 @@ class FreeQuorum(KnownQuorum):
         """
         number, said = request.destination, cast(QuorumResponse, answer.body)
         told: tuple[object, ...] = said.epoch, said.leader
-        if said.error is ErrorCode.KAFKA_STORAGE_ERROR:
-            if told != (NO_EPOCH, NO_LEADER):
-                raise WrongState(f"{number} is offline, and answers {kind_of(request)} with epoch and leader {told}")
-            return
         node = None if number in self.down else self.node(number)
         if node is None or node.failure is not None:
+            if said.error is ErrorCode.KAFKA_STORAGE_ERROR and told != (NO_EPOCH, NO_LEADER):
+                raise WrongState(f"{number} is offline, and answers {kind_of(request)} with epoch and leader {told}")
             return
         has: tuple[object, ...] = node.epoch, node.leader_id
         match request.body, said:
