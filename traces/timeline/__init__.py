@@ -1,0 +1,1 @@
+"""Timelines of partitions from server logs, dumps, partition folders and client histories."""
