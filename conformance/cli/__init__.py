@@ -12,10 +12,12 @@ from pathlib import Path
 
 from cyclopts import App, CycloptsError
 
+from ... import __version__
 from ...model.core.caches import cache_folder
 from ...model.core.errors import BadInput, FencepostError
 from .output import note
 from .settings import Settings
+from .spelling import reject_unknown_options
 from .streams import MEND, Lenient, fill_closed, lenient
 
 BAD_INPUT = 2
@@ -50,6 +52,8 @@ app = App(
         "Exit codes: 0 holds, 1 violated, 2 bad input or command line (also an output that cannot be written), "
         f"3 unknown (a budget ran out), 4 a fault of Fencepost's own ({DEBUG}=1 shows its traceback)."
     ),
+    version=__version__,
+    version_flags=("--version", "-V"),
     help_format="plaintext",
     # Else it would end the process by an exception of its own.
     suppress_keyboard_interrupt=False,
@@ -82,9 +86,11 @@ def _answered(arguments: list[str]) -> int:
         for command in COMMANDS:
             app[command]
     try:
+        reject_unknown_options(app, arguments)
         result = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
-        note(f"fencepost: {' '.join(str(error).split())}; see fencepost --help")
+        command = " ".join(["fencepost", *(error.command_chain or ())])
+        note(f"fencepost: {' '.join(str(error).split())}; see {command} --help")
         return BAD_INPUT
     except FencepostError as error:
         if _interrupted(error):

@@ -224,8 +224,8 @@ BAD = [
     (("fencing", "--replicas", "1.5"), "Invalid value for --replicas: '1.5' is no whole number in decimal digits"),
     (("fencing", "--max-states", "1e6"), "Invalid value for --max-states: '1e6' is no whole number in decimal digits"),
     (("fencing", "--max-states", "0"), 'Invalid value "0" for --max-states. must be at least 1, and is 0'),
-    (("fencing", "--frobnicate", "3"), "--frobnicate: fencing has no constant 'frobnicate'; its constants are"),
-    (("fencing", "--frobnicate"), 'Command "explore" parameter --frobnicate requires an argument.'),
+    (("fencing", "--frobnicate", "3"), "unknown option --frobnicate; see fencepost explore --help"),
+    (("fencing", "--frobnicate"), "unknown option --frobnicate; see fencepost explore --help"),
     (("fencing", "more"), "Unused Tokens: ['more']."),
     ((), 'Command "explore" parameter --protocol requires an argument.'),
 ]

@@ -91,7 +91,7 @@ def test_the_installed_package_holds_what_its_commands_read(name: str) -> None:
 def test_a_wheel_of_this_checkout_holds_every_file(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "__init__.py", "py.typed"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "__init__.py", "__main__.py", "py.typed"):
         shutil.copy(ROOT / name, source / name)
     for path in tracked():
         (source / path).parent.mkdir(parents=True, exist_ok=True)
@@ -110,7 +110,7 @@ def test_a_wheel_of_this_checkout_holds_every_file(tmp_path: Path) -> None:
     assert wanted - held == set()
     assert {PurePosixPath("fencepost", name) for name in NEEDED} - held == set()
     foreign = {path for path in held - wanted if path.parts[0] == "fencepost"}
-    assert foreign == {PurePosixPath("fencepost/__init__.py"), PurePosixPath("fencepost/py.typed")}
+    assert foreign == {PurePosixPath("fencepost", name) for name in ("__init__.py", "__main__.py", "py.typed")}
     entry = next(name for name in held if name.name == "entry_points.txt")
     with zipfile.ZipFile(wheel) as archive:
         assert "fencepost = fencepost.conformance.entry:run" in archive.read(str(entry)).decode()
