@@ -21,12 +21,19 @@ class EventKind(StrEnum):
     FETCHER_REMOVED = "fetcher removed"
     ISR_SHRINK = "ISR shrinks"  # a leader asks for it: isr, [high_watermark, log_end]
     ISR_EXPAND = "ISR expands"  # a leader asks for it: isr, [high_watermark, log_end]
+    ISR_REQUESTED = "ISR requested"  # a leader sends it to the controller: isr
     ISR_UPDATED = "ISR updated"  # a leader learns it: isr, [partition_epoch]
     HIGH_WATERMARK = "high watermark"  # high_watermark
+    FOLLOWER_FETCH = "follower fetch"  # follower, offset: the follower's log end as its leader knows it
     APPENDED = "appended"  # log_end
     TRUNCATED = "truncated"  # offset: the new log end, [high_watermark: before the truncation]
     TRUNCATED_FULLY = "truncated fully"  # offset: the new log start and log end
+    TRUNCATION_DECIDED = "truncation decided"  # offset, by the fetcher, before the log is truncated
+    TRUNCATION_NO_EFFECT = "truncation without effect"  # offset, log_end
     TRUNCATION_REFUSED = "truncation refused"  # offset: the leader's log end, log_end: the replica's own
+    FETCH_RESET = "fetch offset reset"  # offset: the leader's log start or log end, log_end: the replica's own
+    LOG_CORRUPT = "corruption found"  # offset: where recovery truncates the log
+    LOG_SWAPPED = "log directory swapped"  # the replica of another directory takes over
     LOG_START = "log start moved"  # log_start
     REPLICA_OFFLINE = "replica offline"
     ROLE_SKIPPED = "role unchanged"  # leader_epoch, [leader, isr]
@@ -40,6 +47,7 @@ class EventKind(StrEnum):
     # Nodes: partition is "" unless the event belongs to the metadata log.
     NODE_STARTED = "node started"
     NODE_STOPPED = "node stopped"
+    CONTROLLER_CHANGED = "controller changed"  # leader_epoch, [leader: -1 if none]
     QUORUM_ROLE = "quorum role"  # role, leader_epoch, [leader, voted_for, log_end, high_watermark]
     VOTE = "vote"  # leader_epoch, leader: the candidate, outcome, [log_end: the candidate's]
 

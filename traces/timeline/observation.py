@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from .event_kind import EventKind
@@ -39,6 +39,7 @@ class Observation:
         topic_id: The topic's id, which tells topics of the same name apart.
         previous_epoch: Leader epoch of the process before this event; -1 after a start.
         offset: The one offset that the kind is about.
+        follower: Replica that a leader reports about.
         directory: Log directory of the log.
         role: State of a quorum node: ``Leader``, ``Follower``, ``Candidate``, ...
         voted_for: Node that a quorum node voted for in ``leader_epoch``.
@@ -46,6 +47,7 @@ class Observation:
         acks: ``-1`` for ``all``.
         value: What a client wrote or read, as text.
         logger: Name of the logger, and its level, if it is a log line.
+        topic: Set, with an empty ``partition``, if the event belongs to all partitions of a topic.
     """
 
     kind: EventKind
@@ -70,6 +72,7 @@ class Observation:
     high_watermark: int | None = None
     log_end: int | None = None
     offset: int | None = None
+    follower: int | None = None
     directory: str | None = None
     role: str | None = None
     voted_for: int | None = None
@@ -78,7 +81,7 @@ class Observation:
     value: str | None = None
     logger: str | None = None
     level: str | None = None
-    extra: dict[str, Any] = field(default_factory=dict, hash=False, compare=False)
+    topic: str | None = None
 
     @property
     def where(self) -> str:
@@ -94,8 +97,7 @@ class Observation:
 
     def to_json(self) -> dict[str, Any]:
         """All fields that are set; sets become sorted lists."""
-        names = [name for name in self.__slots__ if name != "extra"]
-        values = {name: getattr(self, name) for name in names}
+        values = {name: getattr(self, name) for name in self.__slots__}
         return {
             name: sorted(value) if isinstance(value, frozenset) else value
             for name, value in values.items()

@@ -1,0 +1,214 @@
+"""Server logs of Kafka's brokers and controllers as a source of observations."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ...model.core.errors import BadInput
+from ..kafka.server_log.line import Line
+from ..kafka.server_log.line_reader import read_lines
+from ..kafka.server_log.node_id import node_id_of
+from ..kafka.server_log.patterns import match_message
+from ..words import counted
+from .event_kind import EventKind
+from .observation import Observation
+from .source import SourceResult
+
+MAX_EVENTS: Final = 2_000_000
+"""Events of all files together."""
+
+_SOURCE_FIX = "name a server.log of Kafka, the output of its process, or a folder of them"
+
+
+@dataclass(slots=True)
+class _Event:
+    """One event, before the node of its stream is known."""
+
+    line: Line
+    kind: EventKind
+    fields: dict[str, Any]
+    node: int | None
+
+
+@dataclass(slots=True)
+class _Stream:
+    """Lines of one file that come from one process."""
+
+    file: str
+    name: str
+    order: int
+    nodes: set[int] = field(default_factory=set)
+    events: list[_Event] = field(default_factory=list)
+
+    @property
+    def node(self) -> int | None:
+        """The only node that names itself in the stream."""
+        return next(iter(self.nodes)) if len(self.nodes) == 1 else None
+
+
+class ServerLogs:
+    """Read server logs in any layout.
+
+    A file may hold lines of several nodes, if their lines start with different text (``docker compose logs``). A node
+    may have several files: they are merged by time, and a line that several of them hold counts once.
+    """
+
+    name = "server log"
+
+    def accepts(self, path: Path) -> bool:
+        """Accept every file: a file without a line of Kafka's is a problem that names the reason."""
+        return path.is_file()
+
+    def read(self, paths: Sequence[Path]) -> SourceResult:
+        """Read all files."""
+        streams: list[_Stream] = []
+        problems: list[BadInput] = []
+        left = MAX_EVENTS
+        for path in paths:
+            found, problem = _read_file(path, len(streams), left)
+            if problem is not None:
+                problems.append(problem)
+            streams += found
+            left -= sum(len(each.events) for each in found)
+        notes = []
+        unknown = sum(1 for each in streams for event in each.events if event.node is None and each.node is None)
+        if unknown:
+            notes.append(f"{counted(unknown, 'event')} of nodes that no line names: they take no part in the checks")
+        return SourceResult(tuple(_observations(streams)), tuple(problems), tuple(notes))
+
+
+def _read_file(path: Path, order: int, left: int) -> tuple[list[_Stream], BadInput | None]:
+    streams: dict[str, _Stream] = {}
+    lines = 0
+    events = 0
+    problem: BadInput | None = None
+    try:
+        for line in read_lines(path):
+            lines += 1
+            stream = streams.get(line.stream)
+            if stream is None:
+                stream = streams[line.stream] = _Stream(str(path), line.stream, order + len(streams))
+            node = node_id_of(line.message)
+            if node is not None:
+                stream.nodes.add(node)
+            try:
+                found = list(match_message(line.logger_class, line.message))
+            except ValueError as wrong:
+                problem = BadInput(str(wrong), f"{path}, line {line.number}", "the line is skipped; copy the log again")
+                continue
+            for kind, fields in found:
+                own = fields.pop("node", None)
+                own = node if own is None else own
+                if own is not None:
+                    stream.nodes.add(own)
+                stream.events.append(_Event(line, kind, fields, own))
+                events += 1
+            if events > left:
+                what = f"the files have more than {MAX_EVENTS:,} events"
+                problem = BadInput(what, f"{path}, line {line.number}", "name a shorter part of them")
+                break
+    except BadInput as failed:
+        problem = failed
+    if problem is None and not lines:
+        problem = BadInput(_why_no_lines(path), str(path), _SOURCE_FIX)
+    elif problem is None and not events:
+        loggers = "no logger of partitions, of controllers or of the quorum at INFO"
+        problem = BadInput(f"{counted(lines, 'log line')}, but {loggers}", str(path), _SOURCE_FIX)
+    return list(streams.values()), problem
+
+
+def _why_no_lines(path: Path) -> str:
+    with path.open("rb") as file:
+        head = file.read(4096)
+    if not head:
+        return "the file is empty"
+    if head[257:262] == b"ustar":
+        return "it is a tar archive; unpack it first"
+    if b"\0" in head[:1024] and head[:2] not in (b"\xff\xfe", b"\xfe\xff") and head[:2] != b"\x1f\x8b":
+        return "it is a binary file"
+    return "no line has a known layout of Kafka's logs"
+
+
+def _observations(streams: Sequence[_Stream]) -> Iterator[Observation]:
+    """Events of each node in its order, each line once."""
+    by_node: dict[int | None, list[_Stream]] = defaultdict(list)
+    for stream in streams:
+        if stream.node is not None:
+            by_node[stream.node].append(stream)
+            continue
+        # Lines of several nodes without a prefix: only lines that name their node belong to one.
+        parts: dict[int | None, _Stream] = {}
+        for event in stream.events:
+            part = parts.setdefault(event.node, _Stream(stream.file, stream.name, stream.order))
+            part.events.append(event)
+        for node, part in parts.items():
+            by_node[node].append(part)
+    for node in sorted(by_node, key=lambda each: (each is None, each or 0)):
+        for sequence, (event, stream) in enumerate(_merged(by_node[node])):
+            yield from _convert(event, stream, node, sequence)
+
+
+def _merged(streams: Sequence[_Stream]) -> list[tuple[_Event, _Stream]]:
+    """All events of one node by time; within a file in the order of its lines."""
+    keyed: list[tuple[int, int, int, _Event, _Stream]] = []
+    seen: Counter[tuple[int | None, str, str]] = Counter()
+    contents: set[tuple[tuple[int | None, str], ...]] = set()
+    for stream in sorted(streams, key=lambda each: (_first_time(each), each.file, each.order)):
+        content = tuple((event.line.time, event.line.message) for event in stream.events)
+        if content in contents:
+            continue
+        contents.add(content)
+        latest = -1
+        own: Counter[tuple[int | None, str, str]] = Counter()
+        for index, event in enumerate(stream.events):
+            time = event.line.time
+            key = (time, event.line.message, f"{event.kind}{event.fields.get('partition')}")
+            own[key] += 1
+            latest = max(latest, -1 if time is None else time)
+            if time is not None and own[key] <= seen[key]:
+                continue
+            keyed.append((latest, stream.order, index, event, stream))
+        for key, count in own.items():
+            seen[key] = max(seen[key], count)
+    keyed.sort(key=lambda each: each[:3])
+    return [(event, stream) for *_, event, stream in keyed]
+
+
+def _first_time(stream: _Stream) -> int:
+    return next((event.line.time for event in stream.events if event.line.time is not None), -1)
+
+
+def _convert(event: _Event, stream: _Stream, node: int | None, sequence: int) -> Iterator[Observation]:
+    line = event.line
+    fields = dict(event.fields)
+    kind = event.kind
+    recovering = fields.pop("recovering", False)
+    if recovering and kind is EventKind.PARTITION_CHANGED:
+        kind = EventKind.UNCLEAN_ELECTION
+    if kind is EventKind.LEADER_STARTED:
+        fields["leader"] = node
+    if kind is EventKind.UNCLEAN_ELECTION and "leader" not in fields and "leader_epoch" not in fields:
+        fields["leader"] = node
+    if fields.get("topic") is not None:
+        fields["partition"] = ""
+    partition = fields.pop("partition", None)
+    if partition is None:
+        return
+    yield Observation(
+        kind=kind,
+        partition=partition,
+        file=stream.file,
+        line=line.number,
+        sequence=sequence,
+        text=line.message,
+        time=line.time,
+        zoned=line.zoned,
+        node=node,
+        logger=line.logger,
+        level=line.level,
+        **fields,
+    )
