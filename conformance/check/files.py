@@ -19,7 +19,7 @@ from ...traces.kafka.batches import Limits as ReadLimits
 from ...traces.kafka.broker import BrokerFiles, read_broker
 from ...traces.kafka.capture import BUNDLED, bundled_corpus, load_manifest, node_directories
 from ...traces.kafka.checks import FilesReport, check_brokers
-from ...traces.kafka.directories import SecondCopy, require_one_cluster
+from ...traces.kafka.directories import OtherCluster, SecondCopy, require_one_cluster
 from ...traces.kafka.losses import NAME as LOSSES
 from ...traces.kafka.partition import METADATA_TOPIC, PartitionFiles
 from ...traces.kafka.policies import cleanup_policy
@@ -136,7 +136,9 @@ def read_cluster(
         else:
             brokers.append(broker)
     second = [fault for fault in refused if isinstance(fault, SecondCopy)]
-    return Cluster(label, check_brokers(brokers, second, limits, store), tuple(refused))
+    # A directory of another cluster holds no replica of this one.
+    skipped = [fault for fault in refused if not isinstance(fault, (SecondCopy, OtherCluster))]
+    return Cluster(label, check_brokers(brokers, second, limits, store, skipped), tuple(refused))
 
 
 def bundled_clusters() -> list[Cluster]:

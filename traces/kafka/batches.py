@@ -16,6 +16,7 @@ import errno
 import os
 import re
 import struct
+import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -54,6 +55,12 @@ LENGTH_END = 12  # bytes before the part that batchLength counts
 CRC_START = 21  # the first byte that the CRC covers
 MIN_LENGTH = HEADER_BYTES - LENGTH_END
 
+OVERLAP = "overlapping-batch"
+"""Kind of the problem of a valid batch that begins at or below an offset which the one before it has."""
+
+_OLD_HEADER = struct.Struct(">qiIb")  # message formats 0 and 1: offset, size, CRC-32, magic
+_OLD_CRC_START = 16
+_OLD_MIN_LENGTH = 14  # CRC, magic, attributes, and the lengths of key and value
 _WINDOW = 1 << 20
 _SMALL_STEP = 1 << 12  # first look-ahead after damage: many small faults must not cost a window each
 _RELATIVE_OFFSETS = 1 << 31  # offsets in a segment fit its base plus an int32 (LogSegment.toRelative)
@@ -310,11 +317,15 @@ class SegmentScan:
     def _in_order(self, position: int, base_offset: int, last_delta: int) -> bool:
         """Whether the batch's offsets follow the ones before it and belong to this segment."""
         limit = self._base + _RELATIVE_OFFSETS
+        if last_delta >= 0 and self._base <= base_offset < self.next_offset:
+            what = f"the batch of offsets {base_offset} to {base_offset + last_delta} overlaps the one before it, "
+            what += f"which ends at {self.next_offset - 1}"
+            mend = "compare it with another replica; the second batch is left out"
+            self._problems.add(OVERLAP, what, mend, byte=position)
+            return False
         if last_delta < 0:
             what = f"a last offset delta of {last_delta}"
-        elif base_offset < self.next_offset:
-            what = f"base offset {base_offset} where {self.next_offset} is the smallest that may follow"
-        elif base_offset + last_delta >= limit:
+        elif base_offset < self._base or base_offset + last_delta >= limit:
             what = f"offsets {base_offset} to {base_offset + last_delta} in the segment of base {self._base}"
         else:
             return True
@@ -336,22 +347,47 @@ class SegmentScan:
         if length == 0 and self._window.all_zero(position):
             self._zero_tail(position)
             return self._size
-        if magic in (0, 1) and 10 <= length <= self._size - position - LENGTH_END:
-            self._problems.add(
-                "old-magic",
-                f"magic {magic}: a message set of Kafka before 0.11",
-                "have a broker of Kafka 3.x rewrite it; only magic 2 is read here",
-                byte=position,
-            )
-        else:
-            self._problems.add(
-                "unknown-magic",
-                f"unknown magic {magic}, a record batch has 2",
-                "check that this is a Kafka segment; copy it from another replica if so",
-                byte=position,
-            )
+        if magic in (0, 1):
+            end = self._old_messages(position)
+            if end is not None:
+                return end
+        self._problems.add(
+            "unknown-magic",
+            f"unknown magic {magic}, a record batch has 2",
+            "check that this is a Kafka segment; copy it from another replica if so",
+            byte=position,
+        )
         # Not by the length: what is no batch has no length either, and a false one could hide many batches.
         return self._resync(position + 1)
+
+    def _old_messages(self, position: int) -> int | None:
+        """The byte after a run of messages of format 0 or 1 (Kafka before 0.11); ``None`` if no such message is here.
+
+        One problem names the whole run. Their own CRC-32 says that they are messages.
+        """
+        start, formats, last = position, set[int](), 0
+        while (header := self._window.get(position, _OLD_HEADER.size)) and len(header) == _OLD_HEADER.size:
+            offset, length, crc, magic = _OLD_HEADER.unpack(header)
+            size = LENGTH_END + length
+            if magic not in (0, 1) or length < _OLD_MIN_LENGTH or size > self._size - position or offset < last:
+                break
+            if size > self._limits.batch_bytes or zlib.crc32(self._window.get(position, size)[_OLD_CRC_START:]) != crc:
+                break
+            last = offset
+            formats.add(magic)
+            position += size
+        if position == start:
+            return None
+        self.next_offset = max(self.next_offset, last + 1)
+        known = " and ".join(str(each) for each in sorted(formats))
+        self._problems.add(
+            "old-magic",
+            f"messages up to offset {last} are in message format {known} (magic {known}, Kafka before 0.11), "
+            "which Fencepost does not read",
+            "checks that need these records are unknown",
+            byte=start,
+        )
+        return position
 
     def _zero_tail(self, position: int) -> None:
         self._problems.add(

@@ -34,6 +34,8 @@ _PARTITION_FOLDER = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 _MOVED_FOLDER = re.compile(r".*-(delete|future|stray)")
 
 CLEANED = "cleaner-offset-checkpoint"
+PREVIEW = "@metadata-0"
+"""The folder of the metadata log in Kafka 2.8's preview of KRaft."""
 METADATA = METADATA_TOPIC, 0
 """The controllers' own log."""
 
@@ -158,6 +160,10 @@ def read_broker(
     cleaned = _checkpoint(root / CLEANED, problems)
     cleaner_told = present(root / CLEANED)
 
+    if (root / PREVIEW).is_dir():
+        what = "the metadata log of Kafka 2.8's KRaft preview, which Fencepost does not read"
+        mend = "the checks that need the controller's decisions are left out"
+        problems.append(Problem("preview-metadata", what, root / PREVIEW, mend, severity="note"))
     partitions: dict[tuple[str, int], PartitionFiles] = {}
     image: MetadataImage | None = None
     quorum: QuorumState | None = None
@@ -208,7 +214,9 @@ def read_broker(
         if builder and replayed:
             replayed.reach(files.log_end)
             image = builder.image
-            image.complete = image.complete and not files.damaged
+            committed = max((known.end_offset for known, _ in files.snapshots), default=0)
+            ended = files.log_end < max(committed, files.high_watermark or 0)
+            image.complete = image.complete and not files.damaged and not ended
             boots_from = boot_snapshot(files, snapshots)
             if boots_from:
                 image = _image_of(boots_from, limits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .batches import Limits
@@ -14,8 +14,9 @@ from .controller_checks import (
     check_leader_in_isr,
     check_topic_ids,
 )
-from .cross_checks import PartitionComparison, Replica, compare_replicas
+from .cross_checks import AGREEMENT, PartitionComparison, Replica, compare_replicas
 from .directories import SecondCopy, by_node
+from .epoch_cache_checks import check_epoch_caches
 from .history import check_history
 from .losses import check_committed_kept
 from .one_time import Older, check_one_time, doubted, older_copies
@@ -37,17 +38,21 @@ from .snapshot_checks import (
     check_snapshot_ids,
 )
 from .snapshot_cross_checks import compare_snapshots
+from .unclean_elections import UncleanElection, check_unclean_elections, unclean_elections
 from .verdicts import CheckResult, Verdict, overall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
+    from ...model.core.errors import BadInput
     from .broker import BrokerFiles
     from .image import MetadataImage, PartitionState
     from .partition import PartitionFiles
     from .problems import Problem
     from .remote_store import RemoteStore
+
+CONTROLLER_LOG = "controller_log_present"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,8 @@ class FilesReport:
     """The broker (label) whose metadata log gave the controller's decisions; ``None`` if none has such a log."""
     older: Older = field(default_factory=dict)
     """The brokers (labels) whose copies are older than others', and how that shows."""
+    unclean_elections: tuple[UncleanElection, ...] = ()
+    """Those of the partitions that some directory here has, by partition and metadata offset."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -84,6 +91,7 @@ class FilesReport:
             "verdict": self.verdict,
             "controller": self.controller,
             "older_copies": dict(self.older),
+            "unclean_elections": [election.to_json() for election in self.unclean_elections],
             "brokers": [broker.to_json() for broker in self.brokers],
             "problems": [problem.to_json() for problem in self.problems],
             "checks": [check.to_json() for check in self.checks],
@@ -96,12 +104,16 @@ def check_brokers(
     second: Sequence[SecondCopy] = (),
     limits: Limits | None = None,
     store: RemoteStore | None = None,
+    skipped: Sequence[BadInput] = (),
 ) -> FilesReport:
     """Run every check that the files of these brokers allow; results do not depend on the brokers' order.
 
     Directories of one node are put together (``directories.by_node``). ``second``: what was left out since it is a
     second copy of one that is there; which of the two is of the others' time nobody can say. ``store``: that of tiered
     topics, of the same time; without one only what is in the directories is looked at.
+
+    ``skipped``: why directories were not read. A comparison of replicas is ``unknown`` where such a directory may have
+    had another replica.
 
     Raises ``BadInput`` for two copies of one directory, for different cluster ids, and for a store that fails.
     """
@@ -113,14 +125,18 @@ def check_brokers(
     checks: list[CheckResult] = check_one_time(ordered, controller, older, second)
     older = {**older, **{each.label: "there are two copies of it" for each in second}}
     comparisons: list[PartitionComparison] = []
+    elections: list[UncleanElection] = []
+    if ordered and image is None:
+        checks.append(_no_controller_log(ordered))
     for key in sorted({key for broker in ordered for key in broker.partitions}):
         holders = [broker for broker in ordered if key in broker.partitions]
         replicas: list[Replica] = [(b.label, b.node_id, b.booted(key)) for b in holders]
-        cleaned = cleaned_below(replicas, image) if not older else None
+        cleaned = None if older else _told_clean(replicas) if image is None else cleaned_below(replicas, image)
         for broker in holders:
             checks.extend(_replica(broker, key, image, cleaned))
         state = image.partition(*key) if image else None
         same = _of_one_topic(replicas, image)
+        first = len(checks)
         if len(same) > 1:
             comparison, results = compare_replicas(same, state)
             comparisons.append(comparison)
@@ -136,14 +152,53 @@ def check_brokers(
             checks.extend(doubted(each, labels, older) for each in _controller(same, state, image))
             if image is not None:
                 checks.extend(check_members_present(key, image, ordered, older))
-            told = frozenset(broker.label for broker in holders if broker.metadata is not None)
-            checks.extend(check_committed_kept(same, state, told, replicas[0][2].name, limits))
+            unclean = unclean_elections(image, *key) if image is not None else ()
+            elections.extend(unclean)
+            logs = {broker.label: broker.metadata for broker in holders}
+            name = replicas[0][2].name
+            checks.extend(check_committed_kept(same, image, logs, unclean, name, limits))
+            checks.extend(check_unclean_elections(same, unclean, name))
+            checks.extend(check_epoch_caches(same, image, logs, name))
+            if skipped and not _all_here(replicas, state):
+                checks[first:] = [_without(each, skipped[0]) for each in checks[first:]]
+                if len(same) < 2:
+                    what = (
+                        f"only {replicas[0][0]}'s log was compared: {skipped[0].where} was skipped ({skipped[0].what})"
+                    )
+                    checks.append(CheckResult(AGREEMENT, "unknown", name, what))
         else:
             nodes = [(broker.label, broker.booted(key), broker.snapshots) for broker in holders]
             checks.extend(compare_snapshots(nodes, nodes[0][1].name))
     checks += check_remote(ordered, image, older, store)
     label = controller.label if controller else None
-    return FilesReport(tuple(ordered), tuple(checks), tuple(comparisons), label, older)
+    return FilesReport(tuple(ordered), tuple(checks), tuple(comparisons), label, older, tuple(elections))
+
+
+def _all_here(replicas: list[Replica], state: PartitionState | None) -> bool:
+    """Whether the logs of all assigned replicas were read."""
+    return state is not None and set(state.replicas) <= {node for _, node, _ in replicas}
+
+
+def _without(result: CheckResult, skipped: BadInput) -> CheckResult:
+    """A comparison that lacks a directory: ``holds`` becomes ``unknown``, and what is violated stays so."""
+    if result.verdict != "holds" or result.informative:
+        return result
+    message = f"{result.message}; {skipped.where} was skipped ({skipped.what})"
+    return replace(result, verdict="unknown", message=message)
+
+
+def _told_clean(replicas: list[Replica]) -> int | None:
+    """The largest cleaner offset of a partition; ``None`` if no ``cleaner-offset-checkpoint`` has one."""
+    return max((files.cleaned for _, _, files in replicas if files.cleaned is not None), default=None)
+
+
+def _no_controller_log(brokers: Sequence[BrokerFiles]) -> CheckResult:
+    """A note that there is no controller log, with the checks that need one."""
+    message = (
+        "no directory has a controller log (__cluster_metadata-0), as in a ZooKeeper cluster; not checked: elections, "
+        "ISRs, fenced brokers, assignments, and leader epochs against the controller"
+    )
+    return CheckResult(CONTROLLER_LOG, "unknown", ", ".join(each.label for each in brokers), message, informative=True)
 
 
 def _of_one_topic(replicas: list[Replica], image: MetadataImage | None) -> list[Replica]:

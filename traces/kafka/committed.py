@@ -8,6 +8,7 @@ controller's tail below another node's snapshot end was never committed, and is 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from .partition import METADATA_TOPIC
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .divergence import Difference
+    from .image import PartitionState
     from .partition import PartitionFiles
 
 
@@ -53,3 +55,17 @@ def differ_in_committed(a: PartitionFiles, b: PartitionFiles, found: Difference,
 def _contradicts(files: PartitionFiles, offset: int, ours: int, theirs: int) -> bool:
     """Whether another node's record of epoch ``theirs`` cannot be beside what a snapshot here has committed."""
     return any(known.end_offset > offset and (theirs >= known.epoch or theirs == ours) for known, _ in files.snapshots)
+
+
+def led_epoch(history: Sequence[PartitionState], node: int | None) -> int | None:
+    """The newest leader epoch in which ``node`` surely acted as leader; ``None`` for none.
+
+    Only a leader makes the ISR grow and ends the recovery of an unclean election (AlterPartition), so a leader that did
+    either had begun its epoch.
+    """
+    found: int | None = None
+    for before, after in pairwise(history):
+        same = before.leader == after.leader == node and before.leader_epoch == after.leader_epoch
+        if same and (set(after.isr) - set(before.isr) or before.leader_recovery_state > after.leader_recovery_state):
+            found = after.leader_epoch
+    return found

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..words import counted
 from .committed import committed_below, differ_in_committed
 from .divergence import Difference, EpochSpan, by_epoch, disagreement
+from .epoch_conflicts import latest_epoch
 from .truncation import Truncation, prescribe
 from .verdicts import CheckResult
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 Replica = tuple[str, int | None, "PartitionFiles"]
 """A replica of a partition: its broker's label, its node id, its files."""
+
+
+AGREEMENT = "replicas_agree_below_high_watermark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,11 @@ class PartitionComparison:
     """The smallest high watermark of the replicas (the metadata log: the smallest end of their newest snapshots)."""
     divergences: tuple[Divergence, ...]
     truncations: tuple[Truncation, ...]
-    """For each diverging pair both ways round: what the follower truncates under that leader."""
+    """The truncations to come that lose records or mend a divergence, each towards the newer leader epoch.
+
+    Under the elected leader if its log is here, else under the log with the newest epoch. Both ways round for a
+    diverging pair whose newest epochs are equal.
+    """
 
     def to_json(self) -> dict[str, Any]:
         """All fields."""
@@ -76,7 +84,7 @@ def compare_replicas(
     labels = tuple(label for label, _, _ in replicas)
     bound = committed_below([replica for _, _, replica in replicas])
     divergences: list[Divergence] = []
-    truncations: list[Truncation] = []
+    examined: list[Truncation] = []
     unsure: list[str] = []
     for (a_label, a_id, a), (b_label, b_id, b) in combinations(replicas, 2):
         high = max(a.log_end, b.log_end)
@@ -87,17 +95,39 @@ def compare_replicas(
             continue
         committed = differ_in_committed(a, b, found, bound)
         divergences.append(Divergence(a_label, b_label, found, by_epoch(a, b, found.offset), committed))
-        truncations.append(_truncate(a, b, a_label, b_label, a_id, state))
-        truncations.append(_truncate(b, a, b_label, a_label, b_id, state))
+        examined.append(_truncate(a, b, a_label, b_label, a_id, state))
+        examined.append(_truncate(b, a, b_label, a_label, b_id, state))
     comparison = PartitionComparison(
-        files.topic, files.partition, labels, bound, tuple(divergences), tuple(truncations)
+        files.topic, files.partition, labels, bound, tuple(divergences), _coming(replicas, state, examined)
     )
     by_label = {label: replica for label, _, replica in replicas}
     results = [
         _agreement(comparison, by_label, unsure),
-        *_restoration(comparison, by_label),
+        *_restoration(comparison, examined, by_label),
     ]
     return comparison, results
+
+
+def _coming(
+    replicas: list[Replica], state: PartitionState | None, examined: list[Truncation]
+) -> tuple[Truncation, ...]:
+    """The truncations to come: what each follower cuts off under the leader that it will follow."""
+    newest = {label: latest_epoch(files) for label, _, files in replicas}
+    elected = next((each for each in replicas if state is not None and each[1] == state.leader), None)
+    leader = elected or max(replicas, key=lambda each: (newest[each[0]], each[2].log_end))
+    diverging = {(each.leader, each.follower) for each in examined}
+    found: list[Truncation] = []
+    for follower in replicas:
+        behind = newest[follower[0]] < newest[leader[0]]
+        if follower is leader or not (behind or elected):
+            continue
+        each = _truncate(leader[2], follower[2], leader[0], follower[0], leader[1], state)
+        # A follower that has more records of the leader's own epoch is a newer copy.
+        if (leader[0], follower[0]) in diverging or (behind and each.records_lost):
+            found.append(each)
+    if elected is None:
+        found += [each for each in examined if newest[each.leader] == newest[each.follower]]
+    return tuple(found)
 
 
 def _truncate(
@@ -121,7 +151,7 @@ def _truncate(
 
 def _agreement(comparison: PartitionComparison, files: dict[str, PartitionFiles], unsure: list[str]) -> CheckResult:
     """Below the smallest high watermark all replicas hold the same (offset, leader epoch, payload hash)."""
-    name = "replicas_agree_below_high_watermark"
+    name = AGREEMENT
     subject = f"{comparison.topic}-{comparison.partition}"
     bound = comparison.committed_below
     data: dict[str, Any] = {"committed_below": bound, "replicas": list(comparison.replicas)}
@@ -156,13 +186,15 @@ def _words(divergence: Divergence) -> str:
     return f"{place}: another payload under the same leader epoch {difference.epochs[0]}"
 
 
-def _restoration(comparison: PartitionComparison, files: dict[str, PartitionFiles]) -> list[CheckResult]:
+def _restoration(
+    comparison: PartitionComparison, examined: list[Truncation], files: dict[str, PartitionFiles]
+) -> list[CheckResult]:
     """What KIP-279 and KIP-320 promise of truncation: agreement afterwards, and no committed record lost."""
     if not comparison.divergences:
         return []
     subject = f"{comparison.topic}-{comparison.partition}"
     results: list[CheckResult] = []
-    broken = [t for t in comparison.truncations if t.agrees_after is False]
+    broken = [t for t in examined if t.agrees_after is False]
     name = "truncation_restores_agreement"
     if broken:
         first = broken[0]
@@ -173,7 +205,7 @@ def _restoration(comparison: PartitionComparison, files: dict[str, PartitionFile
         elected = [t for t in comparison.truncations if t.by_controller] or list(comparison.truncations)
         message = "; ".join(_sentence(t) for t in elected)
         results.append(CheckResult(name, "holds", subject, message))
-    results.append(_committed_kept(comparison, subject))
+    results.append(_committed_kept(comparison, examined, subject))
     return results
 
 
@@ -186,13 +218,13 @@ def _sentence(truncation: Truncation) -> str:
     )
 
 
-def _committed_kept(comparison: PartitionComparison, subject: str) -> CheckResult:
+def _committed_kept(comparison: PartitionComparison, examined: list[Truncation], subject: str) -> CheckResult:
     """No truncation goes below the smallest high watermark."""
     name = "truncation_keeps_committed"
     bound = comparison.committed_below
     if bound is None:
         return CheckResult(name, "unknown", subject, "no high watermark is known for all replicas")
-    for truncation in comparison.truncations:
+    for truncation in examined:
         if truncation.rule != "reset" and truncation.offset < bound and truncation.records_lost:
             message = f"{_sentence(truncation)}, below the smallest high watermark {bound}"
             return CheckResult(name, "violated", subject, message, data=truncation.to_json())

@@ -30,6 +30,10 @@ class SecondCopy(BadInput):
         self.label = label
 
 
+class OtherCluster(BadInput):
+    """A directory of another cluster than those before it."""
+
+
 def read_brokers(
     paths: Iterable[str | Path],
     *,
@@ -59,7 +63,7 @@ def require_one_cluster(brokers: Sequence[BrokerFiles]) -> None:
 
 def _require_one_cluster(earlier: BrokerFiles, broker: BrokerFiles) -> None:
     if None not in (broker.cluster_id, earlier.cluster_id) and broker.cluster_id != earlier.cluster_id:
-        raise BadInput(
+        raise OtherCluster(
             f"cluster id {broker.cluster_id}, but {earlier.path} is of cluster {earlier.cluster_id}",
             str(broker.path / "meta.properties"),
             "name the directories of one cluster",

@@ -114,3 +114,21 @@ def first_missing(files: PartitionFiles, start: int, end: int) -> int | None:
     if len(misplaced):
         return start + int(misplaced[0])
     return start + len(offsets) if start + len(offsets) < end else None
+
+
+def offset_ranges(offsets: NDArray[np.int64]) -> tuple[tuple[int, int], ...]:
+    """Ascending offsets as ranges ``(first, last)`` without holes."""
+    if not len(offsets):
+        return ()
+    breaks = np.flatnonzero(np.diff(offsets) > 1)
+    firsts = np.concatenate(([0], breaks + 1))
+    lasts = np.concatenate((breaks, [len(offsets) - 1]))
+    return tuple((int(offsets[a]), int(offsets[b])) for a, b in zip(firsts, lasts, strict=True))
+
+
+def range_words(ranges: tuple[tuple[int, int], ...], shown: int = 4) -> str:
+    """``offset 7``, ``offsets 2 to 9``, ``offsets 2 to 9, 12 and 3 more ranges``."""
+    words = [str(a) if a == b else f"{a} to {b}" for a, b in ranges[:shown]]
+    noun = "offset" if len(ranges) == 1 and ranges[0][0] == ranges[0][1] else "offsets"
+    more = f" and {len(ranges) - shown} more ranges" if len(ranges) > shown else ""
+    return f"{noun} {', '.join(words)}{more}"

@@ -23,6 +23,7 @@ from .records import RecordError
 from .statefiles import encode_uuid
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from uuid import UUID
 
     from .batches import Batch, Limits
@@ -59,6 +60,8 @@ class PartitionState:
     """The version of the record that decided it."""
     eligible: tuple[int, ...] = field(default=(), compare=False)
     """Who may lead beside the ISR: the eligible leader replicas, and the last known ones (KIP-966)."""
+    elr: tuple[int, ...] = field(default=(), compare=False)
+    """The eligible leader replicas alone: electing one of them is clean (KIP-966)."""
 
     def to_json(self) -> dict[str, Any]:
         """All fields."""
@@ -148,6 +151,11 @@ class MetadataImage:
         """The newest state of ``topic``-``partition``."""
         state = self.topics.get(topic)
         return state.current(partition) if state else None
+
+    def history(self, topic: str, partition: int) -> Sequence[PartitionState]:
+        """All states of ``topic``-``partition``, oldest first; empty for one that the image does not have."""
+        state = self.topics.get(topic)
+        return () if state is None else state.history.get(partition, ())
 
     def state(self) -> State:
         """What is decided now: the same of a log and of a snapshot of it. No offsets, and nothing of the quorum."""
@@ -395,7 +403,7 @@ class ImageBuilder:
             if topic and each.name != topic:
                 continue
             for states in each.history.values():
-                states[-1] = replace(states[-1], eligible=())
+                states[-1] = replace(states[-1], eligible=(), elr=())
 
     def _register(self, offset: int, fields: dict[str, Any]) -> None:
         broker_id, epoch, fenced = fields["BrokerId"], fields["BrokerEpoch"], fields["Fenced"]
@@ -450,6 +458,7 @@ class ImageBuilder:
             fields["LeaderRecoveryState"],
             record.version,
             (*(fields["EligibleLeaderReplicas"] or ()), *(fields["LastKnownElr"] or ())),
+            tuple(fields["EligibleLeaderReplicas"] or ()),
         )
         self._decided(self._topic(fields["TopicId"]), fields["PartitionId"], state)
 
@@ -474,6 +483,7 @@ class ImageBuilder:
             record.version,
             # Where one of the two is not named it is as before: whoever was known then may be known still.
             tuple(each for ids in named for each in (old.eligible if ids is None else ids)),
+            old.elr if named[0] is None else tuple(named[0]),
         )
         self._decided(topic, fields["PartitionId"], state)
 

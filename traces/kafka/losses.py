@@ -1,8 +1,8 @@
-"""Committed records that the elected leader of a partition does not have: what an unclean election costs.
+"""Committed records that a later leader does not have: the cost of an unclean election or of a lost disk.
 
-A replica's checkpointed high watermark says that what it holds below was committed, at some leader epoch up to then. An
-elected leader must have all of it (KIP-101, KIP-279, KIP-320). What is said here does not depend on the copies being of
-one time: where the leader's own files show that its epoch began, what it lacked then it lacks for ever.
+Records below a replica's checkpointed high watermark are committed. Every later leader must have them (KIP-101,
+KIP-279, KIP-320). A leader that began an epoch without a record lacks it for ever, so copies of different times still
+prove a loss.
 """
 
 from __future__ import annotations
@@ -15,19 +15,23 @@ import numpy as np
 
 from ..words import counted
 from .codecs import CodecError
+from .committed import led_epoch
+from .divergence import offset_ranges, range_words
+from .epoch_conflicts import conflicting_rows
 from .records import Record, RecordError
-from .truncation import effective_epochs
+from .truncation import effective_epochs, prescribe
 from .verdicts import CheckResult
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from .batches import Limits
     from .cross_checks import Replica
-    from .image import PartitionState
+    from .image import MetadataImage, PartitionState
     from .partition import PartitionFiles
+    from .unclean_elections import UncleanElection
 
 NAME = "committed_records_kept"
 MAX_TOLD = 20
@@ -86,56 +90,152 @@ def time_words(timestamp: int | None) -> str:
     return f"{timestamp} ({time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03d}Z)"
 
 
-def check_committed_kept(
-    replicas: Sequence[Replica], state: PartitionState | None, told: frozenset[str], subject: str, limits: Limits
-) -> list[CheckResult]:
-    """The elected leader has every record that is below the high watermark of a replica which holds it.
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """Rows of one replica that are committed and that a leader began without."""
 
-    ``told``: labels of the brokers that have a metadata log of their own here, so that no later leader than ``state``'s
-    can have made a record of theirs committed. ``violated`` needs three things: a record below its own replica's high
-    watermark, of an earlier epoch than the leader's; the leader's own files, which show that its epoch has begun; and
-    nothing or another record at that offset in them. Short of that a missing record is ``unknown``. Offsets below the
-    leader's log start were deleted, holes inside its log were compacted.
+    label: str
+    files: PartitionFiles
+    leader: str
+    leader_files: PartitionFiles
+    rows: NDArray[np.intp]
+    end: int
+    doubt: str
+    """Why the rows may not be lost after all; empty for a proven loss."""
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """Proven losses first, then the larger."""
+        return not self.doubt, len(self.rows)
+
+
+def check_committed_kept(
+    replicas: Sequence[Replica],
+    image: MetadataImage | None,
+    own: Mapping[str, MetadataImage | None],
+    elections: Sequence[UncleanElection],
+    subject: str,
+    limits: Limits,
+) -> list[CheckResult]:
+    """Every later leader has every record that is below the high watermark of a replica which holds it.
+
+    A loss is ``violated`` if a later epoch, which some replica's files show to have begun, rules out a committed record
+    of another replica (``epoch_conflicts.py``). This does not depend on the copies being of one time. It is ``unknown``
+    if a leader of a still later epoch may hold the record after all, and for a record that the elected leader lacks
+    without such a conflict. Offsets below a log start were deleted, holes inside a log were compacted.
+
+    ``image`` is the newest metadata log, ``own`` each broker's own by label, ``elections`` the unclean elections.
     """
-    if state is None or len(replicas) < 2:
+    if len(replicas) < 2:
         return []
-    leaders = [(label, files) for label, node, files in replicas if node is not None and node == state.leader]
-    if not leaders:
-        if state.leader < 0:
-            return []
-        message = f"broker {state.leader}, which leads, is not among the directories"
-        return [CheckResult(NAME, "unknown", subject, message, informative=True)]
-    ((leader_label, leader),) = leaders
+    topic, number = replicas[0][2].topic, replicas[0][2].partition
+    state = image.partition(topic, number) if image is not None else None
+    leader = next((r for r in replicas if state is not None and r[1] is not None and r[1] == state.leader), None)
+    newest = max(replicas, key=lambda each: (_effective_latest(each[2]), each is leader, each[2].log_end))
     results: list[CheckResult] = []
     doubtful: list[str] = []
-    damaged = [label for label, _, files in replicas if files.damaged]
-    for label, node, files in replicas:
-        if node == state.leader:
-            continue
-        if files.high_watermark is None:
+    for replica in replicas:
+        label, _, files = replica
+        end = files.high_watermark
+        if end is None:
             doubtful.append(f"{label} has no high watermark")
             continue
-        rows = _missing(leader, files)
-        if len(rows):
-            rows, doubt = _doubted(leader, files, rows, state.leader_epoch)
-            if not doubt and label not in told:
-                doubt = f"{label} has no metadata log here, so that a later leader may have committed them"
-            results.append(_lost(subject, (leader_label, leader), (label, files), rows, state, doubt, limits))
+        losses = [
+            loss
+            for other in (leader, newest)
+            if other is not None and other is not replica
+            for loss in [_ruled_out(replica, other, replicas, image, own, end)]
+            if loss is not None
+        ]
+        if leader is not None and leader is not replica and state is not None:
+            absent = _absent(replica, leader, state, end)
+            losses += [] if absent is None else [absent]
+        if losses:
+            results.append(_lost(subject, max(losses, key=lambda each: each.rank), elections, limits))
     if results:
         return results
-    if damaged:
-        return [CheckResult(NAME, "unknown", subject, f"part of {damaged[0]}'s log could not be read")]
+    unread = [label for label, _, files in replicas if files.damaged]
+    if unread:
+        return [CheckResult(NAME, "unknown", subject, f"part of {unread[0]}'s log could not be read")]
+    if state is not None and leader is None and state.leader >= 0:
+        message = f"the log of broker {state.leader}, the leader, is not here"
+        return [CheckResult(NAME, "unknown", subject, message, informative=True)]
     if doubtful:
         return [CheckResult(NAME, "unknown", subject, doubtful[0], informative=True)]
-    message = f"{leader_label}, which leads, has what is below the others' high watermarks"
+    if _effective_latest(newest[2]) < 0:
+        return [CheckResult(NAME, "unknown", subject, "no log here has a leader epoch", informative=True)]
+    message = f"{(leader or newest)[0]} has every committed record of the others"
     return [CheckResult(NAME, "holds", subject, message)]
 
 
-def _missing(leader: PartitionFiles, files: PartitionFiles) -> NDArray[np.intp]:
-    """Rows of the replica's records below its high watermark that the leader has not, or has others for."""
-    assert files.high_watermark is not None
+def _effective_latest(files: PartitionFiles) -> int:
+    return max((entry.epoch for entry in effective_epochs(files)), default=-1)
+
+
+def _ruled_out(
+    replica: Replica,
+    other: Replica,
+    replicas: Sequence[Replica],
+    image: MetadataImage | None,
+    own: Mapping[str, MetadataImage | None],
+    end: int,
+) -> _Loss | None:
+    """The committed records of ``replica`` that a later epoch of ``other`` rules out; ``None`` if there are none."""
+    label, _, files = replica
+    key = files.topic, files.partition
+    history = () if image is None else image.history(*key)
+    others = own.get(other[0])
+    acted = None if others is None else led_epoch(others.history(*key), other[1])
+    rows = conflicting_rows(other[2], files, acted)
+    rows = rows[files.records.offset[rows] < end]
+    if not len(rows):
+        return None
+    doubt = ""
+    if image is not None and own.get(label) is None:
+        doubt = f"{label} has no metadata log here, so a later leader may have committed them"
+    epoch = max(_effective_latest(other[2]), -1 if acted is None else acted)
+    for node in dict.fromkeys(s.leader for s in history if s.leader_epoch > epoch and s.leader not in (-1, other[1])):
+        later = next((each for each in replicas if each[1] == node), None)
+        kept = rows if later is None else np.setdiff1d(rows, _missing(later[2], files, end))
+        if later is replica or len(kept):
+            doubt = doubt or f"broker {node} has led a later epoch and may have kept them"
+    if image is None and _may_be_another_topic(other[2], files):
+        doubt = doubt or "without topic ids, the two logs may be of different topics of that name"
+    return _Loss(label, files, other[0], other[2], rows, end, doubt)
+
+
+def _may_be_another_topic(other: PartitionFiles, files: PartitionFiles) -> bool:
+    """Whether ``other`` looks like a leftover of a deleted topic of the same name.
+
+    Releases before 2.8 have no topic ids. A leftover shares no record with the topic that came after it, and is older.
+    """
+    if other.topic_id is not None or files.topic_id is not None or not len(other.batches) or not len(files.batches):
+        return False
+    if int(other.batches.max_timestamp.max()) >= int(files.batches.max_timestamp.min()):
+        return False
+    shared = np.intersect1d(other.records.payload_hash, files.records.payload_hash)
+    return not len(shared)
+
+
+def _absent(replica: Replica, leader: Replica, state: PartitionState, end: int) -> _Loss | None:
+    """The committed records of ``replica`` that the elected leader lacks, without a conflict that proves a loss."""
+    label, _, files = replica
+    rows = _missing(leader[2], files, end)
+    if not len(rows):
+        return None
+    if leader[2].damaged:
+        doubt = "part of the leader's log could not be read"
+    elif all(entry.epoch != state.leader_epoch for entry in effective_epochs(leader[2])):
+        doubt = f"the leader's files do not show that its epoch {state.leader_epoch} has begun: its copy may be older"
+    else:
+        doubt = "the leader itself wrote them: its copy is older, or it has lost unsynced records"
+    return _Loss(label, files, leader[0], leader[2], rows, end, doubt)
+
+
+def _missing(leader: PartitionFiles, files: PartitionFiles, end: int) -> NDArray[np.intp]:
+    """Rows of the replica's records below ``end`` that the leader has not, or has others for."""
     start = max(leader.log_start, files.log_start)
-    low, high = (int(i) for i in np.searchsorted(files.records.offset, [start, files.high_watermark]))
+    low, high = (int(i) for i in np.searchsorted(files.records.offset, [start, end]))
     own = files.records.take(np.arange(low, max(low, high)))
     at = np.searchsorted(leader.records.offset, own.offset)
     inside = np.minimum(at, max(0, len(leader.records) - 1))
@@ -148,49 +248,49 @@ def _missing(leader: PartitionFiles, files: PartitionFiles) -> NDArray[np.intp]:
     return low + np.flatnonzero(other | beyond)
 
 
-def _doubted(
-    leader: PartitionFiles, files: PartitionFiles, rows: NDArray[np.intp], epoch: int
-) -> tuple[NDArray[np.intp], str]:
-    """Those of the missing that are lost, and an empty string; or all, and why none of them need be lost."""
-    if leader.damaged:
-        return rows, "part of the leader's log could not be read"
-    if all(entry.epoch != epoch for entry in effective_epochs(leader)):
-        return rows, f"the leader's files do not show that its epoch {epoch} has begun: its copy may be older"
-    earlier = rows[files.records.leader_epoch[rows] < epoch]
-    if len(earlier):
-        return earlier, ""
-    return rows, "the leader itself wrote them: its copy is older, or it has lost what it had not synced"
-
-
-def _lost(
-    subject: str,
-    leader: tuple[str, PartitionFiles],
-    replica: tuple[str, PartitionFiles],
-    rows: NDArray[np.intp],
-    state: PartitionState,
-    doubt: str,
-    limits: Limits,
-) -> CheckResult:
-    label, files = replica
-    records = [lost_record(files, int(row), limits) for row in rows[:MAX_TOLD]]
-    what = counted(len(rows), "record")
-    message = (
-        f"{leader[0]}, leader of epoch {state.leader_epoch}, lacks {what} below {label}'s own high watermark "
-        f"{files.high_watermark}"
-    )
-    data = {
-        "leader": leader[0],
-        "follower": label,
-        "leader_epoch": state.leader_epoch,
-        "high_watermark": files.high_watermark,
-        "records_lost": len(rows),
+def _lost(subject: str, loss: _Loss, elections: Sequence[UncleanElection], limits: Limits) -> CheckResult:
+    files = loss.files
+    records = [lost_record(files, int(row), limits) for row in loss.rows[:MAX_TOLD]]
+    ranges = offset_ranges(files.records.offset[loss.rows])
+    first_epoch = int(files.records.leader_epoch[loss.rows].min())
+    start = next((e for e in effective_epochs(loss.leader_files) if e.epoch > first_epoch), None)
+    cause = next((e for e in elections if e.leader_epoch > first_epoch), None)
+    data: dict[str, Any] = {
+        "leader": loss.leader,
+        "follower": loss.label,
+        "leader_epoch": None if start is None else start.epoch,
+        "high_watermark": loss.end,
+        "records_lost": len(loss.rows),
+        "offsets": [list(each) for each in ranges],
         "records": [record.to_json() for record in records],
         "told": [str(record) for record in records],
+        "unclean_election": None if cause is None else cause.to_json(),
     }
-    first = f"{message}; the first: {str(records[0]).removesuffix(', ' + records[0].where)}"
-    if doubt:
-        return CheckResult(NAME, "unknown", subject, f"{first}; {doubt}", records[0].where, data=data)
-    return CheckResult(NAME, "violated", subject, first, records[0].where, data=data)
+    if loss.doubt:
+        what = counted(len(loss.rows), "record")
+        message = (
+            f"{loss.leader} lacks {what} below {loss.label}'s high watermark {loss.end} ({range_words(ranges)}); "
+            f"{loss.doubt}"
+        )
+        return CheckResult(NAME, "unknown", subject, message, records[0].where, data=data)
+    cut = prescribe(
+        loss.leader_files,
+        files,
+        leader_label=loss.leader,
+        follower_label=loss.label,
+        leader_epoch=None,
+        by_controller=False,
+    )
+    data |= {"truncate_to": cut.offset, "records_truncated": cut.records_lost}
+    truncated = f"{loss.label} truncates to {cut.offset} and loses {counted(cut.records_lost, 'record')}"
+    if cause is not None:
+        message = f"{cause}; {truncated}"
+    elif start is not None:
+        message = f"{truncated}: leader epoch {start.epoch} starts at {start.start_offset} on {loss.leader}"
+    else:
+        message = f"{truncated}: {loss.leader} has led a later epoch without them"
+    message += f"; committed and lost: {range_words(ranges)}"
+    return CheckResult(NAME, "violated", subject, message, records[0].where, data=data)
 
 
 def lost_record(files: PartitionFiles, row: int, limits: Limits) -> LostRecord:

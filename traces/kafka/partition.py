@@ -39,6 +39,8 @@ SEGMENT_NAME = re.compile(r"([0-9]{20})\.log")
 SNAPSHOT_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 UNFINISHED_SNAPSHOT = ".checkpoint.part"
 _UNFINISHED = (".log.swap", ".log.cleaned", ".log.deleted", UNFINISHED_SNAPSHOT, ".checkpoint.deleted")
+_UNREAD = ("unreadable", "old-magic", "file-too-large", "no-segment")
+"""Kinds of problems behind which no record of a segment was read."""
 _MAX_OFFSET = (1 << 63) - 1 - (1 << 32)  # room for an int32 of relative offsets
 
 
@@ -154,20 +156,32 @@ class PartitionFiles:
         return max(last, int(self.batches.last_offset[-1]) + 1) if len(self.batches) else last
 
     @property
+    def unread(self) -> str | None:
+        """Why the log, or a whole segment of it, was not read at all; ``None`` if every segment was."""
+        for problem in self.problems:
+            if problem.severity == "error" and self._of_log(problem) and problem.kind in _UNREAD:
+                return problem.what
+        return None
+
+    @property
     def damaged(self) -> bool:
         """Whether data inside the log could not be read, so that absence of a record proves nothing.
 
         A torn tail is no such damage: Kafka cuts it off itself, and the LEO is where it begins. Nor is a record of the
-        metadata log that says nothing.
+        metadata log that says nothing, nor batches that overlap: all of them were read.
         """
         tail = self.segments[-1].path if self.segments else None
         return any(
             problem.severity == "error"
-            and problem.byte is not None
+            and self._of_log(problem)
             and problem.kind not in ("bad-metadata", "bad-remote-metadata")
             and not (problem.kind == "truncated-segment" and problem.path == tail)
             for problem in self.problems
         )
+
+    def _of_log(self, problem: Problem) -> bool:
+        """Whether a problem is one of the folder or of a segment, and not of a file beside the segments."""
+        return problem.path == self.path or (problem.path.suffix == ".log" and problem.path.parent == self.path)
 
     def stored(self, row: int) -> Batch | None:
         """The batch of one row, with its records; ``None`` where the file is no more what it was."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..words import counted
+from .batches import OVERLAP
 from .divergence import first_missing, has_offset_holes
 from .partition import METADATA_TOPIC
 from .verdicts import CheckResult, Verdict
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .statefiles import EpochEntry
 
 CACHE_FILE = "leader-epoch-checkpoint"
+CLEANER_FILE = "cleaner-offset-checkpoint"
 
 
 def check_epochs_monotone(files: PartitionFiles, subject: str) -> CheckResult:
@@ -48,6 +50,8 @@ def check_epoch_cache(files: PartitionFiles, subject: str, *, clean_shutdown: bo
     path = str(files.path / CACHE_FILE)
     expected = files.epoch_starts()
     if files.epoch_cache is None:
+        if files.damaged:
+            return CheckResult(name, "unknown", subject, "part of the log could not be read", path)
         if not expected:
             return CheckResult(name, "holds", subject, "no record has an epoch and there is no cache")
         message = f"there is no {CACHE_FILE}, or nothing in it, to compare with {len(expected)} epochs in the batches"
@@ -59,6 +63,8 @@ def check_epoch_cache(files: PartitionFiles, subject: str, *, clean_shutdown: bo
         verdict: Verdict = "unknown" if files.damaged else "violated"
         reason = " (part of the log could not be read)" if files.damaged else ""
         return CheckResult(name, verdict, subject, mismatch + reason, path)
+    if files.damaged:
+        return CheckResult(name, "unknown", subject, "part of the log could not be read; the rest matches", path)
     stale = [entry for entry in files.epoch_cache if entry.start_offset > files.log_end]
     if stale:
         message = f"epoch {stale[0].epoch} begins at {stale[0].start_offset}, above the LEO {files.log_end}"
@@ -67,8 +73,6 @@ def check_epoch_cache(files: PartitionFiles, subject: str, *, clean_shutdown: bo
         return CheckResult(
             name, "unknown", subject, f"{message}: left over from a truncation, or the log lost its tail", path
         )
-    if files.damaged:
-        return CheckResult(name, "unknown", subject, "part of the log could not be read; the rest matches", path)
     return CheckResult(
         name, "holds", subject, f"{len(files.epoch_cache)} entries, {len(expected)} epochs in the batches"
     )
@@ -121,7 +125,14 @@ def check_offsets_contiguous(
     cleaned the log, where that is known (``compaction_checks.cleaned_below``): a hole above it is nobody's cleaning.
     """
     name = "offsets_contiguous"
+    overlap = next((each for each in files.problems if each.kind == OVERLAP), None)
+    if overlap is not None:
+        return CheckResult(name, "violated", subject, overlap.what, overlap.where)
+    if files.unread is not None:
+        return CheckResult(name, "unknown", subject, f"the log was not read: {files.unread}")
     if not has_offset_holes(files):
+        if files.damaged:
+            return CheckResult(name, "unknown", subject, "part of the log could not be read; the rest has no hole")
         return CheckResult(name, "holds", subject, f"offsets {files.log_start} to {files.log_end}, LEO exclusive")
     gaps = files.gaps()
     if gaps:
@@ -145,7 +156,11 @@ def check_offsets_contiguous(
             return CheckResult(name, "holds" if policy.once_compacted else "unknown", subject, message, where)
         reason = f"{policy}" if policy.value else "this log is never compacted"
         return CheckResult(name, "violated", subject, f"{message}, and {reason}", where)
-    message += "; compaction may have removed them (the topic has no cleanup.policy of its own)"
+    lost = None if cleaned is None else first_missing(files, cleaned, files.log_end)
+    if cleaned is not None and lost is None:
+        message += f"; {CLEANER_FILE} says that compaction has cleaned the log up to {cleaned}"
+        return CheckResult(name, "holds", subject, message, where)
+    message += "; compaction may have removed them (no file here has the topic's cleanup.policy)"
     return CheckResult(name, "unknown", subject, message, where)
 
 
@@ -160,6 +175,8 @@ def check_offsets_ordered(files: PartitionFiles, subject: str, *, clean_shutdown
     name = "log_start_hw_leo_ordered"
     start, watermark, end = files.log_start, files.high_watermark, files.log_end
     data = {"log_start": start, "high_watermark": watermark, "log_end": end}
+    if files.unread is not None:
+        return CheckResult(name, "unknown", subject, f"the log was not read: {files.unread}", data=data)
     if start > end:
         message = f"log start {start} is above the LEO {end}"
         return CheckResult(name, "violated", subject, message, str(files.path), data=data)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .divergence import disagreement
+from .divergence import disagreement, offset_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,6 +64,8 @@ class Truncation:
     """Whether what the follower keeps equals the leader's log; ``None`` where they share no offset then."""
     by_controller: bool
     """Whether ``leader`` is the one that the controller has elected, and not just one that could be."""
+    committed_lost: tuple[tuple[int, int], ...] = ()
+    """The lost offsets below the follower's own high watermark, as ranges ``(first, last)``."""
 
     def to_json(self) -> dict[str, Any]:
         """All fields."""
@@ -77,6 +79,7 @@ class Truncation:
             "rule": self.rule,
             "agrees_after": self.agrees_after,
             "by_controller": self.by_controller,
+            "committed_lost": [list(each) for each in self.committed_lost],
         }
 
 
@@ -125,7 +128,7 @@ def effective_epochs(files: PartitionFiles) -> list[EpochEntry]:
         known = entries.get(epoch)
         if known is None and entry.start_offset == files.log_end and epoch > max(entries, default=-1):
             entries[epoch] = entry
-        elif known is not None and files.log_start <= entry.start_offset < known.start_offset:
+        elif known is not None and not files.damaged and files.log_start <= entry.start_offset < known.start_offset:
             # Only where nothing stands between: a start that another epoch's records contradict is no start.
             between = files.records.between(entry.start_offset, known.start_offset)
             if not len(between):
@@ -218,4 +221,5 @@ def _result(
         rule,
         agrees,
         by_controller,
+        offset_ranges(lost.offset[lost.offset < (follower.high_watermark or 0)]),
     )

@@ -46,8 +46,11 @@ class CheckResult:
 
 
 def overall(results: Iterable[CheckResult]) -> Verdict:
-    """``violated`` if any result is, else ``unknown`` if any is, else ``holds``; informative ones do not count."""
+    """``violated`` if any result is, else ``unknown`` if any is or there is none, else ``holds``.
+
+    Informative results do not count.
+    """
     verdicts = {result.verdict for result in results if not result.informative}
     if "violated" in verdicts:
         return "violated"
-    return "unknown" if "unknown" in verdicts else "holds"
+    return "holds" if verdicts == {"holds"} else "unknown"

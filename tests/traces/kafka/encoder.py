@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -206,6 +207,13 @@ def write_broker(
     if clean:
         (root / ".kafka_cleanshutdown").write_text(f'{{"version":0,"brokerEpoch":{clean_epoch}}}')
     return root
+
+
+def old_message(offset: int, value: bytes, magic: int = 1) -> bytes:
+    """A message of format 0 or 1 (Kafka before 0.11), without a key."""
+    body = struct.pack(">bb", magic, 0) + (struct.pack(">q", 1_500_000_000_000) if magic else b"")
+    body += struct.pack(">ii", -1, len(value)) + value
+    return struct.pack(">qiI", offset, len(body) + 4, zlib.crc32(body)) + body
 
 
 # -- the controller's records -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import struct
 import pytest
 from fencepost.traces.kafka.batches import Limits
 
-from .encoder import batch, log, raw_batch, record
+from .encoder import batch, log, old_message, raw_batch, record
 from .scan import kinds, scan
 
 THREE = [batch(0, [b"a", b"b"]), batch(2, [b"c"], epoch=1), batch(3, [b"d"], epoch=2)]
@@ -102,16 +102,31 @@ def test_length_that_hides_the_next_batch_is_seen_through() -> None:
     assert kinds(problems) == ["crc-mismatch"]
 
 
-@pytest.mark.parametrize(
-    ("magic", "kind"), [(0, "old-magic"), (1, "old-magic"), (3, "unknown-magic"), (-1, "unknown-magic")]
-)
-def test_other_magic_is_named_with_its_byte(magic: int, kind: str) -> None:
+@pytest.mark.parametrize("magic", [0, 1, 3, -1])
+def test_unknown_magic_is_named_with_its_byte(magic: int) -> None:
     data = bytearray(b"".join(THREE))
     struct.pack_into(">b", data, ENDS[0] + 16, magic)
     found, problems = scan(bytes(data))
     assert [b.base_offset for b in found] == [0, 3]
-    assert [(p.kind, p.byte) for p in problems] == [(kind, ENDS[0])]
+    assert [(p.kind, p.byte) for p in problems] == [("unknown-magic", ENDS[0])]
     assert f"magic {magic}" in problems[0].what
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_old_messages_are_one_problem_per_run(magic: int) -> None:
+    old = b"".join(old_message(offset, b"value", magic) for offset in range(3))
+    found, problems = scan(old + b"".join(batch(3 + n, [b"new"]) for n in range(2)))
+    assert [b.base_offset for b in found] == [3, 4]
+    assert [(p.kind, p.byte) for p in problems] == [("old-magic", 0)]
+    assert f"messages up to offset 2 are in message format {magic}" in problems[0].what
+
+
+def test_old_message_with_a_wrong_checksum_is_none() -> None:
+    data = bytearray(old_message(0, b"value", 1))
+    data[-1] ^= 1
+    found, problems = scan(bytes(data) + batch(1, [b"new"]))
+    assert [b.base_offset for b in found] == [1]
+    assert kinds(problems) == ["unknown-magic"]
 
 
 def test_garbage_between_batches_is_skipped() -> None:
@@ -123,7 +138,8 @@ def test_garbage_between_batches_is_skipped() -> None:
 def test_offsets_that_go_back_are_left_out() -> None:
     found, problems = scan(THREE[0] + THREE[1] + batch(1, [b"again"]) + THREE[2])
     assert [b.base_offset for b in found] == [0, 2, 3]
-    assert [(p.kind, p.byte) for p in problems] == [("offset-order", ENDS[1])]
+    assert [(p.kind, p.byte) for p in problems] == [("overlapping-batch", ENDS[1])]
+    assert "offsets 1 to 1 overlaps the one before it, which ends at 2" in problems[0].what
 
 
 def test_offset_outside_its_segment_does_not_hide_the_rest() -> None:

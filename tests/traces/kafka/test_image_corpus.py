@@ -64,9 +64,14 @@ def decide(stage: Path, value: bytes) -> int:
     return size
 
 
+def undecided(report: FilesReport) -> set[str]:
+    return {each.check for each in report.checks if each.verdict == "unknown" and not each.informative}
+
+
 def test_the_recorded_cluster_passes(stage: Path) -> None:
     report = check(stage)
-    assert broken(report) == {} and report.verdict == "holds"
+    # The unclean election of payments is history here, and the log that held the lost record has been truncated.
+    assert broken(report) == {} and undecided(report) == {"unclean_election_losses_known"}
     of_orders = {each.check for each in report.checks if each.check in CHECKS and "orders-0" in each.subject}
     assert of_orders == set(CHECKS)
 

@@ -53,7 +53,7 @@ def verdict(tmp_path: Path, check: str, files: Partition, *, clean: bool = False
 def test_clean_partition_passes_every_check(tmp_path: Path) -> None:
     root = write_broker(tmp_path / "b", 1, {"t-0": partition(0, 0, 2, 5, hw=3)})
     report = check_brokers([read_broker(root)])
-    assert [(c.check, c.verdict) for c in report.checks] == [
+    assert [(c.check, c.verdict) for c in report.checks if not c.informative] == [
         ("epochs_monotone", "holds"),
         ("epoch_cache_matches_batches", "holds"),
         ("offsets_contiguous", "holds"),

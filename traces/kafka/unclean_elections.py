@@ -1,0 +1,145 @@
+"""Unclean leader elections in the metadata log, and whether the directories show their cost.
+
+An election is unclean if the new leader was neither in the last non-empty ISR nor an eligible leader replica (KIP-966).
+``LeaderRecoveryState`` alone does not decide: Kafka 4 also sets it when the last ISR member returns from a crash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..words import counted
+from .epoch_conflicts import conflicting_rows, latest_epoch
+from .truncation import effective_epochs
+from .verdicts import CheckResult
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .cross_checks import Replica
+    from .image import MetadataImage, PartitionState
+
+NAME = "unclean_election_losses_known"
+
+
+@dataclass(frozen=True, slots=True)
+class UncleanElection:
+    """One unclean election of a partition.
+
+    ``last_isr`` is the last ISR with a member before it; ``None`` if the metadata log here begins later.
+    """
+
+    topic: str
+    partition: int
+    leader: int
+    leader_epoch: int
+    metadata_offset: int
+    last_isr: tuple[int, ...] | None
+
+    def __str__(self) -> str:
+        isr = "is not in this metadata log" if self.last_isr is None else f"was {list(self.last_isr)}"
+        return (
+            f"broker {self.leader} was elected uncleanly in leader epoch {self.leader_epoch} "
+            f"(metadata offset {self.metadata_offset}); the last ISR {isr}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields, and the sentence."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "leader": self.leader,
+            "leader_epoch": self.leader_epoch,
+            "metadata_offset": self.metadata_offset,
+            "last_isr": None if self.last_isr is None else list(self.last_isr),
+            "sentence": str(self),
+        }
+
+
+def unclean_elections(image: MetadataImage, topic: str, partition: int) -> tuple[UncleanElection, ...]:
+    """The unclean elections of one partition, oldest first, as far back as log and snapshot go."""
+    found: list[UncleanElection] = []
+    before: PartitionState | None = None
+    last_isr: tuple[int, ...] | None = None
+    for state in image.history(topic, partition):
+        if _elected_uncleanly(before, state, last_isr):
+            found.append(UncleanElection(topic, partition, state.leader, state.leader_epoch, state.offset, last_isr))
+        last_isr = state.isr or last_isr
+        before = state
+    return tuple(found)
+
+
+def _elected_uncleanly(before: PartitionState | None, state: PartitionState, last_isr: tuple[int, ...] | None) -> bool:
+    if state.leader < 0:
+        return False
+    if before is None:
+        # A snapshot keeps the state of the partition and not the election behind it.
+        return state.leader_recovery_state != 0
+    if state.leader_epoch == before.leader_epoch or state.leader == before.leader:
+        return False
+    if last_isr is None:
+        return state.leader_recovery_state != 0
+    return state.leader not in last_isr and state.leader not in before.elr
+
+
+def check_unclean_elections(
+    replicas: Sequence[Replica], elections: Sequence[UncleanElection], subject: str
+) -> list[CheckResult]:
+    """Each unclean election that the directories do not show to be harmless is ``unknown``.
+
+    The log of a member of the last ISR decides, as long as it has not followed the new leader: its records either
+    conflict with the new leader's epoch (``losses.py`` reports those below the high watermark) or all survived.
+    Partitions without an unclean election have no result.
+    """
+    results: list[CheckResult] = []
+    for election in elections:
+        doubts = _doubts(replicas, election)
+        where = {"election": election.to_json()}
+        if doubts:
+            message = f"{election}; {'; '.join(doubts)}, so the loss is unknown"
+            results.append(CheckResult(NAME, "unknown", subject, message, data=where))
+        else:
+            message = f"{election}; the logs of that ISR show what was lost"
+            results.append(CheckResult(NAME, "holds", subject, message, data=where))
+    return results
+
+
+def _doubts(replicas: Sequence[Replica], election: UncleanElection) -> list[str]:
+    """Why the directories do not decide what an election cost; empty if they do."""
+    if election.last_isr is None:
+        return ["who may have held more records is not known"]
+    by_node = {node: (label, files) for label, node, files in replicas}
+    reference = next(
+        (files for _, _, files in replicas if any(e.epoch >= election.leader_epoch for e in effective_epochs(files))),
+        None,
+    )
+    doubts: list[str] = []
+    missing = [node for node in election.last_isr if node not in by_node]
+    if missing:
+        noun = "directory is" if len(missing) == 1 else "directories are"
+        names = ", ".join(f"broker {node}" for node in missing)
+        doubts.append(f"{names}'s {noun} missing")
+    for node in election.last_isr:
+        if node in missing:
+            continue
+        label, files = by_node[node]
+        if files.unread is not None:
+            doubts.append(f"{label}'s log was not read ({files.unread})")
+        elif files.damaged:
+            doubts.append(f"part of {label}'s log could not be read")
+        elif latest_epoch(files) >= election.leader_epoch:
+            doubts.append(f"{label} has followed a later leader and may have truncated")
+        elif reference is None:
+            doubts.append(f"no directory shows where leader epoch {election.leader_epoch} starts")
+        elif files.high_watermark is None:
+            doubts.append(f"{label} has no high watermark")
+        else:
+            rows = conflicting_rows(reference, files)
+            above = int((files.records.offset[rows] >= files.high_watermark).sum())
+            if above and not len(rows) - above:
+                doubts.append(
+                    f"{label} has {counted(above, 'record')} above its checkpointed high watermark "
+                    f"{files.high_watermark} that may have been committed"
+                )
+    return doubts
