@@ -356,15 +356,17 @@ def read_partition(
         if on_bytes:
             on_bytes(size)
     batches, records = columns.result()
+    # One line for a folder that cannot be listed, and none for each file in it.
+    shut = any(problem.path == path and problem.kind == "unreadable" for problem in problems)
     return PartitionFiles(
         topic,
         partition,
         path,
-        _optional(path / "partition.metadata", read_topic_id, problems),
+        None if shut else _optional(path / "partition.metadata", read_topic_id, problems),
         tuple(segments),
         batches,
         records,
-        _optional(path / "leader-epoch-checkpoint", read_epoch_checkpoint, problems),
+        None if shut else _optional(path / "leader-epoch-checkpoint", read_epoch_checkpoint, problems),
         high_watermark,
         log_start_checkpoint,
         recovery_point,
