@@ -1,44 +1,31 @@
-"""The obligations of real brokers' files: what they tell by themselves, and whether the model reaches them."""
+"""Brokers' directories read as one cluster, and one obligation for each kind of check on them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
 
 from ...model.core.errors import BadInput
-from ...model.core.protocol import Protocol
-from ...model.explore import Limits, Verdict
+from ...model.explore import Verdict
 from ...model.explore.result import OnProgress
-from ...traces.build_story import story_of_run
-from ...traces.kafka.abstraction import Abstraction, Block, abstract
+from ...traces.kafka.abstraction import Abstraction
 from ...traces.kafka.batches import BudgetSpent
 from ...traces.kafka.batches import Limits as ReadLimits
 from ...traces.kafka.broker import BrokerFiles, read_broker
 from ...traces.kafka.capture import BUNDLED, bundled_corpus, load_manifest, node_directories
 from ...traces.kafka.checks import FilesReport, check_brokers
 from ...traces.kafka.directories import OtherCluster, SecondCopy, require_one_cluster
+from ...traces.kafka.image import PartitionState
 from ...traces.kafka.losses import NAME as LOSSES
 from ...traces.kafka.partition import METADATA_TOPIC, PartitionFiles
 from ...traces.kafka.policies import cleanup_policy
-from ...traces.kafka.reach import Reach, reach_any
 from ...traces.kafka.remote_store import RemoteStore, read_store
 from ...traces.kafka.staging import STORE
 from ...traces.kafka.verdicts import CheckResult
-from ...traces.renamed import with_replicas
-from ...traces.stepper import DirectStepper
-from ...traces.story import Json, Story
-from ...traces.words import counted
-from ..harness import plan_of
 from .task import Outcome, Task
-
-MAX_OFFSETS = 4
-"""Logs that need more of the model's offsets than this are not searched for: the state space is too large."""
-
-LIMITS = Limits(max_states=6_000_000)
-"""Of one search. At three replicas, about 15 seconds and 500 MiB."""
 
 _SEVERITY = {"holds": Verdict.HOLDS, "violated": Verdict.VIOLATED, "unknown": Verdict.UNKNOWN}
 
@@ -96,6 +83,12 @@ class Cluster:
         images = {each.label: each.metadata for each in self.report.brokers}
         image = images.get(self.report.controller or "")
         return all(cleanup_policy(image, topic, node).compacted for node in self.partition(topic, number))
+
+    def elected(self, topic: str, number: int) -> PartitionState | None:
+        """The newest decision of the controller about a partition; None without a metadata log."""
+        images = {each.label: each.metadata for each in self.report.brokers}
+        image = images.get(self.report.controller or "")
+        return None if image is None else image.partition(topic, number)
 
     def replication(self, topic: str, number: int) -> int:
         """The replication factor, as the controller has it; else the number of logs given."""
@@ -162,101 +155,39 @@ def bundled_clusters() -> list[Cluster]:
     return clusters
 
 
-class Searches:
-    """Searches for runs of one variant that end in brokers' logs; logs that look alike are searched for once."""
-
-    def __init__(self, protocol: Protocol, variant: str | None = None) -> None:
-        self.protocol = protocol
-        self.variant = variant or protocol.default_variant
-        self.promised = self.variant in (protocol.default_variant, *plan_of(protocol).holds)
-        """Whether the variant promises that no committed record is lost: it is one of those that must hold."""
-        self._found: dict[tuple[object, ...], list[Reach]] = {}
-
-    def reached(self, cluster: Cluster, key: tuple[str, int], target: Abstraction) -> Outcome:
-        """Whether a run ends in the logs of one partition."""
-        reason = not_searched(target, cluster, key)
-        if reason is not None:
-            return Outcome(Verdict.UNKNOWN, reason, 0, "states")
-        searches = self._searches(target)
-        first, last = searches[0], searches[-1]
-        states = sum(each.search.distinct for each in searches)
-        if first.verdict is Verdict.UNKNOWN:
-            return Outcome(Verdict.UNKNOWN, f"{first.variant}: {first.search.reason}", states, "states")
-        detail = reach_sentence(first, last)
-        # Where no variant at all reaches the logs, the bounds of the search may be what is wrong.
-        verdict = first.verdict if last.verdict is Verdict.HOLDS else Verdict.UNKNOWN
-        story = reach_story(first, last, target, cluster.ids(*key, target), detail)
-        return Outcome(verdict, detail, states, "states", story)
-
-    def _searches(self, target: Abstraction) -> list[Reach]:
-        """One for each variant up to the first that reaches the logs; remembered by what the model sees of them."""
-        if target.shape in self._found:
-            return self._found[target.shape]
-        # What safe crashes leave, idle replicas leave too: those variants would only take longer.
-        others = [
-            each.name for each in self.protocol.variants.values() if each.name != self.variant and not each.restarts
-        ]
-        found = reach_any(self.protocol, (self.variant, *others), target, limits=LIMITS)
-        self._found[target.shape] = found
-        return found
-
-    def all_reached(
-        self, cluster: Cluster, targets: Mapping[tuple[str, int], Abstraction], _told: OnProgress
-    ) -> Outcome:
-        """Whether a run ends in the logs of each partition: the worst outcome, and whose it is."""
-        outcomes = {key: self.reached(cluster, key, target) for key, target in targets.items()}
-        states = sum(outcome.count for outcome in outcomes.values())
-        for wanted in (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.HOLDS):
-            for key, outcome in outcomes.items():
-                if outcome.verdict is wanted:
-                    detail = outcome.detail if len(targets) == 1 else f"{_named(key)}: {outcome.detail}"
-                    return replace(outcome, detail=detail, count=states)
-        raise AssertionError("there is no partition to reach")
-
-
 def file_tasks(
     cluster: Cluster,
     group: str,
-    searches: Searches,
     *,
-    lost: Iterable[tuple[str, int]] = (),
+    losses: bool = True,
+    lost: Mapping[tuple[str, int], Verdict] | None = None,
     condensed: bool = False,
 ) -> list[Task]:
-    """One obligation for each kind of check, one for each partition whose replicas differ, one for all the others.
+    """Return one obligation for each kind of check.
 
-    Held against a variant that breaks its promises, a loss is what that may bring about: a note.
-    ``lost`` are partitions that no run of the variant is expected to reach (in the bundled corpus, after an unclean
-    election). ``condensed`` makes one obligation of all kinds of check.
+    Args:
+        cluster: The brokers and their report.
+        group: Heading of the obligations.
+        losses: Whether a lost committed record is a problem; not so for a variant that allows losses.
+        lost: Partitions that an unclean election has damaged, in a bundled corpus, and the verdict to expect of each.
+        condensed: Make one obligation of all kinds of check.
     """
-    missing = set(lost)
+    missing = lost or {}
     by_check: dict[str, list[CheckResult]] = {}
     for result in cluster.report.checks:
-        if not result.informative and not (result.check == LOSSES and not searches.promised):
+        if not result.informative and not (result.check == LOSSES and not losses):
             by_check.setdefault(_obligation(result, missing, condensed=condensed), []).append(result)
-    tasks = []
-    for name in sorted(by_check):
-        expected = Verdict.VIOLATED if name in {_lost_name(key) for key in missing} else Verdict.HOLDS
-        tasks.append(Task(cluster.label + name, group, partial(_summed, by_check[name]), expected))
-    targets = {
-        key: abstract(cluster.partition(*key), cluster.replication(*key), compacted=cluster.compacted(*key))
-        for key in cluster.partitions
-    }
-    agreed = {key: target for key, target in targets.items() if target.agreed}
-    if agreed:
-        what = f"{len(agreed)} partitions whose replicas agree" if len(agreed) > 1 else _named(next(iter(agreed)))
-        tasks.append(Task(f"{cluster.label}{what}: reachable", group, partial(searches.all_reached, cluster, agreed)))
-    for key, target in targets.items():
-        if key not in agreed:
-            run = partial(searches.all_reached, cluster, {key: target})
-            expected = Verdict.VIOLATED if key in missing else Verdict.HOLDS
-            tasks.append(Task(f"{cluster.label}{_named(key)}: reachable", group, run, expected))
-    return tasks
+    expected = {_lost_name(key): verdict for key, verdict in missing.items()}
+    return [
+        Task(cluster.label + name, group, partial(_summed, by_check[name]), expected.get(name, Verdict.HOLDS))
+        for name in sorted(by_check)
+    ]
 
 
-def _obligation(result: CheckResult, missing: set[tuple[str, int]], *, condensed: bool) -> str:
-    """The obligation that a result belongs to. A loss that is expected has one of its own."""
+def _obligation(result: CheckResult, missing: Iterable[tuple[str, int]], *, condensed: bool) -> str:
+    """The obligation that a result belongs to. An expected loss has one of its own."""
     for key in missing:
-        if result.check == LOSSES and result.subject == _named(key):
+        if result.verdict != "holds" and result.subject == _named(key):
             return _lost_name(key)
     return "files by themselves" if condensed else result.check
 
@@ -282,55 +213,3 @@ def _summed(results: list[CheckResult], _told: OnProgress) -> Outcome:
             return Outcome(_SEVERITY[wanted], detail, len(results), unit)
     detail = f"in all {len(results)}" if len(results) > 1 else f"{results[0].subject}: {results[0].message}"
     return Outcome(Verdict.HOLDS, detail, len(results), unit)
-
-
-def not_searched(target: Abstraction, cluster: Cluster, key: tuple[str, int]) -> str | None:
-    """Why the model is not searched for a partition's logs; None where it is."""
-    reason = cluster.no_state(*key)
-    if reason is not None:
-        return reason
-    if target.holes:
-        return f"broker {target.holes[0]}'s log lacks offsets that another has (compaction leaves such holes)"
-    if len(target.blocks) > MAX_OFFSETS:
-        return f"the logs differ in {len(target.blocks)} places; the search goes up to {MAX_OFFSETS} offsets"
-    return None
-
-
-def reach_sentence(first: Reach, last: Reach) -> str:
-    """What the searches found: ``reachable by 17 steps of kip-320``, or which other variant reaches the logs."""
-    if first.verdict is Verdict.HOLDS:
-        assert first.search.path is not None
-        return f"reachable by {counted(len(first.search.path), 'step')} of {first.variant}"
-    sentence = f"no run of {first.variant} reaches this ({first.bounds})"
-    if last.verdict is Verdict.HOLDS:
-        assert last.search.path is not None
-        return f"{sentence}, but {last.variant} does, by {counted(len(last.search.path), 'step')}"
-    if last.verdict is Verdict.UNKNOWN:
-        return f"{sentence}; whether {last.variant} does is unknown: {last.search.reason}"
-    return f"{sentence}, nor does one of any other variant: it may take more records or leader epochs than that"
-
-
-def reach_story(first: Reach, last: Reach, target: Abstraction, ids: Sequence[int], headline: str) -> Story | None:
-    """The run that ends in the logs, where a variant has one; replicas have the brokers' ``ids``."""
-    if last.verdict is not Verdict.HOLDS or last.search.path is None:
-        return None
-    system = last.system
-    absent: dict[str, Json] = {"not among the directories": list(ids[len(target.nodes) :])}
-    story = story_of_run(
-        DirectStepper(system.traced, system.constants),
-        last.search.path,
-        verdict=first.verdict,
-        headline=headline[0].upper() + headline[1:] + ".",
-        source={
-            "replicas agree": target.agreed,
-            "brokers": list(target.nodes),
-            **(absent if len(ids) > len(target.nodes) else {}),
-            "offsets": {str(o): _span(block) for o, block in enumerate(target.blocks)},
-            "leader epochs": {str(model): real for real, model in target.epochs.items()},
-        },
-    )
-    return with_replicas(story, system, ids, "broker")
-
-
-def _span(block: Block) -> str:
-    return str(block.first) if block.first == block.last else f"{block.first} to {block.last}"

@@ -1,4 +1,4 @@
-"""What is worth knowing of brokers' files beside the verdicts: the same lines in the terminal, the page and JSON."""
+"""Remarks on brokers' files beside the verdicts: the same lines in the terminal, the page and JSON."""
 
 from __future__ import annotations
 
@@ -9,33 +9,28 @@ from ...traces.kafka.verdicts import CheckResult
 from ...traces.report.index import Note
 from ...traces.words import counted
 from .files import Cluster
+from .truncations import prescribed_truncations
 
 SHOWN = 6
-"""So many subjects are named where one note is about several."""
+"""So many subjects are named if one note is about several."""
 
 
 def cluster_notes(cluster: Cluster) -> list[Note]:
-    """What was left out or could not be read, truncations, lost records one by one, and notes, in that order."""
+    """Skipped directories, unreadable files, truncations, lost records one by one, and remarks, in that order."""
     found = [Note("left out", str(fault)) for fault in cluster.refused]
     found += [
         Note("problem" if problem.severity == "error" else "note", str(problem)) for problem in cluster.report.problems
     ]
-    found += [Note("truncation", line) for line in _truncations(cluster)]
+    found += [Note("truncation", f"{each.subject}: {each.text}") for each in prescribed_truncations(cluster)]
     found += [Note("loss", line) for line in _losses(cluster.report.checks)]
     found += [Note("note", line) for line in _informative(cluster.report.checks)]
     return found
 
 
-def _truncations(cluster: Cluster) -> Iterable[str]:
-    """What a follower cuts off under the elected leader; where none is known, under each that could be."""
-    for comparison in cluster.report.comparisons:
-        elected = [each for each in comparison.truncations if each.by_controller]
-        for each in elected or comparison.truncations:
-            kept = "" if each.agrees_after is not False else ", and the logs still differ after it"
-            yield (
-                f"{comparison.topic}-{comparison.partition}: {each.follower} as follower of {each.leader} truncates to "
-                f"offset {each.offset} and loses {counted(each.records_lost, 'record')}{kept}"
-            )
+def remarks(cluster: Cluster) -> list[str]:
+    """Return what changes no verdict: files that Kafka itself leaves behind, and informative results."""
+    found = [str(problem) for problem in cluster.report.problems if problem.severity != "error"]
+    return [*found, *_informative(cluster.report.checks)]
 
 
 def _losses(results: Iterable[CheckResult]) -> Iterable[str]:

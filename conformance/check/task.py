@@ -27,12 +27,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Task:
-    """One obligation to be. ``expected`` is VIOLATED for a must-fail twin."""
+    """One obligation to be. ``expected`` is VIOLATED for a must-fail twin.
+
+    An ``optional`` task can only add a violation: if it ends ``unknown``, the overall verdict stays.
+    """
 
     name: str
     group: str
     run: Callable[[OnProgress], Outcome]
     expected: Verdict = Verdict.HOLDS
+    optional: bool = False
 
 
 def word(verdict: Verdict) -> Word:
@@ -63,6 +67,7 @@ def obligation_of(task: Task, outcome: Outcome, seconds: float) -> Obligation:
         seconds=seconds,
         story=outcome.story,
         beside=outcome.beside,
+        optional=task.optional,
     )
 
 

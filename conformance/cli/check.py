@@ -8,31 +8,47 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from rich.console import Console
+from rich.text import Text
 
 from ...model.core.errors import BadInput
 from ...model.core.registry import REGISTRY
-from ...model.explore.result import OnProgress
+from ...model.explore.result import OnProgress, Verdict
 from ...model.explore.result import Progress as Explored
 from ...traces.kafka.batches import Limits as ReadLimits
 from ...traces.kafka.remote_store import read_store
+from ...traces.report.answer import Answer
 from ...traces.report.folder import refuse_foreign
-from ...traces.report.index import FORMAT, Note, report_json, write_report
+from ...traces.report.index import FORMAT, report_json, write_report
 from ...traces.report.obligation import Obligation, overall
-from ...traces.report.table import print_table
+from ...traces.report.screen import print_answer, print_finding, print_replicas, print_verdict
+from ...traces.report.table import closing_table, print_table
 from ...traces.story import Story
-from ..check.files import Cluster, Searches, bundled_clusters, file_tasks, read_cluster
+from ...traces.words import printable
+from ..check.files import Cluster, bundled_clusters, file_tasks, read_cluster
 from ..check.groups import all_groups, answering
+from ..check.judge import add_search, file_answer
 from ..check.mining import bundled_mining
 from ..check.notes import cluster_notes
+from ..check.search import (
+    MAX_SECONDS,
+    MAX_STATES,
+    Searches,
+    SearchLimits,
+    explained_partitions,
+    search_tasks,
+)
 from ..check.task import Task, carry_out
 from ..stages import stages
 from . import options, output
 from .annotations import annotate, place_of
-from .options import Positive, unwrapped
+from .options import Positive, Seconds, unwrapped
 from .progress import progress_bar
 
-_LOST = {"6-unclean-election: ": (("payments", 0),)}
-"""In the bundled corpus, the logs that an unclean election left: no run of kip-320 reaches them."""
+_LOST = {
+    "6-unclean-election: ": {("payments", 0): Verdict.VIOLATED},
+    "7-all-back: ": {("payments", 0): Verdict.UNKNOWN},
+}
+"""In the bundled corpus, the logs after an unclean election, and the verdict that they must have."""
 
 _EXIT = {"holds": 0, "violated": 1, "unknown": 3}
 _BAD_INPUT = 2
@@ -45,12 +61,18 @@ def check(
     max_records: Positive | None = None,
     remote: str | None = None,
     variant: str | None = None,
+    no_search: Annotated[bool, Parameter(negative=())] = False,
+    max_states: Positive | None = None,
+    max_seconds: Seconds | None = None,
+    verbose: Annotated[bool, Parameter(negative=())] = False,
     report: Path = Path("report"),
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Hold brokers' data directories against the protocol; with no path, check all models and what is bundled.
+    """Check brokers' data directories; without a path, check all models and the bundled recordings.
 
-    That is a recorded cluster, and a corpus of traces with two planted bugs, which is mined on Spark.
+    The verdict comes from the files. A bounded search for a run of the model that ends in these logs comes last: it can
+    add a violation, and a search that does not finish is a note. Exit codes: 0 holds, 1 violated, 2 nothing could be
+    judged, 3 unknown.
 
     Writes a report folder: index.html with a page for each counterexample, report.json, junit.xml.
 
@@ -67,6 +89,14 @@ def check(
         objects are held against the remote log metadata in the directories.
     variant
         Hold the logs against this variant of the protocol that brokers' logs are states of; the safe one by default.
+    no_search
+        Leave the search out.
+    max_states
+        Give up one search after so many distinct states; by default 1,000,000.
+    max_seconds
+        Start no search after so many seconds of searching; by default 60.
+    verbose
+        Print all replicas, all remarks, and every check with its verdict.
     report
         The folder for the report. One that is there is replaced, if it is a report.
     json
@@ -76,47 +106,102 @@ def check(
     if variant is not None:
         of_logs.traced(variant)
     refuse_foreign(report, FORMAT)
-    cluster: Cluster | None = None
-    notes: list[Note] = []
+    options.refuse_twice(topic=topic)
+    budget = SearchLimits(max_states or MAX_STATES, MAX_SECONDS if max_seconds is None else max_seconds)
+    if no_search:
+        why, mend = "no search is made", "leave it out, or --no-search"
+        options.refuse_idle(why, mend, max_states=max_states, max_seconds=max_seconds)
     if not path:
         mend = "name brokers' data directories"
         options.refuse_idle(
             "there are no directories to read", mend, topic=topic, max_records=max_records, remote=remote
         )
-    options.refuse_twice(topic=topic)
+        return _check_bundled(variant, budget, report, search=not no_search, json=json)
     limits = ReadLimits() if max_records is None else ReadLimits(items=max_records)
-    if path:
-        store = None if remote is None else read_store(remote)
-        cluster = read_cluster("", path, topics=topic or None, limits=limits, store=store)
-        notes = cluster_notes(cluster)
-        if not cluster.report.brokers:
-            for fault in cluster.refused:
-                output.note(f"fencepost: {fault}")
-            return _BAD_INPUT
-        _require_topics(cluster, topic)
-        results = _carry_out(file_tasks(cluster, "brokers' files", Searches(of_logs, variant)))
-    else:
-        results = _everything(variant)
-    # What there is of each text is of a check of all of it, and says nothing of somebody's brokers.
-    overview = None if path else stages()
-    folder = write_report(report, results, notes, overview)
+    cluster = read_cluster(
+        "", path, topics=topic or None, limits=limits, store=None if remote is None else read_store(remote)
+    )
+    if not cluster.report.brokers:
+        for fault in cluster.refused:
+            output.note(f"fencepost: {fault}")
+        return _BAD_INPUT
+    _require_topics(cluster, topic)
+    return _check_directories(cluster, Searches(of_logs, variant, budget), report, no_search, verbose, json)
+
+
+def _check_directories(
+    cluster: Cluster, searches: Searches, report: Path, no_search: bool, verbose: bool, json: bool
+) -> int:
+    """Judge directories by their files, print that, then search, and write the report."""
+    group = "brokers' files"
+    results = _carry_out(file_tasks(cluster, group, losses=searches.promised))
+    answer = file_answer(cluster, losses=searches.promised)
+    notes = cluster_notes(cluster)
+    console = output.stdout()
+    strip = _common_folder(cluster)
+    if not json:
+        print_replicas(answer.replicas, console, everything=verbose)
+        print_answer(answer, console, everything=verbose, strip=strip)
+    explained = explained_partitions(cluster) if searches.promised else []
+    searched = [] if no_search else _carry_out(search_tasks(cluster, group, searches, explained))
+    results += searched
+    whole = add_search(answer, searched)
+    if not json:
+        _print_search(answer, whole, searched, console, strip, verbose=verbose)
+    if verbose and not json:
+        for line in whole.remarks:
+            console.print(Text(printable(f"remark: {line}")), soft_wrap=True)
+        console.print(closing_table(results))
+    folder = write_report(report, results, notes, answer=whole)
     _annotate(results)
-    code = _EXIT[overall(results)]
-    if cluster is not None and (cluster.refused or cluster.report.bad_input):
-        code = _BAD_INPUT
     if json:
-        answer: dict[str, object] = dict(report_json(results, notes, overview))
-        if cluster is not None:
-            answer["files"] = cluster.report.to_json()
-            answer["refused"] = [{"what": f.what, "where": f.where, "mend": f.mend} for f in cluster.refused]
-            for note in notes:
-                if note.kind == "left out":
-                    output.note(f"fencepost: {note.text}")
-        output.print_json(answer)
-    else:
-        _print(results, notes)
+        told = report_json(results, notes, answer=whole)
+        told["files"] = cluster.report.to_json()
+        told["refused"] = [{"what": f.what, "where": f.where, "mend": f.mend} for f in cluster.refused]
+        output.print_json(told)
     output.written(folder)
-    return code
+    if whole.last_line:
+        output.note(whole.last_line) if json else console.print(Text(printable(whole.last_line)), soft_wrap=True)
+    return _EXIT[whole.verdict]
+
+
+def _print_search(
+    before: Answer, after: Answer, searched: Sequence[Obligation], console: Console, strip: str, *, verbose: bool
+) -> None:
+    """Print what the search adds: a violation with its run, or a note that it did not finish."""
+    known = set(before.findings)
+    for finding in after.findings:
+        if finding not in known:
+            print_finding(finding, console, everything=verbose, strip=strip)
+    for result in searched:
+        if result.story is not None and result.verdict == "violated" and verbose:
+            _print_run(result, result.story, console)
+    for note in after.notes[len(before.notes) :]:
+        console.print(Text(printable(f"note: {note}")))
+    if after.verdict != before.verdict:
+        print_verdict(after, console)
+
+
+def _common_folder(cluster: Cluster) -> str:
+    """The folder above all directories with a slash at its end, which the screen leaves out; empty for none."""
+    paths = [directory.path for broker in cluster.report.brokers for directory in broker.directories]
+    parents = {str(path.parent) for path in paths}
+    (folder,) = parents if len(parents) == 1 else ("",)
+    return f"{folder}/" if folder not in ("", ".", "/") else ""
+
+
+def _check_bundled(variant: str | None, budget: SearchLimits, report: Path, *, search: bool, json: bool) -> int:
+    """Check all models, the bundled recordings and the bundled corpus of traces."""
+    results = _everything(variant, budget, search=search)
+    overview = stages()
+    folder = write_report(report, results, (), overview)
+    _annotate(results)
+    if json:
+        output.print_json(report_json(results, (), overview))
+    else:
+        print_table(results, output.stdout())
+    output.written(folder)
+    return _EXIT[overall(results)]
 
 
 def _annotate(results: Sequence[Obligation]) -> None:
@@ -139,10 +224,10 @@ def _require_topics(cluster: Cluster, topics: Sequence[str]) -> None:
             raise BadInput(f"no directory has the topic {topic!r}", "--topic", "name one as its folders are called")
 
 
-def _everything(variant: str | None) -> list[Obligation]:
+def _everything(variant: str | None, budget: SearchLimits, *, search: bool) -> list[Obligation]:
     # The models in processes of their own, while this one reads files, and waits for Spark.
     with answering(all_groups()) as models, bundled_mining() as mining:
-        files = _carry_out(_corpus_tasks(variant))
+        files = _carry_out(_corpus_tasks(variant, budget, search=search))
         with progress_bar() as bar:
             whole = bar.add_task("the models", total=None)
             met = 0
@@ -156,12 +241,15 @@ def _everything(variant: str | None) -> list[Obligation]:
         return [*answers, *files, *_carry_out(mining)]
 
 
-def _corpus_tasks(variant: str | None) -> list[Task]:
+def _corpus_tasks(variant: str | None, budget: SearchLimits, *, search: bool = True) -> list[Task]:
     tasks: list[Task] = []
-    searches = Searches(REGISTRY.of_brokers_logs.protocol, variant)
+    group = "a recorded Kafka cluster"
+    searches = Searches(REGISTRY.of_brokers_logs.protocol, variant, budget)
     for cluster in bundled_clusters():
-        lost = _LOST.get(cluster.label, ())
-        tasks += file_tasks(cluster, "a recorded Kafka cluster", searches, lost=lost, condensed=True)
+        lost = _LOST.get(cluster.label, {})
+        tasks += file_tasks(cluster, group, losses=searches.promised, lost=lost, condensed=True)
+        if search:
+            tasks += search_tasks(cluster, group, searches, skip=lost)
     return tasks
 
 
@@ -181,22 +269,6 @@ def _carry_out(tasks: Sequence[Task]) -> list[Obligation]:
             return told
 
         return carry_out(tasks, on_task)
-
-
-def _print(results: Sequence[Obligation], notes: Sequence[Note]) -> None:
-    console = output.stdout()
-    for note in notes:
-        match note.kind:
-            case "left out" | "problem":
-                output.note(f"fencepost: {note.text}")
-            case "truncation" | "loss":
-                console.print(note.text, markup=False, soft_wrap=True)
-            case _:
-                console.print(f"note: {note.text}", markup=False, soft_wrap=True)
-    for result in results:
-        if result.story is not None and not result.met and result.story.noun != "replica":
-            _print_run(result, result.story, console)
-    print_table(results, console)
 
 
 def _print_run(result: Obligation, story: Story, console: Console) -> None:

@@ -19,7 +19,7 @@ from .conftest import Fencepost, Said
 
 Brokers = Callable[[str], list[Path]]
 
-HELD = ["1-steady", "2-leader-killed", "3-clean-failover", "4-old-leader-back", "5-lone-leader", "7-all-back"]
+HELD = ["1-steady", "2-leader-killed", "3-clean-failover", "4-old-leader-back", "5-lone-leader"]
 ORDERS = Path("orders-0") / "00000000000000000000.log"
 MAGIC = 16
 """The byte of a record batch that holds its magic (Kafka's message format, "Record Batch")."""
@@ -44,57 +44,33 @@ def test_what_a_healthy_cluster_leaves_holds(check: Callable[..., Said], brokers
     assert [broker["node_id"] for broker in answer["files"]["brokers"]] == [1, 2, 3]
 
 
-def test_an_unclean_election_is_no_run_of_kip_320(process: Fencepost, brokers: Brokers, tmp_path: Path) -> None:
+def test_unclean_election_is_reported_everywhere(process: Fencepost, brokers: Brokers, tmp_path: Path) -> None:
     report = tmp_path / "out" / "report"
-    said = process("check", *brokers("6-unclean-election"), "--report", report, "--json")
+    said = process("check", *brokers("6-unclean-election"), "--report", report, "--json", "--no-search")
     assert said.code == 1
     assert said.err == f"wrote {report / 'index.html'}\n"
-    lost, unmet = [each for each in said.json["obligations"] if not each["met"]]
-    assert lost["name"] == "committed_records_kept" and lost["verdict"] == "violated"
-    assert unmet["name"] == "payments-0: reachable"
-    assert unmet["detail"].startswith("no run of kip-320 reaches this (3 replicas, 2 offsets, ")
-    assert unmet["detail"].endswith("), but truncate-to-hw does, by 19 steps")
+    answer = said.json
+    assert answer["verdict"] == "violated"
+    (problem,) = [each for each in answer["problems"] if each["verdict"] == "violated"]
+    where = brokers("6-unclean-election")[1] / "payments-0" / f"{0:020d}.log"
+    assert problem["subject"] == "payments-0"
+    assert problem["details"] == [
+        f"offset 1, key 'payments-201', timestamp 1750036000215 (2025-06-16T01:06:40.215Z), {where}, byte 96"
+    ]
+    assert answer["next_steps"][0].startswith("Copy the directory of broker 2 before it starts")
 
     assert sorted(path.name for path in report.iterdir()) == ["index.html", "junit.xml", "report.json", "stories"]
     written = json.loads((report / "report.json").read_text())
-    assert {"index.html", "junit.xml", unmet["story"]} <= set(written.pop("contents"))
-    assert {key: said.json[key] for key in written} == written
-    assert "but truncate-to-hw does" in (report / unmet["story"]).read_text(encoding="utf-8")
-    assert unmet["story"] in (report / "index.html").read_text(encoding="utf-8")
+    assert {"index.html", "junit.xml"} <= set(written.pop("contents"))
+    assert {key: answer[key] for key in written} == written
     xml = JUnitXml.fromfile(str(report / "junit.xml"))
-    failures = [case.name for suite in xml for case in suite if case.result]
-    assert failures == ["committed_records_kept", "payments-0: reachable"]
+    assert "committed_records_kept" in [case.name for suite in xml for case in suite if case.result]
     # The truncation, the lost record and the notes are in all of them.
-    kinds = [note["kind"] for note in said.json["notes"]]
-    assert kinds == ["truncation", "loss", "note", "note"]
+    kinds = [note["kind"] for note in answer["notes"]]
+    assert kinds[:2] == ["truncation", "loss"]
     page, suites = ((report / name).read_text(encoding="utf-8") for name in ("index.html", "junit.xml"))
-    for note in said.json["notes"]:
+    for note in answer["notes"]:
         assert note["text"] in html.unescape(page) and note["text"] in html.unescape(suites)
-    where = brokers("6-unclean-election")[1] / "payments-0" / f"{0:020d}.log"
-    assert said.json["notes"][1]["text"] == (
-        "payments-0: lost, though committed by broker 2: offset 1, key 'payments-201', timestamp 1750036000215 "
-        f"(2025-06-16T01:06:40.215Z), {where}, byte 96"
-    )
-    story = json.loads((report / unmet["story"]).with_suffix(".json").read_text(encoding="utf-8"))
-    assert (story["replicas"], story["noun"]) == ([1, 2, 3], "broker"), "lanes are the brokers'"
-    assert story["moments"][1]["params"] == {"new_leader": 2} and "leo[3]" in story["moments"][0]["state"]
-
-
-def test_a_failure_is_told_in_the_brokers_own_ids(check: Callable[..., Said], brokers: Brokers) -> None:
-    said = check(*brokers("6-unclean-election"))
-    assert said.code == 1
-    assert "  replicas are brokers 1, 2, 3\n    1  controller_elect_leader(new_leader=2)\n" in said.out
-    assert "follower_fetch(leader=2, follower=3)" in said.out and "=0, " not in said.out.partition(" obligation")[0]
-    notes = [line for line in said.out.splitlines() if line.startswith("note: ")]
-    assert notes[1] == (
-        "note: isr_agrees_below_high_watermark: unknown: the ISR is empty, of 3: "
-        "__transaction_state-0, mixed-compression-0, orders-0"
-    )
-    assert len(notes) == 2 and "epoch=1)   breaks strong_isr, weak_isr\n" in said.out and said.out.count("breaks ") == 1
-    # Without a terminal nothing is wrapped, whatever it is.
-    assert "leader_epochs_known_to_controller " in said.out
-    (told,) = [line for line in said.out.splitlines() if line.startswith("! committed_records_kept")]
-    assert told.endswith("byte 96)")
 
 
 def test_runs_of_what_holds_are_not_told(check: Callable[..., Said], brokers: Brokers) -> None:
@@ -152,20 +128,21 @@ def test_two_log_dirs_of_one_broker_are_put_together(
     said = check(first, second, disk, third, "--json")
     assert said.code == 1 and said.json["refused"] == []
     assert [len(broker["directories"]) for broker in said.json["files"]["brokers"]] == [1, 2, 1]
-    assert [each["name"] for each in said.json["obligations"] if not each["met"]] == [
-        "committed_records_kept",
-        "payments-0: reachable",
-    ]
+    assert [each["name"] for each in said.json["obligations"] if not each["met"]] == ["committed_records_kept"]
 
 
-def test_the_text_shows_the_truncation_and_the_closing_table(check: Callable[..., Said], brokers: Brokers) -> None:
+def test_truncation_without_loss_is_a_note(check: Callable[..., Said], brokers: Brokers) -> None:
     said = check(*brokers("3-clean-failover"))
     assert said.code == 0
-    told = " ".join(said.out.split())
-    assert "orders-0: broker 1 as follower of broker 2 truncates to offset 1 and loses 1 record" in told
+    (line,) = [each for each in said.out.splitlines() if each.startswith("note: ")]
+    assert line == (
+        "note: orders-0: broker 1 as follower of broker 2 truncates to 1 and loses 1 record; "
+        "none is below its high watermark 1, so none is known to be committed"
+    )
+    assert "obligation" not in said.out, "checks that hold are printed with --verbose only"
+    told = " ".join(check(*brokers("3-clean-failover"), "--verbose").out.split())
     for heading in ("obligation", "verdict", "counted", "seconds"):
         assert heading in told
-    assert told.endswith("holds: 25 obligations: 25 met")
 
 
 def test_another_variant_may_be_held_against_the_files(check: Callable[..., Said], brokers: Brokers) -> None:
@@ -225,9 +202,10 @@ def test_a_damaged_segment_is_named_and_the_rest_is_checked(
     segment = copies[1] / ORDERS
     segment.write_bytes(damage(segment.read_bytes()))
     said = check(*copies)
-    assert said.code == 2
-    line = said.lines[0]
-    assert line.startswith(f"fencepost: {segment}, byte 0: {told}")
+    # A torn tail is no damage: Kafka cuts it off, so the checkpoint's high watermark above it is a violation.
+    assert said.code == (1 if kind == "truncated-segment" else 3)
+    assert f"? broker-2/{ORDERS}, byte 0: {told}" in said.out
+    assert " not decided, since part of a log could not be read" in said.out or kind == "truncated-segment"
     assert said.lines[-1].startswith("wrote "), "a report of what could be read"
 
     answer = check(*copies, "--json").json
@@ -245,8 +223,8 @@ def test_a_damaged_text_file_is_named_by_its_line(check: Callable[..., Said], co
     lines[2] = "orders zero 1"
     path.write_text("\n".join(lines) + "\n")
     said = check(*copies)
-    assert said.code == 2
-    assert said.lines[0].startswith(f"fencepost: {path}, line 3: ")
+    assert said.code == 3
+    assert "? broker-1/replication-offset-checkpoint, line 3: " in said.out
 
 
 def test_a_directory_that_is_none_is_refused_and_the_others_are_checked(
@@ -255,11 +233,13 @@ def test_a_directory_that_is_none_is_refused_and_the_others_are_checked(
     empty, missing = tmp_path / "empty", tmp_path / "missing"
     empty.mkdir()
     said = check(copies[0], empty, copies[1], missing, "--json")
-    assert said.code == 2
-    assert said.lines[0].startswith(f"fencepost: {empty}: not a Kafka data directory; name a broker's log.dirs folder")
-    assert said.lines[1] == f"fencepost: {missing}: no such directory; name the data directory of a broker"
+    assert said.code == 3
+    assert said.lines[-1].startswith(
+        f"skipped 2 directories: {empty}: not a Kafka data directory; name a broker's log.dirs"
+    )
+    assert said.lines[-1].endswith(f"; {missing}: no such directory; name the data directory of a broker")
     assert [each["where"] for each in said.json["refused"]] == [str(empty), str(missing)]
-    assert said.json["verdict"] == "holds"
+    assert said.json["verdict"] == "unknown", "the skipped directory may hold what the others contradict"
     assert [broker["node_id"] for broker in said.json["files"]["brokers"]] == [1, 2]
 
 
@@ -269,12 +249,11 @@ def test_a_second_copy_of_one_broker_is_refused(check: Callable[..., Said], copi
         assert path.is_file()
     (copies[2] / "meta.properties").write_text((copies[0] / "meta.properties").read_text())
     said = check(*copies)
-    assert said.code == 2
-    line = f"{copies[2] / 'meta.properties'}: node id 1 and directory id "
-    assert said.lines[0].startswith(f"fencepost: {line}")
-    assert f"are also those of {copies[0]}; name each directory of a broker once, all of one moment" in said.lines[0]
-    assert "! copies_of_one_time: unknown. two copies of broker 1: " in said.out
-    assert "unknown: 22 obligations: 20 met, 2 not met" in said.out, "the other is that a run ends in these logs"
+    assert said.code == 3
+    last = said.out.splitlines()[-1]
+    assert last.startswith(f"skipped 1 directory: {copies[2] / 'meta.properties'}: node id 1 and directory id ")
+    assert last.endswith(f"are also those of {copies[0]}; name each directory of a broker once, all of one moment")
+    assert "? two copies of broker 1: " in said.out
     assert check(*copies, "--json").json["notes"][0]["kind"] == "left out"
 
 
@@ -300,10 +279,10 @@ def test_what_a_file_says_does_not_steer_the_terminal(check: Callable[..., Said]
     meta.write_text("\n".join(wrong) + "\n")
     strange = copies[2].rename(copies[2].with_name("broker\x1b[31m-3"))
     said = check(*copies[:2], strange)
-    assert said.code == 2
+    assert said.code == 3
     for text in (said.out, said.err):
         assert "\x1b" not in text and "\x07" not in text
-    assert r"cluster id \x1b]0;owned\x07:fire:[bold], but " in said.lines[0]
+    assert r"cluster id \x1b]0;owned\x07:fire:[bold], but " in said.out.splitlines()[-1]
 
 
 def test_a_pipe_among_the_files_is_not_waited_for(process: Fencepost, copies: list[Path], tmp_path: Path) -> None:
@@ -314,9 +293,12 @@ def test_a_pipe_among_the_files_is_not_waited_for(process: Fencepost, copies: li
         (copies[0] / name).unlink(missing_ok=True)
         os.mkfifo(copies[0] / name)
     os.mkfifo(copies[0] / "__cluster_metadata-0" / f"{9:020d}-{1:010d}.checkpoint")
-    said = process("check", *copies, "--report", tmp_path / "report")
-    assert said.code == 2
-    assert sum("not a regular file" in line for line in said.lines) == 5
+    said = process("check", *copies, "--report", tmp_path / "report", "--verbose")
+    assert said.code == 1, "a violation counts, even if other files are unreadable"
+    told = "".join(line for line in said.out.splitlines() if "not a regular file" in line)
+    for name in ("orders-0/00000000000000000000.log", "orders-0/leader-epoch-checkpoint", "meta.properties"):
+        assert f"broker-2/{name}" in told
+    assert f"{9:020d}-{1:010d}.checkpoint" in told and "quorum-state" in told
 
 
 def test_no_directory_at_all_is_bad_input_and_writes_nothing(check: Callable[..., Said], tmp_path: Path) -> None:
@@ -381,14 +363,13 @@ def test_a_renamed_snapshot_is_shown_with_file_and_byte(
     (folder / "00000000000000000061-0000000001.checkpoint").rename(renamed)
     said = check(*copies)
     assert said.code == 1
-    told = "".join(said.out.split())
     line = (
-        "! snapshot_files_match_names: violated. broker 2: __cluster_metadata-0: snapshot "
+        "! broker 2: __cluster_metadata-0: snapshot "
         "00000000000000000062-0000000001: its header says append time 1795227636445, "
-        "the log's batch before its end 1795227637046 "
+        "the log's batch before its end 1795227637046"
     )
-    assert "".join(line.split()) + f"({renamed},byte0)" in told
+    assert f"{line}\n  broker-2/__cluster_metadata-0/{renamed.name}, byte 0\n" in said.out
     page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     assert f"({renamed}, byte 0)" in page
     unmet = [each["name"] for each in check(*copies, "--json").json["obligations"] if not each["met"]]
-    assert unmet == ["snapshot_files_match_names"]
+    assert unmet == ["snapshot_files_match_names", "unclean_election_losses_known"]

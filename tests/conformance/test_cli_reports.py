@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fencepost.conformance.check.groups import all_groups
+from fencepost.conformance.check.search import SearchLimits
 from fencepost.conformance.check.task import Outcome as Found
 from fencepost.conformance.check.task import Task, obligation_of
 from fencepost.conformance.cli.check import _annotate as annotate_check
@@ -173,7 +174,7 @@ def columns(results: list[Obligation], width: int) -> list[str]:
 def test_no_name_in_the_checks_table_is_broken_at_eighty_columns() -> None:
     """Of all models and what is bundled. A name goes on in the next line behind a space or a dot, or not at all."""
     tasks = [task for group in all_groups() for task in group.tasks()]
-    results = checked(*tasks, *_corpus_tasks(None))
+    results = checked(*tasks, *_corpus_tasks(None, SearchLimits()))
     assert len(results) > 180
     lines = columns(results, 80)
     assert max(map(len, lines)) <= 80 and "\u2026" not in "".join(lines)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,12 +15,14 @@ from markupsafe import Markup
 
 from ..story import to_json
 from ..words import printable
+from .answer import Answer
 from .beside import render_beside
 from .folder import REPORT, new_folder
 from .junit import junit_of
 from .obligation import Note, Obligation, grouped, overall, summary
 from .overview import Overview
 from .page import asset, environment, policy, render_page
+from .replicas import COLUMNS, MARK, NUMBERS
 
 FORMAT: Final = "fencepost-report"
 VERSION: Final = 1
@@ -29,29 +31,37 @@ __all__ = ["Note", "Obligation", "Overview", "overall", "report_json", "summary"
 
 
 def write_report(
-    folder: Path, results: Sequence[Obligation], notes: Sequence[Note] = (), overview: Overview | None = None
+    folder: Path,
+    results: Sequence[Obligation],
+    notes: Sequence[Note] = (),
+    overview: Overview | None = None,
+    answer: Answer | None = None,
 ) -> Path:
     """Write the report and return the path of its ``index.html``. An older report in ``folder`` is replaced.
 
     ``notes`` are on the page, in ``report.json`` and, as the output of the last suite, in ``junit.xml``. ``overview``
-    is on the page and in ``report.json``.
+    and ``answer`` are on the page and in ``report.json``.
 
     Raises ``BadInput`` when ``folder`` holds something that is not a report, or cannot be written: nothing is
     touched then, and no temporary folder is left behind.
     """
     with new_folder(folder, FORMAT) as building:
-        _fill(building, results, notes, overview)
+        _fill(building, results, notes, overview, answer)
     return Path(folder).absolute() / "index.html"
 
 
 def report_json(
-    results: Sequence[Obligation], notes: Sequence[Note] = (), overview: Overview | None = None
+    results: Sequence[Obligation],
+    notes: Sequence[Note] = (),
+    overview: Overview | None = None,
+    answer: Answer | None = None,
 ) -> dict[str, object]:
     """The report as one JSON object; ``story`` is the page of the counterexample, relative to the folder."""
     return {
         "format": FORMAT,
         "version": VERSION,
-        "verdict": overall(results),
+        "verdict": overall(results) if answer is None else answer.verdict,
+        **({} if answer is None else answer.to_json()),
         "summary": summary(results),
         "seconds": round(sum(each.seconds for each in results), 3),
         **({} if overview is None else {"overview": overview.to_json()}),
@@ -62,6 +72,7 @@ def report_json(
                 "verdict": each.verdict,
                 "expected": each.expected,
                 "met": each.met,
+                "optional": each.optional,
                 "detail": each.detail,
                 "count": each.count,
                 "unit": each.unit,
@@ -74,7 +85,13 @@ def report_json(
     }
 
 
-def _fill(building: Path, results: Sequence[Obligation], notes: Sequence[Note], overview: Overview | None) -> None:
+def _fill(
+    building: Path,
+    results: Sequence[Obligation],
+    notes: Sequence[Note],
+    overview: Overview | None,
+    answer: Answer | None,
+) -> None:
     (building / "stories").mkdir()
     for each, name in zip(results, _names(results), strict=True):
         if each.story is not None:
@@ -88,9 +105,9 @@ def _fill(building: Path, results: Sequence[Obligation], notes: Sequence[Note], 
                 (building / "stories" / f"{run}.json").write_text(to_json(side.story) + "\n", encoding="utf-8")
             both = render_beside(each.beside, [f"{run}.html" for run in runs])
             (building / "stories" / f"{name}.html").write_text(both, encoding="utf-8")
-    report = json.dumps(report_json(results, notes, overview), indent=2, allow_nan=False)
+    report = json.dumps(report_json(results, notes, overview, answer), indent=2, allow_nan=False)
     (building / REPORT).write_text(report + "\n", encoding="utf-8")
-    (building / "index.html").write_text(_index(results, notes, overview), encoding="utf-8")
+    (building / "index.html").write_text(_index(results, notes, overview, answer), encoding="utf-8")
     junit_of(results, "fencepost", notes).write(str(building / "junit.xml"), pretty=True)
 
 
@@ -102,11 +119,66 @@ def _names(results: Sequence[Obligation]) -> list[str]:
     ]
 
 
-def _index(results: Sequence[Obligation], notes: Sequence[Note], overview: Overview | None) -> str:
+def _index(
+    results: Sequence[Obligation], notes: Sequence[Note], overview: Overview | None, answer: Answer | None
+) -> str:
     style = asset("index.css")
     # By identity: two obligations may be equal, and each still has a page of its own.
     names = {id(each): name for each, name in zip(results, _names(results), strict=True)}
-    groups = [
+    # A check over files shows first what does not hold; a check of everything has one table.
+    unmet = [each for each in results if answer is None or not each.met]
+    met = [] if answer is None else [each for each in results if each.met]
+    return (
+        environment()
+        .get_template("index.html.j2")
+        .render(
+            policy=policy(style=style),
+            style=Markup(style),  # noqa: S704 - our own file, named by its hash in the policy
+            verdict=overall(results) if answer is None else answer.verdict,
+            answer=None if answer is None else _shown(answer),
+            summary=summary(results),
+            seconds=f"{sum(each.seconds for each in results):.1f}",
+            overview=None if overview is None else overview.to_html(),
+            unmet=_rows(unmet, names),
+            met=_rows(met, names),
+            met_count=len(met),
+            notes=[{"kind": note.kind, "text": printable(note.text)} for note in notes],
+        )
+    )
+
+
+def _shown(answer: Answer) -> dict[str, object]:
+    """The answer as the page has it: every text printable."""
+    cells = [[printable(cell.strip()) for cell in row.cells] for row in answer.replicas.rows]
+    used = [n for n in range(len(COLUMNS)) if any(row[n] for row in cells)]
+    rows = [
+        [{"text": row[n].removesuffix(MARK), "differs": MARK in row[n], "number": n in NUMBERS} for n in used]
+        for row in cells
+    ]
+    return {
+        "headline": printable(answer.headline),
+        "findings": [
+            {
+                "verdict": each.verdict,
+                "subject": printable(each.subject),
+                "text": printable(each.text),
+                "details": [printable(line) for line in each.details],
+            }
+            for each in answer.findings
+        ],
+        "next_steps": [printable(step) for step in answer.next_steps],
+        "notes": [printable(note) for note in answer.notes],
+        "last_line": printable(answer.last_line),
+        "columns": [{"text": COLUMNS[n], "number": n in NUMBERS} for n in used],
+        "rows": rows[: answer.replicas.shown],
+        "others": rows[answer.replicas.shown :],
+        "equal": len(answer.replicas.equal),
+    }
+
+
+def _rows(results: Sequence[Obligation], names: Mapping[int, str]) -> list[dict[str, object]]:
+    """Obligations by group. ``names``: the file name of each, by its identity."""
+    return [
         {
             "name": printable(group),
             "rows": [
@@ -127,17 +199,3 @@ def _index(results: Sequence[Obligation], notes: Sequence[Note], overview: Overv
         }
         for group, members in grouped(results).items()
     ]
-    return (
-        environment()
-        .get_template("index.html.j2")
-        .render(
-            policy=policy(style=style),
-            style=Markup(style),  # noqa: S704 - our own file, named by its hash in the policy
-            verdict=overall(results),
-            summary=summary(results),
-            seconds=f"{sum(each.seconds for each in results):.1f}",
-            overview=None if overview is None else overview.to_html(),
-            groups=groups,
-            notes=[{"kind": note.kind, "text": printable(note.text)} for note in notes],
-        )
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from junitparser import Error, Failure, JUnitXml, SystemOut, TestCase, TestSuite
+from junitparser import Error, Failure, JUnitXml, Skipped, SystemOut, TestCase, TestSuite
 
 from ..words import printable, printable_lines
 from ..write import write_whole
@@ -24,7 +24,9 @@ def junit_of(results: Sequence[Obligation], name: str = "fencepost", notes: Sequ
         suite = TestSuite(printable(group))
         for each in members:
             case = TestCase(printable(each.name), classname=f"fencepost.{printable(group)}", time=each.seconds)
-            if not each.met:
+            if each.open:
+                case.result = [Skipped(printable(each.detail or each.outcome))]
+            elif not each.met:
                 said = f"{each.outcome}: {each.detail}" if each.detail else each.outcome
                 kind = Error if each.verdict == "unknown" else Failure
                 result = kind(printable(said), each.verdict)

@@ -76,6 +76,7 @@ def test_report_json(tmp_path: Path, results: list[Obligation]) -> None:
         "verdict": "violated",
         "expected": "violated",
         "met": True,
+        "optional": False,
         "detail": "12 steps",
         "count": 3869,
         "unit": "states",
@@ -239,9 +240,13 @@ def test_what_is_put_into_a_report_while_its_successor_is_written_is_kept(
     fill = index._fill
 
     def slowly(
-        building: Path, results: Sequence[Obligation], notes: Sequence[Note], overview: index.Overview | None
+        building: Path,
+        results: Sequence[Obligation],
+        notes: Sequence[Note],
+        overview: index.Overview | None,
+        answer: index.Answer | None,
     ) -> None:
-        fill(building, results, notes, overview)
+        fill(building, results, notes, overview, answer)
         (folder / "notes.txt").write_text("mine")
 
     monkeypatch.setattr(index, "_fill", slowly)
@@ -274,10 +279,18 @@ def obligation(verdict: Verdict, expected: Verdict = "holds") -> Obligation:
     return Obligation("it", "group", verdict, expected, "", 1, "states", 0.0)
 
 
+def search(verdict: Verdict) -> Obligation:
+    return replace(obligation(verdict), optional=True)
+
+
 @pytest.mark.parametrize(
     ("results", "verdict"),
     [
-        ([], "holds"),
+        ([], "unknown"),
+        ([search("unknown")], "unknown"),
+        ([search("unknown"), obligation("holds")], "holds"),
+        ([search("unknown"), obligation("unknown")], "unknown"),
+        ([search("violated"), obligation("holds")], "violated"),
         ([obligation("holds"), obligation("violated", "violated")], "holds"),
         ([obligation("unknown"), obligation("holds")], "unknown"),
         ([obligation("unknown"), obligation("violated")], "violated"),
@@ -287,6 +300,14 @@ def obligation(verdict: Verdict, expected: Verdict = "holds") -> Obligation:
 )
 def test_the_verdict_on_all(results: list[Obligation], verdict: Verdict) -> None:
     assert overall(results) == verdict
+
+
+def test_an_unfinished_search_is_skipped_in_junit(tmp_path: Path) -> None:
+    results = [obligation("holds"), replace(search("unknown"), detail="more than 7 states")]
+    write_report(tmp_path / "report", results)
+    xml = JUnitXml.fromfile(str(tmp_path / "report" / "junit.xml"))
+    assert (xml.tests, xml.failures, xml.errors, xml.skipped) == (2, 0, 0, 1)
+    assert summary(results) == "2 obligations: 1 met, 1 search not finished"
 
 
 def test_the_summary_counts_the_twins(results: list[Obligation]) -> None:

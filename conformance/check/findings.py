@@ -1,0 +1,83 @@
+"""The problems that brokers' files show, in plain words: each fact once, violations first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...traces.kafka.losses import NAME as LOSSES
+from ...traces.kafka.verdicts import CheckResult
+from ...traces.report.answer import Finding
+from ...traces.words import counted
+from .files import Cluster
+
+SHOWN = 6
+"""So many subjects are named if one finding is about several."""
+
+RESTATED = frozenset({"truncation_keeps_committed", "truncation_restores_agreement"})
+"""Checks that report a loss by its truncation, which a proven loss reports with the lost offsets."""
+
+
+def file_findings(cluster: Cluster, *, losses: bool = True) -> tuple[Finding, ...]:
+    """Return the findings of all checks that count, and of unreadable files and skipped directories.
+
+    Args:
+        cluster: The brokers and their report.
+        losses: Whether a lost committed record is a problem; not so for a variant that allows losses.
+    """
+    results = [
+        each
+        for each in cluster.report.checks
+        if not each.informative and each.verdict != "holds" and (losses or each.check != LOSSES)
+    ]
+    proven = {each.subject for each in results if each.check == LOSSES and each.verdict == "violated"}
+    unread = _unread_partitions(cluster)
+    blocked = [each for each in results if each.verdict == "unknown" and _partition(each.subject) in unread]
+    found = [
+        _finding(each)
+        for each in results
+        if each not in blocked and (each.check not in RESTATED or each.subject not in proven)
+    ]
+    faults = [problem for problem in cluster.report.problems if problem.severity == "error"]
+    found += [Finding("unknown", each.where, f"{each.what}; {each.mend}", (), "readable") for each in faults]
+    if blocked:
+        names = ", ".join(sorted({_partition(each.subject) for each in blocked}))
+        text = f"{counted(len(blocked), 'check')} not decided, since part of a log could not be read"
+        found.append(Finding("unknown", names, text, tuple(map(str, blocked)), "readable"))
+    return tuple(sorted(_merged(found), key=_rank))
+
+
+def _rank(finding: Finding) -> tuple[bool, bool, bool]:
+    """Violations first, of them losses; of open questions, unreadable files."""
+    return finding.verdict != "violated", finding.check != LOSSES, finding.check != "readable"
+
+
+def _unread_partitions(cluster: Cluster) -> set[str]:
+    """The names of partitions of which some replica could not be read in full: their other doubts follow from that."""
+    return {files.name for broker in cluster.report.brokers for files in broker.partitions.values() if files.damaged}
+
+
+def _partition(subject: str) -> str:
+    """``orders-0`` of ``broker 2: orders-0``."""
+    return subject.rpartition(": ")[2]
+
+
+def _finding(result: CheckResult) -> Finding:
+    details = tuple(result.data.get("told", ())) or ((result.where,) if result.where else ())
+    return Finding(result.verdict, result.subject, result.message, details, result.check)
+
+
+def _merged(findings: Sequence[Finding]) -> list[Finding]:
+    """Make one finding of those of one check with one text: about several subjects."""
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    for each in findings:
+        groups.setdefault((each.check, each.verdict, each.text), []).append(each)
+    merged = []
+    for members in groups.values():
+        first = members[0]
+        subjects = list(dict.fromkeys(each.subject for each in members))
+        if len(subjects) > 1:
+            more = f" and {len(subjects) - SHOWN} more" if len(subjects) > SHOWN else ""
+            details = tuple(dict.fromkeys(line for each in members for line in each.details))
+            first = Finding(first.verdict, f"{', '.join(subjects[:SHOWN])}{more}", first.text, details, first.check)
+        merged.append(first)
+    return merged

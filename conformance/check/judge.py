@@ -1,0 +1,98 @@
+"""The answer of a check over brokers' files, and how a later search changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...traces.kafka.verdicts import CheckResult
+from ...traces.report.answer import Answer, Finding
+from ...traces.report.obligation import Obligation
+from ...traces.story import Verdict
+from ...traces.words import counted
+from .files import Cluster
+from .findings import file_findings
+from .next_steps import next_steps
+from .notes import remarks
+from .replica_rows import replica_table
+from .truncations import prescribed_truncations
+
+
+def file_answer(cluster: Cluster, *, losses: bool = True) -> Answer:
+    """Judge brokers' directories by their files alone.
+
+    ``losses``: whether a lost committed record is a problem; not so for a variant that allows losses.
+    """
+    findings = file_findings(cluster, losses=losses)
+    truncations = prescribed_truncations(cluster)
+    verdict, headline = _verdict(cluster, findings)
+    return Answer(
+        verdict=verdict,
+        headline=headline,
+        findings=findings,
+        next_steps=next_steps(cluster, findings, truncations),
+        replicas=replica_table(cluster, {name for each in findings for name in each.subject.split(", ")}),
+        skipped=tuple(str(fault) for fault in cluster.refused),
+        notes=tuple(f"{each.subject}: {each.text}" for each in truncations if not each.loss_reported),
+        remarks=tuple(remarks(cluster)),
+    )
+
+
+def add_search(answer: Answer, searched: Sequence[Obligation]) -> Answer:
+    """Add the search's results: a violation is a finding; an unfinished search is a note and changes no verdict."""
+    broken = tuple(
+        Finding("violated", each.name, each.detail, (), "search") for each in searched if each.verdict == "violated"
+    )
+    # Without a budget in the reason there was nothing to search: the finding that kept it from that is told already.
+    undecided = tuple(
+        f"{each.name}: the search did not finish: {each.detail}"
+        for each in searched
+        if each.verdict == "unknown" and "--max-" in each.detail
+    )
+    answer = replace(answer, notes=(*answer.notes, *undecided))
+    if not broken:
+        return answer
+    findings = tuple(sorted((*answer.findings, *broken), key=lambda each: each.verdict != "violated"))
+    steps = answer.next_steps or (
+        "Look at the run in the report: it shows one way in which the replicas can have come to differ.",
+    )
+    return replace(answer, verdict="violated", headline=_problems(findings), findings=findings, next_steps=steps)
+
+
+def judged(results: Sequence[CheckResult]) -> int:
+    """How many checks came to a verdict other than ``unknown``."""
+    return sum(each.verdict != "unknown" for each in results if not each.informative)
+
+
+def _verdict(cluster: Cluster, findings: Sequence[Finding]) -> tuple[Verdict, str]:
+    """The verdict and its reason. Unread input is never part of ``holds``."""
+    if any(each.verdict == "violated" for each in findings):
+        return "violated", _problems(findings)
+    partitions = {key for broker in cluster.report.brokers for key in broker.partitions}
+    if not partitions or not judged(cluster.report.checks):
+        where = "the directory has" if len(cluster.report.brokers) == 1 else "the directories have"
+        reason = f"{where} no partition" if not partitions else "no check came to a verdict"
+        return "unknown", f"nothing was judged: {reason}"
+    if findings:
+        return "unknown", f"{counted(len(findings), 'open question')}, no violation found"
+    if cluster.refused:
+        return "unknown", f"the rest holds, and {_directories(len(cluster.refused))} skipped"
+    brokers = ", ".join(broker.label.removeprefix("broker ") for broker in cluster.report.brokers)
+    noun = "broker" if len(cluster.report.brokers) == 1 else "brokers"
+    return (
+        "holds",
+        f"{counted(len(partitions), 'partition')} of {noun} {brokers}, {judged(cluster.report.checks)} checks",
+    )
+
+
+def _problems(findings: Sequence[Finding]) -> str:
+    violations = sum(each.verdict == "violated" for each in findings)
+    questions = len(findings) - violations
+    more = f", {counted(questions, 'open question')}" if questions else ""
+    subjects = list(dict.fromkeys(each.subject for each in findings if each.verdict == "violated"))
+    where = f" in {subjects[0]}" if len(subjects) == 1 else ""
+    return f"{counted(violations, 'problem')}{where}{more}"
+
+
+def _directories(count: int) -> str:
+    return "1 directory was" if count == 1 else f"{count} directories were"

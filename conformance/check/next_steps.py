@@ -1,0 +1,80 @@
+"""The advice that follows from the findings of a check of brokers' files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...traces.kafka.losses import NAME as LOSSES
+from ...traces.report.answer import Finding
+from .files import Cluster
+from .truncations import PrescribedTruncation
+
+ADVICE = {
+    "copies_of_one_time": "Stop all brokers, copy all directories, and check again: the copies are of different times.",
+    "readable": "Replace the unreadable files by a fresh copy of the broker's directory, and check again.",
+    "epoch_cache_matches_batches": (
+        "Stop the named broker, delete its leader-epoch-checkpoint of that partition, and start it: "
+        "Kafka rebuilds the file from the log."
+    ),
+    "replicas_agree_below_high_watermark": (
+        "Decide which replica is right, then delete the partition's folder on the others while they are stopped: "
+        "they copy it from the leader."
+    ),
+    "offsets_contiguous": "Keep a copy of the named log, and let the broker copy the partition from another replica.",
+    "topic_ids_match": "Move the stray folder away while its broker is stopped: it is of a deleted topic.",
+}
+"""One sentence for each check with advice of its own."""
+
+DOUBTS = frozenset({"copies_of_one_time", "readable"})
+"""Checks whose advice is for open questions, too."""
+
+FALLBACK = "Keep copies of all directories, and look at the named files with kafka-dump-log."
+
+
+def next_steps(
+    cluster: Cluster, findings: Sequence[Finding], truncations: Sequence[PrescribedTruncation]
+) -> tuple[str, ...]:
+    """Return what to do next, the most urgent first; nothing if there is no finding and no skipped directory."""
+    steps: list[str] = []
+    rescued = sorted({each.truncation.follower for each in truncations if each.loss_reported})
+    if rescued:
+        one = len(rescued) == 1
+        what = f"the {'directory' if one else 'directories'} of {_listed(rescued)}"
+        when = "it starts: it has records that it" if one else "they start: they have records that they"
+        steps.append(f"Copy {what} before {when} will delete.")
+    for finding in findings:
+        if finding.check == LOSSES and finding.verdict == "violated":
+            steps.append(
+                f"Produce the lost records of {finding.subject} again from that copy (kafka-dump-log "
+                "--print-data-log shows them), or from their producers."
+            )
+        elif finding.check in ADVICE and (finding.verdict == "violated" or finding.check in DOUBTS):
+            steps.append(ADVICE[finding.check])
+    missing = missing_brokers(cluster, findings)
+    if missing:
+        steps.append(f"Check again with the directory of {_listed([f'broker {node}' for node in missing])}.")
+    if cluster.refused:
+        steps.append("Correct the skipped paths, and check again.")
+    if findings and not steps:
+        steps.append(FALLBACK)
+    return tuple(dict.fromkeys(steps))
+
+
+def missing_brokers(cluster: Cluster, findings: Sequence[Finding]) -> list[int]:
+    """The replicas of partitions with a finding whose directories are not at hand."""
+    present = {broker.node_id for broker in cluster.report.brokers}
+    subjects = {name for finding in findings for name in finding.subject.split(", ")}
+    wanted = {
+        node
+        for broker in cluster.report.brokers
+        for key in broker.partitions
+        if f"{key[0]}-{key[1]}" in subjects
+        for state in [cluster.elected(*key)]
+        if state is not None
+        for node in state.replicas
+    }
+    return sorted(wanted - present)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
