@@ -43,15 +43,18 @@ def conflicting_rows(later: PartitionFiles, replica: PartitionFiles, acted_in: i
     following = np.searchsorted(epochs, epoch, side="right")
     superseded = (following < len(epochs)) & (epoch >= 0)
     start = starts[np.minimum(following, len(epochs) - 1)]
-    return np.flatnonzero(superseded & ((offset >= start) | _other_record(later, replica)))
+    conflicts = superseded & (offset >= start)
+    rest = np.flatnonzero(superseded & ~conflicts)
+    conflicts[rest[_differ(later, replica, rest)]] = True
+    return np.flatnonzero(conflicts)
 
 
-def _other_record(later: PartitionFiles, replica: PartitionFiles) -> NDArray[np.bool_]:
-    """For each record of ``replica``, whether ``later`` has another one at its offset."""
-    other = np.zeros(len(replica.records), dtype=np.bool_)
-    _, ours, theirs = np.intersect1d(
-        replica.records.offset, later.records.offset, assume_unique=True, return_indices=True
-    )
-    a, b = replica.records.take(ours), later.records.take(theirs)
-    other[ours] = (a.leader_epoch != b.leader_epoch) | (a.payload_hash != b.payload_hash)
-    return other
+def _differ(later: PartitionFiles, replica: PartitionFiles, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """For each of these rows of ``replica``, whether ``later`` has another record at its offset."""
+    if not len(rows) or not len(later.records):
+        return np.zeros(len(rows), dtype=np.bool_)
+    ours = replica.records.take(rows)
+    at = np.minimum(np.searchsorted(later.records.offset, ours.offset), len(later.records) - 1)
+    theirs = later.records.take(at)
+    another = (theirs.leader_epoch != ours.leader_epoch) | (theirs.payload_hash != ours.payload_hash)
+    return (theirs.offset == ours.offset) & another

@@ -142,7 +142,7 @@ def check_committed_kept(
             continue
         losses = [
             loss
-            for other in (leader, newest)
+            for other in ((leader,) if leader is newest else (leader, newest))
             if other is not None and other is not replica
             for loss in [_ruled_out(replica, other, replicas, image, own, end)]
             if loss is not None
