@@ -39,6 +39,7 @@ _PLACES = (
     ".record:record",
     ".ingest:ingest",
     ".mine:mine",
+    ".timeline:timeline",
     ".protocols:protocols",
     ".new:new",
 )

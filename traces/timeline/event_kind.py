@@ -31,7 +31,7 @@ class EventKind(StrEnum):
     TRUNCATION_DECIDED = "truncation decided"  # offset, by the fetcher, before the log is truncated
     TRUNCATION_NO_EFFECT = "truncation without effect"  # offset, log_end
     TRUNCATION_REFUSED = "truncation refused"  # offset: the leader's log end, log_end: the replica's own
-    FETCH_RESET = "fetch offset reset"  # offset: the leader's log start or log end, log_end: the replica's own
+    FETCH_RESET = "fetch offset reset"  # log_end: its own, and the leader's log end (offset) or log start
     LOG_CORRUPT = "corruption found"  # offset: where recovery truncates the log
     LOG_SWAPPED = "log directory swapped"  # the replica of another directory takes over
     LOG_START = "log start moved"  # log_start

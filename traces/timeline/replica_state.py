@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from .event_kind import EventKind
 from .observation import Observation
@@ -22,6 +23,7 @@ _STATE_KINDS = frozenset(
         K.HIGH_WATERMARK,
         K.APPENDED,
         K.TRUNCATION_NO_EFFECT,
+        K.TRUNCATION_REFUSED,
         K.LOG_START,
         K.LOG_CONTENT,
         K.QUORUM_ROLE,
@@ -60,16 +62,31 @@ class ReplicaState:
             case _:
                 return self
 
+    def to_json(self) -> dict[str, Any]:
+        """All fields; the ISR as a sorted list."""
+        return {
+            "leader_epoch": self.leader_epoch,
+            "leader": self.leader,
+            "isr": None if self.isr is None else sorted(self.isr),
+            "log_start": self.log_start,
+            "high_watermark": self.high_watermark,
+            "log_end": self.log_end,
+        }
+
     def _merged(self, seen: Observation) -> ReplicaState:
         role = seen.kind in (K.LEADER_STARTED, K.FOLLOWER_STARTED, K.QUORUM_ROLE)
-        # The log end of a quorum role is where the leader's epoch starts; it has just that log end.
+        watermark = self.high_watermark if seen.high_watermark is None else seen.high_watermark
+        end = self.log_end if seen.log_end is None else seen.log_end
+        if end is not None and watermark is not None and watermark > end:
+            # The log has grown since its end was reported.
+            end = None
         return ReplicaState(
             leader_epoch=self.leader_epoch if seen.leader_epoch is None else seen.leader_epoch,
             leader=seen.leader if role or seen.leader is not None else self.leader,
             isr=seen.isr if role or (seen.isr is not None and seen.kind is not K.ISR_SHRINK) else self.isr,
             log_start=self.log_start if seen.log_start is None else seen.log_start,
-            high_watermark=self.high_watermark if seen.high_watermark is None else seen.high_watermark,
-            log_end=self.log_end if seen.log_end is None else seen.log_end,
+            high_watermark=watermark,
+            log_end=end,
         )
 
 

@@ -40,7 +40,6 @@ class _Stream:
 
     file: str
     name: str
-    order: int
     nodes: set[int] = field(default_factory=set)
     events: list[_Event] = field(default_factory=list)
 
@@ -67,21 +66,27 @@ class ServerLogs:
         """Read all files."""
         streams: list[_Stream] = []
         problems: list[BadInput] = []
+        remarks: list[str] = []
         left = MAX_EVENTS
         for path in paths:
-            found, problem = _read_file(path, len(streams), left)
+            found, problem, remark = _read_file(path, left)
+            if remark is not None:
+                remarks.append(remark)
             if problem is not None:
                 problems.append(problem)
             streams += found
             left -= sum(len(each.events) for each in found)
-        notes = []
+        streams.sort(key=lambda each: (each.file, each.name))
+        _adopt_nodes(streams)
+        notes = list(remarks)
         unknown = sum(1 for each in streams for event in each.events if event.node is None and each.node is None)
         if unknown:
             notes.append(f"{counted(unknown, 'event')} of nodes that no line names: they take no part in the checks")
         return SourceResult(tuple(_observations(streams)), tuple(problems), tuple(notes))
 
 
-def _read_file(path: Path, order: int, left: int) -> tuple[list[_Stream], BadInput | None]:
+def _read_file(path: Path, left: int) -> tuple[list[_Stream], BadInput | None, str | None]:
+    """The streams of one file, what cannot be read of it, and what is worth a note."""
     streams: dict[str, _Stream] = {}
     lines = 0
     events = 0
@@ -91,7 +96,7 @@ def _read_file(path: Path, order: int, left: int) -> tuple[list[_Stream], BadInp
             lines += 1
             stream = streams.get(line.stream)
             if stream is None:
-                stream = streams[line.stream] = _Stream(str(path), line.stream, order + len(streams))
+                stream = streams[line.stream] = _Stream(str(path), line.stream)
             node = node_id_of(line.message)
             if node is not None:
                 stream.nodes.add(node)
@@ -113,24 +118,41 @@ def _read_file(path: Path, order: int, left: int) -> tuple[list[_Stream], BadInp
                 break
     except BadInput as failed:
         problem = failed
+    remark = None
     if problem is None and not lines:
-        problem = BadInput(_why_no_lines(path), str(path), _SOURCE_FIX)
+        why = _why_no_lines(path)
+        if why is None:
+            remark = f"{path}: the file is empty"
+        else:
+            problem = BadInput(why, str(path), _SOURCE_FIX)
     elif problem is None and not events:
-        loggers = "no logger of partitions, of controllers or of the quorum at INFO"
-        problem = BadInput(f"{counted(lines, 'log line')}, but {loggers}", str(path), _SOURCE_FIX)
-    return list(streams.values()), problem
+        remark = f"{path}: {counted(lines, 'log line')}, none about partitions, controllers or the quorum"
+    return list(streams.values()), problem, remark
 
 
-def _why_no_lines(path: Path) -> str:
+def _why_no_lines(path: Path) -> str | None:
+    """Why no line of a file has a layout; ``None`` for an empty file."""
     with path.open("rb") as file:
         head = file.read(4096)
     if not head:
-        return "the file is empty"
+        return None
     if head[257:262] == b"ustar":
         return "it is a tar archive; unpack it first"
     if b"\0" in head[:1024] and head[:2] not in (b"\xff\xfe", b"\xfe\xff") and head[:2] != b"\x1f\x8b":
         return "it is a binary file"
     return "no line has a known layout of Kafka's logs"
+
+
+def _adopt_nodes(streams: Sequence[_Stream]) -> None:
+    """Give a file that names no node the node of its folder: Kafka writes several files into one folder."""
+    by_folder: dict[tuple[Path, str], set[int]] = defaultdict(set)
+    for stream in streams:
+        by_folder[Path(stream.file).parent, stream.name] |= stream.nodes
+    for stream in streams:
+        if not stream.nodes:
+            known = by_folder[Path(stream.file).parent, stream.name]
+            if len(known) == 1:
+                stream.nodes |= known
 
 
 def _observations(streams: Sequence[_Stream]) -> Iterator[Observation]:
@@ -143,7 +165,7 @@ def _observations(streams: Sequence[_Stream]) -> Iterator[Observation]:
         # Lines of several nodes without a prefix: only lines that name their node belong to one.
         parts: dict[int | None, _Stream] = {}
         for event in stream.events:
-            part = parts.setdefault(event.node, _Stream(stream.file, stream.name, stream.order))
+            part = parts.setdefault(event.node, _Stream(stream.file, stream.name))
             part.events.append(event)
         for node, part in parts.items():
             by_node[node].append(part)
@@ -157,7 +179,7 @@ def _merged(streams: Sequence[_Stream]) -> list[tuple[_Event, _Stream]]:
     keyed: list[tuple[int, int, int, _Event, _Stream]] = []
     seen: Counter[tuple[int | None, str, str]] = Counter()
     contents: set[tuple[tuple[int | None, str], ...]] = set()
-    for stream in sorted(streams, key=lambda each: (_first_time(each), each.file, each.order)):
+    for order, stream in enumerate(sorted(streams, key=lambda each: (_first_time(each), each.file, each.name))):
         content = tuple((event.line.time, event.line.message) for event in stream.events)
         if content in contents:
             continue
@@ -171,7 +193,7 @@ def _merged(streams: Sequence[_Stream]) -> list[tuple[_Event, _Stream]]:
             latest = max(latest, -1 if time is None else time)
             if time is not None and own[key] <= seen[key]:
                 continue
-            keyed.append((latest, stream.order, index, event, stream))
+            keyed.append((latest, order, index, event, stream))
         for key, count in own.items():
             seen[key] = max(seen[key], count)
     keyed.sort(key=lambda each: each[:3])
@@ -191,7 +213,8 @@ def _convert(event: _Event, stream: _Stream, node: int | None, sequence: int) ->
         kind = EventKind.UNCLEAN_ELECTION
     if kind is EventKind.LEADER_STARTED:
         fields["leader"] = node
-    if kind is EventKind.UNCLEAN_ELECTION and "leader" not in fields and "leader_epoch" not in fields:
+    if kind is EventKind.UNCLEAN_ELECTION and line.logger_class == "logger" and "leader_epoch" not in fields:
+        # The new leader itself logs that it recovers from the election.
         fields["leader"] = node
     if fields.get("topic") is not None:
         fields["partition"] = ""

@@ -130,8 +130,9 @@ def requested_isr(text: str) -> Iterator[Fields]:
 
 def quorum_role(text: str) -> Iterator[Fields]:
     """``Leader(...) from CandidateState(...)``: the state, its epoch, leader, vote, high watermark and voters."""
-    state, _, _before = text.rpartition(" from ")
-    state = state or text
+    state, _, before = text.rpartition(" from ")
+    if not state:
+        state, before = text, ""
     role = re.match(r"\w+", state)
     epoch = re.search(r"\bepoch=(\d{1,10})\b", state)
     if role is None or epoch is None:
@@ -149,8 +150,11 @@ def quorum_role(text: str) -> Iterator[Fields]:
         fields["voted_for"] = int(found[1])
     elif fields["role"] == "Candidate" and local is not None:
         fields["voted_for"] = int(local[1] or local[2])
-    if found := re.search(r"\bhighWatermark=Optional\[LogOffsetMetadata\(offset=(\d{1,19})", state):
-        fields["high_watermark"] = offset_of(found[1])
+    watermarks = re.findall(r"\bhighWatermark=Optional\[LogOffsetMetadata\(offset=(\d{1,19})", text)
+    if watermarks:
+        fields["high_watermark"] = max(map(offset_of, watermarks))
+    if found := re.search(r"\bepoch=(\d{1,10})\b", before):
+        fields["previous_epoch"] = epoch_of(found[1])
     if found := re.search(r"\bvoters=\[([\d, ]{1,400})\]", state):
         fields["replicas"] = set_of(found[1])
     yield fields

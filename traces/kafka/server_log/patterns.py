@@ -85,13 +85,24 @@ _FETCHER = LoggerPatterns(
         ),
         Pattern(
             K.FETCH_RESET,
-            "Reset fetch offset for partition <partition> from <log_end> to {the }current <*> offset <offset>",
+            "Reset fetch offset for partition <partition> from <log_end> to current leader's latest offset <offset>",
             "1.0-",
         ),
         Pattern(
             K.FETCH_RESET,
+            "Reset fetch offset for partition <partition> from <log_end> to current leader's start offset <log_start>",
+            "1.0-3.5",
+        ),
+        Pattern(
+            K.FETCH_RESET,
             "Replica <node> for partition <partition> reset its fetch offset from <log_end> to current leader"
-            " <leader>'s <*> offset <offset>",
+            " <leader>'s latest offset <offset>",
+            "0.11",
+        ),
+        Pattern(
+            K.FETCH_RESET,
+            "Replica <node> for partition <partition> reset its fetch offset from <log_end> to current leader"
+            " <leader>'s start offset <log_start>",
             "0.11",
         ),
         Pattern(
@@ -114,11 +125,23 @@ _CONTROLLER = LoggerPatterns(
             "0.11-1.0",
             partition_state,
         ),
+        Pattern(
+            K.PARTITION_CHANGED,
+            "Selected new leader and ISR <details> for offline partition <partition>",
+            "0.11-1.0",
+            partition_state,
+        ),
         Pattern(K.PARTITION_CHANGED, "Updated leader epoch for partition <partition> to <leader_epoch>", "1.1-3.9"),
         Pattern(
             K.UNCLEAN_ELECTION,
             "No broker in ISR is alive for <partition>. Elect leader <leader> from live brokers",
             "0.11-1.0",
+        ),
+        Pattern(
+            K.UNCLEAN_ELECTION,
+            "Starting replica leader election (UNCLEAN) for partitions <details>",
+            "2.4-3.9",
+            partitions,
         ),
         Pattern(K.TOPIC_DELETED, "Deletion of topic <topic> successfully completed", "0.11-3.9", None, _NODE),
         Pattern(

@@ -1,0 +1,1 @@
+"""Contradictions in a partition's timeline, found without any search."""

@@ -1,0 +1,122 @@
+"""No later leader starts below an acknowledged record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..checker import CheckResult
+from ..contradiction import Contradiction
+from ..elections import unclean_elections
+from ..event_kind import EventKind
+from ..incarnations import Incarnations
+from ..observation import Observation
+from ..partition_timeline import PartitionTimeline
+from .leader_start import is_leader_start
+from .truncation import because, cause_of
+
+K = EventKind
+SKEW: Final = 1000
+"""Milliseconds by which the clocks of a client and of a broker may differ."""
+_QUARTER: Final = 15 * 60 * 1000
+_ZONES: Final = tuple(_QUARTER * quarter for quarter in range(-14 * 4, 12 * 4 + 1))
+"""What to add to a client's time to get a broker's time, for every time zone of the broker."""
+
+
+class AcknowledgedChecker:
+    """Compare each acknowledged record with the log ends of later leaders.
+
+    Leader epochs order the two if the acknowledgement names its epoch. Otherwise the times do, if they differ by more
+    than ``SKEW``. Logs without a time zone count as UTC; if another zone fits the acknowledgements too and explains
+    them without a loss, the result is unknown.
+    """
+
+    name = "acknowledged_record_below_later_leader"
+    title = "every later leader starts above all acknowledged records"
+
+    def check(self, timeline: PartitionTimeline) -> CheckResult:
+        """Compare each acknowledged record with each leader's start."""
+        incarnations = Incarnations.of(timeline)
+        elections = unclean_elections(timeline, incarnations)
+        acks = [each for each in timeline.observations if _is_acknowledged(each)]
+        starts = [each for each in timeline.observations if is_leader_start(each)]
+        found = []
+        comparisons = 0
+        certain = not acks or not starts or _zone_is_certain(acks, starts)
+        for start in starts:
+            assert start.log_end is not None
+            later = [each for each in acks if _is_later(start, each, 0)]
+            comparisons += len(later)
+            lost = [each for each in later if each.offset is not None and each.offset >= start.log_end]
+            if not lost:
+                continue
+            first = min(lost, key=lambda each: (each.offset or 0, each.where))
+            by_epoch = any(each.leader_epoch is not None for each in lost)
+            weak = next((each for each in lost if each.acks is None), None)
+            cause = cause_of(elections, None, start.leader_epoch)
+            offsets = sorted({each.offset for each in lost if each.offset is not None})
+            message = (
+                f"broker {start.node} starts as leader of {timeline.partition} in epoch {start.leader_epoch} at offset"
+                f" {start.log_end}, and the acknowledged {_offsets(offsets)} ({first.where}) are lost{because(cause)}"
+            )
+            proven = (certain or by_epoch) and weak is None
+            if not certain and not by_epoch:
+                message += "; this holds if the brokers' logs, which name no time zone, are in UTC"
+            elif weak is not None:
+                message += "; this holds if the producer used acks=all, which the history does not say"
+            found.append(
+                Contradiction(
+                    check=self.name,
+                    partition=timeline.partition,
+                    verdict="violated" if proven else "unknown",
+                    message=message,
+                    evidence=(first, start),
+                    cause=None if cause is None else cause.source,
+                    lost=(offsets[0], offsets[-1]),
+                )
+            )
+        return CheckResult(comparisons, tuple(found))
+
+
+def _is_acknowledged(seen: Observation) -> bool:
+    produced = seen.kind is K.PRODUCE and seen.outcome == "ok" and seen.offset is not None
+    return produced and seen.client is not None and seen.acks in (None, -1)
+
+
+def _is_later(start: Observation, ack: Observation, shift: int) -> bool:
+    """Whether a leader starts after an acknowledgement; ``shift`` is added to the client's time."""
+    if ack.leader_epoch is not None and start.leader_epoch is not None:
+        return start.leader_epoch > ack.leader_epoch
+    return ack.time is not None and start.time is not None and ack.time + shift + SKEW < start.time
+
+
+def _zone_is_certain(acks: Sequence[Observation], starts: Sequence[Observation]) -> bool:
+    """Whether no time zone explains all acknowledgements without a loss, or the logs name theirs."""
+    if all(each.zoned or each.leader_epoch is not None for each in acks) and all(each.zoned for each in starts):
+        return True
+    return not any(shift and _fits(acks, starts, shift) for shift in _ZONES)
+
+
+def _fits(acks: Sequence[Observation], starts: Sequence[Observation], shift: int) -> bool:
+    """Whether each acknowledgement falls in the time of a leader, at or above its start, and none is lost."""
+    for ack in acks:
+        if ack.time is None or ack.offset is None:
+            continue
+        before = [each for each in starts if each.time is not None and each.time <= ack.time + shift + SKEW]
+        if not before:
+            return False
+        for start in starts:
+            assert start.log_end is not None
+            if start in before[-1:] and ack.offset < start.log_end:
+                return False
+            if _is_later(start, ack, shift) and ack.offset >= start.log_end:
+                return False
+    return True
+
+
+def _offsets(offsets: Sequence[int]) -> str:
+    if len(offsets) == 1:
+        return f"record {offsets[0]}"
+    if len(offsets) <= 4:
+        return "records " + ", ".join(map(str, offsets))
+    return f"{len(offsets)} records from {offsets[0]} to {offsets[-1]}"

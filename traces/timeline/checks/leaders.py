@@ -1,0 +1,86 @@
+"""One leader in each leader epoch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ..checker import CheckResult
+from ..contradiction import Contradiction
+from ..event_kind import EventKind
+from ..incarnations import Incarnations
+from ..observation import METADATA_LOG, Observation
+from ..partition_timeline import PartitionTimeline
+
+K = EventKind
+_CLAIMS = frozenset(
+    {
+        K.LEADER_STARTED,
+        K.FOLLOWER_STARTED,
+        K.ROLE_SKIPPED,
+        K.PARTITION_CREATED,
+        K.PARTITION_CHANGED,
+        K.UNCLEAN_ELECTION,
+        K.QUORUM_ROLE,
+        K.CONTROLLER_CHANGED,
+    }
+)
+
+
+class LeaderChecker:
+    """Compare all leaders that nodes name for one leader epoch."""
+
+    name = "two_leaders_in_one_epoch"
+    title = "each leader epoch has one leader"
+
+    def check(self, timeline: PartitionTimeline) -> CheckResult:
+        """Group the claims by incarnation of the topic and by epoch."""
+        incarnations = Incarnations.of(timeline)
+        claims: dict[tuple[object, int], dict[int, Observation]] = defaultdict(dict)
+        counts: dict[tuple[object, int], int] = defaultdict(int)
+        for seen in timeline.observations:
+            if seen.kind in _CLAIMS and seen.leader is not None and seen.leader >= 0 and seen.leader_epoch is not None:
+                key = (incarnations[seen], seen.leader_epoch)
+                counts[key] += 1
+                first = claims[key].get(seen.leader)
+                # The leader's own line is better evidence than another node's.
+                if first is None or (first.node != seen.leader and seen.node == seen.leader):
+                    claims[key][seen.leader] = seen
+        found = []
+        for (_, epoch), by_leader in sorted(claims.items(), key=lambda each: each[0][1]):
+            if len(by_leader) > 1:
+                evidence = tuple(by_leader[leader] for leader in sorted(by_leader))
+                proven = bool(incarnations.topic_ids) or timeline.partition == METADATA_LOG
+                found.append(_contradiction(timeline, epoch, evidence, proven=proven))
+        return CheckResult(sum(count - 1 for count in counts.values()), tuple(found))
+
+
+def _contradiction(
+    timeline: PartitionTimeline, epoch: int, evidence: tuple[Observation, ...], *, proven: bool
+) -> Contradiction:
+    proven = proven or not _may_be_recreated(timeline, epoch, evidence)
+    leaders = " and ".join(f"{each.leader} ({each.where})" for each in evidence)
+    message = f"leader epoch {epoch} of {timeline.partition} has several leaders: {leaders}"
+    if not proven:
+        message += "; the lines name no topic id, so the topic may have been deleted and created again"
+    return Contradiction(
+        check=LeaderChecker.name,
+        partition=timeline.partition,
+        verdict="violated" if proven else "unknown",
+        message=message,
+        evidence=evidence,
+    )
+
+
+def _may_be_recreated(timeline: PartitionTimeline, epoch: int, evidence: tuple[Observation, ...]) -> bool:
+    """Whether the lines fit a topic of the same name that was created again: before topic ids nothing else tells."""
+    if epoch == 0:
+        return True
+    times = [each.time for each in evidence if each.time is not None]
+    if len(times) < len(evidence):
+        return True
+    between = (
+        each
+        for each in timeline.observations
+        if each.time is not None and each.leader_epoch is not None and min(times) < each.time < max(times)
+    )
+    return any(each.leader_epoch is not None and each.leader_epoch > epoch for each in between)

@@ -1,0 +1,72 @@
+"""Which observations of one topic name belong to the same topic: a deleted topic may be created again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .event_kind import EventKind
+from .observation import Observation
+from .partition_timeline import PartitionTimeline
+
+K = EventKind
+Incarnation = tuple[str, int, int]
+"""Comparable only with equality: topic id, or the node and the number of its interval."""
+
+_ENDS = frozenset({K.LOG_DELETED, K.TOPIC_DELETED})
+_ROLES = frozenset({K.LEADER_STARTED, K.FOLLOWER_STARTED, K.QUORUM_ROLE})
+
+
+@dataclass(frozen=True)
+class Incarnations:
+    """The incarnation of each observation.
+
+    A node's observations are cut where its log or the topic is deleted, where the topic id changes and where leader
+    epochs go back. Parts with one topic id belong together. Without a cut all observations belong together. A part
+    without a topic id, if there are several parts, is comparable only with itself.
+    """
+
+    by_observation: Mapping[int, Incarnation]
+    topic_ids: frozenset[str]
+
+    @classmethod
+    def of(cls, timeline: PartitionTimeline) -> Incarnations:
+        """Cut the observations of each node."""
+        parts: list[tuple[Incarnation, list[Observation]]] = []
+        cut = False
+        processes = {(each.node, each.client) for each in timeline.observations}
+        for node, client in sorted(processes, key=lambda each: (each[0] or -1, each[1] or "")):
+            own = _parts([each for each in timeline.observations if (each.node, each.client) == (node, client)])
+            cut = cut or len(own) > 1
+            for number, members in enumerate(own):
+                known = next((each.topic_id for each in members if each.topic_id is not None), None)
+                key = (known, 0, 0) if known is not None else (client or "", -1 if node is None else node, number + 1)
+                parts.append((key, members))
+        ids = frozenset(key[0] for key, _ in parts if key[1:] == (0, 0))
+        alone = not cut and len(ids) <= 1
+        mapping = {id(each): ("", 0, 0) if alone else key for key, members in parts for each in members}
+        return cls(mapping, ids)
+
+    def __getitem__(self, observation: Observation) -> Incarnation:
+        return self.by_observation[id(observation)]
+
+
+def _parts(observations: list[Observation]) -> list[list[Observation]]:
+    """Cut one process's observations, in its order."""
+    parts: list[list[Observation]] = [[]]
+    epoch = -1
+    topic_id: str | None = None
+    ended = False
+    for each in observations:
+        role = each.kind in _ROLES and each.leader_epoch is not None
+        goes_back = role and each.leader_epoch is not None and each.leader_epoch < epoch
+        changes = each.topic_id is not None and topic_id is not None and each.topic_id != topic_id
+        if goes_back or changes or (ended and each.kind not in _ENDS):
+            parts.append([])
+            epoch, topic_id, ended = -1, None, False
+        if role and each.leader_epoch is not None:
+            epoch = each.leader_epoch
+        topic_id = each.topic_id or topic_id
+        ended = ended or each.kind in _ENDS
+        parts[-1].append(each)
+    return parts

@@ -1,0 +1,68 @@
+"""Timelines as one self-contained HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from ...model.core.errors import BadInput
+from ..report.page import environment, joined, policy
+from ..words import printable
+from .checkers import TimelineReport
+from .describe import time_text
+from .rows import PartitionRows, Row
+from .text import state_cells, summary, verdict_of
+
+MAX_PAGE_ROWS = 5000
+"""Rows of one partition; a page with more is slow to open."""
+
+
+def render_timelines(
+    partitions: Sequence[PartitionRows],
+    report: TimelineReport,
+    problems: Sequence[BadInput] = (),
+    notes: Sequence[str] = (),
+) -> str:
+    """The page as text, for a file in UTF-8: no script, and nothing from the network."""
+    style = joined("partition_timeline.css")
+    return (
+        environment()
+        .get_template("partition_timeline.html.j2")
+        .render(
+            policy=policy(style=style),
+            style=Markup(style),  # noqa: S704 - our own file, named by its hash in the policy
+            verdict=verdict_of(report, len(problems)),
+            summary=summary(report, len(problems)),
+            contradictions=[
+                {"verdict": each.verdict, "message": printable(each.message), "anchor": printable(each.partition)}
+                for each in report.contradictions
+            ],
+            problems=[printable(str(each)) for each in problems],
+            notes=[printable(each) for each in notes],
+            partitions=[_partition(each) for each in partitions],
+        )
+    )
+
+
+def _partition(rows: PartitionRows) -> dict[str, object]:
+    shown = rows.rows[-MAX_PAGE_ROWS:]
+    return {
+        "name": printable(rows.partition),
+        "violated": any(each.verdict == "violated" for each in rows.contradictions),
+        "left_out": rows.left_out + len(rows.rows) - len(shown),
+        "rows": [_row(each) for each in shown],
+        "states": [{"node": node, "cells": state_cells(state)} for node, state in rows.states.items()],
+    }
+
+
+def _row(row: Row) -> dict[str, object]:
+    return {
+        "time": time_text(row.seen.time, date=True),
+        "who": printable(row.who),
+        "text": printable(row.text),
+        "line": printable(row.seen.text),
+        "where": printable(row.seen.where),
+        "cells": state_cells(row.state),
+        "marked": row.marked,
+    }
