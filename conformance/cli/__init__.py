@@ -7,26 +7,19 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
-from pathlib import Path
+from typing import NoReturn
 
-from cyclopts import App, CycloptsError
+from cyclopts import App
 
 from ... import __version__
 from ...model.core.caches import cache_folder
-from ...model.core.errors import BadInput, FencepostError
+from ...model.core.errors import BadInput
+from ...model.core.exit_code import ExitCode
+from ...traces.run_app import DEBUG, report_end, run_app
 from .output import note
 from .settings import Settings
 from .spelling import reject_unknown_options
 from .streams import MEND, Lenient, fill_closed, lenient
-
-BAD_INPUT = 2
-INTERNAL = 4
-"""Something went wrong that Fencepost has no word for. It says nothing of what was asked, and is no verdict."""
-INTERRUPTED = 130
-
-DEBUG = "FENCEPOST_DEBUG"
-"""The environment variable with which an internal failure shows its traceback."""
 
 _PLACES = (
     ".explore:explore",
@@ -65,80 +58,38 @@ for _place, _command in zip(_PLACES, COMMANDS, strict=True):
 app.register_install_completion_command(help="Have the shell (bash, zsh or fish) complete commands and options.")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run one command; returns the exit code. What is wrong with the input is said in one line on standard error."""
+def main(arguments: list[str] | None = None) -> ExitCode:
+    """Run one command; returns the exit code. An error is reported in one line on standard error."""
     try:
         with lenient() as out:
-            try:
-                code = _answered(sys.argv[1:] if arguments is None else arguments)
-            except KeyboardInterrupt:
-                note("fencepost: interrupted")
-                return INTERRUPTED
-            return _delivered(out, code)
-    except BadInput as error:
-        note(f"fencepost: {error}")
-        return BAD_INPUT
+            return _delivered(out, _run_command(sys.argv[1:] if arguments is None else arguments))
+    except BaseException as error:
+        return report_end(error, note)
 
 
-def _answered(arguments: list[str]) -> int:
-    """The exit code of one command."""
-    if not arguments or (arguments[0].startswith("-") and arguments[0] not in app.version_flags):
-        # The help, or what completes the shell's commands, is about all of them.
-        for command in COMMANDS:
-            app[command]
+def _run_command(arguments: list[str]) -> ExitCode:
+    """Run one command; returns its exit code."""
     try:
+        if not arguments or (arguments[0].startswith("-") and arguments[0] not in app.version_flags):
+            # The help, and the completion of the shell's commands, need all commands.
+            for command in COMMANDS:
+                app[command]
         reject_unknown_options(app, arguments)
-        result = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
-    except CycloptsError as error:
-        command = " ".join(["fencepost", *(error.command_chain or ())])
-        note(f"fencepost: {' '.join(str(error).split())}; see {command} --help")
-        return BAD_INPUT
-    except FencepostError as error:
-        if _interrupted(error):
-            raise KeyboardInterrupt from error
-        note(f"fencepost: {error}")
-        return BAD_INPUT
-    except (Exception, SystemExit) as error:
-        if _interrupted(error):
-            raise KeyboardInterrupt from error
-        _tell_internal(error)
-        return INTERNAL
-    return result if isinstance(result, int) else 0
+    except BaseException as error:
+        return report_end(error, note)
+    return run_app(app, arguments, note)
 
 
-def _interrupted(error: BaseException | None) -> bool:
-    """Whether it is an interrupt, or came of one: what is put away then may fail for want of what has ended."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        if isinstance(error, KeyboardInterrupt):
-            return True
-        seen.add(id(error))
-        error = error.__context__
-    return False
-
-
-def _delivered(out: Lenient, code: int) -> int:
+def _delivered(out: Lenient, code: ExitCode) -> ExitCode:
     """The same code, unless the answer could not be written."""
     out.flush()
-    if out.lost is None:
+    if out.lost is None or code is ExitCode.INTERRUPTED:
         return code
     raise BadInput(
         f"cannot write: {out.lost.strerror or out.lost}; of the answer (exit code {code}) some is lost",
         "standard output",
         MEND,
     )
-
-
-def _tell_internal(error: BaseException) -> None:
-    """One line, ``WHERE: WHAT; MEND``, of an exception that nobody has caught."""
-    debug = bool(os.environ.get(DEBUG))
-    if debug:
-        traceback.print_exception(error)
-    said = " ".join(f"{type(error).__name__}: {error}".removesuffix(": ").split())
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    mend = "report it with these lines" if debug else f"run it again with {DEBUG}=1 and report it with the traceback"
-    note(f"fencepost: a fault of Fencepost's own, which says nothing of what was asked: {said}{place}; {mend}")
 
 
 def _keep_out_of_the_way() -> None:
@@ -148,8 +99,16 @@ def _keep_out_of_the_way() -> None:
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(cache_folder("hypothesis"))
 
 
-def run() -> None:
-    """The console script."""
-    fill_closed()
-    _keep_out_of_the_way()
-    sys.exit(main())
+def command_line() -> ExitCode:
+    """Run the command line with the process's arguments; returns the exit code."""
+    try:
+        fill_closed()
+        _keep_out_of_the_way()
+    except BaseException as error:
+        return report_end(error, note)
+    return main()
+
+
+def run() -> NoReturn:
+    """Run the command line, and end the process."""
+    sys.exit(command_line())

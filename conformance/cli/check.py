@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ...model.core.errors import BadInput
+from ...model.core.exit_code import ExitCode, exit_code
 from ...model.core.registry import REGISTRY
 from ...model.explore.result import OnProgress, Verdict
 from ...model.explore.result import Progress as Explored
@@ -50,9 +51,6 @@ _LOST = {
 }
 """In the bundled corpus, the logs after an unclean election, and the verdict that they must have."""
 
-_EXIT = {"holds": 0, "violated": 1, "unknown": 3}
-_BAD_INPUT = 2
-
 
 @unwrapped
 def check(
@@ -67,7 +65,7 @@ def check(
     verbose: Annotated[bool, Parameter(negative=())] = False,
     report: Path = Path("report"),
     json: Annotated[bool, Parameter(negative=())] = False,
-) -> int:
+) -> ExitCode:
     """Check brokers' data directories; without a path, check all models and the bundled recordings.
 
     The verdict comes from the files. A bounded search for a run of the model that ends in these logs comes last: it can
@@ -124,14 +122,14 @@ def check(
     if not cluster.report.brokers:
         for fault in cluster.refused:
             output.note(f"fencepost: {fault}")
-        return _BAD_INPUT
+        return ExitCode.BAD_INPUT
     _require_topics(cluster, topic)
     return _check_directories(cluster, Searches(of_logs, variant, budget), report, no_search, verbose, json)
 
 
 def _check_directories(
     cluster: Cluster, searches: Searches, report: Path, no_search: bool, verbose: bool, json: bool
-) -> int:
+) -> ExitCode:
     """Judge directories by their files, print that, then search, and write the report."""
     group = "brokers' files"
     results = _carry_out(file_tasks(cluster, group, losses=searches.promised))
@@ -162,7 +160,7 @@ def _check_directories(
     output.written(folder)
     if whole.last_line:
         output.note(whole.last_line) if json else console.print(Text(printable(whole.last_line)), soft_wrap=True)
-    return _EXIT[whole.verdict]
+    return exit_code(whole.verdict)
 
 
 def _print_search(
@@ -190,7 +188,7 @@ def _common_folder(cluster: Cluster) -> str:
     return f"{folder}/" if folder not in ("", ".", "/") else ""
 
 
-def _check_bundled(variant: str | None, budget: SearchLimits, report: Path, *, search: bool, json: bool) -> int:
+def _check_bundled(variant: str | None, budget: SearchLimits, report: Path, *, search: bool, json: bool) -> ExitCode:
     """Check all models, the bundled recordings and the bundled corpus of traces."""
     results = _everything(variant, budget, search=search)
     overview = stages()
@@ -201,7 +199,7 @@ def _check_bundled(variant: str | None, budget: SearchLimits, report: Path, *, s
     else:
         print_table(results, output.stdout())
     output.written(folder)
-    return _EXIT[overall(results)]
+    return exit_code(overall(results))
 
 
 def _annotate(results: Sequence[Obligation]) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
+from ...model.core.exit_code import ExitCode
 from ...model.core.loading import is_place
 from ...traces.report.junit import write_junit
 from ...traces.story import Json
@@ -54,7 +55,7 @@ def conform(
     junitxml: Path | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
     **constants: Whole,
-) -> int:
+) -> ExitCode:
     """Hold an implementation against the model, and make the first disagreement small.
 
     Two ways: in free runs the system runs by itself, and the model must be able to follow; in lockstep it is asked to
@@ -227,7 +228,7 @@ def _joined(impl: str, told: list[Told], system: Offered) -> dict[str, Json]:
     return found | {"verdict": together(told).value, "ways": ways}
 
 
-def _answer(told: list[Told], answer: dict[str, Json], junitxml: Path | None, json: bool) -> int:
+def _answer(told: list[Told], answer: dict[str, Json], junitxml: Path | None, json: bool) -> ExitCode:
     """Write and print the answer; gives the exit code."""
     if junitxml is not None:
         write_junit(junitxml, [each for one in told for each in one.obligations], "fencepost conform")

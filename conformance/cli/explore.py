@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
+from ...model.core.exit_code import ExitCode
 from ...model.core.ground import System, ground
 from ...model.core.members import plain_params
 from ...model.core.protocol import Protocol
@@ -66,7 +67,7 @@ def explore(
     junitxml: Path | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
     **constants: Whole,
-) -> int:
+) -> ExitCode:
     """Visit every reachable state, or find a shortest counterexample.
 
     The protocol's constants are options too, as in --replicas 3: fencepost protocols PROTOCOL lists them.
@@ -265,7 +266,7 @@ def _refuse_vacuous_liveness(spec: Protocol, liveness: bool, fairness: Sequence[
             raise BadInput(f"{spec.name} has no set of fairness conditions {name!r}", "--fairness", mend)
 
 
-def _given_up(answer: Untouched, junitxml: Path | None, json: bool) -> int:
+def _given_up(answer: Untouched, junitxml: Path | None, json: bool) -> ExitCode:
     """Say that a budget ran out before anything was explored."""
     if junitxml is not None:
         _write_junit(junitxml, answer.obligations)

@@ -11,6 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
+from ...model.core.exit_code import ExitCode
 from ...model.core.registry import REGISTRY
 from ...traces.corpus.ingest import Ingested, Named, NothingIngested, files_below, ingest_files, ingest_traces
 from ...traces.corpus.layout import CorpusHeader
@@ -27,7 +28,6 @@ from .masters import READ, Work, master_for, refuse_master
 from .options import Whole, unwrapped
 from .output import files_done, laid_out, note, print_json, stdout, written
 
-_BAD_INPUT = 2
 _META = "meta.properties"
 _DEPTHS = ("", "*/", "*/*/")
 """Where below SRC brokers' folders are looked for: itself, brokers of one cluster, clusters."""
@@ -45,7 +45,7 @@ def ingest(
     master: str | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
     **constants: Whole,
-) -> int:
+) -> ExitCode:
     """Lay out traces as a corpus for fencepost mine.
 
     What is wrong is named, a line each, and the rest is laid out; the exit code is 2 then. Where each trace came from
@@ -101,7 +101,7 @@ def ingest(
     else:
         note(f"{out} is not written: nothing in {shown_path(shown)} could be ingested")
     _tell(shown, out, done, time.perf_counter() - start, json)
-    return _BAD_INPUT if done.problems else 0
+    return ExitCode.BAD_INPUT if done.problems else ExitCode.DONE
 
 
 def _given(protocol: str, variant: str | None, constants: Mapping[str, int], complete: bool) -> CorpusHeader:

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
+from ...model.core.exit_code import ExitCode
 from ...traces.corpus.manifest import read_corpus
 from ...traces.corpus.place import Place
 from ...traces.mine.answer import Answer, Coverage, Group, Problem
@@ -50,7 +51,7 @@ def mine(
     checkpoint: Path | None = None,
     until_idle: Seconds | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
-) -> int:
+) -> ExitCode:
     """Hold every trace of a corpus to a variant, and tell each distinct bug by its shortest story.
 
     A file that cannot be read is named on a line of its own, and the others are mined.

@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
+from ...model.core.exit_code import ExitCode
 from ...model.core.mutants import Mutant
 from ...model.core.mutants import mutants as mutants_of
 from ...model.core.protocol import Protocol
@@ -52,7 +53,7 @@ def mutants(
     json: Annotated[bool, Parameter(negative=())] = False,
     json_lines: Annotated[bool, Parameter(negative=())] = False,
     **constants: Whole,
-) -> int:
+) -> ExitCode:
     """Change model and implementation in each place where they could be wrong, and see who notices.
 
     In the model each named guard is dropped, and each bound is shifted by one. A mutant is killed where a promise

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ...model.core.errors import BadInput
+from ...model.core.exit_code import ExitCode
 from ...model.core.loading import is_place
 from ...model.core.protocol import Protocol
 from ...model.core.registry import PROTOCOLS, REGISTRY
@@ -44,7 +45,7 @@ def generated(
     constants: Mapping[str, int],
     json: bool,
     json_lines: bool,
-) -> int:
+) -> ExitCode:
     """Draw, judge, print. ``source`` None: of ``impl/``. Raises BadInput as its parts do.
 
     Each mutant is told as soon as it is judged, except in one JSON object.

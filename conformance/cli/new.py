@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ...model.core.exit_code import ExitCode
 from ..scaffold import write_new
 from .options import unwrapped
 from .output import stdout, written
 
 
 @unwrapped
-def new(name: str, *, out: Path | None = None) -> int:
+def new(name: str, *, out: Path | None = None) -> ExitCode:
     """Write a small protocol with a proof, a toy system and its tests, to be changed into yours.
 
     Everything in it passes as it is; docs/protocols.md goes through it.
@@ -36,4 +37,4 @@ def new(name: str, *, out: Path | None = None) -> int:
         f"fencepost conform --protocol {place}",
     ):
         stdout().print(command, markup=False, soft_wrap=True)
-    return 0
+    return ExitCode.DONE

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ...model.core.exit_code import ExitCode
 from ...model.core.registry import REGISTRY
 from ..describe import described, ways_of
 from .options import unwrapped
@@ -22,7 +23,7 @@ def protocols(
     protocol: str | None = None,
     *,
     json: Annotated[bool, Parameter(negative=())] = False,
-) -> int:
+) -> ExitCode:
     """List the protocols that are installed; of one, everything that has a name.
 
     Parameters
@@ -38,13 +39,13 @@ def protocols(
             print_json(one)
         else:
             _print_one(one, stdout())
-        return 0
+        return ExitCode.DONE
     found = [described(each) for each in REGISTRY.values()]
     if json:
         print_json({"protocols": found})
     else:
         _print_all(found, stdout())
-    return 0
+    return ExitCode.DONE
 
 
 def _table(*columns: str) -> Table:

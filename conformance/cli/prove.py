@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ...model.core.errors import BadInput
+from ...model.core.exit_code import ExitCode
 from ...model.core.members import plain_params
 from ...model.core.registry import REGISTRY
 from ...model.explore.result import Exploration, Verdict
@@ -52,7 +53,7 @@ def prove(
     write_cores: Annotated[bool, Parameter(negative=())] = False,
     junitxml: Path | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
-) -> int:
+) -> ExitCode:
     """Prove a protocol's promises for any number of replicas, offsets, records and leader epochs.
 
     Z3 is asked, for each action and each conjunct of an inductive invariant, to refute that the action can break it.

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
+from ...model.core.exit_code import ExitCode
 from ...model.core.protocol import TracedProtocol
 from ...model.core.registry import REGISTRY
 from ...traces.kafka.polled import Polled, Poller
@@ -39,7 +40,7 @@ def record(
     watch: Positive = 1,
     variant: str | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
-) -> int:
+) -> ExitCode:
     """Poll a running Apache Kafka cluster, and write what its brokers show of one partition as a trace.
 
     Nothing is installed on the brokers and nothing of them is changed: they are asked, over their own protocol, in
@@ -97,7 +98,7 @@ def record(
         note(found.ends)
     if json:
         print_json({**found.trace.header.to_json(), "events": len(found.trace.events), "out": str(out)})
-        return 0
+        return ExitCode.DONE
     told_of = f"{topic}-{partition}, on nodes {', '.join(map(str, polled.replicas))}"
     failed = f", {polled.failures} questions without an answer" if polled.failures else ""
     offsets = ", ".join(map(str, found.watched))
@@ -109,7 +110,7 @@ def record(
     )
     if quorum is not None:
         stdout().print(f"to be replayed and mined with --protocol {quorum[0]}", markup=False, soft_wrap=True)
-    return 0
+    return ExitCode.DONE
 
 
 def _variant_of_brokers(variant: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...model.core.errors import BadInput
+from ...model.core.exit_code import ExitCode
 from ...model.core.ground import System
 from ...model.core.registration import Registration
 from ...model.explore import Limits, Verdict
@@ -26,7 +27,7 @@ def answer_refinement(
     limits: Limits,
     trace_out: Path | None,
     json: bool,
-) -> int:
+) -> ExitCode:
     """Hold a variant against another one, and say what came of it; the exit code."""
     variant, variants = system.traced.variant.name, registration.protocol.variants
     if refines not in variants:

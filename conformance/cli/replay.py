@@ -10,6 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
+from ...model.core.exit_code import ExitCode
 from ...model.core.protocol import TracedProtocol
 from ...model.explore.result import Verdict
 from ...traces.build_story import story_of_replay
@@ -43,7 +44,7 @@ def replay(
     on: str | None = None,
     html: Path | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
-) -> int:
+) -> ExitCode:
     """Replay a trace: keep every model state that explains it, and say what refuses it where none is left.
 
     Of a file with faults, the events before the first fault are replayed; the exit code is 2 then.
@@ -98,7 +99,7 @@ def replay(
         note(f"{len(scan.events)} events of {trace} have an event's form, and no header says what they mean")
         if json:
             print_json({"trace": str(trace), "verdict": None, **_damage(scan)})
-        return _BAD_INPUT
+        return ExitCode.BAD_INPUT
     if protocol not in (None, read.header.protocol):
         raise BadInput(f"{trace} is of {read.header.protocol}, not of {protocol}", "--protocol", "leave it out")
     own = traced_of(read)
@@ -128,7 +129,7 @@ def replay(
             note(f"of {trace} the {len(read)} events before the first fault are replayed")
         out = stdout()
         out.print(render_replay(answer, str(trace), width=out.story_width), end="", markup=False)
-    return _BAD_INPUT if scan.problems else answer.verdict.exit_code
+    return ExitCode.BAD_INPUT if scan.problems else answer.verdict.exit_code
 
 
 def _annotate(answer: Replay, traced: TracedProtocol, trace: Path) -> None:
@@ -142,7 +143,6 @@ def _annotate(answer: Replay, traced: TracedProtocol, trace: Path) -> None:
     annotate(title, render_replay(answer, str(trace)), place, failed=failed)
 
 
-_BAD_INPUT = 2
 _LINE = re.compile(r", line ([0-9]+)(, column [0-9]+)?$")
 
 

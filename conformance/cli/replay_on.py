@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ...model.core.exit_code import ExitCode
 from ...model.explore.result import Verdict
 from ...traces.kafka.cluster import RecordingError
 from ...traces.read import read_trace
@@ -13,7 +14,7 @@ from ..kafka.jars import RELEASE
 from .output import note, print_json, print_verdict, stdout
 
 
-def replay_on(trace: Path, name: str, *, json: bool) -> int:
+def replay_on(trace: Path, name: str, *, json: bool) -> ExitCode:
     """Carry the story out, and tell it step by step; gives the exit code."""
     story = read_trace(trace)
     out = stdout()

@@ -12,6 +12,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
+from ...model.core.exit_code import ExitCode
 from ...model.core.registry import PROTOCOLS
 from ...traces.corpus.faults import ALL, faults_named
 from ...traces.corpus.manifest import PLANTED
@@ -44,7 +45,7 @@ def simulate(
     master: str | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
     **constants: Whole,
-) -> int:
+) -> ExitCode:
     """Write a corpus of seeded random walks of a model. The same seed gives the same corpus, byte for byte.
 
     The protocol's constants are options too, as for explore. A walk ends early where nothing more can happen: larger
@@ -101,7 +102,7 @@ def simulate(
         note(f"not planted, as {why}: {'; '.join(names)}")
     written(out)
     _tell(asked, done, plan, out, time.perf_counter() - start, json)
-    return 0
+    return ExitCode.DONE
 
 
 def _plan(asked: Simulation, names: tuple[str, ...], rate: float) -> Plan:

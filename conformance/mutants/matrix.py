@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ...model.core.exit_code import ExitCode
 from ...model.explore.compare import Change
 from ...model.prove.implied import Relation
 from .arguments import Argument
@@ -204,16 +205,16 @@ class Matrix:
         return Counter(row.reason for row in self.rows if row.reason is not None)
 
     @property
-    def exit_code(self) -> int:
+    def exit_code(self) -> ExitCode:
         """0: every mutant is killed, or equivalent or harmless with a reason; 1: one is not; 3: a budget ran out."""
         if self.complaints or self.counts[Verdict.FAILED]:
-            return 1
-        return 3 if self.counts[Verdict.UNKNOWN] else 0
+            return ExitCode.VIOLATED
+        return ExitCode.UNKNOWN if self.counts[Verdict.UNKNOWN] else ExitCode.HOLDS
 
     def to_json(self) -> dict[str, object]:
         """The object that ``fencepost mutants --json`` prints."""
         return {
-            "verdict": {0: "holds", 1: "violated", 3: "unknown"}[self.exit_code],
+            "verdict": self.exit_code.name.lower(),
             "counts": {verdict.value: self.counts[verdict] for verdict in Verdict},
             "reasons": {reason.value: self.reasons[reason] for reason in Reason},
             "complaints": list(self.complaints),

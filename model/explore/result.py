@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ..core.errors import BadInput
+from ..core.exit_code import ExitCode, exit_code
 from ..core.ground import Instance, State, System
 from ..core.members import plain_params
 from ..interpret.staged import COMPILING, Staged, source_of, stage
@@ -23,9 +24,9 @@ class Verdict(Enum):
     UNKNOWN = "unknown"
 
     @property
-    def exit_code(self) -> int:
+    def exit_code(self) -> ExitCode:
         """The exit code of a command that ends with this verdict."""
-        return {"holds": 0, "violated": 1, "unknown": 3}[self.value]
+        return exit_code(self)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ....model.core.exit_code import ExitCode
 from ....traces.story import Json
 from .drawing import Mutant
 from .judging import Judgement, Killer
@@ -92,10 +93,10 @@ class Measure:
         """Arguments that are refuted, each in a line."""
         return tuple(f"{row.mutant.name}: {row.complaint}" for row in self.rows if row.complaint is not None)
 
-    def exit_code(self, at_least: float | None) -> int:
+    def exit_code(self, at_least: float | None) -> ExitCode:
         """0: it measures; 1: less is killed than is demanded, or an argument is refuted."""
         too_few = at_least is not None and (self.share is None or self.share < at_least)
-        return 1 if too_few or self.complaints else 0
+        return ExitCode.VIOLATED if too_few or self.complaints else ExitCode.HOLDS
 
     def to_json(self) -> dict[str, Json]:
         """The object that ``fencepost mutants --generated --json`` prints."""
