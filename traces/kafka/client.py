@@ -112,6 +112,20 @@ class Client:
         with self._admin(bootstrap) as admin:
             self._wait(admin.electLeaders(self._kafka.common.ElectionType.UNCLEAN, partitions).all())
 
+    def replace_topic_config(self, bootstrap: str, topic: str, configs: Mapping[str, str]) -> None:
+        """AlterConfigs, which replaces every setting of `topic`. Clients before 4.0 have it."""
+        config = self._kafka.clients.admin.Config
+        entry = self._kafka.clients.admin.ConfigEntry
+        resource = self._kafka.common.config.ConfigResource
+        of = resource(self._gateway.jvm.java.lang.Enum.valueOf(self._config_type(), "TOPIC"), topic)
+        entries = [entry(name, value) for name, value in configs.items()]
+        with self._admin(bootstrap) as admin:
+            self._wait(admin.alterConfigs({of: config(entries)}).all())
+
+    def _config_type(self) -> Any:
+        name = "org.apache.kafka.common.config.ConfigResource$Type"
+        return self._gateway.jvm.py4j.reflection.ReflectionUtil.classForName(name)
+
     def reassign(self, bootstrap: str, topic: str, replicas: Sequence[int]) -> None:
         """AlterPartitionReassignments: give partition 0 of `topic` the replicas `replicas`."""
         target = self._kafka.clients.admin.NewPartitionReassignment(list(replicas))

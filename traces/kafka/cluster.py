@@ -1,9 +1,9 @@
-"""A KRaft cluster of real processes on loopback: three brokers and one controller, each a JVM of its own.
+"""A cluster of real processes on loopback: three brokers and one coordinator, each a JVM of its own.
 
-The controller is a process apart (KIP-500's isolated mode), so that any broker can be killed and the cluster still
-elects. Every process leads a process group, is killed with the `Cluster`, and, where ``setpriv`` is there, dies with
-this one even if that is killed with SIGKILL. No port is fixed: a node takes a free one at each start, which
-Kafka allows since clients and the controller learn addresses from the metadata.
+The coordinator (`Deployment`: a KRaft controller, or ZooKeeper) is a process apart, so that any broker can be killed
+and the cluster still elects. Every process leads a process group, is killed with the `Cluster`, and, where ``setpriv``
+is there, dies with this one even if that is killed with SIGKILL. No port is fixed: a broker takes a free one at each
+start, which Kafka allows since clients and the controller learn addresses from the metadata.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from ...model.core.errors import FencepostError
+from .deployment import COORDINATOR_ID, Deployment, KRaft
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from .maven import KafkaJars
 
-CONTROLLER_ID = 100
+CONTROLLER_ID = COORDINATOR_ID
 BROKER_IDS = (1, 2, 3)
 
 #: How a node's data directory is named, in a run and in a corpus.
@@ -41,20 +42,9 @@ _JAVA_OPTIONS = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 )  # fmt: skip
 
-# What every node is told. The checkpoints are flushed often (Kafka's default is 5 s, and 60 s for log starts), so that
-# a copy taken in between has them fresh; a dead broker is fenced after 6 s and not after 9; the controller writes no
-# idle records, so that a metadata log holds only what happened.
-_COMMON: Mapping[str, object] = {
-    "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,BROKER:PLAINTEXT",
-    "metadata.log.max.record.bytes.between.snapshots": 4000,
-    "metadata.max.idle.interval.ms": 0,
-    "initial.broker.registration.timeout.ms": 60000,
-    "broker.heartbeat.interval.ms": 500,
-    "broker.session.timeout.ms": 6000,
-}
+# Settings of every broker. It flushes its checkpoints often (Kafka's default is 5 s, and 60 s for log starts), so that
+# a copy taken in between has them fresh.
 _BROKER: Mapping[str, object] = {
-    "process.roles": "broker",
     "inter.broker.listener.name": "BROKER",
     "auto.create.topics.enable": False,
     "auto.leader.rebalance.enable": False,
@@ -110,7 +100,7 @@ class Node:
 
     def __init__(self, node_id: int, directory: Path, log: Path) -> None:
         self.node_id = node_id
-        self.name = NODE_NAMES[node_id]
+        self.name = directory.name
         self.directory = directory  #: its ``log.dirs``
         self.log = log  #: what the process printed
         self.config = directory.parent / f"{self.name}.properties"
@@ -137,6 +127,15 @@ class Node:
         if self._process is not None and self._process.poll() is None:
             os.killpg(self._process.pid, number)
 
+    def stop(self, seconds: float = 60.0) -> None:
+        """SIGTERM: the process shuts down in order. It is killed if it takes longer than `seconds`."""
+        self.signal(signal.SIGTERM)
+        if self._process is not None:
+            try:
+                self._process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
     def kill(self) -> None:
         """SIGKILL: the process has no say, writes nothing more, and is gone when this returns."""
         self.signal(signal.SIGKILL)
@@ -161,7 +160,7 @@ class Node:
 
 
 class Cluster:
-    """Three brokers and one controller in `home`; a context manager that leaves no process behind."""
+    """Three brokers and one coordinator in `home`; a context manager that leaves no process behind."""
 
     def __init__(
         self,
@@ -173,12 +172,14 @@ class Cluster:
         controller_settings: Mapping[str, object] | None = None,
         fronts: Mapping[int, int] | None = None,
         options: Sequence[str] = (),
+        deployment: Deployment | None = None,
     ) -> None:
         """``settings``: what the brokers are told beside the usual; ``{home}`` in a value is `home`.
 
         ``fronts``: by node id, the port at which others are to reach it, where that is not its own. ``options``: what
-        the JVMs are told beside the usual.
+        the JVMs are told beside the usual. ``deployment``: KRaft with a dynamic quorum, if None.
         """
+        self.deployment = KRaft() if deployment is None else deployment
         self.jars = jars
         self.home = home
         self._settings = {
@@ -187,11 +188,11 @@ class Cluster:
         }
         self._controller_settings = dict(controller_settings or {})
         self._fronts = dict(fronts or {})
-        self._options = (*_JAVA_OPTIONS, *options)
+        self._options = (*_JAVA_OPTIONS, *self.deployment.options, *options)
         self.java = java
         self.cluster_id = cluster_id
         self.nodes: dict[int, Node] = {}
-        for node_id, name in NODE_NAMES.items():
+        for node_id, name in {**NODE_NAMES, CONTROLLER_ID: self.deployment.coordinator}.items():
             (home / name).mkdir(parents=True)
             self.nodes[node_id] = Node(node_id, home / name, home / f"{name}.out")
         wrapper = shutil.which("setpriv")
@@ -225,7 +226,7 @@ class Cluster:
         return f"127.0.0.1:{self._fronts.get(node_id, self.nodes[node_id].port)}"
 
     def format(self) -> None:
-        """Format every node's directory with ``kafka.tools.StorageTool`` (a dynamic quorum of one controller)."""
+        """Choose the coordinator's port, and format every node's directory if the deployment needs it."""
         self.nodes[CONTROLLER_ID].port = free_port()
         # All at once: each of them waits more than it works.
         with ThreadPoolExecutor(len(self.nodes)) as pool:
@@ -234,8 +235,10 @@ class Cluster:
 
     def _format(self, node: Node) -> None:
         self._write_config(node)
-        role = "--standalone" if node.node_id == CONTROLLER_ID else "--no-initial-controllers"
-        arguments = ["format", "--config", str(node.config), "--cluster-id", self.cluster_id, role]
+        more = self.deployment.format(node.node_id)
+        if more is None:
+            return
+        arguments = ["format", "--config", str(node.config), "--cluster-id", self.cluster_id, *more]
         done = subprocess.run(  # noqa: S603 - our own JVM with our own configuration
             [*self._prefix, *self._command(node), "kafka.tools.StorageTool", *arguments],
             capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
@@ -254,14 +257,15 @@ class Cluster:
                 node.port = free_port()
                 self._write_config(node)
             marks[node.node_id] = node.log.stat().st_size if node.log.exists() else 0
-            node.spawn([*self._prefix, *self._command(node), "kafka.Kafka", str(node.config)], self._environment())
+            main = self.deployment.main(node.node_id)
+            node.spawn([*self._prefix, *self._command(node), main, str(node.config)], self._environment())
 
         def started(node: Node) -> bool:
             if not node.running:
                 raise RecordingError(f"{node.name} ended while it started: {node.last_words()}")
             with node.log.open("rb") as output:
                 output.seek(marks[node.node_id])
-                return b"Kafka Server started" in output.read()
+                return self.deployment.has_started(node.node_id, output.read(), node.port)
 
         for node in nodes:
             wait_until(f"{node.name} to start", partial(started, node), seconds)
@@ -279,7 +283,11 @@ class Cluster:
                 node.resume()
 
     def _command(self, node: Node) -> list[str]:
-        return [str(self.java), *self._options, f"-Dkafka.logs.dir={node.directory.parent}", "-cp", self.jars.classpath]
+        return [str(self.java), *self._options, f"-Dkafka.logs.dir={self.logs(node)}", "-cp", self.jars.classpath]
+
+    def logs(self, node: Node) -> Path:
+        """Where a node writes its log files, if its log4j configuration has any."""
+        return self.home / "logs" / node.name
 
     def _environment(self) -> dict[str, str]:
         # A person's CLASSPATH or JVM options must not reach the cluster: the corpus would depend on them.
@@ -287,21 +295,16 @@ class Cluster:
         return {name: value for name, value in os.environ.items() if name not in dropped}
 
     def _write_config(self, node: Node) -> None:
-        controller = self.nodes[CONTROLLER_ID]
-        own: dict[str, object] = {
-            **_COMMON,
-            "node.id": node.node_id,
-            "log.dirs": node.directory,
-            "controller.quorum.bootstrap.servers": self.address(CONTROLLER_ID),
-        }
-        if node is controller:
-            listener = "CONTROLLER"
-            own |= {**self._controller_settings, "process.roles": "controller"}
+        coordinator = self.address(CONTROLLER_ID)
+        if node.node_id == CONTROLLER_ID:
+            own = {**self.deployment.controller(coordinator, node.directory), **self._controller_settings}
+            if node.node_id in self._fronts:
+                listens = f"CONTROLLER://127.0.0.1:{node.port}"
+                own |= {"advertised.listeners": own["listeners"], "listeners": listens}
         else:
-            listener = "BROKER"
-            own |= {**_BROKER, **self._settings}
-        own["listeners"] = f"{listener}://127.0.0.1:{node.port}"
-        if node.node_id in self._fronts:
-            own["advertised.listeners"] = f"{listener}://{self.address(node.node_id)}"
+            own = {**self.deployment.broker(node.node_id, coordinator), **_BROKER, **self._settings}
+            own |= {"log.dirs": node.directory, "listeners": f"BROKER://127.0.0.1:{node.port}"}
+            if node.node_id in self._fronts:
+                own["advertised.listeners"] = f"BROKER://{self.address(node.node_id)}"
         lines = (f"{k}={str(v).lower() if isinstance(v, bool) else v}\n" for k, v in own.items())
         node.config.write_text("".join(lines), encoding="utf-8")

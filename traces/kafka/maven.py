@@ -46,7 +46,8 @@ _OFFLINE = re.compile(
 )
 
 # kafka-tools-api is left out: it holds the interfaces of the console tools, no broker uses it, and Maven Central
-# lacks it for 4.4.0. slf4j-simple is there because kafka_2.13 itself brings no slf4j binding.
+# lacks it for 4.4.0. The slf4j binding is our choice: some releases bring none, the old ones log4j 1.2, whose place
+# reload4j takes under the same class names.
 _POM = """<?xml version="1.0" encoding="UTF-8"?>
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -58,18 +59,32 @@ _POM = """<?xml version="1.0" encoding="UTF-8"?>
   <dependencies>
     <dependency>
       <groupId>org.apache.kafka</groupId>
-      <artifactId>kafka_2.13</artifactId>
+      <artifactId>kafka_{scala}</artifactId>
       <version>${{kafka.version}}</version>
       <exclusions>
         <exclusion><groupId>org.apache.kafka</groupId><artifactId>kafka-tools-api</artifactId></exclusion>
+        <exclusion><groupId>log4j</groupId><artifactId>log4j</artifactId></exclusion>
+        <exclusion><groupId>org.slf4j</groupId><artifactId>slf4j-log4j12</artifactId></exclusion>
       </exclusions>
-    </dependency>
-    <dependency>
-      <groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version>
-    </dependency>{tests}
+    </dependency>{bindings}{tests}
   </dependencies>
 </project>
 """
+
+_BINDING = """
+    <dependency>
+      <groupId>{0}</groupId><artifactId>{1}</artifactId><version>{2}</version>
+    </dependency>"""
+_SIMPLE = (("org.slf4j", "slf4j-simple", "1.7.36"),)
+# The log4j of each distribution. Kafka's classes before 4.0 use some of log4j 1.2, and reload4j has its class names.
+_LOG4J_1 = (("org.slf4j", "slf4j-reload4j", "1.7.36"), ("ch.qos.reload4j", "reload4j", "1.2.25"))
+_LOG4J_2 = (
+    ("org.apache.logging.log4j", "log4j-core", "2.24.3"),
+    ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
+)
+
+# Kafka before 1.0 encodes the cluster's id with a class that the JDK has lost since Java 11.
+_XML_BIND = (("javax.xml.bind", "jaxb-api", "2.3.1"),)
 
 # A test jar's own dependencies are those of its main jar and of frameworks for tests.
 _TEST_JAR = """
@@ -105,7 +120,7 @@ def newest_release(timeout: float = 120.0) -> str:
     """
     with tempfile.TemporaryDirectory(prefix="fencepost-pom-") as scratch:
         pom = Path(scratch) / "pom.xml"
-        pom.write_text(_POM.format(version=_OLDEST, tests=""), encoding="utf-8")
+        pom.write_text(_pom(_OLDEST), encoding="utf-8")
         _maven(
             scratch,
             [_UPDATE, "-DgenerateBackupPoms=false", "-DincludeProperties=kafka.version",
@@ -124,14 +139,41 @@ def is_version(text: str) -> bool:
     return re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}(-[A-Za-z0-9]+)?", text) is not None
 
 
+def is_older(version: str, other: str) -> bool:
+    """Whether one release comes before another, by their numbers: 0.11.0.3 before 2.4.1."""
+    return _numbers(version) < _numbers(other)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.partition("-")[0].split("."))
+
+
+def _pom(version: str, *, log4j: bool = False, tests: str = "") -> str:
+    bindings: tuple[tuple[str, str, str], ...] = (
+        _SIMPLE if not log4j else _LOG4J_1 if is_older(version, "4.0.0") else _LOG4J_2
+    )
+    if is_older(version, "1.0.0"):
+        bindings += _XML_BIND
+    scala = "2.12" if is_older(version, "2.4.0") else "2.13"
+    return _POM.format(
+        version=version, scala=scala, bindings="".join(_BINDING.format(*each) for each in bindings), tests=tests
+    )
+
+
 def fetch_kafka(
-    version: str | None = None, cache: Path | None = None, timeout: float = 600.0, test_jars: Sequence[str] = ()
+    version: str | None = None,
+    cache: Path | None = None,
+    timeout: float = 600.0,
+    test_jars: Sequence[str] = (),
+    *,
+    log4j: bool = False,
 ) -> KafkaJars:
     """The jars of Kafka `version` (default: the newest release), from `cache` or fetched into it by Maven.
 
     A cached release is used with no network; only the look-up of the newest needs one. `timeout` is in seconds, for
     each run of Maven. `test_jars` (of `TEST_JARS`) come with them, and are what they were when their checksums were
-    noted; Maven itself holds every jar to the repository's checksum.
+    noted; Maven itself holds every jar to the repository's checksum. With `log4j` the release logs through the log4j of
+    its distribution, else through slf4j-simple.
 
     Raises `BadInput` when the version has no such form, when no checksum of a test jar of it is known, or when Maven is
     missing, offline, too slow or does not find the release.
@@ -147,7 +189,7 @@ def fetch_kafka(
                 "--version",
                 f"name {' or '.join(sorted(TEST_JARS[artifact]))}",
             )
-    home = cache / "-".join((version, f"layout{_LAYOUT}", *test_jars))
+    home = cache / "-".join((version, f"layout{_LAYOUT}", *(("log4j",) if log4j else ()), *test_jars))
     jars = KafkaJars(version, home)
     if home.is_dir():
         return jars
@@ -160,7 +202,7 @@ def fetch_kafka(
         ) from failed
     try:
         tests = "".join(_TEST_JAR.format(artifact=artifact) for artifact in test_jars)
-        (scratch / "pom.xml").write_text(_POM.format(version=version, tests=tests), encoding="utf-8")
+        (scratch / "pom.xml").write_text(_pom(version, log4j=log4j, tests=tests), encoding="utf-8")
         _maven(
             scratch,
             [_COPY, "-DincludeScope=runtime", f"-DoutputDirectory={scratch / 'lib'}"],
@@ -203,7 +245,7 @@ def fetch_jar(coordinates: str, cache: Path | None = None, timeout: float = 300.
             f"cannot write there ({failed.strerror})", str(cache), "name a writable directory by XDG_CACHE_HOME"
         ) from failed
     try:
-        (scratch / "pom.xml").write_text(_POM.format(version=_OLDEST, tests=""), encoding="utf-8")
+        (scratch / "pom.xml").write_text(_pom(_OLDEST), encoding="utf-8")
         _maven(
             scratch,
             [_COPY_ONE, f"-Dartifact={coordinates}", f"-DoutputDirectory={scratch / 'lib'}"],

@@ -1,0 +1,1 @@
+"""Real clusters of many Kafka releases: a table, a scenario that loses committed records, and its expected truth."""
