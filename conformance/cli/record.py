@@ -108,6 +108,8 @@ def record(
         markup=False,
         soft_wrap=True,
     )
+    for line in polled.missing.lines:
+        stdout().print(line, markup=False, soft_wrap=True)
     if quorum is not None:
         stdout().print(f"to be replayed and mined with --protocol {quorum[0]}", markup=False, soft_wrap=True)
     return ExitCode.DONE

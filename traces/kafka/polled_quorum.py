@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from .polled import Poller
-from .wire import messages
+from .negotiation import QUORUM, Negotiation, quorum_request
+from .polled import CLIENT, Poller
+from .wire import Connection, WireError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    from .wire import Connection
 
 TOPIC: Final = "__cluster_metadata"
 _STATE: Final = "quorum-state"
@@ -32,42 +31,76 @@ class QuorumPoller(Poller):
 
     def __init__(self, bootstrap: Sequence[tuple[str, int]], directories: Sequence[Path] = ()) -> None:
         super().__init__(bootstrap, TOPIC, 0, directories)
+        self._by_address = True
+        self._servers: dict[int, Connection] = {}
 
     def _unknown(self) -> tuple[str, str]:
         return "none of them leads the quorum", "name a broker that runs, or all controllers"
 
-    def _describe(self, connection: Connection) -> tuple[Any, Any]:
-        """Of one partition, what is told, and where the voters are; None of who does not lead."""
-        quorum = messages("describe_quorum", 2)
-        asked = quorum.TopicData(topic_name=TOPIC, partitions=(quorum.PartitionData(partition_index=0),))
-        answer = connection.ask(quorum.DescribeQuorumRequest(topics=(asked,)))
-        told = [each for topic in answer.topics for each in topic.partitions if each.error_code.name == "none"]
-        return (told[0], answer.nodes) if told else (None, ())
+    def _describe(self, node: int, connection: Connection, negotiation: Negotiation) -> tuple[Any, Any]:
+        """One partition as its leader describes it, and the voters' addresses; None of a node that does not lead.
 
-    def _learn(self, connection: Connection) -> tuple[int, int] | None:
-        told, nodes = self._describe(connection)
+        There are no addresses before DescribeQuorum 2 (Kafka 3.9).
+        """
+        answer = negotiation.ask(node, connection, QUORUM, lambda version: quorum_request(version, TOPIC))
+        if answer is None:
+            return None, ()
+        told = [each for topic in answer.topics for each in topic.partitions if each.error_code.name == "none"]
+        return (told[0], getattr(answer, "nodes", ())) if told else (None, ())
+
+    def _learn(self, node: int, connection: Connection, negotiation: Negotiation) -> tuple[int, int] | None:
+        told, nodes = self._describe(node, connection, negotiation)
         if told is None:
             return None
-        for node in nodes:
-            for listener in node.listeners[:1]:
-                self._is_at(int(node.node_id), listener.host, int(listener.port))
+        for voter in nodes:
+            for listener in voter.listeners[:1]:
+                self._is_at(int(voter.node_id), listener.host, int(listener.port))
         if not self.polled.replicas:
             self.polled.replicas = tuple(sorted(int(each.replica_id) for each in told.current_voters))
+            self._by_address = bool(nodes)
         return int(told.leader_id), int(told.leader_epoch)
 
     def _ask(self, broker: int, connection: Connection) -> None:
-        told, _ = self._describe(connection)
-        if told is None or int(told.leader_id) != broker:
+        told, _ = self._describe(broker, connection, self._negotiation)
+        if told is not None and int(told.leader_id) == broker:
+            self._take_description(told)
+
+    def poll(self) -> None:
+        """Ask every voter once. Voters without a known address are asked through the bootstrap servers.
+
+        A broker forwards the request to the controller that leads; of controllers that one alone answers.
+        """
+        super().poll()
+        if self._by_address:
             return
+        for number, (host, port) in enumerate(self._bootstrap):
+            server = self._servers.setdefault(number, Connection(host, port, CLIENT, 2.0))
+            try:
+                told, _ = self._describe(-1 - number, server, self._negotiation)
+            except WireError:
+                self.polled.failures += 1
+                continue
+            if told is not None and int(told.leader_id) in self.polled.replicas:
+                self._take_description(told)
+                return
+
+    def __exit__(self, *error: object) -> None:
+        for server in self._servers.values():
+            server.close()
+        super().__exit__(*error)
+
+    def _take_description(self, told: Any) -> None:
+        """Keep what the leader of the quorum shows."""
+        leader = int(told.leader_id)
         ends = {int(each.replica_id): int(each.log_end_offset) for each in told.current_voters}
         self._take(
-            broker,
+            leader,
             "quorum",
             epoch=int(told.leader_epoch),
             leads=True,
-            end=ends.get(broker),
+            end=ends.get(leader),
             high_watermark=int(told.high_watermark) if told.high_watermark >= 0 else None,
-            counted=tuple(sorted((voter, end) for voter, end in ends.items() if voter != broker and end >= 0)),
+            counted=tuple(sorted((voter, end) for voter, end in ends.items() if voter != leader and end >= 0)),
         )
 
     def _read_directory(self, broker: int) -> None:

@@ -16,6 +16,7 @@ from ...model.core.protocol import TracedProtocol
 from ...model.core.registry import REGISTRY
 from ..format import Trace, TraceEvent, TraceHeader, Value
 from ..story import Json
+from .negotiation import EPOCH_ENDS
 from .polled import Look, Polled
 from .server_log.quorum import MAX_VOTERS, quorum_constants
 
@@ -143,10 +144,26 @@ def _seen(polled: Polled, most: int) -> _Seen:
         "first leader epoch": base,
         "polls": polled.polls,
         "failures": polled.failures,
+        **({"missing": list(polled.missing.lines)} if polled.missing.lines else {}),
         **({} if ends is None else {"ends": ends}),
     }
     last = max((_epoch(look) - base for look in looks), default=0)
+    if polled.missing.has(EPOCH_ENDS):
+        # Nobody names leader epochs, so elections without a record go unseen: one at most for each end that fell.
+        last += 1 + _falls(looks)
     return _Seen(tuple(events), watched, frozenset(records), last, source, ends)
+
+
+def _falls(looks: Sequence[Look]) -> int:
+    """How often a broker's log end or high watermark was lower than before."""
+    known: dict[tuple[int, str], int] = {}
+    falls = 0
+    for look in looks:
+        for name, now in (("end", look.end), ("high watermark", look.high_watermark)):
+            if now is not None:
+                falls += now < known.get((look.broker, name), 0)
+                known[look.broker, name] = now
+    return falls
 
 
 def _epoch(look: Look) -> int:

@@ -33,6 +33,10 @@ class WireError(FencepostError):
     """A node was not reached, or what it answered is no answer: which node, and what."""
 
 
+class ConnectionClosed(WireError):
+    """A node ended the connection instead of answering."""
+
+
 def messages(name: str, version: int, kind: str = "request") -> Any:
     """kio's module of a message: ``messages("fetch", 17).FetchRequest``. Raises BadInput without kio."""
     try:
@@ -81,6 +85,7 @@ class Connection:
 
     def close(self) -> None:
         """End it. Safe to call twice."""
+        self._versions = None  # another release may answer at this address next time
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -155,24 +160,24 @@ class Connection:
         while len(parts) < size:
             part = self._socket.recv(size - len(parts))
             if not part:
-                raise ConnectionResetError("the node has closed the connection")
+                self.close()
+                raise ConnectionClosed(f"{self}: the node has closed the connection")
             parts += part
         return bytes(parts)
 
-    def version(self, api: int, known: Sequence[int]) -> int:
-        """The newest of these versions of a request that the node has. Raises WireError where it has none of them."""
+    def versions(self, api: int) -> tuple[int, int] | None:
+        """The oldest and newest version of a request that the node has, or None. Raises WireError.
+
+        ApiVersions 0 asks for them, the one request that every release since 0.10 takes.
+        """
         if self._versions is None:
-            asked = messages("api_versions", 3).ApiVersionsRequest(
-                client_software_name="fencepost", client_software_version="0"
-            )
+            answer = self.ask(messages("api_versions", 0).ApiVersionsRequest())
+            if answer.error_code.name != "none":
+                raise WireError(f"{self}: the node refuses ApiVersions 0: {answer.error_code.name}")
             self._versions = {
-                int(each.api_key): (int(each.min_version), int(each.max_version)) for each in self.ask(asked).api_keys
+                int(each.api_key): (int(each.min_version), int(each.max_version)) for each in answer.api_keys
             }
-        least, most = self._versions.get(api, (0, -1))
-        found = [version for version in known if least <= version <= most]
-        if not found:
-            raise WireError(f"{self}: the node has no version of request {api} that is known here")
-        return max(found)
+        return self._versions.get(api)
 
 
 # -- requests of one partition ----------------------------------------------------------------------------------------
@@ -203,27 +208,6 @@ def fetch_request(
         min_bytes=0,
         topics=(fetch.FetchTopic(topic_id=topic_id, partitions=(asked,)),),
         forgotten_topics_data=(),
-    )
-
-
-def epoch_end_request(topic: str, leader_epoch: int, partition: int = 0, current: int = NO_EPOCH) -> Any:
-    """OffsetForLeaderEpoch v4 of a consumer."""
-    ends = messages("offset_for_leader_epoch", 4)
-    asked = ends.OffsetForLeaderPartition(partition=partition, current_leader_epoch=current, leader_epoch=leader_epoch)
-    return ends.OffsetForLeaderEpochRequest(
-        replica_id=CONSUMER, topics=(ends.OffsetForLeaderTopic(topic=topic, partitions=(asked,)),)
-    )
-
-
-def offset_request(topic: str, timestamp: int, partition: int = 0) -> Any:
-    """ListOffsets v10; ``timestamp``: -1 for the latest (the high watermark), -2 for the earliest."""
-    offsets = messages("list_offsets", 10)
-    asked = offsets.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
-    return offsets.ListOffsetsRequest(
-        replica_id=CONSUMER,
-        isolation_level=0,
-        topics=(offsets.ListOffsetsTopic(name=topic, partitions=(asked,)),),
-        timeout=timedelta(seconds=1),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fencepost.model.core.errors import BadInput
 from fencepost.model.explore.result import Verdict
+from fencepost.traces.kafka.negotiation import EPOCH_ENDS
 from fencepost.traces.kafka.polled import Look, Polled, Poller
 from fencepost.traces.kafka.polled_trace import MAX_EPOCHS, abstracted, watched_of
 from fencepost.traces.replay import Budget, replay
@@ -100,3 +101,20 @@ def test_a_directory_that_is_no_brokers_is_refused(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\n", encoding="utf-8")
     with pytest.raises(BadInput, match=r"names no node\.id"):
         Poller([("127.0.0.1", 1)], "t", 0, [tmp_path])
+
+
+def test_unnamed_leader_epochs_leave_room_for_elections() -> None:
+    """Without leader epochs, each end that fell may come from an election that nobody saw."""
+    polled = of_two((look(1, "directory", end=8), look(1, "directory", end=7), look(1, "offsets", high_watermark=7)))
+    assert abstracted(polled, VARIANT).trace.header.constants["max_leader_epoch"] == 1
+    polled.missing.add(1, EPOCH_ENDS, "the release is too old")
+    header = abstracted(polled, VARIANT).trace.header
+    assert header.constants["max_leader_epoch"] == 2
+    assert header.source["missing"] == list(polled.missing.lines) != []
+
+
+@pytest.mark.parametrize("name", ["node.id", "broker.id"])
+def test_data_directory_names_its_broker(tmp_path: Path, name: str) -> None:
+    """KRaft writes node.id, brokers with ZooKeeper broker.id."""
+    (tmp_path / "meta.properties").write_text(f"version=0\n{name}=7\n", encoding="utf-8")
+    assert list(Poller([("127.0.0.1", 1)], "t", 0, [tmp_path])._directories) == [7]
