@@ -43,7 +43,11 @@ class Loss(Staging):
         "payments": (2, 3, 1),
         "users": (3, 1, 2),
     }
-    BROKER: ClassVar[dict[str, object]] = {"log.cleaner.backoff.ms": 200, "log.index.size.max.bytes": 4096}
+    BROKER: ClassVar[dict[str, object]] = {
+        "log.cleaner.backoff.ms": 200,
+        "log.index.size.max.bytes": 4096,
+        "log.segment.delete.delay.ms": 1,  # 0.11 does not start with 0
+    }
     KEPT_NAMES = frozenset({CHECKPOINT})
     EXAMPLE = "3-unclean-election"
     STORY = """\
