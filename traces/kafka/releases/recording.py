@@ -28,6 +28,7 @@ from ..cluster import BROKER_IDS, CONTROLLER_ID, Cluster, RecordingError
 from ..maven import fetch_kafka
 from ..record import cluster_id
 from ..scenario_loss import Loss
+from .archive import write_archive
 from .log4j import logging_options
 from .release import Release, release_named
 
@@ -118,7 +119,7 @@ app = cyclopts.App(
 
 
 @app.default
-def command(*, release: str, out: Path, seed: int = 1) -> int:
+def command(*, release: str, out: Path, seed: int = 1, archive: Path | None = None) -> int:
     """Record one release.
 
     Parameters
@@ -129,11 +130,15 @@ def command(*, release: str, out: Path, seed: int = 1) -> int:
         New directory.
     seed
         Random seed of the payloads.
+    archive
+        File to pack the stages into, as tar.gz.
     """
     try:
         record_release(
             release_named(release), out, seed=seed, say=lambda text: print(text, file=sys.stderr, flush=True)
         )
+        if archive is not None:
+            write_archive(out, archive)
     except BadInput as wrong:
         print(wrong, file=sys.stderr)
         return 2
