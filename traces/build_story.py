@@ -74,9 +74,10 @@ def replay_headline(answer: Replay) -> str:
     """The outcome of a replay in one or two sentences."""
     if answer.verdict is Verdict.HOLDS:
         skipped = f", with {counted(answer.skipped, 'step')} that it did not observe" if answer.skipped else ""
-        return (
+        told = (
             f"The model explains all {answer.events} events of the trace{skipped}, and keeps every promise on the way."
         )
+        return f"{told} {counted(len(answer.repeated), 'event')} of them change nothing." if answer.repeated else told
     where = "the trace" if answer.event is None else f"event {answer.event.step}, {answer.event.call}"
     if answer.cause is None:
         return f"The replay ended at {where}: {answer.reason}."

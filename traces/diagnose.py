@@ -21,6 +21,8 @@ from .wanted import Wanted
 MAX_STATES: Final = 5
 MAX_CHOICES: Final = 6
 MAX_RANKED: Final = 2000
+MAX_TRIED: Final = 2000
+"""Choices of an action's parameters that a report tries; at constants of 63 some actions have a million."""
 
 
 def value_words(value: Value) -> str:
@@ -86,13 +88,14 @@ class ActionReport:
     """What one action could do in a state: the parameters with which it can happen, or what refuses it.
 
     ``refusal`` is that of the parameters which pass the most guards, None where some can happen; ``refused`` counts
-    the choices of parameters that are refused.
+    the choices of parameters that are refused, ``untried`` those after the first ``MAX_TRIED``.
     """
 
     action: str
     enabled: tuple[Params, ...]
     refusal: Refusal | None
     refused: int
+    untried: int = 0
 
     def to_json(self) -> dict[str, Json]:
         """As a JSON object; ``params`` are those of the refusal."""
@@ -101,6 +104,7 @@ class ActionReport:
             "action": self.action,
             "enabled": [plain_params(each) for each in self.enabled],
             "refused": self.refused,
+            "untried": self.untried,
             "params": params,
             **_refusal_json(self.refusal),
         }
@@ -162,7 +166,8 @@ def can_happen(stepper: Stepper, nodes: Iterable[Node], wanted: Wanted) -> bool:
 def _after(stepper: Stepper, state: State, wanted: Wanted) -> list[State]:
     if wanted.action is None:
         return [state]
-    return [step.state for step in stepper.some(state, wanted.action, wanted.choices)]
+    after = [step.state for step in stepper.some(state, wanted.action, wanted.choices)]
+    return [*after, state] if stepper.repeats(state, wanted.action, wanted.choices) else after
 
 
 def _distance(stepper: Stepper, state: State, wanted: Wanted) -> int:
@@ -179,7 +184,7 @@ def _report(stepper: Stepper, node: Node, event: TraceEvent, wanted: Wanted) -> 
         skipped=node.gap,
         broken=() if node.breach is None else node.breach[1],
         denials=tuple(denials[:MAX_CHOICES]),
-        denials_left_out=max(0, len(denials) - MAX_CHOICES),
+        denials_left_out=max(0, len(wanted.choices) - MAX_CHOICES),
         actions=tuple(_action(stepper, state, name) for name in stepper.system.actions),
     )
 
@@ -188,13 +193,14 @@ def _denials(stepper: Stepper, state: State, event: TraceEvent, wanted: Wanted) 
     if wanted.action is None:
         return [Denial(None, (), None, _differences(stepper, state, event))]
     found: list[tuple[int, Denial]] = []
-    for params in wanted.choices:
+    for params in wanted.choices[:MAX_RANKED]:
         refused = refusal(stepper.reference, state, wanted.action, params)
-        if refused is not None:
-            rank = len(stepper.layout.cells) + 1 - _passed(stepper, refused)
+        repeats = refused is not None and stepper.reference.repeats(state, wanted.action, params)
+        if refused is not None and not repeats:
+            rank = len(stepper.layout.cells) + 1 - _passed(stepper, refused.action, refused.guard)
             found.append((rank, Denial(wanted.action, params, refused, ())))
             continue
-        after = stepper.reference.step(state, wanted.action, params)
+        after = state if repeats else stepper.reference.step(state, wanted.action, params)
         assert after is not None
         apart = _differences(stepper, after, event)
         # Enabled steps first, the fewest differences first; then refusals, the most guards passed first.
@@ -213,33 +219,31 @@ def _differences(stepper: Stepper, state: State, event: TraceEvent) -> tuple[Dif
     return tuple(found)
 
 
-def _passed(stepper: Stepper, refused: Refusal) -> int:
+def _passed(stepper: Stepper, action: str, guard: str) -> int:
     """How many guards a step passed before the one that refused it."""
-    guards = [name for name, _ in stepper.system.traced.action(refused.action).guards]
-    return guards.index(refused.guard)
+    return [name for name, _ in stepper.system.traced.action(action).guards].index(guard)
 
 
-def _nearness(stepper: Stepper, refused: Refusal) -> tuple[int, int]:
+def _nearness(stepper: Stepper, action: str, guard: str, values: Params) -> tuple[int, int]:
     """More guards passed is nearer to happening; then, a replica that talks to another says more than to itself."""
-    params = stepper.system.traced.action(refused.action).params
-    replicas = [value for name, value in refused.params if params[name].sort is Sort.REPLICA]
-    return _passed(stepper, refused), len(set(replicas)) - len(replicas)
+    params = stepper.system.traced.action(action).params
+    replicas = [value for name, value in values if params[name].sort is Sort.REPLICA]
+    return _passed(stepper, action, guard), len(set(replicas)) - len(replicas)
 
 
 def _action(stepper: Stepper, state: State, action: str) -> ActionReport:
     enabled: list[Params] = []
-    closest: Refusal | None = None
+    closest: tuple[tuple[int, int], Params] | None = None
     refused = 0
-    for params in stepper.choices(action):
-        name = stepper.reference.refused_by(state, action, params)
-        if name is None:
+    for params in islice(stepper.each_choice(action), MAX_TRIED):
+        guard = stepper.reference.refused_by(state, action, params)
+        if guard is None:
             enabled.append(params)
             continue
         refused += 1
-        if enabled:
-            continue
-        found = refusal(stepper.reference, state, action, params)
-        assert found is not None
-        if closest is None or _nearness(stepper, found) > _nearness(stepper, closest):
-            closest = found
-    return ActionReport(action, tuple(enabled), None if enabled else closest, refused)
+        nearness = _nearness(stepper, action, guard, params)
+        if closest is None or nearness > closest[0]:
+            closest = nearness, params
+    found = None if enabled or closest is None else refusal(stepper.reference, state, action, closest[1])
+    untried = stepper.count_choices(action) - refused - len(enabled)
+    return ActionReport(action, tuple(enabled), found, refused, untried)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from ..model.core.ground import State
+from ..model.interpret.conditions import WorkSpentError
 from .stepper import Happened, Stepper
 from .wanted import Wanted
 
@@ -116,7 +117,11 @@ class Explorer:
         """The invariants, of those asked for, that a state breaks."""
         found = self._broken.get(state)
         if found is None:
-            found = tuple(name for name in self._stepper.broken(state) if name in self._invariants)
+            try:
+                broken = self._stepper.broken(state)
+            except WorkSpentError as spent:
+                raise BudgetSpent("max_work", f"checking the invariants of one state takes {spent}") from spent
+            found = tuple(name for name in broken if name in self._invariants)
             self._broken[state] = found
         return found
 
@@ -157,6 +162,9 @@ class Explorer:
         for step in self._stepper.some(node.state, event.action, event.choices):
             if event.agrees(step.state):
                 yield self._node(step.state, node, step, event.index)
+        if event.agrees(node.state) and self._stepper.repeats(node.state, event.action, event.choices):
+            # Nothing changes, so the event is an observation.
+            yield replace(node, gap=0)
 
     def _node(self, state: State, parent: Node | None, step: Happened | None, event: int | None) -> Node:
         self.states_visited += 1

@@ -2,7 +2,8 @@
 
 An *explanation* of a trace is a run of the model from its initial state that contains the trace's events in order,
 agrees with everything observed after each of them, and takes at most ``max_skipped`` unobserved steps between two
-events (and before the first). In a complete trace no unobserved step is allowed. What the verdicts say:
+events (and before the first). An event that changes nothing, such as a second commit of the same offset, is an
+observation (``model/core/change_guards.py``). In a complete trace no unobserved step is allowed. What the verdicts say:
 
 ``holds``
     There is an explanation that breaks no invariant (of those asked for) in any state, and the reference interpreter
@@ -116,6 +117,8 @@ class Replay:
     frontier_size: int = 0
     explanation: tuple[Explained, ...] = ()
     breach: Breach | None = None
+    repeated: tuple[int, ...] = ()
+    """Step numbers of explained events that change nothing, and so are observations."""
 
     @property
     def step(self) -> int | None:
@@ -153,6 +156,7 @@ class Replay:
             "frontier": [state.to_json() for state in self.frontier],
             "frontier_size": self.frontier_size,
             "explanation": [each.to_json() for each in self.explanation],
+            "repeated": list(self.repeated),
             "breach": None
             if self.breach is None
             else {"after": self.breach.after, "invariants": list(self.breach.invariants)},
@@ -298,7 +302,7 @@ class _Run:
 
     def _holds(self, node: Node) -> Replay:
         answer = self._answer(Verdict.HOLDS, None, None, len(self.events))
-        answer.explanation = self._confirmed(node)
+        self._explain(answer, node)
         answer.seconds = time.perf_counter() - self.start
         return answer
 
@@ -316,14 +320,14 @@ class _Run:
             answer.cause = "invariant"
             answer.breach = Breach(*node.breach)
             answer.explained = index + bool(self.events)
-            answer.explanation = self._confirmed(node)
+            self._explain(answer, node)
         else:
             assert event is not None
             wanted = self.wanted[index]
             answer.cause = "observation" if can_happen(self.stepper, stop.before, wanted) else "guard"
             answer.frontier = diagnose(self.stepper, stop.before, event, wanted)
             answer.frontier_size = len(stop.before)
-            answer.explanation = self._confirmed(_fewest_skipped(stop.reached.clean.values()))
+            self._explain(answer, _fewest_skipped(stop.reached.clean.values()))
         if stop is not None and verdict is Verdict.VIOLATED:
             answer.violated = EXPLAINED if answer.breach is None else answer.breach.invariants[0]
         answer.seconds = time.perf_counter() - self.start
@@ -332,6 +336,13 @@ class _Run:
     def _answer(self, verdict: Verdict, event: TraceEvent | None, reason: str | None, explained: int) -> Replay:
         visited, seconds = self.explorer.states_visited, time.perf_counter() - self.start
         return Replay(verdict, event, reason, len(self.events), explained, visited, seconds)
+
+    def _explain(self, answer: Replay, node: Node) -> None:
+        """Set the explanation, and the events that are in no step of it."""
+        answer.explanation = self._confirmed(node)
+        taken = {each.event.step for each in answer.explanation if each.event is not None}
+        events = (each for each in self.events[: answer.explained] if each.action is not None)
+        answer.repeated = tuple(each.step for each in events if each.step not in taken)
 
     def _confirmed(self, node: Node) -> tuple[Explained, ...]:
         """The run to a node, once the reference interpreter has confirmed it."""

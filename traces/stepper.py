@@ -9,15 +9,17 @@ trace is replayed by the reference, and a corpus, or a search through unobserved
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import Final
 
 from ..model.core.domains import Constants
-from ..model.core.ground import Layout, Params, State, System, ground
+from ..model.core.ground import Layout, Params, State, System, check_initial_state, ground
 from ..model.core.protocol import TracedProtocol
+from ..model.interpret.conditions import Conditions
 from ..model.interpret.reference import Reference
 from ..model.interpret.staged import stage
 from .wanted import Translator
@@ -65,17 +67,35 @@ class Stepper(ABC):
     def some(self, state: State, action: str, choices: Sequence[Params]) -> list[Happened]:
         """Of these steps, those that can happen; none for an action that the variant does not have."""
 
+    def repeats(self, state: State, action: str, choices: Sequence[Params]) -> bool:
+        """Whether one of these steps is refused only because it changes nothing."""
+        return any(self.reference.repeats(state, action, params) for params in choices)
+
     @abstractmethod
     def broken(self, state: State) -> list[str]:
         """The invariants that do not hold."""
 
     def choices(self, action: str) -> list[Params]:
         """Every choice of an action's parameters; none for an action that the variant does not have."""
+        return list(self.each_choice(action))
+
+    def each_choice(self, action: str, given: Mapping[str, int] | None = None) -> Iterator[Params]:
+        """``choices`` one by one, of them those with the values that are given."""
         if action not in self.system.actions:
-            return []
+            return
         params = self.system.traced.action(action).params
-        values = product(*(index.values(self.system.constants) for index in params.values()))
-        return [tuple(zip(params, each, strict=True)) for each in values]
+        ranges: list[Sequence[int]] = [index.values(self.system.constants) for index in params.values()]
+        for place, name in enumerate(params):
+            if given is not None and name in given:
+                ranges[place] = [value for value in (given[name],) if value in ranges[place]]
+        for values in product(*ranges):
+            yield tuple(zip(params, values, strict=True))
+
+    def count_choices(self, action: str) -> int:
+        """The number of ``choices``."""
+        if action not in self.system.actions:
+            return 0
+        return prod(index.size(self.system.constants) for index in self.system.traced.action(action).params.values())
 
 
 class DirectStepper(Stepper):
@@ -84,6 +104,7 @@ class DirectStepper(Stepper):
     def __init__(self, traced: TracedProtocol, constants: Constants) -> None:
         values = traced.protocol.check_constants(constants)
         layout = Layout(traced.variables, values)
+        check_initial_state(traced.protocol.name, layout)
         # The reference reads the text; it needs no grounded actions or invariants.
         super().__init__(System(traced, values, layout, [], {}, {}))
 
@@ -100,7 +121,15 @@ class DirectStepper(Stepper):
         return found
 
     def broken(self, state: State) -> list[str]:
-        return self.reference.broken(state)
+        if len(self.layout.cells) <= MAX_COMPILED_CELLS:
+            return self.reference.broken(state)
+        # The text evaluates both sides of each implication: seconds for one state at constants of 63.
+        names = [] if self.reference.type_ok(state) else ["type_ok"]
+        return names + self._invariants.broken(state)
+
+    @cached_property
+    def _invariants(self) -> Conditions:
+        return Conditions(self.system, self.system.traced.invariants)
 
 
 class CompiledStepper(Stepper):

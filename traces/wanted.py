@@ -77,16 +77,15 @@ class Translator:
 
     def _agreeing(self, event: TraceEvent, action: str) -> tuple[Params, ...]:
         """The choices of the action's parameters that agree with those that the event names."""
-        choices = self._stepper.choices(action)
-        if not choices:
+        if action not in self._stepper.system.actions:
             return ()
-        names = dict(choices[0])
+        names = self._stepper.system.traced.action(action).params
         for name in event.params:
             if name not in names:
                 mend = f"its parameters are {', '.join(names) or 'none'}"
                 raise BadInput(f"{action} has no parameter {name!r}", _where(event), mend)
         given = {name: value for name, value in event.params.items() if value is not None}
-        found = tuple(each for each in choices if all(dict(each)[name] == value for name, value in given.items()))
+        found = tuple(self._stepper.each_choice(action, given))
         if not found:
             mend = "give parameters in the range of the constants"
             raise BadInput(f"{event.call} is out of range", _where(event), mend)

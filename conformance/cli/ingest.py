@@ -88,7 +88,7 @@ def ingest(
         raise BadInput("nothing to ingest is named", "SRC", "name traces, brokers' data or Parquet, or --kafka-log")
     try:
         if logs:
-            done = ingest_traces(*printed_traces(logs, variant, protocol), out)
+            done = ingest_traces(*printed_traces(logs, variant, protocol), out, _no_partition(shown))
         else:
             # A cluster's workers are in other folders.
             done = _ingested(shown.absolute(), out, variant, given, master)
@@ -101,7 +101,17 @@ def ingest(
     else:
         note(f"{out} is not written: nothing in {shown_path(shown)} could be ingested")
     _tell(shown, out, done, time.perf_counter() - start, json)
-    return ExitCode.BAD_INPUT if done.problems else ExitCode.DONE
+    return ExitCode.BAD_INPUT if done.problems or not done.files else ExitCode.DONE
+
+
+def _no_partition(log: Path) -> BadInput:
+    what = "no line in it begins the history of a partition"
+    return BadInput(what, shown_path(log), "name the logs of the brokers, with the loggers that docs/mining.md names")
+
+
+def _no_partition_of(src: Path) -> BadInput:
+    mend = "name the data directories of all brokers of a cluster"
+    return BadInput("no partition has a log at two brokers", shown_path(src), mend)
 
 
 def _given(protocol: str, variant: str | None, constants: Mapping[str, int], complete: bool) -> CorpusHeader:
@@ -126,7 +136,7 @@ def _ingested(src: Path, out: Path, variant: str | None, given: CorpusHeader | N
         raise BadInput(f"cannot be read: {error.strerror}", shown_path(src), mend) from error
     clusters = _clusters(src)
     if clusters:
-        return ingest_traces(*_looks(src, clusters, variant), out)
+        return ingest_traces(*_looks(src, clusters, variant), out, _no_partition_of(src))
     parquet = files_below(src, "*.parquet")
     if parquet:
         master = _master(master, parquet)

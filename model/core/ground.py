@@ -13,6 +13,7 @@ from itertools import product
 from typing import TypeAlias
 
 from . import terms
+from .change_guards import repetition
 from .domains import Constants, Variable
 from .errors import BadText
 from .protocol import TracedAction, TracedProtocol
@@ -54,6 +55,11 @@ class Instance:
 
     def __str__(self) -> str:
         return f"{self.action}({', '.join(f'{k}={v}' for k, v in self.params)})"
+
+    def repetition(self, traced: TracedAction) -> Term:
+        """The condition under which the step is refused only because it changes nothing; of this action."""
+        cells = [(terms.node("cell", (), value.sort, number), value) for number, value in self.effect.items()]
+        return repetition(self.guards, traced.change_guards, cells)
 
 
 class Layout:
@@ -307,7 +313,7 @@ def _type_ok(grounder: Grounder) -> Term:
     return terms.conjunction(*parts)
 
 
-def _begins(protocol: str, layout: Layout) -> None:
+def check_initial_state(protocol: str, layout: Layout) -> None:
     """Refuse a variable that begins outside of its domain: there is no initial state."""
     for cell in layout.cells:
         if not cell.low <= cell.initial <= cell.high:
@@ -328,7 +334,7 @@ def ground(traced: TracedProtocol, constants: Constants) -> System:
     protocol = traced.protocol
     values = protocol.check_constants(constants)
     layout = Layout(traced.variables, values)
-    _begins(protocol.name, layout)
+    check_initial_state(protocol.name, layout)
     grounder = Grounder(traced, values, layout)
     by_step: dict[tuple[str, Params], Instance] = {}
     for action in traced.actions:

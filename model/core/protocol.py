@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar
 
 from . import declare
 from .algebra import Step, Value
+from .change_guards import change_guards
 from .domains import REPLICA, Constants, Index, Size, Values, Variable
 from .enumeration import Enumeration
 from .errors import BadInput, BadText
@@ -169,6 +170,11 @@ class TracedAction:
     guards: tuple[tuple[str, Term], ...]
     writes: tuple[tuple[Term, Term], ...]
     """Pairs (``var`` term that names the cells, value term); ``terms.row`` says in what the two go together."""
+
+    @cached_property
+    def change_guards(self) -> frozenset[str]:
+        """The guards that only demand that the step changes something."""
+        return change_guards(self.guards, self.writes)
 
     def drop(self, guard: str) -> TracedAction:
         """The same action without one guard: a mutant."""

@@ -116,6 +116,7 @@ class Reference:
         self._specs: dict[str, ActionSpec] = {a.name: self.protocol.actions[a.name] for a in system.traced.actions}
         # A guard that a mutant dropped is not among the traced ones, and is passed over here too.
         self._guards = {a.name: {name for name, _ in a.guards} for a in system.traced.actions}
+        self._change_guards = {a.name: a.change_guards for a in system.traced.actions}
         self._shifted = {a.name: a for a in system.traced.actions if self._is_shifted(a)}
 
     def refused_by(self, state: State, action: str, params: Params) -> str | None:
@@ -127,6 +128,16 @@ class Reference:
         """The state after the step, or None where a guard refuses it."""
         outcome = self._run(state, action, params)
         return None if isinstance(outcome, str) else outcome
+
+    def repeats(self, state: State, action: str, params: Params) -> bool:
+        """Whether the step is refused only because it changes nothing: see ``core/change_guards.py``.
+
+        False for an action that the variant does not have.
+        """
+        passed = self._change_guards.get(action)
+        if not passed or self.refused_by(state, action, params) not in passed:
+            return False
+        return self._run(state, action, params, passed) == state
 
     def successors(self, state: State) -> list[tuple[str, Params, State]]:
         """Every step that is enabled, in the order of the actions and of their parameters."""
@@ -142,7 +153,7 @@ class Reference:
     def broken(self, state: State) -> list[str]:
         """The invariants that do not hold in a state."""
         s = IntState(self.system, state)
-        names = [] if self._type_ok(state) else ["type_ok"]
+        names = [] if self.type_ok(state) else ["type_ok"]
         present = [p for p in self.protocol.invariants.values() if p.present(self.k.rules)]
         return names + [p.name for p in present if not p.text(self.k, s)]
 
@@ -154,22 +165,23 @@ class Reference:
         # Equal terms are one object.
         return any(text[1] is not term[1] for text, term in pairs)
 
-    def _run_terms(self, state: State, action: TracedAction, params: Params) -> State | str:
+    def _run_terms(self, state: State, action: TracedAction, params: Params, passed: frozenset[str]) -> State | str:
         reader = Reader(self.system, state, bound(action, params))
         for name, condition in action.guards:
-            if not reader(condition):
+            if name not in passed and not reader(condition):
                 return name
         return self._update(state, Update([reader.written(target, value) for target, value in action.writes]))
 
-    def _run(self, state: State, action: str, params: Params) -> State | str:
+    def _run(self, state: State, action: str, params: Params, passed: frozenset[str] = frozenset()) -> State | str:
+        """The state after a step, or the first guard that refuses it, of those that are not ``passed``."""
         if action in self._shifted:
-            return self._run_terms(state, self._shifted[action], params)
+            return self._run_terms(state, self._shifted[action], params, passed)
         s = IntState(self.system, state)
         for item in self._specs[action].text(self.k, s, **dict(params)):
             if isinstance(item, Update):
                 return self._update(state, item)
             name, holds = item
-            if not holds and name in self._guards[action]:
+            if not holds and name in self._guards[action] and name not in passed:
                 return name
         raise ProtocolError(f"{action} yields no update")
 
@@ -196,7 +208,8 @@ class Reference:
         live: Any = variable.live
         return bool(live(self.k, s, *index))
 
-    def _type_ok(self, state: State) -> bool:
+    def type_ok(self, state: State) -> bool:
+        """Check that every cell holds a value of its domain, and a dead cell its dead value."""
         s = IntState(self.system, state)
         for cell in self.system.layout.cells:
             value = state[cell.number]

@@ -132,3 +132,19 @@ def test_what_cannot_be_ingested_is_said_in_one_line(fencepost: Run, tmp_path: P
     out.mkdir()
     (out / "x").touch()
     assert "the folder is there already" in fencepost("ingest", tmp_path / "src", "--out", out, *SERIAL).complaint
+
+
+def test_ingest_without_a_result_exits_with_2_and_the_reason(fencepost: Run, tmp_path: Path) -> None:
+    (tmp_path / "src" / "broker-1").mkdir(parents=True)
+    (tmp_path / "src" / "broker-1" / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    said = fencepost("ingest", tmp_path / "src", "--out", tmp_path / "out", *SERIAL)
+    assert said.code == 2 and not (tmp_path / "out").exists()
+    assert any(line.endswith("name the data directories of all brokers of a cluster") for line in said.lines)
+
+
+def test_ingest_of_a_log_without_partitions_exits_with_2(fencepost: Run, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text("[2026-01-01 10:00:00,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n")
+    said = fencepost("ingest", "--kafka-log", log, "--out", tmp_path / "out", "--json")
+    assert said.code == 2 and not (tmp_path / "out").exists()
+    assert said.complaint or len(said.json["problems"]) == 1

@@ -234,8 +234,10 @@ class EventsFile:
             if found.field(at).type != field.type:
                 told = f"its column {field.name} is of type {found.field(at).type}, not {field.type}"
                 raise self._bad(told, _MEND_SCHEMA)
-        extra = [name for name in found.names if name not in wanted.names]
-        if extra or len(found.names) != len(wanted.names):
+        # The names of an Arrow schema are a new list at each access, and there may be a hundred thousand.
+        names, known = found.names, set(wanted.names)
+        extra = [name for name in names if name not in known]
+        if extra or len(names) != len(known):
             raise self._bad(
                 f"it has columns that its header does not give, {(extra or ['one twice'])[0]}", _MEND_SCHEMA
             )

@@ -105,23 +105,32 @@ def ingest_files(
         raise _NothingError(ingested)
 
 
-def ingest_traces(named: Iterable[Named], problems: Sequence[BadInput], out: Path) -> Ingested:
-    """Lay out traces that are in memory. ``problems`` are passed on to what is returned."""
+def ingest_traces(
+    named: Iterable[Named], problems: Sequence[BadInput], out: Path, why_none: BadInput | None = None
+) -> Ingested:
+    """Lay out traces that are in memory. ``problems`` are passed on to what is returned.
+
+    ``why_none``: the problem of an input that has neither a trace nor a problem.
+    """
     with new_folder(out) as part:
         done = _lay_out(list(named), part, "0", 0)
         done.problems[:0] = problems
         ingested = _finish(part, [done])
         if ingested.files:
             return ingested
-        raise _NothingError(ingested)
+        raise _NothingError(ingested, why_none)
 
 
 class _NothingError(BadInput):
-    """Nothing could be ingested; leaves the block that makes the folder."""
+    """Nothing could be ingested; leaves the block that makes the folder.
 
-    def __init__(self, ingested: Ingested) -> None:
-        super().__init__("nothing in it can be ingested", "SRC", "mend what is named above")
-        self.ingested = ingested
+    ``ingested`` has at least one problem, which says why.
+    """
+
+    def __init__(self, ingested: Ingested, why: BadInput | None = None) -> None:
+        super().__init__("nothing in it can be ingested", "SRC", "correct what is named above")
+        problems = ingested.problems or ((why,) if why is not None else (self,))
+        self.ingested = replace(ingested, problems=problems)
 
 
 NothingIngested = _NothingError

@@ -18,7 +18,7 @@ from ...model.core.errors import BadInput
 from ...model.explore import Limits, Query, Verdict
 from ...model.explore.batch import Search, search_batch
 from ...model.explore.result import OnProgress
-from ...model.interpret.batch import Candidates
+from ...model.interpret.batch import Block, Candidates
 from ...model.interpret.packing import Words
 from ...model.interpret.reference import Reference
 from ..words import counted
@@ -196,7 +196,7 @@ class _Seeker:
         block = who.batch.block(keys)
         own = {int(who.rules[0].calls[c.instance]): c for c in who.batch.successors(block, keys)}
         for number in self._rules:
-            parts = list(self._apart(number, own, who.rules[number].batch.successors(block, keys), at))
+            parts = list(self._apart(number, own, who.rules[number].batch.successors(block, keys), at, block, keys))
             if parts:
                 # Kept in the two kinds apart, as many of each as may be needed.
                 found = _Found.joined(parts)
@@ -206,7 +206,13 @@ class _Seeker:
                         self.seen.setdefault(number, []).append(found.take(np.flatnonzero(kind)).best(NEAR))
 
     def _apart(
-        self, number: int, own: Mapping[int, Candidates], theirs: Sequence[Candidates], at: int
+        self,
+        number: int,
+        own: Mapping[int, Candidates],
+        theirs: Sequence[Candidates],
+        at: int,
+        block: Block,
+        keys: Words,
     ) -> Iterator[_Found]:
         """The steps of one fault, in one block, that the variant refuses or takes to another state."""
         for each in theirs:
@@ -219,6 +225,7 @@ class _Seeker:
                 both = np.flatnonzero(place[each.rows] != NOTHING)
                 apart[both] = (each.keys[:, both] != ours.keys[:, place[each.rows[both]]]).any(axis=0)
             apart &= self._real[at + each.rows]
+            apart &= ~self._repeats(call, block, each, keys)
             if apart[each.escaped].any():
                 self._escaped.add(number)
             apart[each.escaped] = False
@@ -231,6 +238,17 @@ class _Seeker:
             if state.size:
                 lot = self.who.draws.bits(state, call, Purpose.KEPT)
                 yield _Found(state, depth, np.full(state.size, call), after, lot)
+
+    def _repeats(self, call: int, block: Block, each: Candidates, keys: Words) -> npt.NDArray[np.bool_]:
+        """Which steps of a fault change nothing, so that the variant takes them for observations."""
+        action, params = self.who.calls.all[call]
+        instance = self.who.system.by_step.get((action, params))
+        same: npt.NDArray[np.bool_] = (each.keys == keys[:, each.rows]).all(axis=0)
+        if instance is None or not same.any():
+            return np.zeros(each.rows.size, dtype=np.bool_)
+        condition = instance.repetition(self.who.system.traced.action(action))
+        repeats: npt.NDArray[np.bool_] = np.broadcast_to(block(condition), (keys.shape[1],))[each.rows]
+        return same & repeats
 
     def places(self, number: int) -> tuple[Place, ...]:
         """The places of one fault that was seen."""

@@ -10,10 +10,12 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ...model.core import terms
 from ...model.core.errors import BadInput
 from ...model.core.ground import Instance, Params, System, ground, ground_mutant
 from ...model.core.protocol import TracedProtocol
 from ...model.core.registry import PROTOCOLS
+from ...model.core.terms import Term
 from ..corpus.faults import mutants_of
 from ..corpus.layout import LOOK, UNKNOWN, CorpusHeader, CorpusLayout, Events
 from .abstract import Abstraction
@@ -45,6 +47,7 @@ class Against:
         self.look: Final = len(layout.actions) * int(np.prod(self._radix, dtype=np.int64))
         self.unknown: Final = self.look + 1
         self._dtype = np.min_scalar_type(-self.unknown - 1)
+        self._repetitions: dict[int, Term] = {}
         self._changes: dict[str, Mapping[str, Mapping[Step, Instance]]] = {}
         self.instances: dict[int, Instance | None] = {
             code: self.system.by_step.get(step) for code, step in self.steps.items()
@@ -59,6 +62,16 @@ class Against:
     def abstraction(self) -> Abstraction:
         """What makes up an abstract state."""
         return Abstraction(self.system)
+
+    def repetition(self, code: int) -> Term:
+        """The condition under which a step is refused only because it changes nothing."""
+        found = self._repetitions.get(code)
+        if found is None:
+            instance = self.instances[code]
+            action = None if instance is None else self.traced.action(instance.action)
+            found = terms.FALSE if instance is None or action is None else instance.repetition(action)
+            self._repetitions[code] = found
+        return found
 
     def changes_of(self, action: str) -> Mapping[str, Mapping[Step, Instance]]:
         """The instances of each mutant of an action, by the mutant's name; grounded when they are first asked for."""

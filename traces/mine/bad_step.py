@@ -72,7 +72,7 @@ class Oracle:
         if self.changed is not None and step_of(self.changed, bad.before, bad.call) is None:
             # Other guards refuse the step as well: it is bad by the first of them, and nothing is known to come of it.
             self.changed = self._change = None
-        after = step_of(self.reference, bad.before, bad.call)
+        after = outcome_of(self.reference, bad.before, bad.call)
         # The cells that were observed otherwise than the model has them.
         self._apart = set() if after is None else {n for n, value in bad.observed.items() if value != after[n]}
 
@@ -96,7 +96,7 @@ class Oracle:
             return False, {}
         if self.bug.kind == "guard" and self.bug.guard is None:
             return True, {}
-        expected = step_of(self.reference, state, call)
+        expected = outcome_of(self.reference, state, call)
         if self.bug.kind == "effect":
             return (False, {}) if expected is None else self._outcome(state, call, expected)
         refused = action is not None and self.reference.refused_by(state, action, params) == self.bug.guard
@@ -148,6 +148,14 @@ def step_of(reference: Reference, state: State, call: Call) -> State | None:
     if action is None:
         return state
     return reference.step(state, action, params) if action in reference.system.actions else None
+
+
+def outcome_of(reference: Reference, state: State, call: Call) -> State | None:
+    """The state after a call as replay has it: of a step that only repeats, the same state."""
+    after = step_of(reference, state, call)
+    if after is None and call[0] is not None and reference.repeats(state, call[0], call[1]):
+        return state
+    return after
 
 
 def _apart(system: System, ours: Instance, theirs: Instance) -> Term:

@@ -168,7 +168,7 @@ class Watcher:
         visited = np.concatenate(([0], rows + 1))
         marks = np.zeros(len(events) + 1, dtype=np.int64)
         marks[visited] = self._mark(columns, visited, prints, trace)
-        stepping = codes[rows] != self._against.look
+        stepping = (codes[rows] != self._against.look) & ~np.isin(rows, judged.repeated)
         rows, before = rows[stepping], before[stepping]
         self.seen.events += len(events)
         self._count(events, rows, marks[before])

@@ -42,12 +42,14 @@ class Judged:
 
     ``findings`` in the order of the traces. ``unknown``: places of traces of which nothing is certain, with the reason.
     ``states``: the model's state after each row, shape (cells, n), where ``known``: the trace was explained so far.
+    ``repeated``: rows of steps that change nothing and are observations.
     """
 
     findings: tuple[Finding, ...]
     unknown: tuple[tuple[int, str], ...]
     states: Integers
     known: Mask
+    repeated: Rows
 
 
 class Judge:
@@ -77,7 +79,7 @@ class Judge:
                 findings.append(found)
             elif found is not None:
                 unknown.append((place, found))
-        return Judged(tuple(findings), tuple(unknown), states, known)
+        return Judged(tuple(findings), tuple(unknown), states, known, stops.repeated)
 
     def _wrong(
         self, events: Events, codes: Codes, stops: Stops, broken: Mapping[str, Rows]
@@ -132,7 +134,9 @@ class Judge:
                     continue
             block = Block(before)
             left = at
-            for guard, refused in _refused(instance, block, at.size):
+            # A step that changes nothing is wrong by what was observed after it alone.
+            open_ = np.broadcast_to(~block(self.against.repetition(code)) if instance is not None else True, at.shape)
+            for guard, refused in _refused(instance, block, open_):
                 yield from ((int(number), Bug(protocol, "guard", action, guard)) for number in at[refused])
                 left = left[~np.isin(left, at[refused])]
             rest = np.flatnonzero(np.isin(at, left))
@@ -172,9 +176,8 @@ class Judge:
         return found
 
 
-def _refused(instance: Instance | None, block: Block, count: int) -> Iterator[tuple[str, Mask]]:
-    """For each guard the states in which it is the first, in the order written, to refuse."""
-    open_: Mask = np.ones(count, dtype=np.bool_)
+def _refused(instance: Instance | None, block: Block, open_: Mask) -> Iterator[tuple[str, Mask]]:
+    """For each guard the states, of those that are open, in which it is the first, in the order written, to refuse."""
     for name, condition in () if instance is None else instance.guards:
         refuses = open_ & ~block(condition)
         if refuses.any():

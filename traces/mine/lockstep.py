@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ...model.core import terms
 from ...model.core.ground import Instance
 from ...model.interpret.batch import Block
 from ..corpus.layout import Events, Integers
@@ -34,12 +35,14 @@ class Stops:
     """Rows at which traces end to be explained, one for a trace at most, ascending.
 
     ``before``: the states before them, shape (cells, m). ``undecided``: the row's parameters are not known, so that
-    nothing follows; elsewhere the row is no step of the model.
+    nothing follows; elsewhere the row is no step of the model. ``repeated``: all rows of steps that change nothing and
+    are observations, also of rows after a stop.
     """
 
     rows: Rows
     before: Integers
     undecided: Mask
+    repeated: Rows
 
 
 def by_code(codes: Codes) -> Iterator[tuple[int, Rows]]:
@@ -63,6 +66,7 @@ def whole_steps(against: Against, events: Events, codes: Codes) -> Stops:
     before[events.starts] = 0
     changed = _changed(states, events.starts)
     bad = np.zeros(rows, dtype=np.bool_)
+    repeated: list[Rows] = []
     block = Block(states)
     for code, at in by_code(codes):
         if code == against.look:
@@ -73,8 +77,18 @@ def whole_steps(against: Against, events: Events, codes: Codes) -> Stops:
             bad[at] = True
             continue
         bad[at] = _wrong(instance, block, states, before.take(at), at, changed.take(at))
+        repetition = against.repetition(code)
+        left = at[bad[at] & (changed[at] == 0)]
+        if repetition is not terms.FALSE and left.size:
+            same = left[np.broadcast_to(block.select(before.take(left))(repetition), left.shape)]
+            bad[same] = False
+            repeated.append(same)
     stops = first_of_traces(events, np.flatnonzero(bad))
-    return Stops(stops, states[:, before[stops]], codes[stops] == against.unknown)
+    return Stops(stops, states[:, before[stops]], codes[stops] == against.unknown, _joined(repeated))
+
+
+def _joined(parts: Sequence[Rows]) -> Rows:
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.intp)
 
 
 def _changed(states: Integers, starts: Rows) -> Counts:
@@ -140,6 +154,7 @@ def carried_steps(against: Against, events: Events, codes: Codes) -> Carried:
     starts, lengths = events.starts[order], lengths[order]
     going = np.arange(count)
     stopped: list[tuple[Rows, Integers]] = []
+    repeated: list[Rows] = []
     for step in range(int(lengths.max(initial=0))):
         going = going[: np.searchsorted(-lengths[going], -step)]
         if not going.size:
@@ -160,6 +175,11 @@ def carried_steps(against: Against, events: Events, codes: Codes) -> Carried:
                 wrong[at] |= ~chosen(guard)
             for number, term in instance.effect.items():
                 after[number, at] = chosen(term)
+            repetition = against.repetition(code)
+            if repetition is not terms.FALSE and wrong[at].any():
+                same = at[np.broadcast_to(chosen(repetition), at.shape)]
+                wrong[same] = False
+                repeated.append(rows[same])
         wrong |= (seen.take(rows, axis=1) & (events.cells.take(rows, axis=1) != after)).any(axis=0)
         if wrong.any():
             stopped.append((rows[wrong], now[:, going[wrong]]))
@@ -167,15 +187,17 @@ def carried_steps(against: Against, events: Events, codes: Codes) -> Carried:
         now[:, going] = after
         states[:, rows] = after
         known[rows] = True
-    return Carried(_stops(against, codes, stopped, now), states, known)
+    return Carried(_stops(against, codes, stopped, now, _joined(repeated)), states, known)
 
 
-def _stops(against: Against, codes: Codes, stopped: Sequence[tuple[Rows, Integers]], like: Integers) -> Stops:
+def _stops(
+    against: Against, codes: Codes, stopped: Sequence[tuple[Rows, Integers]], like: Integers, repeated: Rows
+) -> Stops:
     if not stopped:
         none: Any = np.empty(0, dtype=np.intp)
-        return Stops(none, like[:, :0], np.empty(0, dtype=np.bool_))
+        return Stops(none, like[:, :0], np.empty(0, dtype=np.bool_), repeated)
     rows = np.concatenate([each for each, _ in stopped])
     before = np.concatenate([each for _, each in stopped], axis=1)
     order = np.argsort(rows)
     rows = rows[order]
-    return Stops(rows, before[:, order], codes[rows] == against.unknown)
+    return Stops(rows, before[:, order], codes[rows] == against.unknown, repeated)

@@ -150,12 +150,16 @@ def _action(report: ActionReport) -> Text:
     if report.enabled:
         calls = ", ".join(_call(report.action, params) for params in report.enabled[:_MAX_CALLS])
         more = len(report.enabled) - _MAX_CALLS
-        return Text(f"can happen: {calls}" + (f" and {more} more" if more > 0 else ""))
+        return Text(f"can happen: {calls}" + (f" and {more} more" if more > 0 else "") + _untried(report))
     if report.refusal is None:
         return Text(f"{report.action}: no parameters to choose from")
     found = report.refusal
     text = Text(f"{_call(report.action, found.params)}: guard {found.guard} wants {found.condition}", style="dim")
-    return text.append(_operands(found.operands), style="dim")
+    return text.append(_operands(found.operands) + _untried(report), style="dim")
+
+
+def _untried(report: ActionReport) -> str:
+    return f" ({counted(report.untried, 'choice')} of its parameters not tried)" if report.untried else ""
 
 
 def _call(action: str, params: Params) -> str:
