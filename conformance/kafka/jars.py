@@ -36,6 +36,7 @@ CONSUMER: Final = "ReaderDriver"
 CONTROLLERS: Final = "ControllerDriver"
 CLEANERS: Final = "CleanerDriver"
 TIERED: Final = "TieredDriver"
+REPLAYS: Final = "ReplayDriver"
 """What a process drives: the class that reads its commands."""
 
 TRIED: Final = {RELEASE: (BROKERS, QUORUM, CONSUMER, CONTROLLERS, CLEANERS, TIERED), "4.3.1": (CONSUMER,)}
@@ -47,6 +48,7 @@ _DRIVES: Final = {
     CONTROLLERS: "controllers",
     CLEANERS: "cleaners",
     TIERED: "brokers with tiered storage",
+    REPLAYS: "a replay of metadata logs",
 }
 
 COMPILER: Final = "org.eclipse.jdt:ecj:3.46.0"

@@ -12,6 +12,7 @@ from .controller_checks import (
     check_isr_agrees,
     check_leader_epochs,
     check_leader_in_isr,
+    check_leaders_without_folder,
     check_topic_ids,
 )
 from .cross_checks import AGREEMENT, PartitionComparison, Replica, compare_replicas
@@ -24,6 +25,7 @@ from .partition import METADATA_TOPIC
 from .policies import cleanup_policy
 from .presence import check_members_present
 from .remote_checks import check_remote
+from .replay_checks import check_replay
 from .replica_checks import (
     check_epoch_cache,
     check_epochs_monotone,
@@ -169,6 +171,10 @@ def check_brokers(
         else:
             nodes = [(broker.label, broker.booted(key), broker.snapshots) for broker in holders]
             checks.extend(compare_snapshots(nodes, nodes[0][1].name))
+            checks.extend(check_replay(holders))
+            if controller is not None and image is not None:
+                folders = {each for broker in ordered for each in broker.partitions}
+                checks.extend(check_leaders_without_folder(image, controller.booted(key), folders))
     checks += check_remote(ordered, image, older, store)
     label = controller.label if controller else None
     return FilesReport(tuple(ordered), tuple(checks), tuple(comparisons), label, older, tuple(elections))

@@ -12,11 +12,12 @@ from .statefiles import encode_uuid
 from .verdicts import CheckResult, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping, Sequence
     from uuid import UUID
 
     from .cross_checks import Replica
     from .image import MetadataImage, PartitionState
+    from .partition import PartitionFiles
 
 _LOG = "the metadata log"
 
@@ -48,20 +49,50 @@ def check_leader_epochs(
     return results
 
 
+_LEADER_IN_ISR = "leader_in_isr"
+
+
 def check_leader_in_isr(subject: str, state: PartitionState, image: MetadataImage) -> CheckResult:
     """The leader is in the ISR, and the ISR among the replicas, in every state that the metadata log holds."""
-    name = "leader_in_isr"
     topic, _, index = subject.rpartition("-")
     history = image.topics[topic].history[int(index)]
-    for past in history:
-        if past.leader >= 0 and past.leader not in past.isr:
-            message = f"leader {past.leader} is not in the ISR {list(past.isr)} at metadata offset {past.offset}"
-            return CheckResult(name, _fault(image), subject, message)
-        if not set(past.isr) <= set(past.replicas):
-            message = f"ISR {list(past.isr)} is not within the replicas {list(past.replicas)}"
-            return CheckResult(name, _fault(image), subject, f"{message} at metadata offset {past.offset}")
+    wrong = _outside(history)
+    if wrong is not None:
+        return CheckResult(_LEADER_IN_ISR, _fault(image), subject, f"{wrong[1]} at metadata offset {wrong[0].offset}")
     message = f"in {counted(len(history), 'state')}; now leader {state.leader}, ISR {list(state.isr)}"
-    return CheckResult(name, _sure(image), subject, message)
+    return CheckResult(_LEADER_IN_ISR, _sure(image), subject, message)
+
+
+def check_leaders_without_folder(
+    image: MetadataImage, files: PartitionFiles, folders: Container[tuple[str, int]]
+) -> list[CheckResult]:
+    """Check the same for partitions that no directory at hand has a folder of; report those that break it.
+
+    ``files`` is the metadata log that made the image.
+    """
+    results = []
+    for topic in sorted(image.topics.values(), key=lambda each: each.name):
+        for number, history in sorted(topic.history.items()):
+            wrong = None if (topic.name, number) in folders else _outside(history)
+            if wrong is not None:
+                state, words = wrong
+                message = f"{words} at metadata offset {state.offset}"
+                where = files.where(state.offset) if state.offset >= max(image.loaded, files.log_start) else ""
+                subject = f"{topic.name}-{number}"
+                results.append(CheckResult(_LEADER_IN_ISR, _fault(image), subject, message, where))
+    return results
+
+
+def _outside(history: Sequence[PartitionState]) -> tuple[PartitionState, str] | None:
+    """The first state whose leader is not in the ISR or whose ISR is not within the replicas, and how."""
+    for past in history:
+        if past.leader >= 0 and past.leader not in past.replicas:
+            return past, f"leader {past.leader} is not among the replicas {list(past.replicas)}"
+        if past.leader >= 0 and past.leader not in past.isr:
+            return past, f"leader {past.leader} is not in the ISR {list(past.isr)}"
+        if not set(past.isr) <= set(past.replicas):
+            return past, f"ISR {list(past.isr)} is not within the replicas {list(past.replicas)}"
+    return None
 
 
 def check_isr_agrees(subject: str, replicas: list[Replica], state: PartitionState, image: MetadataImage) -> CheckResult:

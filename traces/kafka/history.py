@@ -20,13 +20,11 @@ if TYPE_CHECKING:
 FENCED = "fenced_brokers_lead_nothing"
 ISR = "isr_never_empty"
 REUSED = "broker_epochs_never_reused"
-STALE = "broker_changes_name_their_registration"
 FALLS = "partition_epochs_rise"
 RULES = {
     FENCED: "no fenced broker leads a partition",
     ISR: "no partition is without an ISR",
     REUSED: "each registration has a greater broker epoch than the broker's last one",
-    STALE: "each change of a broker names the epoch that it is registered with",
     FALLS: "the epochs of partitions and leaders never fall",
 }
 _ELR_VERSION = 2
@@ -54,7 +52,6 @@ class HistoryWatch:
     """Follows the changes of an image, and notes in ``image.breaches`` the first breach of each rule."""
 
     image: MetadataImage
-    from_start: bool
     _registrations: dict[int, _Registration] = field(default_factory=dict)
     """Of brokers that are registered no more, too."""
     _migrating: set[int] = field(default_factory=set)
@@ -89,14 +86,8 @@ class HistoryWatch:
         self._fenced[broker_id] = offset
         self._anew.add(broker_id)
 
-    def changes(self, offset: int, broker_id: int, epoch: int, what: str) -> None:
-        """A record about a broker that names the epoch of its registration. Kafka does not replay another one."""
-        broker = self.image.brokers.get(broker_id)
-        if broker is None and self.from_start:
-            self._breach(STALE, offset, f"a {what} of broker {broker_id}, which is not registered")
-        elif broker is not None and broker.epoch != epoch:
-            message = f"a {what} of broker {broker_id} in broker epoch {epoch}, which is registered with {broker.epoch}"
-            self._breach(STALE, offset, message)
+    def changes(self, offset: int, broker_id: int) -> None:
+        """A record fences, unfences, changes or removes a broker."""
         self._fenced[broker_id] = offset
         self._anew.discard(broker_id)
 
@@ -160,16 +151,22 @@ class HistoryWatch:
 def check_history(image: MetadataImage, files: PartitionFiles, subject: str) -> list[CheckResult]:
     """Each rule, over all states that this node's metadata log went through, the snapshot that it begins with included.
 
-    Where part of the log could not be read a record that is missing may be the reason: ``unknown``.
+    Where part of the log could not be read a record that is missing may be the reason: ``unknown``. If Kafka rejects a
+    record of the log, the rules apply up to that record: no controller replays more.
     """
     results = []
+    end = image.rejected_at
     for rule, words in RULES.items():
         breach = image.breaches.get(rule)
-        if breach is None:
+        if breach is not None and (end is None or breach.offset < end):
+            message = f"{breach.message}, at metadata offset {breach.offset}"
+            where = files.where(breach.offset) if breach.offset >= max(image.loaded, files.log_start) else ""
+            judged = image.complete or end is not None
+            verdict: Verdict = "violated" if breach.sure and judged else "unknown"
+            results.append(CheckResult(rule, verdict, subject, message, where))
+        elif end is not None:
+            message = f"{words}, up to metadata offset {end}, whose record is rejected"
+            results.append(CheckResult(rule, "unknown", subject, message, informative=True))
+        else:
             results.append(CheckResult(rule, "holds" if image.complete else "unknown", subject, words))
-            continue
-        message = f"{breach.message}, at metadata offset {breach.offset}"
-        where = files.where(breach.offset) if breach.offset >= max(image.loaded, files.log_start) else ""
-        verdict: Verdict = "violated" if breach.sure and image.complete else "unknown"
-        results.append(CheckResult(rule, verdict, subject, message, where))
     return results

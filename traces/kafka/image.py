@@ -20,6 +20,8 @@ from .metadata import (
 )
 from .metadata_page import decode_page_record, is_of_page, told_as_kafka, without
 from .records import RecordError
+from .rejection import Refusal, Rejection, describe_record
+from .replay_rules import ReplayRules
 from .statefiles import encode_uuid
 
 if TYPE_CHECKING:
@@ -131,13 +133,21 @@ class MetadataImage:
     """By broker id, the broker epoch in which it was last unfenced: it had then read the log up to that offset."""
     breaches: dict[str, Breach] = field(default_factory=dict)
     """By rule, the first breach on the way here (``history.py``)."""
+    rejection: Rejection | None = None
+    """The first record that Kafka's replay rejects; it is not applied."""
     complete: bool = True
-    """False where damage or a missing snapshot keeps some of the history out."""
+    """False where damage, a missing snapshot or a rejected record keeps some of the history out."""
 
     @property
     def whole(self) -> bool:
         """Whether all of the history is in it: the log begins at 0, and was read."""
         return self.complete and not self.loaded
+
+    @property
+    def rejected_at(self) -> int | None:
+        """The metadata offset of the log's record that Kafka surely rejects; ``None`` without one."""
+        found = self.rejection
+        return found.offset if found is not None and found.refusal.sure and not found.in_snapshot else None
 
     def elected_uncleanly(self, topic: str, partition: int) -> bool:
         """Whether a leader of the partition was not in the ISR before, as far as the history goes (KIP-966's, too)."""
@@ -200,26 +210,28 @@ class MetadataImage:
 
 
 class _NeverNamed(MetadataError):
-    """A record changes what no record before it has made."""
+    """A record changes a topic or partition that the part of the history at hand does not create."""
 
 
 class ImageBuilder:
-    """Replays batches of the metadata log into an image; what does not decode is noted as a problem.
+    """Replays batches of the metadata log into an image as strictly as Kafka does (``ReplayRules``).
 
-    ``from_start``: nothing comes before the first batch. Where something does and is missing, a change of what no
-    record has made is no problem of the log.
+    It skips the first record that Kafka rejects, as brokers do, notes it in ``image.rejection``, and goes on without
+    rules. It also does so once part of the history is missing: then a record may change a topic that was never seen.
+    ``from_start``: nothing comes before the first batch.
     """
 
     def __init__(self, limits: Limits, *, from_start: bool = True) -> None:
         self.image = MetadataImage(complete=from_start)
         self._limits = limits
-        self._from_start = from_start
+        self._rules: ReplayRules | None = None
         self._names: dict[UUID, str] = {}
         self._decisions = 0
         self._transaction: list[tuple[int, MetadataRecord]] | None = None
-        self._watch = HistoryWatch(self.image, from_start)
+        self._watch = HistoryWatch(self.image)
         self._of_page: bool | None = None
         """Whether records are in the form of KIP-631's page (``metadata_page.py``); None before the first."""
+        self._records_of_snapshot = 0
         self._told: Batch | None = None
         """The last batch of which it was said that a record in it is of another release."""
         self._log_dirs: dict[int, tuple[str, ...]] = {}
@@ -233,6 +245,8 @@ class ImageBuilder:
     def load_snapshot(self, batch: Batch, end_offset: int, epoch: int, problems: ProblemLog) -> None:
         """Replay a batch of a snapshot: its records stand for the log up to ``end_offset``, exclusive."""
         self._replay(batch, problems, end_offset - 1)
+        if self._rules is not None:
+            self._rules.in_snapshot = False
         self.image.end_offset, self.image.epoch = end_offset, epoch
         self.image.loaded = end_offset
 
@@ -240,10 +254,13 @@ class ImageBuilder:
         """Replay a batch of the log. Batches at or below the image's offset are skipped."""
         if batch.last_offset < self.image.end_offset:
             return
+        if batch.base_offset > self.image.end_offset:
+            self.image.complete = False  # batches are missing: damage, or no snapshot reaches this far
         self._replay(batch, problems, None)
         self.image.end_offset, self.image.epoch = batch.last_offset + 1, batch.leader_epoch
 
     def _replay(self, batch: Batch, problems: ProblemLog, at: int | None) -> None:
+        """Replay a batch; ``at`` is the offset that the records of a snapshot stand for."""
         try:
             for record in batch.records(self._limits):
                 offset = record.offset if at is None else at
@@ -254,19 +271,56 @@ class ImageBuilder:
                         leader = decode_leader_change(record.value)
                         self.image.quorum_leaders.append((offset, batch.leader_epoch, leader))
                 elif record.value is not None:
-                    decoded = self._decoded(record.value)
-                    if decoded is None or (not self._of_page and is_newer(decoded)):
-                        self._of_another_release(offset, record.value, decoded, batch, problems)
-                    if decoded is not None and decoded.type != "NoOpRecord":
-                        self._apply(offset, decoded)
+                    self._replay_value(offset, record.value, batch, problems, in_snapshot=at is not None)
+                if at is not None:
+                    self._records_of_snapshot += not batch.control
         except (MetadataError, RecordError, CodecError) as error:
             self.image.complete = False
-            if isinstance(error, _NeverNamed) and not self._from_start:
-                return
             what = f"a metadata record in the batch at offset {batch.base_offset}: {error}"
             problems.add("bad-metadata", what, "copy the file from another controller", byte=batch.position)
         finally:
             self._watch.settle()
+
+    def _replay_value(
+        self, offset: int, value: bytes, batch: Batch, problems: ProblemLog, *, in_snapshot: bool
+    ) -> None:
+        """Replay one record, unless Kafka rejects it."""
+        number = self._records_of_snapshot if in_snapshot else offset
+        try:
+            decoded = self._decoded(value)
+        except MetadataError as error:
+            if self.image.complete:
+                refusal = Refusal(f"it does not decode: {error}")
+                self._reject(Rejection(number, "a record", refusal, batch.position, in_snapshot))
+            return
+        if decoded is None or (not self._of_page and is_newer(decoded)):
+            self._of_another_release(offset, value, decoded, batch, problems)
+        if decoded is None or decoded.type == "NoOpRecord":
+            return
+        if self.image.complete:
+            refusal_ = self._judge(decoded, in_snapshot=in_snapshot)
+            if refusal_ is not None:
+                self._reject(Rejection(number, describe_record(decoded), refusal_, batch.position, in_snapshot))
+                if refusal_.sure:
+                    return
+        try:
+            self._apply(offset, decoded)
+        except _NeverNamed:
+            self.image.complete = False
+
+    def _judge(self, record: MetadataRecord, *, in_snapshot: bool) -> Refusal | None:
+        if self._rules is None:
+            self._rules = ReplayRules(of_kip_631=self.of_page)
+            self._rules.in_snapshot = in_snapshot
+        return self._rules.replay(record)
+
+    def _reject(self, rejection: Rejection) -> None:
+        """Note the first record that Kafka rejects; one that it surely rejects comes before one that it may reject."""
+        known = self.image.rejection
+        if known is None or (rejection.refusal.sure and not known.refusal.sure):
+            self.image.rejection = rejection
+        if rejection.refusal.sure:
+            self.image.complete = False
 
     def _of_another_release(
         self, offset: int, value: bytes, decoded: MetadataRecord | None, batch: Batch, problems: ProblemLog
@@ -337,10 +391,10 @@ class ImageBuilder:
             case "RegisterBrokerRecord":
                 self._register(offset, fields)
             case "UnregisterBrokerRecord":
-                self._watch.changes(offset, fields["BrokerId"], fields["BrokerEpoch"], record.type)
+                self._watch.changes(offset, fields["BrokerId"])
                 image.brokers.pop(fields["BrokerId"], None)
             case "FenceBrokerRecord" | "UnfenceBrokerRecord":
-                self._watch.changes(offset, fields["Id"], fields["Epoch"], record.type)
+                self._watch.changes(offset, fields["Id"])
                 self._fence(fields["Id"], fenced=record.type == "FenceBrokerRecord")
                 if self._of_page and record.type == "FenceBrokerRecord":
                     for name, number, state in list(without(image, fields["Id"])):
@@ -348,7 +402,7 @@ class ImageBuilder:
             case "ClearElrRecord":
                 self._clear_elr(fields["TopicName"] or "")
             case "BrokerRegistrationChangeRecord":
-                self._watch.changes(offset, fields["BrokerId"], fields["BrokerEpoch"], record.type)
+                self._watch.changes(offset, fields["BrokerId"])
                 if fields["Fenced"]:
                     self._fence(fields["BrokerId"], fenced=fields["Fenced"] > 0)
                 broker = image.brokers.get(fields["BrokerId"])

@@ -59,6 +59,7 @@ class Field:
     """
     since: int = 0
     items: tuple[Field, ...] = ()
+    nullable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +116,14 @@ SCHEMAS: dict[int, Schema] = {
             Field("BrokerEpoch", "int64"),
             Field("EndPoints", "[]", items=_ENDPOINT),
             Field("Features", "[]", items=_FEATURE),
-            Field("Rack", "string"),
+            Field("Rack", "string", nullable=True),
             Field("Fenced", "bool"),
             Field("InControlledShutdown", "bool", since=1),
         ],
-        {0: (Field("LogDirs", "[]uuid"), []), 1: (Field("CordonedLogDirs", "[]uuid"), None)},
+        {
+            0: (Field("LogDirs", "[]uuid", since=3), []),
+            1: (Field("CordonedLogDirs", "[]uuid", since=4, nullable=True), None),
+        },
     ),
     1: schema("UnregisterBrokerRecord", 0, [Field("BrokerId", "int32"), Field("BrokerEpoch", "int64")]),
     2: schema("TopicRecord", 0, [Field("Name", "string"), Field("TopicId", "uuid")]),
@@ -139,8 +143,8 @@ SCHEMAS: dict[int, Schema] = {
         ],
         {
             0: (Field("LeaderRecoveryState", "int8"), 0),
-            1: (Field("EligibleLeaderReplicas", "[]int32"), None),
-            2: (Field("LastKnownElr", "[]int32"), None),
+            1: (Field("EligibleLeaderReplicas", "[]int32", since=2, nullable=True), None),
+            2: (Field("LastKnownElr", "[]int32", since=2, nullable=True), None),
         },
     ),
     4: schema(
@@ -150,7 +154,7 @@ SCHEMAS: dict[int, Schema] = {
             Field("ResourceType", "int8"),
             Field("ResourceName", "string"),
             Field("Name", "string"),
-            Field("Value", "string"),
+            Field("Value", "string", nullable=True),
         ],
     ),
     5: schema(
@@ -158,15 +162,15 @@ SCHEMAS: dict[int, Schema] = {
         2,
         _PARTITION,
         {
-            0: (Field("Isr", "[]int32"), None),
+            0: (Field("Isr", "[]int32", nullable=True), None),
             1: (Field("Leader", "int32"), -2),
-            2: (Field("Replicas", "[]int32"), None),
-            3: (Field("RemovingReplicas", "[]int32"), None),
-            4: (Field("AddingReplicas", "[]int32"), None),
+            2: (Field("Replicas", "[]int32", nullable=True), None),
+            3: (Field("RemovingReplicas", "[]int32", nullable=True), None),
+            4: (Field("AddingReplicas", "[]int32", nullable=True), None),
             5: (Field("LeaderRecoveryState", "int8"), -1),
-            6: (Field("EligibleLeaderReplicas", "[]int32"), None),
-            7: (Field("LastKnownElr", "[]int32"), None),
-            8: (Field("Directories", "[]uuid"), None),
+            6: (Field("EligibleLeaderReplicas", "[]int32", since=2, nullable=True), None),
+            7: (Field("LastKnownElr", "[]int32", since=2, nullable=True), None),
+            8: (Field("Directories", "[]uuid", since=1, nullable=True), None),
         },
     ),
     7: schema("FenceBrokerRecord", 0, _BROKER_EPOCH),
@@ -197,7 +201,7 @@ SCHEMAS: dict[int, Schema] = {
         "ClientQuotaRecord",
         0,
         [
-            Field("Entity", "[]", items=(Field("EntityType", "string"), Field("EntityName", "string"))),
+            Field("Entity", "[]", items=(Field("EntityType", "string"), Field("EntityName", "string", nullable=True))),
             Field("Key", "string"),
             Field("Value", "float64"),
             Field("Remove", "bool"),
@@ -214,9 +218,9 @@ SCHEMAS: dict[int, Schema] = {
         [Field("BrokerId", "int32"), Field("BrokerEpoch", "int64")],
         {
             0: (Field("Fenced", "int8"), 0),
-            1: (Field("InControlledShutdown", "int8"), 0),
-            2: (Field("LogDirs", "[]uuid"), None),
-            3: (Field("CordonedLogDirs", "[]uuid"), None),
+            1: (Field("InControlledShutdown", "int8", since=1), 0),
+            2: (Field("LogDirs", "[]uuid", since=2), None),
+            3: (Field("CordonedLogDirs", "[]uuid", since=3, nullable=True), None),
         },
     ),
     18: schema(
@@ -237,9 +241,9 @@ SCHEMAS: dict[int, Schema] = {
     20: schema("NoOpRecord", 0, []),
     21: schema("ZkMigrationStateRecord", 0, [Field("ZkMigrationState", "int8")]),
     22: schema("RemoveUserScramCredentialRecord", 0, list(_SCRAM)),
-    23: schema("BeginTransactionRecord", 0, [], {0: (Field("Name", "string"), None)}),
+    23: schema("BeginTransactionRecord", 0, [], {0: (Field("Name", "string", nullable=True), None)}),
     24: schema("EndTransactionRecord", 0, []),
-    25: schema("AbortTransactionRecord", 0, [], {0: (Field("Reason", "string"), None)}),
+    25: schema("AbortTransactionRecord", 0, [], {0: (Field("Reason", "string", nullable=True), None)}),
     26: schema("RemoveDelegationTokenRecord", 0, [Field("TokenId", "string")]),
     27: schema(
         "RegisterControllerRecord",
@@ -292,7 +296,7 @@ def decode_unframed(value: bytes, pos: int, schemas: Mapping[int, Schema]) -> Me
         if found is None:
             return None
         fields, pos = _fields(value, pos, found.fields, version)
-        tagged, pos = _tagged(value, pos, found)
+        tagged, pos = _tagged(value, pos, found, version)
     except (IndexError, ValueError, struct.error) as error:
         raise MetadataError(f"the record is cut off or malformed: {error}") from None
     if pos != len(value):
@@ -355,12 +359,14 @@ def _value(data: bytes, pos: int, field: Field, version: int) -> tuple[Any, int]
         return UUID(bytes=_bytes(data, pos, 16)), pos + 16
     length, pos = read_uvarint(data, pos)
     if length == 0:
+        if not field.nullable:
+            raise ValueError(f"{field.name or 'an item'} is null")
         return None, pos
     length -= 1
     if kind == "bytes":
         return _bytes(data, pos, length), pos + length
     if kind == "string":
-        return _bytes(data, pos, length).decode("utf-8"), pos + length
+        return _bytes(data, pos, length).decode("utf-8", "replace"), pos + length  # as Java does
     if length > len(data) - pos:
         raise ValueError(f"an array of {length} items in {len(data) - pos} bytes")
     items: list[Any] = []
@@ -380,18 +386,20 @@ def _bytes(data: bytes, pos: int, length: int) -> bytes:
     return data[pos : pos + length]
 
 
-def _tagged(data: bytes, pos: int, schema: Schema) -> tuple[dict[str, Any], int]:
+def _tagged(data: bytes, pos: int, schema: Schema, version: int) -> tuple[dict[str, Any], int]:
     result: dict[str, Any] = {}
     count, pos = read_uvarint(data, pos)
     for _ in range(count):
         tag, pos = read_uvarint(data, pos)
         size, pos = read_uvarint(data, pos)
-        body = _bytes(data, pos, size)
-        pos += size
         if tag in schema.tagged:
-            result[schema.tagged[tag].name], end = _value(body, 0, schema.tagged[tag], schema.max_version)
-            if end != size:
-                raise ValueError(f"tag {tag} of {size} bytes holds a value of {end}")
+            if version < schema.tagged[tag].since:
+                raise ValueError(f"tag {tag} is not valid in version {version}")
+            # Kafka does not look at the size of a tag that it knows.
+            result[schema.tagged[tag].name], pos = _value(data, pos, schema.tagged[tag], schema.max_version)
+        else:
+            _bytes(data, pos, size)
+            pos += size
     return result, pos
 
 

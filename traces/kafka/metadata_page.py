@@ -40,7 +40,7 @@ SCHEMAS: dict[int, Schema] = {
             Field("BrokerId", "int32"),
             Field("BrokerEpoch", "int64"),
             Field("EndPoints", "[]", items=_ENDPOINT),
-            Field("Rack", "string"),
+            Field("Rack", "string", nullable=True),
             Field("IncarnationId", "uuid", since=1),
             Field("Fenced", "bool", since=1),
             Field("InControlledShutdown", "bool", since=1),
@@ -59,7 +59,12 @@ SCHEMAS: dict[int, Schema] = {
     3: schema(
         "ConfigRecord",
         1,
-        [Field("ResourceType", "int8"), *(Field(name, "string") for name in ("ResourceName", "Name", "Value"))],
+        [
+            Field("ResourceType", "int8"),
+            Field("ResourceName", "string"),
+            Field("Name", "string"),
+            Field("Value", "string", nullable=True),
+        ],
     ),
     4: schema("IsrChangeRecord", 1, [*_KEY, Field("Isr", "[]int32"), *_EPOCHS]),
     5: schema("UnregisterBrokerRecord", 0, [Field("BrokerId", "int32"), Field("BrokerEpoch", "int64")]),

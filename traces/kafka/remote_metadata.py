@@ -53,13 +53,13 @@ def _dialect(ids: list[Field], size: Field, custom: Field, extra: Field | None) 
 SHIPPED = _dialect(
     [*_TOPIC, _TAGS, Field("Id", "uuid"), _TAGS],
     Field("SegmentSizeInBytes", "int32"),
-    Field("CustomMetadata", "bytes"),
+    Field("CustomMetadata", "bytes", nullable=True),
     None,
 )
 OWN = _dialect(
     [*_TOPIC, Field("Id", "uuid")],
     Field("SegmentSizeInBytes", "int64"),
-    Field("Objects", "[]", items=_OBJECTS),
+    Field("Objects", "[]", items=_OBJECTS, nullable=True),
     Field("OfUnfinishedCopy", "bool"),
 )
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from .batches import Batch, Limits
     from .partition import SnapshotId
+    from .rejection import Rejection
 
 _CHUNK = 1 << 20
 
@@ -70,6 +71,8 @@ class SnapshotFile:
     """What the controller had decided, as this file has it."""
     damaged: bool
     """Whether something in the file could not be read."""
+    rejection: Rejection | None = None
+    """Its first record that Kafka's replay rejects."""
     of_page: bool = False
     """Whether its records are in the form of KIP-631's page, which has a footer, and no header."""
 
@@ -165,6 +168,7 @@ def read_snapshot(path: Path, snapshot: SnapshotId, limits: Limits) -> tuple[Sna
         content.state_at,
         builder.image.state(),
         bool(problems),
+        builder.image.rejection,
         builder.of_page,
     )
     return read, builder, problems

@@ -255,6 +255,11 @@ final class ControllerLog implements RaftClient<ApiMessageAndVersion> {
         listener = one;
     }
 
+    /** The controller, once it has registered. */
+    Listener<ApiMessageAndVersion> listener() {
+        return listener;
+    }
+
     @Override
     public void unregister(Listener<ApiMessageAndVersion> one) {
         listener = null;

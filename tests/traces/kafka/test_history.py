@@ -11,7 +11,7 @@ from fencepost.traces.kafka.broker import read_broker
 from fencepost.traces.kafka.capture import bundled_corpus, load_manifest, node_directories
 from fencepost.traces.kafka.checks import check_brokers
 from fencepost.traces.kafka.directories import read_brokers
-from fencepost.traces.kafka.history import FALLS, FENCED, ISR, REUSED, RULES, STALE
+from fencepost.traces.kafka.history import FALLS, FENCED, ISR, REUSED, RULES
 
 from .encoder import (
     TOPIC_ID,
@@ -199,19 +199,6 @@ FAULTS: dict[str, tuple[list[list[bytes]], str, str, int]] = {
         "another process of broker 3 is registered with broker epoch 13, after 13",
         7,
     ),
-    "fence of a former registration": (
-        [[register_broker(3, 20, incarnation=9)], [unfence_broker(3, 20)], [fence(3, 13)]],
-        STALE,
-        "a FenceBrokerRecord of broker 3 in broker epoch 13, which is registered with 20",
-        8,
-    ),
-    "registration change of a former one": (
-        [[registration_change(3, 12, -1)]],
-        STALE,
-        "a BrokerRegistrationChangeRecord of broker 3 in broker epoch 12, which is registered with 13",
-        6,
-    ),
-    "change of nobody": ([[unfence_broker(9, 1)]], STALE, "a UnfenceBrokerRecord of broker 9, which is not", 6),
     "epochs fall": (
         [[partition_change(leader=2)], [partition_record([1, 2, 3], [1], 1, leader_epoch=5)]],
         FALLS,
@@ -312,7 +299,7 @@ def test_the_recorded_cluster_passes() -> None:
     assert [state.eligible for state in history if not state.isr] == [(2, 2)]
 
 
-@pytest.mark.parametrize("rule", [FENCED, ISR, REUSED, STALE, FALLS])
+@pytest.mark.parametrize("rule", [FENCED, ISR, REUSED, FALLS])
 def test_what_is_planted_in_a_recorded_log_is_found(tmp_path: Path, rule: str) -> None:
     """The controller goes on with one record more, which no controller of Kafka's writes."""
     for source in node_directories(bundled_corpus(), "7-all-back"):
@@ -326,7 +313,6 @@ def test_what_is_planted_in_a_recorded_log_is_found(tmp_path: Path, rule: str) -
         FENCED: unfence_broker(leader.broker_id, leader.epoch, fence=True),
         ISR: partition_change(leader=-1, isr=[], topic_id=topic.topic_id),
         REUSED: register_broker(leader.broker_id, leader.epoch, fenced=False, incarnation=1),
-        STALE: unfence_broker(leader.broker_id, leader.epoch - 1),
         FALLS: partition_record([1, 2, 3], [1, 2, 3], leader.broker_id, topic_id=topic.topic_id),
     }[rule]
     path = tmp_path / "controller-100" / LOG / f"{0:020d}.log"

@@ -73,10 +73,10 @@ def broker_records() -> list[bytes]:
         feature = compact_string("metadata.version") + struct.pack(">hh", 1, 33) + b"\x00"
         body += uvarint(2) + endpoint + uvarint(2) + feature
         body += b"\x00" + bytes([fenced]) + b"\x00"
-        return metadata_value(0, body, {0: uvarint(2) + bytes(16)}, version=3)
+        return metadata_value(0, body, {0: uvarint(2) + UUID(int=node).bytes}, version=3)
 
     def change(node: int, fenced: int) -> bytes:
-        return metadata_value(17, struct.pack(">iq", node, 1), {0: struct.pack(">b", fenced)})
+        return metadata_value(17, struct.pack(">iq", node, 10 + node), {0: struct.pack(">b", fenced)})
 
     return [
         *(register(node, 10 + node, fenced=True) for node in (1, 2, 3, 4)),
@@ -141,7 +141,6 @@ BROKEN = {
     "left over": topic_record("name") + b"\x00",
     "array too long": metadata_value(3, struct.pack(">i", 0) + TOPIC_ID.bytes + uvarint(1 << 28)),
     "string too long": metadata_value(2, uvarint(1 << 28)),
-    "not utf-8": metadata_value(2, uvarint(3) + b"\xff\xfe" + TOPIC_ID.bytes),
     "tag too long": metadata_value(2, compact_string("t") + TOPIC_ID.bytes)[:-1]
     + uvarint(1)
     + uvarint(0)
@@ -153,11 +152,13 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_record_is_a_problem_with_its_byte(tmp_path: Path, name: str) -> None:
+def test_broken_record_is_rejected_with_its_byte(tmp_path: Path, name: str) -> None:
     data = metadata_log(FIRST)
     files = Partition({0: data + batch(3, [BROKEN[name]], epoch=1)}, [(1, 0)], None, topic_id=None)
     image, broker = read(tmp_path, files)
-    assert [(p.kind, p.byte) for p in broker.problems] == [("bad-metadata", len(data))]
+    assert broker.problems == (), "every controller may have it: it is no damage of the file"
+    assert image.rejection is not None
+    assert (image.rejection.offset, image.rejection.position) == (3, len(data))
     assert not image.complete
     assert list(image.topics) == ["t"], "what came before is kept"
     if name not in ("no such topic", "no such partition"):
@@ -191,12 +192,20 @@ def test_log_without_its_snapshot_is_incomplete(tmp_path: Path) -> None:
     assert not image.complete
 
 
-def test_isr_of_a_null_array(tmp_path: Path) -> None:
+def test_null_is_rejected_unless_the_schema_allows_it(tmp_path: Path) -> None:
     body = struct.pack(">i", 0) + TOPIC_ID.bytes + compact_ints([1]) + b"\x00" * 3 + struct.pack(">iii", 1, 0, 0)
-    image, broker = read(tmp_path, metadata_partition([topic_record("t"), metadata_value(3, body)]))
-    assert broker.problems == ()
-    state = image.partition("t", 0)
-    assert state is not None and (state.replicas, state.isr) == ((1,), ())
+    with pytest.raises(MetadataError, match="Isr is null"):
+        decode_metadata_record(metadata_value(3, body))
+    found = decode_metadata_record(config_record("t", "retention.ms", None))
+    assert found is not None and found.fields["Value"] is None
+
+
+def test_strings_and_tags_decode_as_in_kafka() -> None:
+    """Java replaces bytes that are no UTF-8; a tag of a later version is an error."""
+    found = decode_metadata_record(metadata_value(2, uvarint(3) + b"\xffa" + TOPIC_ID.bytes))
+    assert found is not None and found.fields["Name"] == "\ufffda"
+    with pytest.raises(MetadataError, match="tag 8 is not valid in version 0"):
+        decode_metadata_record(metadata_value(5, struct.pack(">i", 0) + TOPIC_ID.bytes, {8: uvarint(1)}))
 
 
 def test_quorum_state_beside_the_log(tmp_path: Path) -> None:
