@@ -68,6 +68,11 @@ class Missing:
         """Note that `node` does not show what `api` serves; ``reason`` follows the nodes' names."""
         self._nodes[api, reason].add(node)
 
+    @property
+    def observations(self) -> list[str]:
+        """The observations that some node does not show, in order."""
+        return sorted({api.observation for api, _ in self._nodes})
+
     def has(self, api: Api) -> bool:
         """Whether some node does not show what `api` serves."""
         return any(each.key == api.key for each, _ in self._nodes)

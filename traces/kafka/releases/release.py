@@ -13,11 +13,17 @@ from ..maven import is_older
 
 @dataclass(frozen=True)
 class Release:
-    """One row: a release with a coordinator, ``zookeeper`` or ``kraft``."""
+    """One row: a release with a coordinator, ``zookeeper`` or ``kraft``, and what Fencepost supports of it.
+
+    ``record_lacks``: observations that ``fencepost record`` cannot make. ``ingest``: whether ``fencepost ingest`` reads
+    its logs. The nightly test of releases holds both to be so.
+    """
 
     name: str
     version: str
     coordinator: str
+    record_lacks: tuple[str, ...]
+    ingest: bool
 
     @property
     def deployment(self) -> Deployment:
@@ -42,7 +48,7 @@ class Release:
 def releases() -> tuple[Release, ...]:
     """Every row of the table, in order."""
     text = (resources.files(__package__) / "table.json").read_text(encoding="utf-8")
-    return tuple(Release(**row) for row in json.loads(text))
+    return tuple(Release(**{**row, "record_lacks": tuple(row["record_lacks"])}) for row in json.loads(text))
 
 
 def release_named(name: str) -> Release:
