@@ -40,8 +40,13 @@ def file_answer(cluster: Cluster, *, losses: bool = True) -> Answer:
 
 def add_search(answer: Answer, searched: Sequence[Obligation]) -> Answer:
     """Add the search's results: a violation is a finding; an unfinished search is a note and changes no verdict."""
+    # The files' own finding about a partition is the same fact, with the lost offsets.
+    known = {name for each in answer.findings if each.verdict == "violated" for name in each.subject.split(", ")}
     broken = tuple(
-        Finding("violated", each.name, each.detail, (), "search") for each in searched if each.verdict == "violated"
+        Finding("violated", subject, each.detail, (), "search")
+        for each in searched
+        for subject in [each.name.removesuffix(": reachable")]
+        if each.verdict == "violated" and subject not in known
     )
     # Without a budget in the reason there was nothing to search: the finding that kept it from that is told already.
     undecided = tuple(

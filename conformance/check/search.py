@@ -8,24 +8,31 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ...model.core.protocol import Protocol
+from ...model.core.registration import Registration
 from ...model.explore import Limits, Verdict
 from ...model.explore.result import OnProgress
 from ...traces.build_story import story_of_run
-from ...traces.kafka.abstraction import Abstraction, Block, abstract
-from ...traces.kafka.reach import Reach, reach_any
+from ...traces.kafka.abstraction import Abstraction, Block, abstract, merge_equal
+from ...traces.kafka.reach import Reach, guided_reach, reach_any
 from ...traces.renamed import with_replicas
 from ...traces.stepper import DirectStepper
 from ...traces.story import Json, Story
 from ...traces.words import counted
 from ..harness import plan_of
 from .files import Cluster
-from .task import Outcome, Task
+from .task import Outcome, Task, unknown
 
 MAX_OFFSETS = 4
-"""Logs that need more of the model's offsets are not searched: the state space is too large."""
+"""Logs that need more of the model's offsets are only compared with the invariants: the state space is too large."""
 
 MAX_STATES = 1_000_000
 """States of one search by default: at three replicas, about 3 seconds and 100 MiB."""
+
+QUICK = 100_000
+"""States of a search with equal logs merged, which is tried before all replicas are looked at."""
+
+GUIDED = 30_000
+"""States of a guided search for the cause of a loss."""
 
 MAX_SECONDS = 60.0
 """Seconds of all searches by default."""
@@ -42,54 +49,134 @@ class SearchLimits:
     max_memory: int = Limits.max_memory
 
 
+@dataclass(frozen=True)
+class SearchAnswer:
+    """The answer for all logs of one shape.
+
+    Args:
+        verdict: ``holds`` if the variant has a run that ends in the logs, ``violated`` if it cannot have one.
+        sentence: The answer in words.
+        states: States that were visited.
+        run: The search that found a run, of the variant or of a lossy one; None if none was found.
+        merged: Whether equal logs are one in the run.
+    """
+
+    verdict: Verdict
+    sentence: str
+    states: int
+    run: Reach | None = None
+    merged: bool = False
+
+
 class Searches:
     """Searches for runs of one variant that end in brokers' logs; logs that look alike are searched for once."""
 
-    def __init__(self, protocol: Protocol, variant: str | None = None, limits: SearchLimits | None = None) -> None:
-        self.protocol = protocol
-        self.variant = variant or protocol.default_variant
+    def __init__(
+        self, registration: Registration, variant: str | None = None, limits: SearchLimits | None = None
+    ) -> None:
+        self.registration = registration
+        self.protocol = registration.protocol
+        self.variant = variant or self.protocol.default_variant
         self.limits = limits or SearchLimits()
-        self.promised = self.variant in (protocol.default_variant, *plan_of(protocol).holds)
+        self.promised = self.variant in (self.protocol.default_variant, *plan_of(self.protocol).holds)
         """Whether the variant promises that no committed record is lost: it is one of those that must hold."""
-        self._found: dict[tuple[object, ...], list[Reach]] = {}
+        self._found: dict[tuple[object, ...], SearchAnswer] = {}
         self._spent = 0.0
+        self._states = 0
 
     def reached(self, cluster: Cluster, key: Key) -> Outcome:
         """Whether a run ends in the logs of one partition."""
-        target = abstract(cluster.partition(*key), cluster.replication(*key), compacted=cluster.compacted(*key))
-        reason = not_searched(target, cluster, key)
+        reason = cluster.no_state(*key)
         if reason is not None:
-            return Outcome(Verdict.UNKNOWN, reason, 0, "states")
-        searches = self._searches(target)
-        if not searches:
-            reason = f"more than {self.limits.max_seconds:g} seconds (--max-seconds)"
-            return Outcome(Verdict.UNKNOWN, reason, 0, "states")
-        first, last = searches[0], searches[-1]
-        states = sum(each.search.distinct for each in searches)
-        if first.verdict is Verdict.UNKNOWN:
-            return Outcome(Verdict.UNKNOWN, f"{first.variant}: {first.search.reason}", states, "states")
-        detail = reach_sentence(first, last)
-        # Where no variant at all reaches the logs, the bounds of the search may be what is wrong.
-        verdict = first.verdict if last.verdict is Verdict.HOLDS else Verdict.UNKNOWN
-        story = reach_story(first, last, target, cluster.ids(*key, target), detail)
-        return Outcome(verdict, detail, states, "states", story)
+            return unknown(reason)
+        target = abstract(cluster.partition(*key), cluster.replication(*key), compacted=cluster.compacted(*key))
+        if target.holes:
+            what = "log lacks offsets that another has (compaction leaves such holes)"
+            return unknown(f"broker {target.holes[0]}'s {what}")
+        found = self.answer(target)
+        if found.run is None:
+            return Outcome(found.verdict, found.sentence, found.states, "states")
+        logs = merge_equal(target) if found.merged else target
+        ids = cluster.ids(*key, logs)
+        sentence = found.sentence + _lossy_words(found.run, ids, self.protocol) + _merged_words(logs)
+        story = reach_story(replace(found, sentence=sentence), found.run, logs, ids, self.registration)
+        return Outcome(found.verdict, sentence, found.states, "states", story)
 
-    def _searches(self, target: Abstraction) -> list[Reach]:
-        """One for each variant up to the first that reaches the logs; remembered by what the model sees of them."""
-        if target.shape in self._found:
-            return self._found[target.shape]
-        left = self.limits.max_seconds - self._spent
-        if left <= 0:
-            return []
-        # What safe crashes leave, idle replicas leave too: those variants would only take longer.
-        others = [
-            each.name for each in self.protocol.variants.values() if each.name != self.variant and not each.restarts
-        ]
-        start = time.monotonic()
-        limits = Limits(max_states=self.limits.max_states, max_memory=self.limits.max_memory)
-        found = reach_any(self.protocol, (self.variant, *others), target, limits=limits)
-        self._spent += time.monotonic() - start
-        self._found[target.shape] = found
+    def answer(self, target: Abstraction) -> SearchAnswer:
+        """The answer for logs, remembered for all that the model sees alike."""
+        if target.shape not in self._found:
+            if self._spent >= self.limits.max_seconds:
+                reason = f"more than {self.limits.max_seconds:g} seconds of searching (--max-seconds)"
+                return SearchAnswer(Verdict.UNKNOWN, reason, 0)
+            start = time.monotonic()
+            self._states = 0
+            self._found[target.shape] = self._search(target)
+            self._spent += time.monotonic() - start
+        return self._found[target.shape]
+
+    def _search(self, target: Abstraction) -> SearchAnswer:
+        """Search with equal logs merged, ask the proof's invariants, search with all replicas, look for a cause."""
+        proof = self.registration.find_proof()
+        small = merge_equal(target)
+        searchable = len(target.blocks) <= MAX_OFFSETS
+        if proof is None or proof.variant != self.variant:
+            return self._search_unproved(replace(target, newest=()))
+        if searchable and small.replicas < target.replicas:
+            found = self._reach(self.protocol, self.variant, small, QUICK)
+            if found.verdict is Verdict.HOLDS:
+                return self._reached(found, merged=True)
+        # With it comes z3, which most directories do not need.
+        from ...traces.kafka.ruled_out import is_ruled_out
+
+        if is_ruled_out(proof, target):
+            sentence = f"the invariants of {self.variant} rule these logs out"
+            return self._cause(sentence, target, small)
+        if not searchable:
+            reason = f"the logs differ in {len(target.blocks)} places; the search goes up to {MAX_OFFSETS}"
+            return SearchAnswer(Verdict.UNKNOWN, f"not ruled out by the invariants; {reason}", self._states)
+        found = self._reach(self.protocol, self.variant, target, self.limits.max_states)
+        if found.verdict is Verdict.HOLDS:
+            return self._reached(found, merged=False)
+        reason = found.search.reason or f"no run ends in them within {found.bounds}"
+        return SearchAnswer(Verdict.UNKNOWN, f"not ruled out by the invariants; {reason}", self._states)
+
+    def _search_unproved(self, target: Abstraction) -> SearchAnswer:
+        """Search for a run of a variant without a proof: what it does not reach within the bounds, another must."""
+        if len(target.blocks) > MAX_OFFSETS:
+            reason = f"the logs differ in {len(target.blocks)} places; the search goes up to {MAX_OFFSETS}"
+            return SearchAnswer(Verdict.UNKNOWN, reason, 0)
+        found = self._reach(self.protocol, self.variant, target, self.limits.max_states)
+        if found.verdict is Verdict.HOLDS:
+            return self._reached(found, merged=False)
+        if found.verdict is Verdict.UNKNOWN:
+            return SearchAnswer(Verdict.UNKNOWN, f"{self.variant}: {found.search.reason}", self._states)
+        cause = self._cause(f"no run of {self.variant} ends in these logs ({found.bounds})", target, target)
+        return cause if cause.run is not None else replace(cause, verdict=Verdict.UNKNOWN)
+
+    def _reached(self, found: Reach, *, merged: bool) -> SearchAnswer:
+        assert found.search.path is not None
+        sentence = f"reachable by {counted(len(found.search.path), 'step')} of {found.variant}"
+        return SearchAnswer(Verdict.HOLDS, sentence, self._states, found, merged)
+
+    def _cause(self, sentence: str, target: Abstraction, small: Abstraction) -> SearchAnswer:
+        """Look for a run that loses records. The logs are ``violated`` whether there is one or not."""
+        lossy = self.registration.find_lossy()
+        if lossy is None or len(target.blocks) > MAX_OFFSETS:
+            return SearchAnswer(Verdict.VIOLATED, sentence, self._states)
+        limits = Limits(max_states=min(GUIDED, self.limits.max_states), max_memory=self.limits.max_memory)
+        for logs in (small, target) if small.replicas < target.replicas else (target,):
+            for later in (0, 1):
+                found = guided_reach(lossy, lossy.default_variant, logs, later=later, limits=limits)
+                self._states += found.search.distinct
+                if found.search.path is not None:
+                    sentence += f"; a run of {counted(len(found.search.path), 'step')} that loses records ends in them"
+                    return SearchAnswer(Verdict.VIOLATED, sentence, self._states, found, logs is not target)
+        return SearchAnswer(Verdict.VIOLATED, sentence, self._states)
+
+    def _reach(self, protocol: Protocol, variant: str, target: Abstraction, most: int) -> Reach:
+        limits = Limits(max_states=min(most, self.limits.max_states), max_memory=self.limits.max_memory)
+        (found,) = reach_any(protocol, (variant,), target, limits=limits)
+        self._states += found.search.distinct
         return found
 
     def all_reached(self, cluster: Cluster, keys: Sequence[Key], _told: OnProgress) -> Outcome:
@@ -136,52 +223,46 @@ def _named(key: Key) -> str:
     return f"{key[0]}-{key[1]}"
 
 
-def not_searched(target: Abstraction, cluster: Cluster, key: tuple[str, int]) -> str | None:
-    """Why the model is not searched for a partition's logs; None where it is."""
-    reason = cluster.no_state(*key)
-    if reason is not None:
-        return reason
-    if target.holes:
-        return f"broker {target.holes[0]}'s log lacks offsets that another has (compaction leaves such holes)"
-    if len(target.blocks) > MAX_OFFSETS:
-        return f"the logs differ in {len(target.blocks)} places; the search goes up to {MAX_OFFSETS} offsets"
-    return None
-
-
-def reach_sentence(first: Reach, last: Reach) -> str:
-    """What the searches found: ``reachable by 17 steps of kip-320``, or which other variant reaches the logs."""
-    if first.verdict is Verdict.HOLDS:
-        assert first.search.path is not None
-        return f"reachable by {counted(len(first.search.path), 'step')} of {first.variant}"
-    sentence = f"no run of {first.variant} reaches this ({first.bounds})"
-    if last.verdict is Verdict.HOLDS:
-        assert last.search.path is not None
-        return f"{sentence}, but {last.variant} does, by {counted(len(last.search.path), 'step')}"
-    if last.verdict is Verdict.UNKNOWN:
-        return f"{sentence}; whether {last.variant} does is unknown: {last.search.reason}"
-    return f"{sentence}, nor does one of any other variant: it may take more records or leader epochs than that"
-
-
-def reach_story(first: Reach, last: Reach, target: Abstraction, ids: Sequence[int], headline: str) -> Story | None:
-    """The run that ends in the logs, where a variant has one; replicas have the brokers' ``ids``."""
-    if last.verdict is not Verdict.HOLDS or last.search.path is None:
-        return None
-    system = last.system
-    absent: dict[str, Json] = {"not among the directories": list(ids[len(target.nodes) :])}
+def reach_story(
+    answer: SearchAnswer, run: Reach, logs: Abstraction, ids: Sequence[int], registration: Registration
+) -> Story:
+    """The run that ends in the logs; replicas have the brokers' ``ids``."""
+    assert run.search.path is not None
+    system = run.system
+    absent: dict[str, Json] = {"not among the directories": list(ids[len(logs.nodes) :])}
+    equal: list[Json] = [list(nodes) for nodes in logs.merged if len(nodes) > 1]
     story = story_of_run(
         DirectStepper(system.traced, system.constants),
-        last.search.path,
-        verdict=first.verdict,
-        headline=headline[0].upper() + headline[1:] + ".",
+        run.search.path,
+        verdict=answer.verdict,
+        headline=answer.sentence[0].upper() + answer.sentence[1:] + ".",
         source={
-            "replicas agree": target.agreed,
-            "brokers": list(target.nodes),
-            **(absent if len(ids) > len(target.nodes) else {}),
-            "offsets": {str(o): _span(block) for o, block in enumerate(target.blocks)},
-            "leader epochs": {str(model): real for real, model in target.epochs.items()},
+            "replicas agree": logs.agreed,
+            "brokers": list(logs.nodes),
+            **({"brokers with one log": equal} if equal else {}),
+            **(absent if len(ids) > len(logs.nodes) else {}),
+            "offsets": {str(o): _span(block) for o, block in enumerate(logs.blocks)},
+            "leader epochs": {str(model): real for real, model in logs.epochs.items()},
         },
     )
-    return with_replicas(story, system, ids, "broker")
+    view = registration.view_of(registration.protocol.default_variant)
+    return with_replicas(replace(story, view=view), system, ids, "broker")
+
+
+def _lossy_words(run: Reach, ids: Sequence[int], protocol: Protocol) -> str:
+    """The steps of a run that the protocol itself does not have: ``: replica_lose_log(replica=3)``."""
+    steps = []
+    for step in run.search.path or ():
+        if step.instance.action not in protocol.actions:
+            params = ", ".join(f"{name}={ids[value]}" for name, value in step.instance.params)
+            steps.append(f"{step.instance.action}({params})")
+    return f": {', '.join(steps)}" if steps else ""
+
+
+def _merged_words(logs: Abstraction) -> str:
+    """Which brokers a run shows as one."""
+    groups = ["brokers " + ", ".join(map(str, nodes)) for nodes in logs.merged if len(nodes) > 1]
+    return f" ({'; '.join(groups)} as one)" if groups else ""
 
 
 def _span(block: Block) -> str:

@@ -100,9 +100,9 @@ def check(
     json
         Print one JSON object on standard output.
     """
-    of_logs = REGISTRY.of_brokers_logs.protocol
+    of_logs = REGISTRY.of_brokers_logs
     if variant is not None:
-        of_logs.traced(variant)
+        of_logs.protocol.traced(variant)
     refuse_foreign(report, FORMAT)
     options.refuse_twice(topic=topic)
     budget = SearchLimits(max_states or MAX_STATES, MAX_SECONDS if max_seconds is None else max_seconds)
@@ -242,7 +242,7 @@ def _everything(variant: str | None, budget: SearchLimits, *, search: bool) -> l
 def _corpus_tasks(variant: str | None, budget: SearchLimits, *, search: bool = True) -> list[Task]:
     tasks: list[Task] = []
     group = "a recorded Kafka cluster"
-    searches = Searches(REGISTRY.of_brokers_logs.protocol, variant, budget)
+    searches = Searches(REGISTRY.of_brokers_logs, variant, budget)
     for cluster in bundled_clusters():
         lost = _LOST.get(cluster.label, {})
         tasks += file_tasks(cluster, group, losses=searches.promised, lost=lost, condensed=True)

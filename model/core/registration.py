@@ -49,7 +49,8 @@ class Registration:
     (``explore.refine.StateMapping``). ``unread``: by the same, what cells of the second are compared as where
     no step of it reads what they hold. ``harness``: what holds systems against it (``conformance.harness.Harness``).
     ``brokers_logs``: brokers' partition logs are states of it (``traces.kafka.abstraction``), so that data directories
-    are checked against it.
+    are checked against it. ``lossy``: the same with events that lose records, among which the cause of a loss is
+    searched for.
     """
 
     package: str
@@ -61,6 +62,7 @@ class Registration:
     unread: Mapping[tuple[str, str], Mapping[str, Callable[..., Any]]] | Ref | None = None
     harness: object | Ref | None = None
     brokers_logs: bool = False
+    lossy: Protocol | Ref | None = None
 
     @property
     def name(self) -> str:
@@ -112,6 +114,11 @@ class Registration:
         found: Mapping[tuple[str, str], Mapping[str, Callable[..., Any]]] | None
         found = looked_up(self.unread, self.package)
         return {} if found is None else found.get((variant, other), {})
+
+    def find_lossy(self) -> Protocol | None:
+        """The protocol with events that lose records, if there is one."""
+        found: Protocol | None = looked_up(self.lossy, self.package)
+        return found
 
     def find_harness(self) -> object | None:
         """The harness, if there is one."""

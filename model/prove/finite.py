@@ -75,7 +75,7 @@ class FiniteProof:
         if action == INITIAL:
             return self.concrete.judged(Found(self.constants, self.concrete.system.initial, action, (), None), conjunct)
         if action == FOLLOWS:
-            model = find_model([*self._hypotheses, self._denied(self.attached.conjuncts[conjunct], self.state)])
+            model = find_model([*self.hypotheses, self._denied(self.attached.conjuncts[conjunct], self.state)])
             if model is None:
                 return None
             state = self.symbolic.decode(model)
@@ -96,7 +96,7 @@ class FiniteProof:
 
     def _found(self, action: str, also: z3.BoolRef) -> Found | None:
         step, params = self._step(action)
-        model = find_model([*self._hypotheses, *map(as_formula, step.guards.values()), also])
+        model = find_model([*self.hypotheses, *map(as_formula, step.guards.values()), also])
         if model is None:
             return None
         state = self.symbolic.decode(model)
@@ -114,7 +114,8 @@ class FiniteProof:
         return self._steps[action]
 
     @cached_property
-    def _hypotheses(self) -> list[z3.BoolRef]:
+    def hypotheses(self) -> list[z3.BoolRef]:
+        """The inductive invariant at these constants: it holds in every reachable state."""
         parts = [self.symbolic.invariant(TYPE_OK)]  # of the ghosts too
         for conjunct in self.attached.conjuncts.values():
             for clause in conjunct.clauses if conjunct.name not in self.attached.proof.follows else ():

@@ -73,6 +73,52 @@ def test_unclean_election_is_reported_everywhere(process: Fencepost, brokers: Br
         assert note["text"] in html.unescape(page) and note["text"] in html.unescape(suites)
 
 
+@pytest.fixture
+def without_metadata(brokers: Brokers, tmp_path: Path) -> list[Path]:
+    """The directories after an unclean election, without the metadata log that names it."""
+    ignore = shutil.ignore_patterns("__cluster_metadata-0")
+    stage = brokers("6-unclean-election")
+    return [shutil.copytree(path, tmp_path / "data" / path.name, ignore=ignore) for path in stage]
+
+
+def test_search_names_a_cause_without_metadata_log(
+    check: Callable[..., Said], without_metadata: list[Path], tmp_path: Path
+) -> None:
+    said = check(*without_metadata, "--json")
+    assert said.code == 1
+    (found,) = [each for each in said.json["obligations"] if each["name"] == "payments-0: reachable"]
+    assert found["detail"].startswith("the invariants of kip-320 rule these logs out; a run of ")
+    assert "that loses records ends in them: " in found["detail"]
+    assert sum(each["subject"] == "payments-0" and each["verdict"] == "violated" for each in said.json["problems"]) == 1
+    story = json.loads((tmp_path / "report" / found["story"]).with_suffix(".json").read_text(encoding="utf-8"))
+    assert set(story["replicas"]) <= {1, 2, 3} and story["noun"] == "broker"
+
+
+def test_search_that_does_not_finish_changes_no_verdict(check: Callable[..., Said], brokers: Brokers) -> None:
+    said = check(*brokers("3-clean-failover"), "--max-states", 5)
+    assert said.code == 0
+    notes = [line for line in said.out.splitlines() if "the search did not finish" in line]
+    assert notes and all("(--max-states)" in line for line in notes)
+    late = check(*brokers("3-clean-failover"), "--max-seconds", 0)
+    assert late.code == 0 and "more than 0 seconds of searching (--max-seconds)" in late.out
+
+
+def test_search_may_be_left_out(check: Callable[..., Said], brokers: Brokers) -> None:
+    said = check(*brokers("1-steady"), "--no-search", "--json")
+    assert said.code == 0
+    assert not any("reachable" in each["name"] for each in said.json["obligations"])
+    refused = check(*brokers("1-steady"), "--no-search", "--max-states", 5)
+    assert refused.complaint.startswith("--max-states: no search is made; ")
+
+
+def test_directory_without_a_partition_is_unknown(check: Callable[..., Said], copies: list[Path]) -> None:
+    for folder in copies[0].glob("*-*/"):
+        shutil.rmtree(folder)
+    said = check(copies[0])
+    assert said.code == 3
+    assert said.out.startswith("unknown: nothing was judged: the directory has no partition\n")
+
+
 def test_runs_of_what_holds_are_not_told(check: Callable[..., Said], brokers: Brokers) -> None:
     """In the third stage two logs differ, and a run ends in them: that is on its page, and not on the terminal."""
     said = check(*brokers("3-clean-failover"))

@@ -9,7 +9,7 @@ offset of each such block is concerned, is a run of the model: so where the mode
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -42,12 +42,25 @@ class Block:
 
 
 @dataclass(frozen=True)
+class NewestEpoch:
+    """The newest leader epoch in a replica's epoch cache: the replica led no later one.
+
+    ``empty``: the epoch began at the replica's LEO and has no record, so the replica itself led it. Only a leader
+    enters an epoch before its first record (``Partition.makeLeader``).
+    """
+
+    epoch: int
+    empty: bool
+
+
+@dataclass(frozen=True)
 class Abstraction:
     """What the model's final state must look like.
 
     ``nodes``: the broker of each replica of the model, in order; the last ``unseen`` replicas have no files here and
     may hold anything. ``high_watermarks`` count blocks; None where a broker has no checkpoint. ``epochs`` maps real
-    leader epochs to those of the model: in the same order, larger gaps shortened to two.
+    leader epochs to those of the model: in the same order, larger gaps shortened to two. ``newest``: by replica, the
+    newest epoch of its cache, as a real one; None where no cache tells.
     """
 
     nodes: tuple[int, ...]
@@ -57,6 +70,9 @@ class Abstraction:
     epochs: Mapping[int, int]
     folded: int
     """How many offsets of the common prefix are left out altogether."""
+    newest: tuple[NewestEpoch | None, ...] = ()
+    merged: tuple[tuple[int, ...], ...] = ()
+    """After ``merge_equal``: by replica, the brokers with its log."""
 
     @property
     def replicas(self) -> int:
@@ -98,7 +114,8 @@ class Abstraction:
     def shape(self) -> tuple[object, ...]:
         """All that the model sees of it: equal shapes are reached by the same runs."""
         epochs = tuple(tuple(self.epochs.get(e, ABSENT) for e in block.epochs) for block in self.blocks)
-        return self.replicas, epochs, tuple(b.identities for b in self.blocks), self.high_watermarks
+        newest = tuple(n and (self.epochs[n.epoch], n.empty) for n in self.newest)
+        return self.replicas, epochs, tuple(b.identities for b in self.blocks), self.high_watermarks, newest
 
     @property
     def holes(self) -> tuple[int, ...]:
@@ -162,9 +179,85 @@ def abstract(logs: Mapping[int, PartitionFiles], replication: int, *, compacted:
         None if (mark := logs[node].high_watermark) is None else sum(block.last < mark for block in kept)
         for node in nodes
     )
+    newest = tuple(_newest(logs[node]) for node in nodes)
     return Abstraction(
-        nodes, max(0, replication - len(nodes)), tuple(kept), high_watermarks, _model_epochs(kept), folded
+        nodes,
+        max(0, replication - len(nodes)),
+        tuple(kept),
+        high_watermarks,
+        _model_epochs(kept, {each.epoch for each in newest if each is not None}),
+        folded,
+        newest,
     )
+
+
+def merge_equal(target: Abstraction) -> Abstraction:
+    """One replica for all that hold the same log; at most one of them may have led an epoch without a record.
+
+    A run of the smaller system is one of the larger: the leader drops the other replicas from the ISR before they
+    follow, and each of them copies the log from the same leader while the one that stays does. So where the smaller
+    system has a run, the larger has one. It does not say that where the smaller has none, neither has the larger.
+    """
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for replica in range(len(target.nodes)):
+        groups.setdefault(tuple(block.identities[replica] for block in target.blocks), []).append(replica)
+    kept: list[list[int]] = []
+    for members in groups.values():
+        leaders = [r for r in members if (newest := _of(target, r)) is not None and newest.empty]
+        others = [r for r in members if r not in leaders]
+        if not leaders:
+            # Who led the newest epoch stays: the others led none that is later.
+            leaders = [max(others, key=lambda r: -1 if (n := _of(target, r)) is None else n.epoch)]
+            others.remove(leaders[0])
+        kept += [[leaders[0], *others], *([r] for r in leaders[1:])]
+    kept.sort()
+    rows = [members[0] for members in kept]
+    # The identity of a record is the first replica that has it: so the numbers of the replicas that stay.
+    place = {replica: new for new, members in enumerate(kept) for replica in members}
+    return replace(
+        target,
+        nodes=tuple(target.nodes[r] for r in rows),
+        blocks=tuple(
+            replace(
+                block,
+                epochs=tuple(block.epochs[r] for r in rows),
+                identities=_renumbered(tuple(block.identities[r] for r in rows), place),
+            )
+            for block in target.blocks
+        ),
+        high_watermarks=tuple(
+            max((mark for r in members if (mark := target.high_watermarks[r]) is not None), default=None)
+            for members in kept
+        ),
+        newest=tuple(_of(target, r) for r in rows),
+        merged=tuple(tuple(sorted(target.nodes[r] for r in members)) for members in kept),
+    )
+
+
+def _of(target: Abstraction, replica: int) -> NewestEpoch | None:
+    return target.newest[replica] if target.newest else None
+
+
+def _renumbered(identities: tuple[int, ...], place: Mapping[int, int]) -> tuple[int, ...]:
+    """The same classes, each named by the first replica in it."""
+    first: dict[int, int] = {}
+    found = []
+    for row, identity in enumerate(identities):
+        found.append(ABSENT if identity == ABSENT else first.setdefault(place[identity], row))
+    return tuple(found)
+
+
+def _newest(log: PartitionFiles) -> NewestEpoch | None:
+    """The newest epoch of a replica's cache; None without a cache, or with one that contradicts the log's end."""
+    cached = max(log.epoch_cache or (), key=lambda entry: entry.epoch, default=None)
+    if cached is None:
+        return None
+    last = int(log.records.leader_epoch[-1]) if len(log.records) else -1
+    if cached.epoch == last:
+        return NewestEpoch(cached.epoch, empty=False)
+    if cached.epoch > last and cached.start_offset == log.log_end:
+        return NewestEpoch(cached.epoch, empty=True)
+    return None
 
 
 def _hole(log: PartitionFiles, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -177,8 +270,8 @@ def _union(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
     return a if np.array_equal(a, b) else np.union1d(a, b)
 
 
-def _model_epochs(blocks: list[Block]) -> dict[int, int]:
-    real = sorted({epoch for block in blocks for epoch in block.epochs if epoch != ABSENT})
+def _model_epochs(blocks: list[Block], cached: set[int]) -> dict[int, int]:
+    real = sorted({epoch for block in blocks for epoch in block.epochs if epoch != ABSENT} | cached)
     mapped: dict[int, int] = {}
     for before, epoch in zip([None, *real], real, strict=False):
         # A gap of one is one election; any larger gap leaves room for an ISR shrink and an election in between.

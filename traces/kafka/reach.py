@@ -8,7 +8,8 @@ written may have moved a high watermark, so the search goes beyond the last reco
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ...model.core import terms
@@ -17,6 +18,8 @@ from ...model.core.protocol import Protocol
 from ...model.core.terms import Term
 from ...model.explore import Exploration, Limits, Query, Verdict, explore
 from .abstraction import ABSENT, Abstraction
+from .guided_search import guided_run
+from .log_conditions import Condition, log_conditions
 
 GOAL = "ends_elsewhere"
 """The invariant whose counterexample is the run that is looked for."""
@@ -57,24 +60,43 @@ def _cell(system: System, name: str) -> Term:
 def goal(system: System, target: Abstraction) -> Term:
     """The condition that a state's logs are the target's, each replica's high watermark not below the checkpoint's.
 
-    A checkpoint is written every few seconds and so may lag, but never lead.
+    A checkpoint is written every few seconds and so may lag, but never lead. Where an epoch cache ends with an epoch
+    that has no record, the replica leads in it still: others that the cache allows are not looked for.
     """
-    parts: list[Term] = []
-    for r in range(len(target.nodes)):
-        parts.append(_cell(system, f"leo[{r}]") == target.end(r))
-        mark = target.high_watermarks[r]
-        if mark is not None:
-            parts.append(terms.const(mark) <= _cell(system, f"hw[{r}]"))
-        for o, block in enumerate(target.blocks):
-            if block.identities[r] == ABSENT:
-                continue
-            parts.append(_cell(system, f"record_epoch[{r}][{o}]") == target.epochs[block.epochs[r]])
-            for other in range(r):
-                if block.identities[other] == ABSENT:
-                    continue
-                same = _cell(system, f"record_id[{r}][{o}]") == _cell(system, f"record_id[{other}][{o}]")
-                parts.append(same if block.identities[r] == block.identities[other] else terms.negate(same))
-    return terms.conjunction(*parts)
+    conditions = final_conditions(target, system.constants["max_leader_epoch"])
+    return terms.conjunction(
+        *(terms.disjunction(*(_atom(system, *each) for each in condition)) for condition in conditions)
+    )
+
+
+def final_conditions(target: Abstraction, last: int) -> list[Condition]:
+    """The same as conditions on named cells; ``last`` is the largest leader epoch."""
+    return [*log_conditions(target), *_led_still(target, last)]
+
+
+def _atom(system: System, left: str, op: str, right: str | int) -> Term:
+    cell = _cell(system, left)
+    other = _cell(system, right) if isinstance(right, str) else terms.of_sort(right, cell.sort)
+    if op == ">=":
+        return other <= cell
+    return cell == other if op == "==" else terms.negate(cell == other)
+
+
+def _led_still(target: Abstraction, last: int) -> Iterator[Condition]:
+    """What the epoch caches say of a state, without its history: enough, and more than they need."""
+    for r, newest in enumerate(target.newest):
+        if newest is None:
+            continue
+        epoch = target.epochs[newest.epoch]
+        if newest.empty:
+            yield ((f"leader_epoch[{r}]", "==", epoch),)
+            yield ((f"leader[{r}]", "==", r),)
+        for later in range(epoch + 1, last + 1):
+            # leader_epoch < later, as the cells of an epoch are integers from -1 on.
+            yield (
+                (f"request_leader[{later}]", "!=", r),
+                *((f"leader_epoch[{r}]", "==", known) for known in range(-1, later)),
+            )
 
 
 def _only_wanted(system: System, target: Abstraction) -> Term:
@@ -115,6 +137,23 @@ def reach(
     if found.violated == GOAL:
         verdict = Verdict.HOLDS
     return Reach(variant, verdict, system, found, spare, later)
+
+
+def guided_reach(protocol: Protocol, variant: str, target: Abstraction, *, later: int, limits: Limits) -> Reach:
+    """Search greedily for some run that ends in the target's logs; not finding one is ``unknown``."""
+    system = ground(protocol.traced(variant), target.constants(0, later))
+    confined = terms.TRUE if target.unseen else _only_wanted(system, target)
+    conditions = final_conditions(target, system.constants["max_leader_epoch"])
+    start = time.perf_counter()
+    path, states = guided_run(replace(system, constraint=confined), conditions, limits.max_states)
+    verdict = Verdict.UNKNOWN if path is None else Verdict.HOLDS
+    depth = 0 if path is None else len(path) + 1
+    found = Exploration(
+        Query.of(system, limits=limits), "reference", verdict, states, depth, time.perf_counter() - start, path=path
+    )
+    if path is None:
+        found.reason = f"more than {limits.max_states:,} states (--max-states)"
+    return Reach(variant, verdict, system, found, 0, later)
 
 
 def reach_any(protocol: Protocol, variants: Iterable[str], target: Abstraction, *, limits: Limits) -> list[Reach]:

@@ -17,4 +17,5 @@ REGISTRATION = Registration(
     unread=".refinements:UNREAD",
     harness="fencepost.conformance.protocols.fencing:HARNESS",
     brokers_logs=True,
+    lossy=".lossy:lossy",
 )

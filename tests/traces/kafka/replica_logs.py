@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from fencepost.model.core.ground import State, System
 from fencepost.traces.kafka.partition import PartitionFiles, RecordColumns
+from fencepost.traces.kafka.statefiles import EpochEntry
 
 if TYPE_CHECKING:
     from fencepost.model.core.ground import Layout
@@ -25,22 +26,38 @@ class ReplicaLog:
     log_start: int
     log_end: int
     high_watermark: int | None
+    epoch_cache: tuple[EpochEntry, ...] | None = None
 
 
 def replica_log(
-    rows: Sequence[Row], high_watermark: int | None = None, *, start: int = 0, end: int | None = None
+    rows: Sequence[Row],
+    high_watermark: int | None = None,
+    *,
+    start: int = 0,
+    end: int | None = None,
+    cache: Sequence[tuple[int, int]] | None = None,
 ) -> PartitionFiles:
     """A log of these records; its LEO is one after the last unless ``end`` says otherwise."""
     columns = np.array(rows, dtype=np.int64).reshape(-1, 3)
     records = RecordColumns(columns[:, 0], columns[:, 1].astype(np.int32), columns[:, 2].astype(np.uint64))
     last = int(columns[-1, 0]) + 1 if len(rows) else start
-    return cast("PartitionFiles", ReplicaLog(records, start, last if end is None else end, high_watermark))
+    entries = None if cache is None else tuple(EpochEntry(*each) for each in cache)
+    return cast("PartitionFiles", ReplicaLog(records, start, last if end is None else end, high_watermark, entries))
 
 
-def plain(text: str, high_watermark: int | None = None, *, start: int = 0) -> PartitionFiles:
-    """A log written as ``a0 b0 c2``: record a in epoch 0, then b in epoch 0, then c in epoch 2."""
+def plain(
+    text: str,
+    high_watermark: int | None = None,
+    *,
+    start: int = 0,
+    cache: Sequence[tuple[int, int]] | None = None,
+) -> PartitionFiles:
+    """A log written as ``a0 b0 c2``: record a in epoch 0, then b in epoch 0, then c in epoch 2.
+
+    ``cache``: epochs and start offsets of its epoch cache.
+    """
     rows = [(start + n, int(word[1:]), ord(word[0])) for n, word in enumerate(text.split())]
-    return replica_log(rows, high_watermark, start=start)
+    return replica_log(rows, high_watermark, start=start, cache=cache)
 
 
 def read(layout: Layout, state: State, name: str) -> int:

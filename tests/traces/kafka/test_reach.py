@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from fencepost.model.core.ground import State, ground
 from fencepost.model.explore import Limits, Verdict
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.fencing import fencing
-from fencepost.traces.kafka.abstraction import ABSENT, Abstraction, abstract
-from fencepost.traces.kafka.reach import WIDTHS, Reach, reach, reach_any
+from fencepost.model.protocols.fencing.lossy import lossy
+from fencepost.model.protocols.fencing.proof import kip_320
+from fencepost.traces.kafka.abstraction import ABSENT, Abstraction, NewestEpoch, abstract, merge_equal
+from fencepost.traces.kafka.partition import PartitionFiles
+from fencepost.traces.kafka.reach import WIDTHS, Reach, guided_reach, reach, reach_any
+from fencepost.traces.kafka.ruled_out import is_ruled_out
+from fencepost.traces.kafka.statefiles import EpochEntry
+from fencepost.traces.kafka.truncation import EpochCache
 from fencepost.traces.record import check_run, run_of
 from fencepost.traces.stepper import CompiledStepper, Happened
 from hypothesis import given, settings
@@ -176,3 +183,109 @@ def test_the_run_to_one_state_is_not_taken_for_another(wrong: str) -> None:
     confirmed(found, target)
     with pytest.raises(AssertionError):
         confirmed(found, others[wrong]())
+
+
+EMPTY_LEADER = {
+    1: plain("a1 b1 c1", 3, cache=[(1, 0)]),
+    2: plain("a1 b1", 2, cache=[(1, 0)]),
+    3: plain("a1", 1, cache=[(1, 0), (2, 1)]),
+}
+"""Broker 3 leads epoch 2 from offset 1 on and wrote nothing in it; broker 1 had committed three records in epoch 1."""
+
+
+def test_epoch_entry_without_records_rules_logs_out() -> None:
+    """Without the entry the logs are those of followers that lag; with it, broker 3 leads without committed records."""
+    target = abstract(EMPTY_LEADER, 3)
+    assert target.newest == (NewestEpoch(1, False), NewestEpoch(1, False), NewestEpoch(2, True))
+    assert is_ruled_out(kip_320, target)
+    without = {node: replace(log, epoch_cache=None) for node, log in EMPTY_LEADER.items()}  # type: ignore[type-var]
+    assert not is_ruled_out(kip_320, abstract(without, 3))
+    confirmed(reach(fencing, "kip-320", abstract(without, 3), spare=0, limits=LIMITS), abstract(without, 3))
+
+
+def test_epoch_cache_that_contradicts_the_log_is_no_condition() -> None:
+    wrong = plain("a1 b1", 2, cache=[(1, 0), (2, 1)])
+    assert abstract({1: wrong}, 1).newest == (None,), "the entry begins below the LEO, and has no record"
+
+
+def logs_with_caches(run: list[Happened]) -> dict[int, PartitionFiles]:
+    """The logs at the end of a run of ``SYSTEM``, with the epoch caches that Kafka's rules make along it."""
+    layout = SYSTEM.layout
+    caches = [EpochCache(()) for _ in range(SYSTEM.constants["replicas"])]
+    before = SYSTEM.initial
+    for step in run:
+        params = dict(step.params)
+        for r, cache in enumerate(caches):
+            end = read(layout, step.state, f"leo[{r}]")
+            cache.truncate_from_end(end + 1 if end >= read(layout, before, f"leo[{r}]") else end)
+            for offset in range(read(layout, before, f"leo[{r}]"), end):
+                cache.assign(read(layout, step.state, f"record_epoch[{r}][{offset}]"), offset)
+        if step.action == "become_leader":
+            leader = params["leader"]
+            caches[leader].assign(params["epoch"], read(layout, step.state, f"leo[{leader}]"))
+        before = step.state
+    plain_logs = logs_of(SYSTEM, before, (1, 1), (0, 1, 2))
+    return {
+        node: replace(log, epoch_cache=tuple(EpochEntry(*each) for each in cache._entries))  # type: ignore[type-var]
+        for (node, log), cache in zip(sorted(plain_logs.items()), caches, strict=True)
+    }
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(0, 1 << 16), min_size=4, max_size=60))
+def test_invariants_never_rule_out_a_reachable_state(choices: list[int]) -> None:
+    target = abstract(logs_with_caches(list(walk(choices))), 3)
+    assert not is_ruled_out(kip_320, target)
+
+
+LOGS = st.lists(st.sampled_from(["a0", "b1", "c2"]), max_size=2).map(" ".join)
+
+
+@settings(max_examples=40)
+@given(st.lists(LOGS, min_size=2, max_size=2), st.integers(0, 2), st.integers(0, 2))
+def test_merged_logs_are_reached_only_if_all_are(texts: list[str], twin: int, mark: int) -> None:
+    """Three replicas, two of them with one log: a run of the two distinct logs means that one of all three exists."""
+    three = [*texts, texts[twin % 2]]
+    target = abstract({n: plain(text, min(mark, len(text.split()))) for n, text in enumerate(three, 1)}, 3)
+    small = merge_equal(target)
+    assert small.replicas < target.replicas and small.merged
+    (merged,) = reach_any(fencing, ["kip-320"], small, limits=LIMITS)
+    if merged.verdict is Verdict.HOLDS:
+        (whole,) = reach_any(fencing, ["kip-320"], target, limits=LIMITS)
+        confirmed(whole, target)
+    if is_ruled_out(kip_320, target):
+        assert merged.verdict is Verdict.VIOLATED
+
+
+@settings(max_examples=40)
+@given(st.lists(LOGS, min_size=3, max_size=3), st.lists(st.integers(0, 2), min_size=3, max_size=3))
+def test_ruled_out_logs_are_reached_by_no_search(texts: list[str], marks: list[int]) -> None:
+    rows = zip(texts, marks, strict=True)
+    logs = {n: plain(text, min(mark, len(text.split()))) for n, (text, mark) in enumerate(rows, 1)}
+    target = abstract(logs, 3)
+    if is_ruled_out(kip_320, target):
+        (found,) = reach_any(fencing, ["kip-320"], target, limits=LIMITS)
+        assert found.verdict is not Verdict.HOLDS
+
+
+def test_equal_logs_merge_into_the_one_that_led() -> None:
+    logs = {1: plain("a0", 1, cache=[(0, 0)]), 2: plain("a0", 0, cache=[(0, 0), (1, 1)]), 3: plain("", 0)}
+    small = merge_equal(abstract(logs, 3))
+    assert small.nodes == (2, 3) and small.merged == ((1, 2), (3,))
+    assert small.newest[0] == NewestEpoch(1, True) and small.high_watermarks == (1, 0)
+
+
+def test_lost_disk_explains_a_loss() -> None:
+    target = abstract({1: plain("a0", 1), 2: plain("b1", 1, cache=[(1, 0)])}, 2)
+    assert is_ruled_out(kip_320, target)
+    found = guided_reach(lossy, lossy.default_variant, target, later=0, limits=LIMITS)
+    confirmed(found, target)
+    assert found.search.path is not None
+    actions = {step.instance.action for step in found.search.path}
+    assert actions & {"replica_lose_log", "controller_elect_uncleanly"}
+
+
+def test_guided_search_that_ends_early_is_unknown() -> None:
+    found = guided_reach(fencing, "kip-320", UNCLEAN, later=0, limits=Limits(max_states=100))
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.search.reason == "more than 100 states (--max-states)"

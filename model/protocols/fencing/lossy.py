@@ -1,0 +1,46 @@
+"""KIP-320 on a cluster that loses records: by unclean leader elections (KIP-106) and by disks that lose their log.
+
+It is a protocol of its own beside ``fencing``: the same state and steps, and two more. It breaks the invariants by
+design, so no plan and no proof is about it; ``fencepost check`` looks in it for the cause of a loss.
+"""
+
+from __future__ import annotations
+
+from ...core.algebra import Algebra, Step, Value, View
+from ...core.domains import REPLICA
+from ...core.protocol import Protocol
+from .actions import send_leader_and_isr
+from .state import Rules, Truncation, fencing
+
+lossy = Protocol(fencing.name, fencing.source, constants=tuple(fencing.constants.values()))
+lossy.variables = dict(fencing.variables)
+lossy.indices = dict(fencing.indices)
+lossy.actions = dict(fencing.actions)
+lossy.invariants = dict(fencing.invariants)
+lossy.variant(
+    "kip-320-lossy",
+    Rules(Truncation.FIRST_MISMATCH, fenced=True),
+    "kip-320 with unclean leader elections, and replicas that lose their log",
+)
+
+
+@lossy.action(new_leader=REPLICA)
+def controller_elect_uncleanly(k: Algebra, s: View, new_leader: Value) -> Step:
+    """The controller makes a replica outside the ISR the leader, and the whole ISR (KIP-106)."""
+    yield "no_leader", s.quorum_leader == k.NONE
+    yield "outside_quorum_isr", k.negate(k.member(new_leader, s.quorum_isr))
+    yield "epoch_available", s.next_leader_epoch <= k.c.max_leader_epoch
+    yield send_leader_and_isr(k, s, new_leader, k.only(new_leader))
+
+
+@lossy.action(replica=REPLICA)
+def replica_lose_log(k: Algebra, s: View, replica: Value) -> Step:
+    """A replica comes back with an empty disk. It knows no leader epoch, and the controller keeps it in the ISR."""
+    yield "has_records", s.leo[replica] > 0
+    yield s.update(
+        leo={replica: 0},
+        hw={replica: 0},
+        leader_epoch={replica: -1},
+        leader={replica: k.NONE},
+        isr={replica: k.EMPTY},
+    )
