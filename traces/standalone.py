@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -22,6 +22,7 @@ import cyclopts
 
 from ..model.core.errors import BadInput
 from .jvm import java_home
+from .orphan_guard import OrphanGuard
 from .spark_jvm import LOOPBACK, spark_home, start_files
 
 MASTER: Final = "org.apache.spark.deploy.master.Master"
@@ -37,15 +38,22 @@ _SECONDS_TO_STOP: Final = 20.0
 def daemon(role: str, arguments: Sequence[str], *, host: str, scratch: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Spark's ``MASTER`` or ``WORKER`` as a process, which is ended with the block.
 
+    If this process is killed, its JVM and the executors that the JVM started are killed too.
+
     It tells what happens to it on standard output, a line each: where it listens, who registers. ``scratch`` is an
     existing folder for what its executors keep while they run. Raises `BadInput` without PySpark or a JVM.
     """
     home = java_home()
-    with start_files(home, target="SYSTEM_OUT", pattern="%m%n%ex", levels={role: "info"}) as files:
+    with (
+        start_files(home, target="SYSTEM_OUT", pattern="%m%n%ex", levels={role: "info"}) as files,
+        OrphanGuard() as guard,
+    ):
         process = subprocess.Popen(  # noqa: S603 - Spark's own launcher, from the installed package
             [str(spark_home() / "bin" / "spark-class"), role, "--host", host, "--webui-port", "0", *arguments],
             env=_variables(files.java_home, files.logging_option, host, scratch),
+            process_group=0,
         )
+        guard.watch(process.pid)
         try:
             yield process
         finally:
@@ -55,6 +63,10 @@ def daemon(role: str, arguments: Sequence[str], *, host: str, scratch: Path) -> 
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            # An executor that outlives its JVM may still be in the group; only then is the group's number in use.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            guard.forget(process.pid)
 
 
 def _variables(home: Path, logging: str, host: str, scratch: Path) -> Mapping[str, str]:
