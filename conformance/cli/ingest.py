@@ -42,6 +42,7 @@ def ingest(
     protocol: str | None = None,
     variant: str | None = None,
     incomplete: Annotated[bool, Parameter(negative=())] = False,
+    column: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     master: str | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
     **constants: Whole,
@@ -70,6 +71,9 @@ def ingest(
         default; with --kafka-log, the one that Apache Kafka's brokers are held to.
     incomplete
         Of such files: steps may be missing from the traces.
+    column
+        Name of a column in Parquet files, written COLUMN=NAME, as in action=event_name: NAME holds the corpus' COLUMN
+        (repeatable).
     master
         Where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: in this process, without Spark. By
         default serial or local[*], by the size: Spark takes ten seconds to start. Which one is said on standard error.
@@ -80,6 +84,7 @@ def ingest(
     refuse_taken(out)
     refuse_master(master)
     logs = kafka_log or []
+    columns = _columns(column)
     given = None if logs or protocol is None else _given(protocol, variant, constants, not incomplete)
     if logs and src is not None:
         raise BadInput("it is what is ingested", "--kafka-log", "leave SRC out")
@@ -88,10 +93,11 @@ def ingest(
         raise BadInput("nothing to ingest is named", "SRC", "name traces, brokers' data or Parquet, or --kafka-log")
     try:
         if logs:
+            _refuse_columns(columns)
             done = ingest_traces(*printed_traces(logs, variant, protocol), out, _no_partition(shown))
         else:
             # A cluster's workers are in other folders.
-            done = _ingested(shown.absolute(), out, variant, given, master)
+            done = _ingested(shown.absolute(), out, variant, given, master, columns)
     except NothingIngested as nothing:
         done = nothing.ingested
     for problem in done.problems:
@@ -120,12 +126,40 @@ def _given(protocol: str, variant: str | None, constants: Mapping[str, int], com
     return CorpusHeader(spec.name, spec.traced(variant).variant.name, values, complete)
 
 
-def _ingested(src: Path, out: Path, variant: str | None, given: CorpusHeader | None, master: str | None) -> Ingested:
+def _columns(pairs: Sequence[str]) -> dict[str, str]:
+    """The files' names of columns, by the corpus', of ``COLUMN=NAME``. Raises BadInput."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        column, _, name = pair.partition("=")
+        if not column or not name:
+            mend = "write COLUMN=NAME, as in action=event_name"
+            raise BadInput(f"{pair!r} renames no column", "--column", mend)
+        if column in found or name in found.values():
+            raise BadInput(f"{column if column in found else name} is named twice", "--column", "name each once")
+        found[column] = name
+    return found
+
+
+def _refuse_columns(columns: Mapping[str, str]) -> None:
+    """Raise BadInput for renamed columns of a source that has none."""
+    if columns:
+        raise BadInput("only Parquet files have columns", "--column", "leave it out")
+
+
+def _ingested(
+    src: Path,
+    out: Path,
+    variant: str | None,
+    given: CorpusHeader | None,
+    master: str | None,
+    columns: Mapping[str, str],
+) -> Ingested:
     if src.is_file() and src.suffix == ".parquet":
         master = _master(master, [src])
         with files_done("laying out") as told:
-            return relay([src], out, given, master, told)
+            return relay([src], out, given, master, told, columns=columns)
     if src.is_file():
+        _refuse_columns(columns)
         master = _master(master, [src])
         with files_done("ingesting") as told:
             return ingest_files(src.parent, [src], out, master, told)
@@ -136,12 +170,14 @@ def _ingested(src: Path, out: Path, variant: str | None, given: CorpusHeader | N
         raise BadInput(f"cannot be read: {error.strerror}", shown_path(src), mend) from error
     clusters = _clusters(src)
     if clusters:
+        _refuse_columns(columns)
         return ingest_traces(*_looks(src, clusters, variant), out, _no_partition_of(src))
     parquet = files_below(src, "*.parquet")
     if parquet:
         master = _master(master, parquet)
         with files_done("laying out") as told:
-            return relay(parquet, out, given, master, told, src)
+            return relay(parquet, out, given, master, told, src, columns)
+    _refuse_columns(columns)
     paths = files_below(src, "*.jsonl")
     if not paths:
         what = "the folder is empty" if not names else "the folder holds neither traces nor brokers' data nor Parquet"

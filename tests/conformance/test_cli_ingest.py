@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fencepost.traces.corpus.manifest import SOURCES, read_corpus
@@ -148,3 +149,29 @@ def test_ingest_of_a_log_without_partitions_exits_with_2(fencepost: Run, tmp_pat
     said = fencepost("ingest", "--kafka-log", log, "--out", tmp_path / "out", "--json")
     assert said.code == 2 and not (tmp_path / "out").exists()
     assert said.complaint or len(said.json["problems"]) == 1
+
+
+BAD_COLUMNS = [
+    (("--column", "action"), "--column: 'action' renames no column; write COLUMN=NAME"),
+    (("--column", "=x"), "--column: '=x' renames no column; write COLUMN=NAME"),
+    (("--column", "action=x", "--column", "action=y"), "--column: action is named twice"),
+    (("--column", "action=x", "--column", "step=x"), "--column: x is named twice"),
+    (("--column", "action=x"), "--column: only Parquet files have columns"),
+]
+
+
+@pytest.mark.parametrize(("options", "told"), BAD_COLUMNS, ids=lambda each: " ".join(each))
+def test_wrong_column_option_is_bad_input(fencepost: Run, tmp_path: Path, options: tuple[str, ...], told: str) -> None:
+    (tmp_path / "trace.jsonl").touch()
+    assert fencepost("ingest", tmp_path, *options, "--out", tmp_path / "out").complaint.startswith(told)
+
+
+def test_column_option_renames_columns(fencepost: Run, tmp_path: Path) -> None:
+    rows = {"run": [7, 7], "step": [1, 2], "event_name": ["controller_elect_leader", "become_leader"], "p0": [1, 1]}
+    table = pa.table(rows | {"p1": [None, 0], "p2": [None, None], "leo[0]": [None, None]})
+    pq.write_table(table, tmp_path / "mine.parquet")
+    run = ("ingest", tmp_path / "mine.parquet", "--protocol", "fencing", "--replicas", 2, "--out", tmp_path / "out")
+    said = fencepost(*run, "--column", "trace=run", "--column", "action=event_name", "--json")
+    assert said.code == 0 and (said.json["traces"], said.json["events"]) == (1, 2)
+    assert fencepost("mine", tmp_path / "out", "--master", "serial").code == 0
+    assert any("--column trace=NAME renames one" in line for line in fencepost(*run[:-1], tmp_path / "none").lines)

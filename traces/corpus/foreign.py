@@ -2,15 +2,16 @@
 
 What a file must have is a corpus header (its own metadata, its folder's manifest, or given by whoever asks) and the
 columns of the layout by name: ``trace`` and ``step``, ``action`` as a number or a name, parameters, cells. A cell that
-has no column was not observed.
+has no column was not observed. A column without any value may be of any type, and columns may have other names.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -31,10 +32,16 @@ _MEND: Final = "give the columns of the corpus layout by name, integers or null"
 
 
 class ForeignFile:
-    """A file that was opened; its columns can be those of a layout. Raises BadInput where they cannot."""
+    """A file that was opened; its columns can be those of a layout. Raises BadInput where they cannot.
 
-    def __init__(self, path: str, given: CorpusHeader | None = None) -> None:
+    ``columns``: the file's names of columns, by the layout's, where the two differ.
+    """
+
+    def __init__(
+        self, path: str, given: CorpusHeader | None = None, columns: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.path = path
+        self._columns = columns
         self.name = shown_path(path)
         try:
             self._file = pq.ParquetFile(path, page_checksum_verification=True)
@@ -95,24 +102,42 @@ class ForeignFile:
 
     def _check_columns(self) -> None:
         schema = self._file.schema_arrow
-        for name in ("trace", "step", "action", *self.layout.fixed_columns[3:]):
-            if name not in schema.names:
-                raise self._bad(f"it has no column {name}")
-        known = set(self.layout.schema.names)
+        known = {self._own(name): name for name in self.layout.schema.names}
+        variant = self.layout.header.variant
+        for name, own in self._columns.items():
+            if name not in self.layout.schema.names:
+                what = f"{variant} has no column {name}, which --column {name}={own} names"
+                raise self._bad(what, "write --column COLUMN=NAME with a column of the corpus layout")
+            if own not in schema.names:
+                raise self._bad(f"it has no column {own}, which --column {name}={own} names", "name one that it has")
+        for name in self.layout.fixed_columns:
+            if self._own(name) not in schema.names:
+                raise self._bad(f"it has no column {self._own(name)}", f"{_MEND}; --column {name}=NAME renames one")
         for field in schema:
             if field.name not in known:
-                raise self._bad(f"its column {field.name} is none of {self.layout.header.variant}")
+                what = f"its column {field.name} is none of {variant}"
+                if field.name in self._columns:
+                    what += f", as --column {field.name}={self._columns[field.name]} names another one"
+                raise self._bad(what)
             if schema.names.count(field.name) > 1:
                 raise self._bad(f"it has the column {field.name} twice")
             kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-            named = field.name == "action" and (pa.types.is_string(kind) or pa.types.is_large_string(kind))
-            if not named and not pa.types.is_integer(kind):
+            named = known[field.name] == "action" and (pa.types.is_string(kind) or pa.types.is_large_string(kind))
+            if not named and not _is_number(kind) and not self._is_empty(field.name):
                 raise self._bad(f"its column {field.name} is of type {field.type}")
+
+    def _own(self, name: str) -> str:
+        """The file's name of a column of the layout."""
+        return self._columns.get(name, name)
+
+    def _is_empty(self, own: str) -> bool:
+        """Whether a column of the file has no value: programs write one of any type then."""
+        return all(batch.column(0).null_count == batch.num_rows for batch in self._batches([own]))
 
     def traces(self) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
         """The trace ids, a batch at a time. Raises BadInput for a damaged file, or an id that is none."""
-        for batch in self._batches(["trace"]):
-            yield self._cast(batch.column("trace"), pa.field("trace", pa.int64(), nullable=False)).to_numpy()
+        for batch in self._batches([self._own("trace")]):
+            yield self._cast(batch.column(0), pa.field("trace", pa.int64(), nullable=False)).to_numpy()
 
     def events(self) -> Iterator[pa.RecordBatch]:
         """The rows as they are ordered, in the layout's types. Raises BadInput as ``traces``."""
@@ -120,14 +145,15 @@ class ForeignFile:
         for batch in self._batches(names):
             columns = []
             for field in self.layout.schema:
-                if field.name not in names:
+                own = self._own(field.name)
+                if own not in names:
                     columns.append(pa.nulls(batch.num_rows, field.type))
                 elif field.name == "action":
-                    columns.append(self._actions(batch.column("action")))
+                    columns.append(self._actions(batch.column(own)))
                 else:
-                    column = batch.column(field.name)
+                    column = _numbers(batch.column(own))
                     if field.name in self.layout.fixed_columns[3:]:
-                        column = pc.fill_null(_plain(column), UNKNOWN)
+                        column = pc.fill_null(column, UNKNOWN)
                     columns.append(self._cast(column, field))
             yield pa.RecordBatch.from_arrays(columns, schema=self.layout.schema)
 
@@ -141,14 +167,16 @@ class ForeignFile:
         if column.null_count and not field.nullable:
             raise self._bad(f"{field.name} is null in some row")
         try:
-            return _plain(column).cast(field.type)
+            return _numbers(column).cast(field.type)
         except pa.ArrowInvalid as error:
             raise self._bad(f"{field.name} has a value that it cannot hold") from error
 
     def _actions(self, column: pa.Array) -> pa.Array:
         """Numbers of actions; null is a look at the state."""
         plain = _plain(column)
-        if not pa.types.is_integer(plain.type):
+        if plain.null_count == len(plain):
+            plain = _numbers(plain)
+        if not _is_number(plain.type):
             names = pa.array(self.layout.actions)
             found = pc.index_in(plain.cast(pa.string()), value_set=names)
             strange = pc.filter(plain, pc.and_(pc.is_null(found), pc.is_valid(plain)))
@@ -160,6 +188,17 @@ class ForeignFile:
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    """Whether values of a type may be integers: programs write integers beside nulls as floats, too."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind))
+
+
+def _numbers(column: pa.Array) -> pa.Array:
+    """A column without its dictionary; one without any value as integers."""
+    plain = _plain(column)
+    return pa.nulls(len(plain), pa.int64()) if plain.null_count == len(plain) else plain
 
 
 def _plain(column: pa.Array) -> pa.Array:

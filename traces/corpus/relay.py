@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -45,12 +45,17 @@ _MEND: Final = "mend what wrote them; traces of this part are left out"
 
 @dataclass(frozen=True)
 class _Source:
-    """A file, the header of its traces, and its lowest and highest id."""
+    """A file, the header of its traces, its lowest and highest id, and its names of columns by the layout's."""
 
     path: str
     header: CorpusHeader
     low: int
     high: int
+    columns: Mapping[str, str]
+
+    def opened(self) -> ForeignFile:
+        """Open the file. Raises BadInput as ``ForeignFile`` does."""
+        return ForeignFile(self.path, self.header, self.columns)
 
 
 @dataclass(frozen=True)
@@ -74,16 +79,18 @@ def relay(
     master: str = SERIAL,
     on_done: OnDone | None = None,
     beside: Path | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> Ingested:
     """Lay out Parquet files anew. Trace ids stay; rows of one id in several files are one trace.
 
-    ``given``: the header of files that do not say theirs. ``beside``: a folder whose ``sources.jsonl`` and
+    ``given``: the header of files that do not say theirs. ``columns``: the files' names of columns, by the layout's,
+    where the two differ. ``beside``: a folder whose ``sources.jsonl`` and
     ``planted.jsonl`` go along, if it has any, as they name traces by id. A file that cannot be read is named and left
     out, and so is a trace with a gap or a repeated step. Raises BadInput where ``out`` cannot be written, or two
     headers share ids.
     """
     problems: list[BadInput] = []
-    sources = _kept(spread([str(path) for path in paths], partial(_look, given), master), problems)
+    sources = _kept(spread([str(path) for path in paths], partial(_look, given, columns or {}), master), problems)
     with new_folder(out) as part:
         cuts = _cuts(sources, master, problems)
         buckets = part / _BUCKETS
@@ -113,8 +120,8 @@ def _kept(results: Sequence[Any], problems: list[BadInput]) -> list[Any]:
     return [each for each in results if not isinstance(each, BadInput) and each is not None]
 
 
-def _look(given: CorpusHeader | None, path: str) -> _Source | None:
-    file = ForeignFile(path, given)
+def _look(given: CorpusHeader | None, columns: Mapping[str, str], path: str) -> _Source | None:
+    file = ForeignFile(path, given, columns)
     low, high = 1 << 62, -1
     for traces in file.traces():
         if traces.size:
@@ -122,7 +129,7 @@ def _look(given: CorpusHeader | None, path: str) -> _Source | None:
     file.close()
     if low < 0:
         raise BadInput(f"the trace's id is {low}", shown_path(path), "number traces from 0")
-    return _Source(path, file.layout.header, low, high) if high >= 0 else None
+    return _Source(path, file.layout.header, low, high, columns) if high >= 0 else None
 
 
 def _cuts(sources: Sequence[_Source], master: str, problems: list[BadInput]) -> list[_Cut]:
@@ -155,7 +162,7 @@ def _key(header: CorpusHeader) -> str:
 
 
 def _count(low: int, width: int, source: _Source) -> npt.NDArray[np.int64]:
-    file = ForeignFile(source.path, source.header)
+    file = source.opened()
     counts = np.zeros(BINS, dtype=np.int64)
     for traces in file.traces():
         counts += np.bincount((traces - low) // width, minlength=BINS)
@@ -167,7 +174,7 @@ def _scatter(cuts: Sequence[_Cut], buckets: str, piece: tuple[int, _Source]) -> 
     """Every row of a file into the bucket of its part. A file that turns out to be damaged leaves nothing there."""
     number, source = piece
     cut = next(each for each in cuts if _key(each.header) == _key(source.header))
-    file = ForeignFile(source.path, source.header)
+    file = source.opened()
     writers: dict[int, pa.RecordBatchFileWriter] = {}
     paths: list[Path] = []
     try:

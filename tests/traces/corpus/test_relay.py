@@ -16,7 +16,7 @@ from fencepost.traces.corpus import foreign
 from fencepost.traces.corpus import relay as relaying
 from fencepost.traces.corpus.files import open_events
 from fencepost.traces.corpus.ingest import NothingIngested
-from fencepost.traces.corpus.layout import FORMAT, METADATA_KEY, CorpusHeader, CorpusLayout, Events
+from fencepost.traces.corpus.layout import FORMAT, LOOK, METADATA_KEY, CorpusHeader, CorpusLayout, Events
 from fencepost.traces.corpus.manifest import MANIFEST, SOURCES, read_corpus
 from fencepost.traces.corpus.relay import relay
 
@@ -178,6 +178,68 @@ def changed(table: pa.Table, kind: str) -> pa.Table:
             told = json.loads(table.schema.metadata[METADATA_KEY])
             told["header"]["variant"] = "kip-1"
             return table.replace_schema_metadata({METADATA_KEY: json.dumps(told)})
+
+
+ALL_NULL = [pa.null(), pa.float64(), pa.string(), pa.int8(), pa.dictionary(pa.int32(), pa.string())]
+
+
+@pytest.mark.parametrize("kind", ALL_NULL, ids=str)
+def test_column_of_nulls_may_be_of_any_type(
+    tmp_path: Path, events: Events, layout: CorpusLayout, kind: pa.DataType
+) -> None:
+    """No value of a cell and of a parameter was recorded, and no step is named: each row is a look at the state."""
+    table = table_of(events, header=layout.header)
+    for name in ("action", *layout.fixed_columns[3:], "hw[0]"):
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, name, pa.nulls(len(table), kind))
+    pq.write_table(table, tmp_path / "nulls.parquet", row_group_size=7)
+    done = relay([tmp_path / "nulls.parquet"], tmp_path / "out")
+    assert (done.traces, done.events, done.problems) == (12, len(events), ())
+    with read_corpus(tmp_path / "out").files[0].open() as opened:
+        found = Events.joined(list(opened))
+    hw = next(number for number, cell in enumerate(layout.cells) if cell.name == "hw[0]")
+    assert found.seen is not None and not found.seen[hw].any() and found.seen[hw - 1].all()
+    assert (found.action == LOOK).all()
+
+
+def test_floats_that_hold_integers_are_integers(tmp_path: Path, events: Events, layout: CorpusLayout) -> None:
+    """As pandas writes integers beside nulls."""
+    table = table_of(events, header=layout.header)
+    at = table.schema.get_field_index("hw[0]")
+    floats = table.set_column(at, "hw[0]", table.column("hw[0]").cast(pa.float64()))
+    pq.write_table(floats, tmp_path / "floats.parquet")
+    relay([tmp_path / "floats.parquet"], tmp_path / "out")
+    same(tmp_path / "out", events)
+    halves = [0.5] * len(events)
+    pq.write_table(table.set_column(at, "hw[0]", pa.array(halves)), tmp_path / "halves.parquet")
+    with pytest.raises(NothingIngested) as refused:
+        relay([tmp_path / "halves.parquet"], tmp_path / "none")
+    assert "hw[0] has a value that it cannot hold" in str(refused.value.ingested.problems[0])
+
+
+def test_renamed_columns_are_found(tmp_path: Path, events: Events, layout: CorpusLayout) -> None:
+    columns = {"action": "event_name", "trace": "step", "step": "trace", "leo[1]": "end"}
+    table = table_of(events)
+    table = table.rename_columns([columns.get(name, name) for name in table.column_names])
+    pq.write_table(table, tmp_path / "renamed.parquet")
+    relay([tmp_path / "renamed.parquet"], tmp_path / "out", layout.header, columns=columns)
+    same(tmp_path / "out", events)
+
+
+RENAMED = {
+    "unknown to the corpus": ({"actoin": "step"}, "kip-320 has no column actoin, which --column actoin=step names"),
+    "unknown to the file": ({"action": "kind"}, "it has no column kind, which --column action=kind names"),
+    "both in the file": ({"action": "hw[0]"}, "its column action is none of kip-320, as --column action=hw[0] names"),
+}
+
+
+@pytest.mark.parametrize("case", RENAMED)
+def test_wrong_renaming_is_named(tmp_path: Path, events: Events, layout: CorpusLayout, case: str) -> None:
+    columns, told = RENAMED[case]
+    pq.write_table(table_of(events, header=layout.header), tmp_path / "x.parquet")
+    with pytest.raises(NothingIngested) as refused:
+        relay([tmp_path / "x.parquet"], tmp_path / "out", columns=columns)
+    assert told in str(refused.value.ingested.problems[0])
 
 
 WRONG = {
