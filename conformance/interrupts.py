@@ -30,7 +30,7 @@ def run_interruptible() -> ExitCode:
     gc.set_threshold(YOUNG)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell started this in the background, out of reach of the terminal's Ctrl-C.
-        return _imported()()
+        return _ending_soon(_imported()())
     signal.signal(signal.SIGINT, _at_once)
     command = _imported()
     signal.signal(signal.SIGINT, _orderly)
@@ -38,6 +38,18 @@ def run_interruptible() -> ExitCode:
     if code is ExitCode.INTERRUPTED:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _leave()
+    return _ending_soon(code)
+
+
+def _ending_soon(code: ExitCode) -> ExitCode:
+    """End the process after ``GRACE_SECONDS`` if a thread, as of a system under test, does not end by itself."""
+    import threading
+
+    others = (each for each in threading.enumerate() if each is not threading.main_thread() and not each.daemon)
+    if any(others):
+        timer = threading.Timer(GRACE_SECONDS, _leave, (code,))
+        timer.daemon = True
+        timer.start()
     return code
 
 
@@ -89,7 +101,7 @@ def _tell(line: bytes) -> None:
         os.write(2, line)
 
 
-def _leave() -> None:
+def _leave(code: ExitCode = ExitCode.INTERRUPTED) -> None:
     """End the process without waiting for its threads: a search, or a proof, goes on for minutes."""
     known = sys.modules.get(f"{__package__.rpartition('.')[0]}.traces.spark_processes")
     if known is not None:
@@ -98,4 +110,4 @@ def _leave() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
-    os._exit(ExitCode.INTERRUPTED)
+    os._exit(code)

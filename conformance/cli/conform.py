@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,16 +16,18 @@ from ...model.core.exit_code import ExitCode
 from ...model.core.loading import is_place
 from ...traces.report.junit import write_junit
 from ...traces.story import Json
+from ..deadline import Deadline
 from ..free.registry import Offered, Way, offered, system_names
 from ..free.schedule import is_schedule
 from ..lockstep.faults import Kind, kinds_named
 from ..lockstep.watch import STEP_TIMEOUT
+from ..system_closer import SystemCloser
 from .conform_free import SCHEDULE, DrawnFree, freely, replay_schedule
 from .conform_lockstep import TRACE, Drawn, ready_for_lockstep, replay_trace
 from .conform_ways import Asked, Told, together
 from .explore import protocol_named
 from .options import Duration, Natural, Positive, Seconds, Whole, refuse_idle, refuse_twice, unwrapped
-from .output import print_json, print_verdict, refuse_same, refuse_unwritable, stdout, written
+from .output import note, print_json, print_verdict, refuse_same, refuse_unwritable, stdout
 
 
 @unwrapped
@@ -164,14 +168,21 @@ def conform(
         trace_out,
         html,
         kafka,
+        None if time is None and max_seconds is None else Deadline.after(max_seconds if time is None else time),
+        SystemCloser(step_timeout, warn=lambda text: note(f"fencepost: {text}")),
     )
     if replay is not None:
-        one = replay_schedule(replay, asked) if is_schedule(replay) else replay_trace(replay, asked)
-        return _answer([one], one.json, junitxml, json)
+        with _closing(asked) as answered:
+            one = replay_schedule(replay, asked) if is_schedule(replay) else replay_trace(replay, asked)
+            return answered(_answer(asked, [one], one.json, junitxml, json))
     for default in (TRACE, SCHEDULE) if trace_out is None else ():
         refuse_same(trace_out=default, html=html, junitxml=junitxml)
         refuse_unwritable(default)
-    with closing(offered(asked.impl, protocol, variant, _wanted(way))) as system:
+    with _closing(asked) as answered:
+        system = offered(asked.impl, protocol, variant, _wanted(way))
+        for made in (system.free, system.lockstep):
+            if made is not None:
+                asked.closer.keep(made)
         asked.begin(system.free)
         own: dict[Way, dict[str, object]] = {
             Way.FREE: {"runs": runs, "events": events, "source": source, "corpus": corpus, "jobs": jobs},
@@ -187,7 +198,25 @@ def conform(
             Drawn(examples, steps, draw, kinds, bool(fault)),
             DrawnFree(runs, events, source, corpus, jobs),
         )
-    return _answer(told, _joined(asked.impl, told, system), junitxml, json)
+        return answered(_answer(asked, told, _joined(asked.impl, told, system), junitxml, json))
+
+
+@contextmanager
+def _closing(asked: Asked) -> Iterator[Callable[[ExitCode], ExitCode]]:
+    """Close the systems at the end, after the answer was printed; yields the function that takes its exit code."""
+    code = ExitCode.BAD_INPUT
+
+    def answered(of_verdict: ExitCode) -> ExitCode:
+        nonlocal code
+        code = of_verdict
+        return code
+
+    try:
+        yield answered
+    finally:
+        # A close that cannot be interrupted ends the process: what was printed must have left it.
+        sys.stdout.flush()
+        asked.closer.close(code)
 
 
 def _wanted(way: str | None) -> tuple[Way, ...]:
@@ -228,11 +257,11 @@ def _joined(impl: str, told: list[Told], system: Offered) -> dict[str, Json]:
     return found | {"verdict": together(told).value, "ways": ways}
 
 
-def _answer(told: list[Told], answer: dict[str, Json], junitxml: Path | None, json: bool) -> ExitCode:
-    """Write and print the answer; gives the exit code."""
+def _answer(asked: Asked, told: list[Told], answer: dict[str, Json], junitxml: Path | None, json: bool) -> ExitCode:
+    """Write and print the answer; returns the exit code."""
     if junitxml is not None:
-        write_junit(junitxml, [each for one in told for each in one.obligations], "fencepost conform")
-        written(junitxml)
+        results = [each for one in told for each in one.obligations]
+        asked.files.write(junitxml, lambda: write_junit(junitxml, results, "fencepost conform"))
     if json:
         print_json(answer)
     else:
@@ -243,4 +272,4 @@ def _answer(told: list[Told], answer: dict[str, Json], junitxml: Path | None, js
         if len(told) > 1:
             stdout().print()
             print_verdict(stdout(), "both ways", together(told).value)
-    return together(told).exit_code
+    return asked.files.exit_code(together(told).exit_code)

@@ -14,6 +14,7 @@ from ..lockstep.play import Played
 from ..lockstep.runner import Conformance
 from ..lockstep.tell import CONFORMS, script, story_of_failure
 from .annotations import Place, annotate, place_of
+from .conform_ways import print_shrinking
 from .output import print_verdict, stdout
 
 
@@ -23,8 +24,9 @@ def print_answer(run: Run, found: Conformance, states: int | None) -> None:
     system = found.space.system
     if found.failure is not None:
         print_failure(found.failure)
-        if not found.repeatable:
-            out.print("It did not end alike when it was repeated: the system answers otherwise from run to run.")
+        disagreement = found.failure.disagreement
+        hung = disagreement is not None and disagreement.sort is Sort.HUNG
+        print_shrinking(found.minimal, found.repeatable, hung)
         out.print(
             f"{counted(found.found, 'step')} when it was found, {len(found.failure.tries)} now. Again:", markup=False
         )
@@ -48,13 +50,16 @@ def print_answer(run: Run, found: Conformance, states: int | None) -> None:
 def print_failure(failure: Played) -> None:
     """The run as numbered lines, and what the two differ in."""
     out = stdout()
+    for line in failure_lines(failure):
+        out.print(line, markup=False, soft_wrap=True)
+
+
+def failure_lines(failure: Played) -> list[str]:
+    """The run as numbered lines, and what the two differ in."""
     found = failure.disagreement
     assert found is not None
-    for line in script(failure):
-        out.print(line, markup=False, soft_wrap=True)
-    out.print(f"\n{found.sort.value[0].upper()}{found.sort.value[1:]}.", markup=False)
-    for line in (found.headline, *found.lines):
-        out.print(f"  {line}", markup=False, soft_wrap=True)
+    sort = f"{found.sort.value[0].upper()}{found.sort.value[1:]}."
+    return [*script(failure), "", sort, *(f"  {line}" for line in (found.headline, *found.lines))]
 
 
 def obligations(adapter: str, found: Conformance) -> list[Obligation]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -17,10 +16,12 @@ from ...traces.report.timeline import render_timeline
 from ...traces.story import Json
 from ...traces.words import counted
 from ..check.task import word
+from ..deadline import Deadline
 from ..free.answer import FreeRun, to_json
 from ..free.corpus import Corpus
-from ..free.crew import Here, Player, Stage, crew
+from ..free.crew import Here, Player, Stage, crew, fresh_system
 from ..free.events import Event
+from ..free.parted import Sort
 from ..free.registry import MODEL, Way, make_free, system_names
 from ..free.runner import FreePlan, Ran, repeat, run_freely
 from ..free.sampled import Sampled, source_of
@@ -34,9 +35,9 @@ from ..harness import OVER_IMPL, binding_of, held_to, plan_of
 from ..kafka.cluster.slow import SlowSystem
 from ..plan import constants_of
 from ..processes import cores
-from .conform_free_answer import FOLLOWS, annotate_parted, obligations, print_answer, print_parted
-from .conform_ways import Asked, Told, options_of
-from .output import stdout, write_text, written
+from .conform_free_answer import FOLLOWS, annotate_parted, obligations, print_answer, print_parted, told_of
+from .conform_ways import Asked, Told, note_finding, options_of
+from .output import stdout, write_text
 from .progress import progress_bar
 
 SCHEDULE: Final = Path("disagreement.schedule.jsonl")
@@ -70,6 +71,8 @@ def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
         asked.faults,
         asked.seconds,
         asked.max_seconds,
+        Deadline.after(asked.max_seconds),
+        asked.shrink_until,
     )
     # What goes wrong in a slow system is among its own events.
     drawing = plan if slow is None else replace(plan, faults=False)
@@ -86,6 +89,15 @@ def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
         asked.begin(made)
         return made
 
+    trace = asked.trace or SCHEDULE
+
+    def on_found(ran: Ran) -> None:
+        # An interrupt while it is shrunk leaves the run as it was found.
+        _write(asked, trace, ran, {"found with seed": plan.seed}, quiet=True)
+        if ran.parted is not None and ran.parted.sort is Sort.HUNG:
+            return  # it is not shrunk, and follows at once
+        note_finding(told_of(ran), counted(len(ran.events), "event"), trace)
+
     stage = Stage(make, portfolio, drawing, executed, _limit(asked, system))
     # Processes are begun before there are threads: they are copies of this one.
     with crew(stage, jobs) as others, progress_bar() as bar:
@@ -95,16 +107,16 @@ def freely(asked: Asked, system: FreeSystem, drawn: DrawnFree) -> Told:
             bar.update(task, completed=runs, detail=f"{runs:,} runs, {events:,} events")
 
         sampled = None if executed is None or others else Sampled(system, executed)
-        with WatchedSystem(sampled or system, stage.step_timeout) as watched:
+        fresh = fresh_system(make, asked.closer)
+        with WatchedSystem(sampled or system, stage.step_timeout, fresh=fresh) as watched:
             hands = others or ([] if in_turn else [Here(Player(stage, watched, sampled))])
-            found = run_freely(watched, portfolio, drawing, told, corpus, hands, executed)
+            found = run_freely(watched, portfolio, drawing, told, corpus, hands, executed, on_found)
     failure = found.failure
     command = redraw = None
     if failure is not None:
-        trace = asked.trace or SCHEDULE
-        _write(trace, failure, asked.impl, {"found with seed": plan.seed})
+        _write(asked, trace, failure, {"found with seed": plan.seed})
         command = shlex.join([*asked.again, "--replay", str(trace), *asked.promises])
-        if asked.seconds is not None and corpus is None:
+        if (asked.seconds is not None or not found.minimal) and asked.shrink_until is not None and corpus is None:
             redraw = shlex.join(
                 [*asked.again, "--way", Way.FREE.value, *_redrawn(asked, portfolio[0], plan, found.runs)]
             )
@@ -151,9 +163,9 @@ def _redrawn(asked: Asked, ways: Ways, plan: FreePlan, runs: int) -> list[str]:
     return [*options, *([] if plan.faults else ["--no-faults"]), *given, *asked.promises]
 
 
-def _write(path: Path, ran: Ran, impl: str, more: Mapping[str, Json] | None = None) -> None:
-    write_text(path, "".join(f"{line}\n" for line in lines_of(ran, impl, more)))
-    written(path)
+def _write(asked: Asked, path: Path, ran: Ran, more: Mapping[str, Json] | None = None, *, quiet: bool = False) -> None:
+    text = "".join(f"{line}\n" for line in lines_of(ran, asked.impl, more))
+    asked.files.write(path, lambda: write_text(path, text), quiet=quiet)
 
 
 def _page(ran: Ran, name: str) -> str:
@@ -171,29 +183,29 @@ def replay_schedule(file: Path, asked: Asked) -> Told:
     impl = asked.impl or schedule.impl or system_names(protocol)[0]
     asked = replace(asked, impl=impl, protocol=protocol, variant=variant, constants=constants)
     # A system that has one variant of its own refuses to be made for another by name.
-    with closing(make_free(impl, protocol, asked.variant)) as system:
-        asked.begin(system)
-        ways = _ways(asked, system, _complete(system, constants))
-        reason = None
-        ran: Ran | None = None
-        with WatchedSystem(system, _limit(asked, system)) as watched:
-            try:
-                ran = repeat(watched, ways, schedule.seed, schedule.events)
-            except Spent as spent:
-                reason = str(spent)
-        parted = None if ran is None else ran.parted
-        if ran is not None and parted is None and len(ran.events) < len(schedule.events):
-            left = _left_out(schedule.events, ran.events)
-            reason = (
-                f"{counted(len(left), 'event')} of {len(schedule.events)} could not happen any more: this was another "
-                f"run; the first: {left[0]}"
-            )
-        elif ran is not None and parted is None and not schedule.events:
-            reason = "it has no events, so only the start was compared"
-        if ran is not None and parted is not None:
-            if asked.trace is not None:
-                _write(asked.trace, ran, impl)
-            asked.page(lambda: _page(ran, system.name))
+    system = asked.closer.keep(make_free(impl, protocol, asked.variant))
+    asked.begin(system)
+    ways = _ways(asked, system, _complete(system, constants))
+    reason = None
+    ran: Ran | None = None
+    with WatchedSystem(system, _limit(asked, system)) as watched:
+        try:
+            ran = repeat(watched, ways, schedule.seed, schedule.events)
+        except Spent as spent:
+            reason = str(spent)
+    parted = None if ran is None else ran.parted
+    if ran is not None and parted is None and len(ran.events) < len(schedule.events):
+        left = _left_out(schedule.events, ran.events)
+        reason = (
+            f"{counted(len(left), 'event')} of {len(schedule.events)} could not happen any more: this was another "
+            f"run; the first: {left[0]}"
+        )
+    elif ran is not None and parted is None and not schedule.events:
+        reason = "it has no events, so only the start was compared"
+    if ran is not None and parted is not None:
+        if asked.trace is not None:
+            _write(asked, asked.trace, ran)
+        asked.page(lambda: _page(ran, system.name))
     verdict = Verdict.VIOLATED if parted is not None else Verdict.UNKNOWN if reason is not None else Verdict.HOLDS
     annotate_parted(ways.system.traced.protocol, system.name, ran)
     events = () if ran is None else ran.events

@@ -14,6 +14,7 @@ from ..free.parted import Sort
 from ..free.runner import Free, Ran
 from ..free.tell import script
 from .annotations import Place, annotate, place_of
+from .conform_ways import print_shrinking
 from .output import print_verdict, stdout
 
 FOLLOWS: Final = "the model can follow"
@@ -25,10 +26,8 @@ def print_answer(run: FreeRun, found: Free) -> None:
     out = stdout()
     if found.failure is not None:
         print_parted(found.failure)
-        if not found.repeatable:
-            out.print("It did not end alike when it was repeated: the system answers otherwise from run to run.")
-        elif not found.minimal:
-            out.print("There was no time to make it as small as can be.")
+        parted = found.failure.parted
+        print_shrinking(found.minimal, found.repeatable, parted is not None and parted.sort is Sort.HUNG)
         now = len(found.failure.events)
         out.print(f"{counted(found.found, 'event')} when it was found, {now} now. Again:", markup=False)
         out.print(f"  {run.command}", markup=False, soft_wrap=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,7 @@ from ...model.core.ground import System
 from ...model.explore.result import Verdict
 from ...traces.report.page import render_page
 from ...traces.story import Json
+from ...traces.words import counted
 from ...traces.write import write_trace
 from ..free.registry import Way
 from ..harness import in_lockstep as bound_text
@@ -30,9 +30,9 @@ from ..lockstep.space import Space
 from ..lockstep.tape import bound_tries, read_tape, tape_of
 from ..lockstep.tell import story_of_failure
 from ..lockstep.watch import Watched
-from .conform_answer import annotate_disagreement, obligations, print_answer, print_failure, replayed
-from .conform_ways import Asked, Told, options_of
-from .output import exploring, stdout, written
+from .conform_answer import annotate_disagreement, failure_lines, obligations, print_answer, print_failure, replayed
+from .conform_ways import Asked, Told, note_finding, options_of
+from .output import exploring, stdout
 from .progress import progress_bar
 
 TRACE: Final = Path("disagreement.trace.jsonl")
@@ -81,32 +81,49 @@ def ready_for_lockstep(asked: Asked, adapter: Adapter, drawn: Drawn) -> Callable
         asked.chosen(target.system),
         asked.max_seconds,
         seconds=asked.seconds,
+        shrink_until=asked.shrink_until,
     )
     return lambda: _in_lockstep(asked, adapter, target, plan)
 
 
+def _fresh(asked: Asked) -> Callable[[Adapter], Adapter]:
+    """Return the function that replaces a hung adapter, and registers the new one."""
+    return lambda hung: asked.closer.replace(hung, make_adapter(asked.impl, asked.protocol, asked.variant))
+
+
 def _in_lockstep(asked: Asked, adapter: Adapter, target: _Target, plan: Plan) -> Told:
+    trace = asked.trace or TRACE
+
+    def write(played: Played, *, quiet: bool = False) -> None:
+        tape = tape_of(target.system, played, target.impl, {"found with seed": plan.seed})
+        asked.files.write(trace, lambda: write_trace(trace, tape), quiet=quiet)
+
+    def on_found(played: Played) -> None:
+        # An interrupt while it is shrunk leaves the run as it was found.
+        write(played, quiet=True)
+        note_finding(failure_lines(played), counted(len(played.tries), "step"), trace)
+
     with progress_bar() as bar:
         task = bar.add_task(adapter.name, total=plan.examples if asked.seconds is None else None)
 
         def told(done: int, _of: int, what: str) -> None:
             bar.update(task, completed=done, detail=what)
 
-        with Watched(adapter, asked.step_timeout) as watched:
-            found = drive(watched, target.system, target.binding, plan, told)
+        with Watched(adapter, asked.step_timeout, fresh=_fresh(asked)) as watched:
+            found = drive(watched, target.system, target.binding, plan, told, on_found=on_found)
     command = redraw = None
     failure = found.failure
     if failure is not None:
-        trace = asked.trace or TRACE
-        write_trace(trace, tape_of(target.system, failure, target.impl, {"found with seed": plan.seed}))
-        written(trace)
+        write(failure)
         command = shlex.join([*asked.again, "--replay", str(trace), *asked.promises])
-        if asked.seconds is not None:
+        if (asked.seconds is not None or not found.minimal) and asked.shrink_until is not None:
             words = _redrawn(target, plan, found.examples)
             redraw = shlex.join([*asked.again, "--way", Way.LOCKSTEP.value, *words, *asked.promises])
         asked.page(lambda: _page(target, failure))
-    with exploring(f"{target.system.name}: reachable states") as count:
-        states = reachable(target.system, count)
+    states: int | None = None
+    if asked.shrink_until is None or not asked.shrink_until.has_passed:
+        with exploring(f"{target.system.name}: reachable states") as count:
+            states = reachable(target.system, count)
     run = Run(target.impl, adapter.name, plan, command, redraw)
     annotate_disagreement(target.system, adapter.name, failure)
     return Told(
@@ -151,18 +168,18 @@ def replay_trace(file: Path, asked: Asked) -> Told:
     variant = asked.variant or (tape.variant if tape.adapter else None)
     constants: Mapping[str, int] = {**tape.constants, **asked.constants}
     impl = asked.impl or tape.adapter or adapter_names(protocol)[0]
-    with closing(make_adapter(impl, protocol, variant)) as adapter:
-        target = _target(replace(asked, impl=impl, protocol=protocol, variant=variant, constants=constants), adapter)
-        space = Space(target.system, target.binding, asked.chosen(target.system))
-        tries = bound_tries(space, tape, str(file))
-        with Watched(adapter, asked.step_timeout) as watched:
-            played = repeat(space, watched, tape.seed, tries)
-        found = played.disagreement
-        if found is not None:
-            if asked.trace is not None:
-                write_trace(asked.trace, tape_of(target.system, played, impl))
-                written(asked.trace)
-            asked.page(lambda: _page(target, played))
+    adapter = asked.closer.keep(make_adapter(impl, protocol, variant))
+    target = _target(replace(asked, impl=impl, protocol=protocol, variant=variant, constants=constants), adapter)
+    space = Space(target.system, target.binding, asked.chosen(target.system))
+    tries = bound_tries(space, tape, str(file))
+    with Watched(adapter, asked.step_timeout) as watched:
+        played = repeat(space, watched, tape.seed, tries)
+    found = played.disagreement
+    if found is not None:
+        if asked.trace is not None:
+            path, again = asked.trace, tape_of(target.system, played, impl)
+            asked.files.write(path, lambda: write_trace(path, again))
+        asked.page(lambda: _page(target, played))
     annotate_disagreement(target.system, adapter.name, played)
     answer: dict[str, Json] = {
         "impl": impl,

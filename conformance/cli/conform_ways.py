@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from ...model.core.budget import too_large
 from ...model.core.errors import BadInput
@@ -14,10 +15,21 @@ from ...model.explore.result import Verdict
 from ...traces.kafka.maven import is_version
 from ...traces.report.obligation import Obligation
 from ...traces.story import Json
+from ...traces.words import counted
+from ..deadline import Deadline
 from ..free.registry import Way
 from ..kafka.cluster.slow import SlowSystem
 from ..kafka.process import OfKafka
-from .output import note, write_text, written
+from ..system_closer import SystemCloser
+from .output import note, stdout, write_text
+from .report_files import ReportFiles
+
+FINDING_LINES: Final = 20
+"""A disagreement that is not shrunk yet is reported by so many lines."""
+
+
+def _warn(text: str) -> None:
+    note(f"fencepost: {text}")
 
 
 @dataclass(frozen=True)
@@ -42,6 +54,12 @@ class Asked:
     trace: Path | None
     html: Path | None
     kafka: str | None = None
+    shrink_until: Deadline | None = None
+    """The end of --time or --max-seconds, for all modes together."""
+    closer: SystemCloser = field(default_factory=lambda: SystemCloser(warn=_warn))
+    """Closes the systems after the answer was printed."""
+    files: ReportFiles = field(default_factory=ReportFiles)
+    """Keeps failures to write until then."""
 
     def begin(self, system: object) -> None:
         """Have a system run the release of Apache Kafka that was asked for, and start it where that takes long.
@@ -95,8 +113,8 @@ class Asked:
     def page(self, render: Callable[[], str]) -> None:
         """Write the page of a disagreement, where one is wanted."""
         if self.html is not None:
-            write_text(self.html, render())
-            written(self.html)
+            path = self.html
+            self.files.write(path, lambda: write_text(path, render()))
 
     def no_page(self) -> None:
         """Say that there is none, where one was wanted."""
@@ -115,6 +133,37 @@ class Told:
     show: Callable[[], None]
     failed: bool = False
     """Whether there is a disagreement that was written."""
+
+
+def note_finding(lines: Sequence[str], length: str, path: Path) -> None:
+    """Report a disagreement before it is shrunk, on standard error.
+
+    Args:
+        lines: The run and the disagreement; only the last ``FINDING_LINES`` of a long run are shown.
+        length: How long the run is, ``87 events``.
+        path: The file that has the whole run.
+    """
+    note(f"violated: a disagreement after {length}, not shrunk yet ({path} has the run so far):")
+    left_out = len(lines) - FINDING_LINES
+    if left_out > 0:
+        note(f"  ... {counted(left_out, 'line')} before these")
+    for line in lines[-FINDING_LINES:]:
+        note(f"  {line}")
+
+
+def print_shrinking(minimal: bool, repeatable: bool | None, hung: bool) -> None:
+    """Print how far the run was shrunk, if it is not minimal or does not repeat."""
+    if repeatable is False:
+        told = "It did not end alike when it was repeated: the system answers otherwise from run to run."
+    elif hung:
+        told = "It was not shrunk: every repetition takes the whole --step-timeout."
+    elif repeatable is None:
+        told = "There was no time left to repeat or to shrink it."
+    elif not minimal:
+        told = "There was no time to shrink it further."
+    else:
+        return
+    stdout().print(told, markup=False)
 
 
 def together(told: Sequence[Told]) -> Verdict:

@@ -18,9 +18,11 @@ from types import FrameType
 from typing import Final, Protocol
 
 from ...model.core.errors import BadInput
+from ..deadline import NEVER, Deadline, OutOfTime
 from ..executed import Executed
 from ..lockstep.watch import VIOLATED
 from ..processes import end_with_parent, interrupts_ignored
+from ..system_closer import SystemCloser
 from .machine import Done
 from .memory import Learned, Memory
 from .met import Met
@@ -54,6 +56,8 @@ class Played:
     met: Met
     learned: Learned
     lines: tuple[tuple[str, int], ...]
+    late: bool = False
+    """The deadline passed in the midst of it."""
 
     def ran(self, ways: Ways) -> Ran:
         """The run, at its constants; without a disagreement, nothing is kept of what happened in it."""
@@ -93,6 +97,7 @@ class Player:
         history: tuple[Done, ...] = ()
         parted: Parted | None = None
         spent: str | None = None
+        late = False
         try:
             ways = stage.portfolio[number % len(stage.portfolio)]
             ran = play(self._system, ways, seed, stage.plan, memory, met)
@@ -100,11 +105,13 @@ class Player:
             history = () if parted is None else tuple(map(_plain, ran.history))
         except Spent as given_up:
             spent = str(given_up)
+        except OutOfTime:
+            late = True
         if self._sampled is not None:
             # To make a disagreement small is no run.
             self._sampled.of_run(None)
         new = () if executed is None else tuple(executed.order[lines:])
-        return Played(number, seed, history, parted, spent, met, memory.learned(self._known), new)
+        return Played(number, seed, history, parted, spent, met, memory.learned(self._known), new, late)
 
 
 def _plain(done: Done) -> Done:
@@ -226,10 +233,26 @@ def _interrupted(_number: int, _frame: FrameType | None) -> None:
 
 
 def _player(stage: Stage, held: ExitStack) -> Player:
-    system = stage.make()
-    held.callback(system.close)
+    # Whoever waits for this process ends it if a close hangs.
+    closer = SystemCloser(stage.step_timeout, warn=lambda _: None)
+    held.callback(closer.close, 0)
+    system = closer.keep(stage.make())
     sampled = None if stage.executed is None else Sampled(system, stage.executed)
-    return Player(stage, held.enter_context(WatchedSystem(sampled or system, stage.step_timeout)), sampled)
+    fresh = fresh_system(stage.make, closer)
+    watched = held.enter_context(WatchedSystem(sampled or system, stage.step_timeout, fresh=fresh))
+    return Player(stage, watched, sampled)
+
+
+def fresh_system(make: Callable[[], FreeSystem], closer: SystemCloser) -> Callable[[FreeSystem], FreeSystem]:
+    """Return the function that replaces a hung system, which may be sampled, and registers the new one."""
+
+    def fresh(hung: FreeSystem) -> FreeSystem:
+        if isinstance(hung, Sampled):
+            hung.system = closer.replace(hung.system, make())
+            return hung
+        return closer.replace(hung, make())
+
+    return fresh
 
 
 @contextmanager
@@ -242,10 +265,11 @@ def crew(stage: Stage, jobs: int) -> Iterator[Sequence[Hand]]:
         yield [Elsewhere(stage, held) for _ in range(min(jobs, AHEAD) if jobs > 1 else 0)]
 
 
-def played(hands: Sequence[Hand], goes_on: Callable[[int], bool]) -> Iterator[Played]:
+def played(hands: Sequence[Hand], goes_on: Callable[[int], bool], until: Deadline = NEVER) -> Iterator[Played]:
     """The runs in their order, each as soon as it and all before it are over. Raises BadInput as hands do.
 
-    ``goes_on``: whether a run is to be begun. There is none after one that was not.
+    ``goes_on``: whether a run is to be begun. There is none after one that was not. Runs that are not over at the
+    deadline are dropped.
     """
     learned: list[Learned | None] = []
     over: dict[int, Played] = {}
@@ -262,15 +286,21 @@ def played(hands: Sequence[Hand], goes_on: Callable[[int], bool]) -> Iterator[Pl
                 upcoming += 1
         if not busy:
             return
-        for hand in _over(busy):
+        for hand in _over(busy, until):
             found = hand.end()
             over[found.number] = found
             busy.remove(hand)
             idle.append(hand)
         while len(learned) in over:
             found = over.pop(len(learned))
+            if found.late:
+                break
             learned.append(found.learned)
             yield found
+        if until.has_passed:
+            # A disagreement counts, even if a run before it is not over.
+            yield from (over[number] for number in sorted(over) if over[number].parted is not None)
+            return
         # What all have heard is not kept: a night has a hundred thousand runs.
         for number in range(min(hand.told for hand in hands) - 1, -1, -1):
             if learned[number] is None:
@@ -278,8 +308,8 @@ def played(hands: Sequence[Hand], goes_on: Callable[[int], bool]) -> Iterator[Pl
             learned[number] = None
 
 
-def _over(busy: Sequence[Hand]) -> list[Hand]:
-    """Those whose run is over, at least one: this process' is when it is waited for."""
+def _over(busy: Sequence[Hand], until: Deadline) -> list[Hand]:
+    """Those whose run is over, at least one before the deadline: this process' is when it is waited for."""
     others = [each.connection for each in busy if isinstance(each, Elsewhere)]
-    ready = wait(others) if others else []
+    ready = wait(others, until.left) if others else []
     return [each for each in busy if not isinstance(each, Elsewhere) or each.connection in ready]

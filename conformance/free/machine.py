@@ -9,6 +9,7 @@ from typing import Final
 from ...model.core.errors import BadInput
 from ...model.core.ground import State
 from ...traces.format import Value
+from ..deadline import NEVER, Deadline
 from ..lockstep.adapter import Contradiction
 from ..lockstep.raised import raised_at
 from ..lockstep.space import Call
@@ -46,17 +47,20 @@ class Done:
 class Machine:
     """A system and its follower. ``history`` begins with the start."""
 
-    def __init__(self, ways: Ways, system: FreeSystem, seed: int, met: Met | None = None) -> None:
+    def __init__(
+        self, ways: Ways, system: FreeSystem, seed: int, met: Met | None = None, deadline: Deadline = NEVER
+    ) -> None:
         self.ways = ways
         self.system = system
         self.seed = seed
+        self.deadline = deadline
         self.follower = Follower(ways, met)
         self.history: list[Done] = []
         self.peace: Event | None = None
         """The peace that the run has come to; while there is one, what happens is part of it."""
         self._pending: Sequence[Pending] | None = None
         self.fallen: Parted | None = None
-        """That the system raised something when it was asked what may happen next."""
+        """A call outside an event that raised or hung: ``pending`` or ``peace``. The run is over."""
 
     def start(self) -> Parted | None:
         """Start the system afresh, and compare. Raises BadInput where the system does, and threads.Spent."""
@@ -85,8 +89,15 @@ class Machine:
 
     def _hear_of_peace(self, *, on: bool) -> None:
         self._pending = None
-        if isinstance(self.system, HearsOfPeace):
+        if not isinstance(self.system, HearsOfPeace):
+            return
+        try:
             self.system.peace(on=on)
+        except (BadInput, Spent):
+            raise
+        except BaseException as error:
+            last = self.history[-1].event if self.history else None
+            self.fallen = _fell_over(last, error, f"its peace(on={on})")
 
     def unsettled(self, peace: Event) -> Parted | None:
         """What the system's author demands of it besides the model, now that nothing moves any more."""
@@ -103,6 +114,8 @@ class Machine:
 
     def pending(self) -> Sequence[Pending]:
         """What may happen next; nothing, where asking for it was too much for the system (``fallen``)."""
+        if self.fallen is not None:
+            return []
         if self._pending is None:
             try:
                 self._pending = list(self.system.pending())
@@ -133,7 +146,11 @@ class Machine:
         return None if found is None or (event.what is What.GARBLE and not found.garbles) else found
 
     def perform(self, event: Event) -> Parted | None:
-        """Let an event happen that can, and follow it. Raises BadInput where the system does, and threads.Spent."""
+        """Let an event happen that can, and follow it.
+
+        Raises BadInput where the system does, threads.Spent, and OutOfTime after the machine's deadline.
+        """
+        self.deadline.check()
         pending = self.found(event)
         assert pending is not None
         self._pending = None

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ..deadline import NEVER, Deadline
 from .beginnings import course_of
 from .corpus import Corpus
 from .events import Event, What
@@ -58,6 +59,10 @@ class FreePlan:
     faults: bool = True
     seconds: float | None = None
     max_seconds: float | None = None
+    draw_until: Deadline = NEVER
+    """The end of all runs, in the midst of one too."""
+    shrink_until: Deadline | None = None
+    """The end of shrinking; None: the end of ``seconds`` or ``max_seconds``."""
 
 
 def run_seed(seed: int, number: int) -> int:
@@ -74,9 +79,12 @@ def play(
     met: Met,
     corpus: Corpus | None = None,
 ) -> Ran:
-    """One drawn run; it may begin as one before it did, or with a schedule that a corpus has kept. Raises Spent."""
+    """One drawn run; it may begin as one before it did, or with a schedule that a corpus has kept.
+
+    Raises Spent, and OutOfTime after ``plan.draw_until``.
+    """
     beginning = (None if corpus is None else corpus.begin(ways, seed)) or memory.beginnings.draw(ways, seed)
-    machine = Machine(ways, system, seed if beginning is None else beginning.seed, met)
+    machine = Machine(ways, system, seed if beginning is None else beginning.seed, met, plan.draw_until)
     found = machine.start()
     scheduler = Scheduler(seed ^ 0x5DEECE66, memory, faults=plan.faults)
     sorts: dict[int, str] = {}

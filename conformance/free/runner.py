@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...model.explore.result import Verdict
+from ..deadline import Deadline, OutOfTime
 from ..executed import Executed
 from .corpus import Corpus
 from .crew import Hand, played
@@ -33,8 +34,9 @@ OnProgress = Callable[[int, int], None]
 class Free:
     """The answer. ``failure``: the smallest run that ends in a disagreement; ``found``: how many events the first had.
 
-    ``repeatable``: whether that run ends so whenever it is repeated. ``minimal``: whether no event of it can be left
-    out; not where the time for making it small ran out. ``kinds``: how often each kind of event happened.
+    ``repeatable``: whether that run ends so whenever it is repeated; None: there was no time to repeat it.
+    ``minimal``: whether no event of it can be left out; not where the time for making it small ran out. ``kinds``: how
+    often each kind of event happened.
     """
 
     verdict: Verdict
@@ -45,7 +47,7 @@ class Free:
     seconds: float
     failure: Ran | None = None
     found: int = 0
-    repeatable: bool = True
+    repeatable: bool | None = True
     minimal: bool = True
     unfinished: int = 0
     """Runs that were given up, as the model's paths were too many."""
@@ -60,23 +62,27 @@ def run_freely(
     corpus: Corpus | None = None,
     hands: Sequence[Hand] = (),
     executed: Executed | None = None,
+    on_found: Callable[[Ran], None] | None = None,
 ) -> Free:
     """Run a system freely at the constants of a portfolio. Raises BadInput where the system does.
 
     ``corpus``: schedules to go on from, and where those that meet something new are kept. ``hands``: who plays the
     runs, in processes of their own (``crew.py``); without any each run is played here, and knows of all before it.
-    ``executed``: what is to be told of the lines that hands have executed. ``system`` makes a disagreement small.
+    ``executed``: what is to be told of the lines that hands have executed. ``system`` shrinks a disagreement;
+    ``on_found`` receives the failing run before that.
     """
     start = time.perf_counter()
+    drawing = Deadline.after(plan.max_seconds)
+    shrinking = plan.shrink_until
+    if shrinking is None:
+        shrinking = drawing if plan.seconds is None else Deadline.after(plan.seconds)
+    cut = replace(plan, draw_until=drawing)
     memory, met = Memory(), Met()
     number, spent = 0, list[str]()
     failed: Ran | None = None
 
-    def is_late() -> bool:
-        return plan.max_seconds is not None and time.perf_counter() - start > plan.max_seconds
-
     def goes_on(upcoming: int) -> bool:
-        if upcoming and is_late():
+        if upcoming and drawing.has_passed:
             return False
         if plan.seconds is None:
             return upcoming < plan.runs
@@ -86,12 +92,14 @@ def run_freely(
         while goes_on(number):
             ways = portfolio[number % len(portfolio)]
             try:
-                yield play(system, ways, run_seed(plan.seed, number), plan, memory, met, corpus)
+                yield play(system, ways, run_seed(plan.seed, number), cut, memory, met, corpus)
+            except OutOfTime:
+                return
             except Spent as given_up:
                 yield given_up
 
     def elsewhere() -> Iterator[Ran | Spent]:
-        for each in played(hands, goes_on):
+        for each in played(hands, goes_on, drawing):
             memory.take(each.learned)
             met.add(each.met)
             if executed is not None:
@@ -111,13 +119,15 @@ def run_freely(
             on_progress(number, met.events)
         if failed is not None:
             break
+    if failed is not None and on_found is not None:
+        on_found(failed)
     kinds: dict[tuple[What, str], int] = {}
     for (kind, _), count in memory.counts.items():
         kinds[kind] = kinds.get(kind, 0) + count
     verdict, reason = Verdict.HOLDS, None if not spent else spent[-1]
     if failed is not None:
         verdict, reason = Verdict.VIOLATED, None
-    elif is_late() and number < plan.runs:
+    elif drawing.has_passed and number < plan.runs:
         verdict, reason = Verdict.UNKNOWN, f"{plan.max_seconds:g} s ran out after {number} of {plan.runs} runs"
     elif spent:
         verdict, reason = Verdict.UNKNOWN, f"{len(spent)} of {number} runs were given up: {spent[-1]}"
@@ -125,7 +135,7 @@ def run_freely(
         verdict, reason = Verdict.UNKNOWN, "the system showed no cell at all, so nothing was compared"
     elif met.events <= number:
         verdict, reason = Verdict.UNKNOWN, "nothing ever happened, so that only the start was compared"
-    failure, repeatable, minimal = (None, True, True) if failed is None else smallest(system, failed)
+    failure, repeatable, minimal = (None, True, True) if failed is None else smallest(system, failed, shrinking)
     return Free(
         verdict,
         reason,

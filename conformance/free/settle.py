@@ -64,7 +64,7 @@ def settle(machine: Machine, peace: Event) -> Parted | None:
         found = found or _quiet(machine, peace)
     if found is None:
         machine.end_peace()
-    return found
+    return found or machine.fallen
 
 
 def calm(machine: Machine, event: Event) -> Parted | None:
@@ -79,7 +79,7 @@ def calm(machine: Machine, event: Event) -> Parted | None:
             if found is not None:
                 return found
     machine.end_peace()
-    return None
+    return machine.fallen
 
 
 def _quiet(machine: Machine, peace: Event) -> Parted | None:
@@ -188,6 +188,9 @@ def _judge(machine: Machine, peace: Event, *, lame: bool) -> Parted | None:
 
     ``lame``: with who is not well, or without.
     """
+    if machine.fallen is not None:
+        # A system that raises or hangs has not settled.
+        return machine.fallen
     ways, threads = machine.ways, machine.follower.threads
     k, system = ways.space.reference.k, ways.system
     everybody = all_replicas(system.constants) if "replicas" in system.constants else 0

@@ -21,6 +21,7 @@ from itertools import combinations, pairwise
 from typing import Final, TypeAlias
 
 from ...traces.shrink import minimize
+from ..deadline import NEVER, Deadline, OutOfTime
 from .events import Argument, Event, What
 from .machine import Done, Machine
 from .parted import Parted, Sort
@@ -59,9 +60,9 @@ class Ran:
         return tuple(done.event for done in self.history if done.event is not None and not done.in_peace)
 
 
-def repeat(system: FreeSystem, ways: Ways, seed: int, events: Iterable[Event]) -> Ran:
-    """Let exactly these events happen, but for those that cannot when it is their turn. Raises Spent."""
-    machine = Machine(ways, system, seed)
+def repeat(system: FreeSystem, ways: Ways, seed: int, events: Iterable[Event], deadline: Deadline = NEVER) -> Ran:
+    """Let exactly these events happen, but for those that cannot when it is their turn. Raises Spent and OutOfTime."""
+    machine = Machine(ways, system, seed, deadline=deadline)
     found = machine.start()
     for event in events:
         if found is not None:
@@ -81,13 +82,26 @@ def _happens(machine: Machine, event: Event) -> Parted | None:
     return machine.perform(event) if machine.can(event) else None
 
 
-def smallest(system: FreeSystem, failed: Ran) -> tuple[Ran, bool, bool]:
-    """The failing run made 1-minimal, whether it fails whenever it is repeated, and whether the time sufficed."""
+def smallest(system: FreeSystem, failed: Ran, until: Deadline = NEVER) -> tuple[Ran, bool | None, bool]:
+    """The failing run made 1-minimal, whether it fails whenever it is repeated, and whether the time sufficed.
+
+    After ``until`` nothing is run. If the run was not repeated by then, the second answer is None.
+    """
     assert failed.parted is not None
     if failed.parted.sort is Sort.HUNG:
         # Each time that it is repeated takes the whole time limit again.
         return failed, True, False
-    search = _Search(system, failed, failed.parted)
+    search = _Search(system, failed, failed.parted, until)
+    try:
+        return _shrunk(search, failed)
+    except OutOfTime:
+        # The smallest run so far has ended alike once, unless there was no time at all.
+        return search.latest, None if search.latest is failed else True, False
+
+
+def _shrunk(search: _Search, failed: Ran) -> tuple[Ran, bool, bool]:
+    """The same answers. Raises OutOfTime."""
+    search.begin()
     try:
         best = search.least(search.thinned(failed.events))
     except ValueError:
@@ -106,25 +120,30 @@ def smallest(system: FreeSystem, failed: Ran) -> tuple[Ran, bool, bool]:
             best = list(shorter)
             break
     minimal = not search.late
-    again = repeat(system, failed.ways, failed.seed, best)
-    same = again.parted is not None and again.events == tuple(best) and failed.parted.alike(again.parted)
+    again = search.repeat(best)
+    same = again.events == tuple(best) and search.is_alike(again)
     return (again, True, minimal) if same else (search.latest, False, minimal)
 
 
 class _Search:
     """Runs that end as one did."""
 
-    def __init__(self, system: FreeSystem, failed: Ran, parted: Parted) -> None:
+    def __init__(self, system: FreeSystem, failed: Ran, parted: Parted, until: Deadline) -> None:
         self.latest = failed
         self._system = system
         self._failed = failed
         self._parted = parted
+        self._until = until
         self._deadline = time.process_time() + SECONDS
         self._latest = time.perf_counter() + SECONDS * PATIENCE
         self._draws = 0
         self._early: dict[int | None, list[str]] = {}
         """By node, the timers that may fire before they are due."""
-        machine = Machine(failed.ways, system, failed.seed)
+
+    def begin(self) -> None:
+        """Start the system once, to learn which timers it has. Raises OutOfTime."""
+        self._until.check()
+        machine = Machine(self._failed.ways, self._system, self._failed.seed)
         if machine.start() is None:
             for each in machine.pending():
                 if each.event.what is What.TIMER and not each.due:
@@ -135,6 +154,14 @@ class _Search:
     def late(self) -> bool:
         """Whether the time is over."""
         return time.process_time() > self._deadline or time.perf_counter() > self._latest
+
+    def repeat(self, events: Sequence[Event]) -> Ran:
+        """Repeat the failing run with these events. Raises Spent and OutOfTime."""
+        return repeat(self._system, self._failed.ways, self._failed.seed, events, self._until)
+
+    def is_alike(self, ran: Ran) -> bool:
+        """Whether a run ends as the failing one did."""
+        return ran.parted is not None and self._parted.alike(ran.parted)
 
     def least(self, events: Sequence[Event]) -> list[Event]:
         """Without what can be left out, or be plainer. Raises ValueError where the run does not fail again."""
@@ -164,13 +191,13 @@ class _Search:
         if self.late:
             return None
         try:
-            ran = repeat(self._system, self._failed.ways, self._failed.seed, events)
+            ran = self.repeat(events)
         except Spent:
             return None
         return self._alike(ran)
 
     def _alike(self, ran: Ran) -> Sequence[Event] | None:
-        if ran.parted is None or not self._parted.alike(ran.parted):
+        if not self.is_alike(ran):
             return None
         self.latest = ran
         return ran.events
@@ -184,7 +211,7 @@ class _Search:
         while self._draws < DRAWS and not self.late:
             self._draws += 1
             chance = random.Random(self._failed.seed * 31 + self._draws)  # noqa: S311 - repeatable on purpose
-            machine = Machine(self._failed.ways, self._system, self._failed.seed)
+            machine = Machine(self._failed.ways, self._system, self._failed.seed, deadline=self._until)
             try:
                 parted = machine.start()
                 while parted is None and _drawn(machine) < len(best) - 1 - (peace is not None):

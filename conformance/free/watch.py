@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ...traces.format import Value
 from ..lockstep.watch import GRACE, STEP_TIMEOUT, Limit
@@ -11,11 +11,22 @@ from .system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
 
 
 class WatchedSystem(Limit):
-    """A freely running system whose calls raise ``Hung`` after so many seconds."""
+    """A freely running system whose calls raise ``Hung`` after so many seconds.
 
-    def __init__(self, system: FreeSystem, seconds: float = STEP_TIMEOUT, grace: float = GRACE) -> None:
+    If ``fresh`` is given, the next ``reset`` after a hung call closes the system and continues with ``fresh(system)``.
+    """
+
+    def __init__(
+        self,
+        system: FreeSystem,
+        seconds: float = STEP_TIMEOUT,
+        grace: float = GRACE,
+        *,
+        fresh: Callable[[FreeSystem], FreeSystem] | None = None,
+    ) -> None:
         super().__init__(seconds, grace)
         self.system = system
+        self._fresh = fresh
 
     @property
     def name(self) -> str:
@@ -33,7 +44,9 @@ class WatchedSystem(Limit):
         return self.system.variant
 
     def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
-        """As the system's."""
+        """As the system's, or a fresh system's after a hung call."""
+        if self.hung and self._fresh is not None:
+            self.system = self.replaced(self.system, self._fresh)
         with self.within(lambda: "reset"):
             return self.system.reset(constants, seed)
 
@@ -55,11 +68,15 @@ class WatchedSystem(Limit):
     def peace(self, *, on: bool) -> None:
         """As the system's, where it has that."""
         if isinstance(self.system, HearsOfPeace):
-            self.system.peace(on=on)
+            with self.within(lambda: f"peace(on={on})"):
+                self.system.peace(on=on)
 
     def unsettled(self, but: int | None) -> str | None:
         """As the system's, where it has that."""
-        return self.system.unsettled(but) if isinstance(self.system, Demands) else None
+        if not isinstance(self.system, Demands):
+            return None
+        with self.within(lambda: f"unsettled({but})"):
+            return self.system.unsettled(but)
 
     def close(self) -> None:
         """As the system's."""

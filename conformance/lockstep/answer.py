@@ -66,6 +66,7 @@ def to_json(run: Run, found: Conformance, states: int | None) -> dict[str, Json]
         "found_after": found.found if failure is not None else None,
         "tries": None if failure is None else [each.to_json() for each in failure.tries],
         "repeatable": found.repeatable if failure is not None else None,
+        "minimal": found.minimal if failure is not None else None,
         "replay": run.command,
         "redraw": run.redraw,
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...model.core.terms import Sort
+from ..deadline import NEVER, Deadline
 from .adapter import Adapter
 from .coverage import Coverage
 from .disagreement import Disagreement, Done
@@ -34,14 +35,22 @@ class Played:
 
 
 def play(
-    space: Space, adapter: Adapter, seed: int, chooser: Chooser, source: Source, steps: int, coverage: Coverage
+    space: Space,
+    adapter: Adapter,
+    seed: int,
+    chooser: Chooser,
+    source: Source,
+    steps: int,
+    coverage: Coverage,
+    deadline: Deadline = NEVER,
 ) -> Played:
-    """A drawn run of at most so many tries."""
+    """A drawn run of at most so many tries. Raises OutOfTime after the deadline."""
     machine = Machine(space, adapter, seed, coverage)
     found = machine.start()
     idle = 0
     chooser.begin(source)
     while found is None and len(machine.history) <= steps and idle < MAX_IDLE:
+        deadline.check()
         asked = chooser.next(machine, source)
         if asked is None:
             break
@@ -50,13 +59,17 @@ def play(
     return Played(seed, tuple(machine.history), found)
 
 
-def repeat(space: Space, adapter: Adapter, seed: int, tries: Iterable[Try]) -> Played:
-    """Run exactly these tries, but for those that make no sense where they would come, up to a disagreement."""
+def repeat(space: Space, adapter: Adapter, seed: int, tries: Iterable[Try], deadline: Deadline = NEVER) -> Played:
+    """Run exactly these tries, but for those that make no sense where they would come, up to a disagreement.
+
+    Raises OutOfTime after the deadline.
+    """
     machine = Machine(space, adapter, seed)
     found = machine.start()
     for asked in tries:
         if found is not None:
             break
+        deadline.check()
         if not machine.skips(asked):
             found = machine.perform(asked)
     return Played(seed, tuple(machine.history), found)

@@ -20,6 +20,7 @@ from ...model.core.errors import BadInput
 from ...model.core.ground import System
 from ...model.explore.result import Verdict
 from ...traces.shrink import minimize
+from ..deadline import Deadline, OutOfTime
 from .adapter import Adapter
 from .binding import Binding
 from .coverage import Coverage
@@ -69,14 +70,17 @@ class Plan:
     max_seconds: float | None = None
     shrink: bool = True
     seconds: float | None = None
+    shrink_until: Deadline | None = None
+    """The end of shrinking; None: the end of ``seconds`` or ``max_seconds``."""
 
 
 @dataclass(frozen=True)
 class Conformance:
     """The answer. ``failure``: the smallest run that ends in a disagreement, ``found``: how many steps the first had.
 
-    ``repeatable``: whether that run ended in the same way each time; a system that answers otherwise when it is asked
-    the same again can not be shrunk. ``faults``: the kinds that the adapter can bring about, of those wanted.
+    ``repeatable``: whether that run ended in the same way each time, None if there was no time to repeat it; a system
+    that answers otherwise when it is asked the same again can not be shrunk. ``minimal``: whether shrinking came to its
+    end. ``faults``: the kinds that the adapter can bring about, of those wanted.
     """
 
     verdict: Verdict
@@ -88,7 +92,8 @@ class Conformance:
     seconds: float
     failure: Played | None = None
     found: int = 0
-    repeatable: bool = True
+    repeatable: bool | None = True
+    minimal: bool = True
 
 
 def drawn_numbers() -> strategies.SearchStrategy[int]:
@@ -127,14 +132,18 @@ def conform(
     plan: Plan,
     on_progress: OnProgress | None = None,
     goals: Goals | None = None,
+    on_found: Callable[[Played], None] | None = None,
 ) -> Conformance:
     """Drive an adapter in lockstep with a system. Raises BadInput where the adapter does.
+
+    ``on_found`` receives the first failing run, before it is shrunk.
 
     ``goals`` of this very system and binding, where they are at hand, save exploring it again; their space is used, and
     so are its invariants.
     """
+    start = time.perf_counter()
     planned = goals or Goals(Space(system, binding, plan.invariants))
-    return _Runner(adapter, planned, plan, on_progress).run()
+    return _Runner(adapter, planned, plan, start, on_progress, on_found).run()
 
 
 def refuse_impossible(adapter: Adapter, space: Space, wanted: Collection[Kind], where: str) -> None:
@@ -152,7 +161,15 @@ def refuse_impossible(adapter: Adapter, space: Space, wanted: Collection[Kind], 
 class _Runner:
     """One call of ``conform``."""
 
-    def __init__(self, adapter: Adapter, goals: Goals, plan: Plan, on_progress: OnProgress | None) -> None:
+    def __init__(
+        self,
+        adapter: Adapter,
+        goals: Goals,
+        plan: Plan,
+        start: float,
+        on_progress: OnProgress | None,
+        on_found: Callable[[Played], None] | None,
+    ) -> None:
         self.adapter = adapter
         self.plan = plan
         self.goals = goals
@@ -161,7 +178,13 @@ class _Runner:
         wanted = [kind for kind in Kind if kind in plan.faults and kind in adapter.faults]
         self.faults = tuple(kind for kind in wanted if kind is not Kind.CRASH or self.space.crashes)
         self.on_progress = on_progress or (lambda _done, _of, _what: None)
-        self.start = time.perf_counter()
+        self.on_found = on_found or (lambda _played: None)
+        self.start = start
+        self.drawing = Deadline(None if plan.max_seconds is None else start + plan.max_seconds)
+        shrinking = plan.shrink_until
+        if shrinking is None:
+            shrinking = self.drawing if plan.seconds is None else Deadline(start + plan.seconds)
+        self.shrinking = shrinking
         self.examples = 0
         self.shrinks = 0
         self.best: Played | None = None
@@ -198,26 +221,31 @@ class _Runner:
         else:
             self.examples += 1
             self.on_progress(self.examples, self.plan.examples, f"{self.coverage.steps:,} steps")
+        until = self.drawing if self.best is None else self.shrinking
         try:
-            played = play(self.space, self.adapter, seed, chooser, source, self.plan.steps, self.coverage)
+            played = play(self.space, self.adapter, seed, chooser, source, self.plan.steps, self.coverage, until)
         except BadInput as error:
             raise _Stop(error) from None
+        except OutOfTime:
+            raise _Stop from None
         if played.disagreement is not None:
             # What is repeated in order to shrink it says nothing about coverage.
             self.coverage.frozen = True
-            self.first = self.first or played
-            if self.best is None or len(played.history) < len(self.best.history):
+            if self.first is None:
+                self.first = played
+                self.on_found(played)
+            hung = played.disagreement.sort is Sort.HUNG
+            # A run that hangs while another one is shrunk is not that disagreement.
+            if self.best is None or (not hung and len(played.history) < len(self.best.history)):
                 self.best = played
                 self.on_progress(self.examples, self.plan.examples, f"shrinking, {len(played.tries)} steps")
-            if played.disagreement.sort is Sort.HUNG:
+            if hung:
                 # Each time that it is repeated takes the whole time limit again.
                 raise _Stop
         time_over = self.plan.seconds is not None and time.perf_counter() - self.start > self.plan.seconds
         if time_over and self.best is None:
-            # What is found is shrunk to its end, so that it does not depend on the clock.
             raise _Stop
-        limit = self.plan.max_seconds
-        if limit is not None and time.perf_counter() - self.start > limit:
+        if (self.drawing if self.best is None else self.shrinking).has_passed:
             # Not before an example: Hypothesis knows how many numbers each one took.
             raise _Stop
         return played
@@ -278,7 +306,7 @@ class _Runner:
             verdict, reason = Verdict.UNKNOWN, "the adapter showed no cell at all, so nothing was compared"
         elif not self.coverage.steps:
             verdict, reason = Verdict.UNKNOWN, "no step was tried, so that nothing but the start was compared"
-        failure, repeatable = self._smallest()
+        failure, repeatable, minimal = self._smallest()
         return Conformance(
             verdict,
             reason,
@@ -290,6 +318,7 @@ class _Runner:
             failure,
             len(self.first.tries) if self.first is not None else 0,
             repeatable,
+            minimal,
         )
 
     def _direct(self, tries: Sequence[Try]) -> Iterator[tuple[Try, ...]]:
@@ -309,23 +338,39 @@ class _Runner:
             before = (Try(each) for each in self.goals.path(number) if each[0] not in crashes)
             yield (*before, Try(call, last.fault))
 
-    def _smallest(self) -> tuple[Played | None, bool]:
-        """The failing run, 1-minimal, and whether it fails whenever it is repeated."""
+    def _repeat(self, tries: Sequence[Try]) -> Played:
+        """Repeat the failing run with these tries. Raises OutOfTime."""
+        assert self.best is not None
+        self.shrinking.check()
+        return repeat(self.space, self.adapter, self.best.seed, tries, self.shrinking)
+
+    def _smallest(self) -> tuple[Played | None, bool | None, bool]:
+        """The failing run, 1-minimal; whether it fails whenever it is repeated; whether shrinking came to its end."""
         best = self.best
         if best is None:
-            return None, True
+            return None, True, True
         latest: list[Played] = []
 
         def failing(tries: Sequence[Try]) -> Sequence[Try] | None:
-            played = repeat(self.space, self.adapter, best.seed, tries)
+            played = self._repeat(tries)
             if played.disagreement is None or played.disagreement.sort is Sort.HUNG:
                 return None
             latest[:] = [played]
             return played.tries
 
+        try:
+            hung = best.disagreement is not None and best.disagreement.sort is Sort.HUNG
+            return (*self._shrunk(best, failing, latest), not hung)
+        except OutOfTime:
+            # The smallest run so far has failed in a repetition already, unless there was no time at all.
+            return (latest[0], True, False) if latest else (best, None, False)
+
+    def _shrunk(
+        self, best: Played, failing: Callable[[Sequence[Try]], Sequence[Try] | None], latest: Sequence[Played]
+    ) -> tuple[Played, bool]:
+        """The failing run, 1-minimal, and whether it fails whenever it is repeated. Raises OutOfTime."""
         if best.disagreement is not None and best.disagreement.sort is Sort.HUNG:
-            again = repeat(self.space, self.adapter, best.seed, best.tries)
-            return best, _ends_alike(best, again)
+            return best, _ends_alike(best, self._repeat(best.tries))
         try:
             least = minimize(best.tries, failing, simpler=without_fault, rewritten=partial(renumbered, self.space))
         except ValueError:
@@ -336,10 +381,10 @@ class _Runner:
                 if shorter is not None:
                     least = minimize(shorter, failing, simpler=without_fault, rewritten=partial(renumbered, self.space))
                     break
-        again = repeat(self.space, self.adapter, best.seed, least)
+        again = self._repeat(least)
         if again.disagreement is None:
             return latest[0], False
-        before = latest[0] if latest[0].tries == tuple(least) else repeat(self.space, self.adapter, best.seed, least)
+        before = latest[0] if latest[0].tries == tuple(least) else self._repeat(least)
         return again, again.tries == tuple(least) and _ends_alike(before, again)
 
 

@@ -13,9 +13,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Final, Self
+from typing import Final, Protocol, Self, TypeVar
 
 from ...traces.format import Value
 from .adapter import Adapter, Outcome
@@ -42,15 +42,31 @@ class Hung(BaseException):
         self.seconds = seconds
 
 
+class Closable(Protocol):
+    """A system that can be closed."""
+
+    def close(self) -> None:
+        """Release everything."""
+
+
+_System = TypeVar("_System", bound=Closable)
+
+
 class Limit:
     """The time limit of calls, in the main thread and as ``with``: ``within`` raises ``Hung`` after so many seconds.
 
     Elsewhere than in the main thread there is no signal, and only the thread that ends the process.
+
+    ``hung``: whether a call has hung since this was last set to False. ``code`` and ``verdict``: exit code, and its
+    reason, of a process that ends because a call cannot be interrupted.
     """
 
     def __init__(self, seconds: float = STEP_TIMEOUT, grace: float = GRACE) -> None:
         self.seconds = seconds
         self.grace = grace
+        self.hung = False
+        self.code = VIOLATED
+        self.verdict = "the verdict is violated, and there is no trace"
         self._call: str | None = None
         self._due = 0.0
         self._over = threading.Event()
@@ -85,8 +101,21 @@ class Limit:
             if self._signals:
                 signal.setitimer(signal.ITIMER_REAL, 0.0)
 
+    def replaced(self, system: _System, fresh: Callable[[_System], _System]) -> _System:
+        """Close a system in which a call hung, and make another. Raises RuntimeError if that fails, and ``Hung``."""
+        with suppress(Hung, Exception, SystemExit), self.within(lambda: "close"):
+            system.close()
+        self.hung = False
+        try:
+            with self.within(lambda: "making a fresh system"):
+                return fresh(system)
+        except Exception as error:
+            # Not BadInput, which would end the command without the finding.
+            raise RuntimeError(f"after a hung call no fresh system could be made: {error}") from error
+
     def _alarm(self, _number: int, _frame: FrameType | None) -> None:
         if self._call is not None:
+            self.hung = True
             raise Hung(self._told(), self.seconds)
 
     def _wait(self) -> None:
@@ -96,17 +125,29 @@ class Limit:
                 told = (
                     f"fencepost: {self._told()} did not come back within {self.seconds:g} s and cannot be interrupted"
                 )
-                print(f"{told}; the verdict is violated, and there is no trace", file=sys.stderr, flush=True)
+                print(f"{told}; {self.verdict}", file=sys.stderr, flush=True)
                 faulthandler.dump_traceback(file=sys.__stderr__ or 2)
-                os._exit(VIOLATED)
+                os._exit(self.code)
 
 
 class Watched(Limit):
-    """An adapter whose calls raise ``Hung`` after so many seconds."""
+    """An adapter whose calls raise ``Hung`` after so many seconds.
 
-    def __init__(self, adapter: Adapter, seconds: float = STEP_TIMEOUT, grace: float = GRACE) -> None:
+    A hung call may leave locks, threads or ports behind. If ``fresh`` is given, the next ``reset`` closes the hung
+    adapter and continues with ``fresh(hung adapter)``.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        seconds: float = STEP_TIMEOUT,
+        grace: float = GRACE,
+        *,
+        fresh: Callable[[Adapter], Adapter] | None = None,
+    ) -> None:
         super().__init__(seconds, grace)
         self.adapter = adapter
+        self._fresh = fresh
 
     @property
     def name(self) -> str:
@@ -129,7 +170,9 @@ class Watched(Limit):
         return self.adapter.faults
 
     def reset(self, constants: Mapping[str, int], seed: int) -> None:
-        """As the adapter's."""
+        """As the adapter's, or a fresh adapter's after a hung call."""
+        if self.hung and self._fresh is not None:
+            self.adapter = self.replaced(self.adapter, self._fresh)
         with self.within(lambda: "reset"):
             self.adapter.reset(constants, seed)
 

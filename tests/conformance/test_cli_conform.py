@@ -182,7 +182,7 @@ BAD = [
     (("--impl", "model", "--fault", "earthquake"), "there is no fault 'earthquake'"),
     (("--impl", "model", "--invariant", "nothing"), "has no invariant 'nothing'"),
     (("--impl", "model", "--replicas", 0), "replicas is 0"),
-    (("--impl", "model", "--brokers", 2), "has no constant 'brokers'"),
+    (("--impl", "model", "--brokers", 2), "unknown option --brokers; see fencepost conform --help"),
     (("--impl", "model", "--examples", 0), "must be at least 1"),
     (("--impl", "model", "--trace-out", "no/folder/t.jsonl"), "there is no such folder"),
     (("--replay", "absent.jsonl"), "absent.jsonl"),
