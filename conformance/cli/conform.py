@@ -17,6 +17,7 @@ from ...model.core.loading import is_place
 from ...traces.report.junit import write_junit
 from ...traces.story import Json
 from ..deadline import Deadline
+from ..free.crew import HungProcess
 from ..free.registry import Offered, Way, offered, system_names
 from ..free.schedule import is_schedule
 from ..lockstep.faults import Kind, kinds_named
@@ -192,12 +193,15 @@ def conform(
             if each not in system.ways:
                 why = f"nothing is drawn for the way {each.value}"
                 refuse_idle(why, f"leave it out, or say --way {system.ways[0].value}", **options)
-        told = _driven(
-            asked,
-            system,
-            Drawn(examples, steps, draw, kinds, bool(fault)),
-            DrawnFree(runs, events, source, corpus, jobs),
-        )
+        try:
+            told = _driven(
+                asked,
+                system,
+                Drawn(examples, steps, draw, kinds, bool(fault)),
+                DrawnFree(runs, events, source, corpus, jobs),
+            )
+        except HungProcess:
+            return answered(ExitCode.VIOLATED)
         return answered(_answer(asked, told, _joined(asked.impl, told, system), junitxml, json))
 
 

@@ -149,6 +149,10 @@ class Here:
         return self._player.play(*self._next)
 
 
+class HungProcess(Exception):
+    """A call hung in a process of its own, and could not be interrupted: that process has reported it and ended."""
+
+
 class Elsewhere:
     """A process of its own, which is a copy of this one and ends with it.
 
@@ -200,8 +204,7 @@ class Elsewhere:
         self._process.join()
         code = self._process.exitcode
         if code == VIOLATED:
-            # A call hung that nothing could interrupt: that is told there, and ends the process with the verdict.
-            return SystemExit(VIOLATED)
+            return HungProcess()
         how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
         return BadInput(
             f"the process that run {self._number} was in has ended ({how})",
