@@ -9,6 +9,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
+from ...model.core.exit_code import ExitCode
+from ...model.explore.result import Verdict
 from ...traces.timeline.checkers import TimelineReport, check_timeline
 from ...traces.timeline.partition_timeline import PartitionTimeline
 from ...traces.timeline.rows import PartitionRows, partition_rows
@@ -18,8 +20,6 @@ from ...traces.timeline.timeline import Timeline, topic_of
 from .options import refuse_twice, unwrapped
 from .output import note, print_json, refuse_unwritable, stdout, write_text, written
 
-_EXIT = {"holds": 0, "violated": 1, "unknown": 3}
-_BAD_INPUT = 2
 _INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata")
 
 
@@ -30,10 +30,11 @@ def timeline(
     html: Path | None = None,
     verbose: Annotated[bool, Parameter(negative=())] = False,
     json: Annotated[bool, Parameter(negative=())] = False,
-) -> int:
+) -> ExitCode:
     """Show one timeline per partition, and check that its reports do not contradict each other.
 
-    Reads the server logs of brokers and controllers from Kafka 0.11 to 4.4, in any common layout. The exit code is 1 if
+    Reads the server logs of brokers and controllers from Kafka 0.11 to 4.4, in any common layout, the output of
+    kafka-dump-log, folders of single partitions, and histories of clients (ours and Jepsen's). The exit code is 1 if
     reports contradict each other, 3 if that is unknown, and 2 if no file reports anything.
 
     Parameters
@@ -65,7 +66,7 @@ def timeline(
             note(f"fencepost: --topic: no file reports it; name one of {', '.join(known)}")
         elif not read.problems and not read.notes:
             note("fencepost: FILE: no file reports a partition; name server logs of Kafka's brokers and controllers")
-        return _BAD_INPUT
+        return ExitCode.BAD_INPUT
     report = check_timeline(timelines)
     tables = [partition_rows(each, report.contradictions, everything=verbose) for each in timelines.partitions]
     if html is not None:
@@ -79,7 +80,7 @@ def timeline(
         _print(tables, report, read.problems, read.notes, topic, verbose)
     if html is not None:
         written(html)
-    return _EXIT[verdict_of(report, len(read.problems))]
+    return Verdict(verdict_of(report, len(read.problems))).exit_code
 
 
 def _print(

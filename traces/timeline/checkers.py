@@ -8,9 +8,16 @@ from typing import Final, Literal
 
 from .checker import Checker
 from .checks.acknowledged import AcknowledgedChecker
+from .checks.dumped_logs import DumpedLogChecker
+from .checks.duplicates import DuplicateChecker
+from .checks.failed_sends import FailedSendChecker
 from .checks.leader_end import LeaderEndChecker
 from .checks.leader_start import LeaderStartChecker
 from .checks.leaders import LeaderChecker
+from .checks.offset_values import OffsetValueChecker
+from .checks.poll_order import PollOrderChecker
+from .checks.send_order import SendOrderChecker
+from .checks.skipped_records import SkippedRecordChecker
 from .checks.truncation import TruncationChecker
 from .checks.unclean import UncleanElectionChecker
 from .checks.votes import VoteChecker
@@ -24,6 +31,13 @@ CHECKERS: Final[tuple[Checker, ...]] = (
     LeaderChecker(),
     VoteChecker(),
     AcknowledgedChecker(),
+    DumpedLogChecker(),
+    OffsetValueChecker(),
+    DuplicateChecker(),
+    SkippedRecordChecker(),
+    PollOrderChecker(),
+    FailedSendChecker(),
+    SendOrderChecker(),
     UncleanElectionChecker(),
 )
 

@@ -103,6 +103,10 @@ def _other(seen: Observation) -> str:
             return f"batch {_value(seen.offset)} to {_value(last)}"
         case K.EPOCH_START:
             return f"epoch starts at {_value(seen.offset)}"
+        case K.RECORD:
+            return f"record {_value(seen.offset)}" + ("" if seen.value is None else f" is {seen.value}")
+        case K.ASSIGNED:
+            return "is assigned the partition" if seen.outcome != "unknown" else "may be assigned the partition"
         case K.PRODUCE | K.POLL | K.COMMIT | K.SEEK:
             value = "" if seen.value is None else f" {seen.value}"
             outcome = "" if seen.outcome in (None, "ok") else f" ({seen.outcome})"

@@ -53,11 +53,13 @@ class EventKind(StrEnum):
 
     # Files: dumps and partition folders.
     BATCH = "batch"  # offset: first, log_end: last + 1, leader_epoch
+    RECORD = "record"  # offset, value, [leader_epoch, time: CreateTime]
     EPOCH_START = "epoch start"  # leader_epoch, offset: of leader-epoch-checkpoint
     LOG_CONTENT = "log content"  # log_start, log_end, [high_watermark]
 
     # Clients: histories.
     PRODUCE = "produce"  # outcome, [offset, value, acks, leader_epoch, began]
     POLL = "poll"  # outcome, [offset, value, leader_epoch, began], one observation a record
+    ASSIGNED = "assigned"  # a consumer's assignment changes, [offset: 0 if it starts at the beginning, outcome]
     SEEK = "seek"  # offset
     COMMIT = "commit"  # offset, outcome

@@ -46,6 +46,10 @@ class Observation:
         outcome: Of a client's operation or a vote.
         acks: ``-1`` for ``all``.
         value: What a client wrote or read, as text.
+        started: Position of the request of a client's operation, comparable with ``sequence``.
+        idempotent: Whether the producer is idempotent.
+        unique_value: Whether the history writes each value once.
+        compacted: Whether the topic is compacted, so that records may be missing.
         logger: Name of the logger, and its level, if it is a log line.
         topic: Set, with an empty ``partition``, if the event belongs to all partitions of a topic.
     """
@@ -79,6 +83,10 @@ class Observation:
     outcome: Outcome | None = None
     acks: int | None = None
     value: str | None = None
+    started: int | None = None
+    idempotent: bool | None = None
+    unique_value: bool | None = None
+    compacted: bool | None = None
     logger: str | None = None
     level: str | None = None
     topic: str | None = None

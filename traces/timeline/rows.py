@@ -25,6 +25,8 @@ _QUIET: Final = frozenset(
         K.TRUNCATION_NO_EFFECT,
         K.TRUNCATION_DECIDED,
         K.BATCH,
+        K.RECORD,
+        K.ASSIGNED,
         K.PRODUCE,
         K.POLL,
         K.COMMIT,

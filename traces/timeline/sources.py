@@ -8,10 +8,20 @@ from pathlib import Path
 from typing import Final
 
 from ...model.core.errors import BadInput
+from .client_histories import ClientHistories
+from .jepsen_histories import JepsenHistories
+from .log_dumps import LogDumps
+from .partition_folders import PartitionFolders
 from .server_logs import ServerLogs
 from .source import Source, SourceResult
 
-SOURCES: Final[tuple[Source, ...]] = (ServerLogs(),)
+SOURCES: Final[tuple[Source, ...]] = (
+    PartitionFolders(),
+    ClientHistories(),
+    JepsenHistories(),
+    LogDumps(),
+    ServerLogs(),
+)
 """In the order in which they are asked. Server logs are last: they accept every file."""
 
 _FIX = "name server logs, dumps, partition folders or client histories"

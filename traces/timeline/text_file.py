@@ -1,0 +1,58 @@
+"""Text files that may be compressed, or in UTF-16 as PowerShell writes them."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import IO, Any, Final
+
+from ...model.core.errors import BadInput
+
+_OPENERS: Final[tuple[tuple[bytes, Any], ...]] = (
+    (b"\x1f\x8b", gzip.open),
+    (b"BZh", bz2.open),
+    (b"\xfd7zXZ\x00", lzma.open),
+)
+_DAMAGED: Final = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
+
+
+@contextmanager
+def open_text(path: Path, *, errors: str = "strict") -> Iterator[IO[str]]:
+    """Open a file as text, whatever its lines' length.
+
+    Raises:
+        BadInput: The file cannot be read, or its compressed data is damaged; also inside the block.
+    """
+    try:
+        with path.open("rb") as raw:
+            head = raw.read(6)
+        opener = next((each for magic, each in _OPENERS if head.startswith(magic)), open)
+        with opener(path, "rb") as data:
+            start = data.read(2)
+            data.seek(0)
+            encoding = "utf-16" if start in _UTF_16 else "utf-8-sig"
+            with TextIOWrapper(data, encoding=encoding, errors=errors) as text:
+                yield text
+    except _DAMAGED as damaged:
+        raise BadInput(f"the compressed data is damaged: {damaged}", str(path), "copy the file again") from damaged
+    except OSError as failed:
+        why = failed.strerror or str(failed)
+        raise BadInput(f"cannot be read: {why}", str(path), "name a file that you may read") from failed
+
+
+def read_head(path: Path, size: int) -> str:
+    """Return the first characters of a file, as far as they can be read; empty for a folder."""
+    if not path.is_file():
+        return ""
+    try:
+        with open_text(path, errors="replace") as file:
+            return file.read(size)
+    except BadInput:
+        return ""
