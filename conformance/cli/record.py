@@ -46,6 +46,7 @@ def record(
     Nothing is installed on the brokers and nothing of them is changed: they are asked, over their own protocol, in
     which leader epoch a replica is, whether it leads, where its log and its leader epochs end, and for its high
     watermark. Of __cluster_metadata it is the controllers who are asked (DescribeQuorum), of whom the leader answers.
+    Request versions are negotiated; each observation that a release lacks is named in the output and in the header.
     The trace has looks alone, and says that steps may be missing between them: fencepost replay and fencepost ingest
     take it.
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from fencepost.traces.kafka.cluster import Cluster
+from fencepost.traces.kafka.cluster import BROKER_IDS, CONTROLLER_ID, Cluster
 from fencepost.traces.kafka.polled_quorum import TOPIC
 from fencepost.traces.kafka.releases.archive import STAGES
 from fencepost.traces.kafka.releases.recording import record_release
 from fencepost.traces.kafka.releases.release import Release, releases
+from fencepost.traces.read import read_trace
 
 from .conftest import Fencepost
 from .kafka_jvm import needs_kafka
@@ -38,9 +40,11 @@ class Observer:
         if stage not in RECORDED:
             return
         before = {path: path.stat().st_size for path in self._logs(cluster)}
-        self._record(stage, "payments", cluster.bootstrap)
+        folders = [cluster.nodes[broker].directory for broker in BROKER_IDS]
+        self._record(stage, "payments", cluster.bootstrap, folders)
         if self._release.coordinator == "kraft":
             self._record(stage, TOPIC, cluster.bootstrap)
+            self._record(stage, TOPIC, cluster.address(CONTROLLER_ID))
         # Requests to a dead broker's address and its own session are the cluster's business; so only stage 1 is quiet.
         if stage == "1-healthy":
             for path, size in before.items():
@@ -51,10 +55,11 @@ class Observer:
     def _logs(self, cluster: Cluster) -> list[Path]:
         return sorted(path for node in cluster.nodes.values() for path in cluster.logs(node).glob("detailed.log"))
 
-    def _record(self, stage: str, topic: str, bootstrap: str) -> None:
+    def _record(self, stage: str, topic: str, bootstrap: str, folders: Sequence[Path] = ()) -> None:
         out = self._home / f"{stage}-{topic}.jsonl"
         polling = ("--bootstrap", bootstrap, "--topic", topic, "--every", "100ms", "--for", "2s", "--out", out)
-        said = self._fencepost("record", *polling, "--json")
+        data = [option for folder in folders for option in ("--data", folder)]
+        said = self._fencepost("record", *polling, *data, "--json")
         if said.code != 0:
             self.problems.append(f"{stage}: record of {topic} ends with {said.code}: {said.err}")
             return
@@ -64,6 +69,10 @@ class Observer:
         lacks = {line.removeprefix("not recorded: ").partition(" of node")[0] for line in lines}
         if lacks != set(self._release.record_lacks):
             self.problems.append(f"{stage}: record lacks {sorted(lacks)}, not {list(self._release.record_lacks)}")
+        asked = {(event.source["broker"], event.source["asked"]) for event in read_trace(out).events}
+        wanted = {(broker, "directory") for broker in BROKER_IDS} | {(2, "offsets")}
+        if not wanted <= asked:
+            self.problems.append(f"{stage}: record shows {sorted(asked)}, and lacks some of {sorted(wanted)}")
         replayed = self._fencepost("replay", out, "--max-skipped", "4")
         if replayed.code not in (0, 3):
             self.problems.append(f"{stage}: replay ends with {replayed.code}: {replayed.out} {replayed.err}")
