@@ -67,6 +67,10 @@ failover, `payments` through the unclean election, `users` is compacted. How far
 
         return cls.row_a_stage(stages, cell)
 
+    def facts(self) -> dict[str, Any]:
+        """The truth: committed offsets that were lost, by partition, and who led in which epoch at each stage."""
+        return {"lost": self.lost, "leaders": self.leaders}
+
     def run(self) -> None:
         """Every stage in order."""
         self.lost: dict[str, list[int]] = {}
@@ -168,14 +172,6 @@ failover, `payments` through the unclean election, `users` is compacted. How far
         offsets: list[int] = producer.send_batch(topic, batch)
         self._note(topic, offsets, batch, acks, "none")
         return offsets
-
-    def _wait_isr(self, topic: str, isr: set[int]) -> None:
-        """Wait until a topic has a leader and this ISR."""
-        wait_until(
-            f"a leader of {topic} with ISR {sorted(isr)}",
-            lambda: (state := self._describe()[topic]).leader in isr and set(state.isr) == isr,
-            pause=0.2,
-        )
 
     def _wait_cleaned(self) -> None:
         def cleaned() -> bool:

@@ -93,6 +93,10 @@ class Staging(ABC):
     def run(self) -> None:
         """Every stage in order. Raises `RecordingError` when the cluster does something else."""
 
+    def facts(self) -> dict[str, Any]:
+        """More facts of the run than the stages and the produced records."""
+        return {}
+
     def _start(self, configs: Mapping[str, Mapping[str, str]]) -> None:
         """Start every node, create the topics, and wait until all of their replicas are in the ISR."""
         self.cluster.start(CONTROLLER_ID)
@@ -154,6 +158,14 @@ class Staging(ABC):
         wait_until(
             f"leader {leader} of {topic} with ISR {'any' if isr is None else sorted(isr)}",
             lambda: (state := self._describe()[topic]).leader == leader and (isr is None or set(state.isr) == isr),
+            pause=0.2,
+        )
+
+    def _wait_isr(self, topic: str, isr: set[int]) -> None:
+        """Wait until a topic has a leader and this ISR."""
+        wait_until(
+            f"a leader of {topic} with ISR {sorted(isr)}",
+            lambda: (state := self._describe()[topic]).leader in isr and set(state.isr) == isr,
             pause=0.2,
         )
 

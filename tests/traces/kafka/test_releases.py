@@ -16,6 +16,7 @@ ARCHIVES = Path(__file__).parent / "releases"
 EXPECTED: dict[str, dict[str, Any]] = {
     row["release"]: row for row in json.loads((ARCHIVES / "expected.json").read_text(encoding="utf-8"))
 }
+OLD_FORMATS = ("0.11-zookeeper-formats", "2.8-zookeeper-formats", "2.8-kraft-preview")
 UNCLEAN = "3-unclean-election"
 
 
@@ -57,6 +58,27 @@ def test_release_loss_is_not_claimed_without_the_old_leader(release: str, tmp_pa
     report = check([each for each in directories if each.name != "broker-2"])
     assert report.verdict == ("unknown" if release.endswith("-kraft") else "holds")
     assert "committed and lost" not in details(report)
+
+
+@pytest.mark.parametrize("name", OLD_FORMATS)
+def test_old_message_formats_leave_the_rest_its_verdict(name: str, tmp_path: Path) -> None:
+    """Topics in message formats 0 and 1 are unread, one line a file; the topic in format 2 is checked."""
+    for stage, directories in read_archive(ARCHIVES / f"{name}.tar.gz", tmp_path).items():
+        report = check(directories)
+        assert report.verdict == "unknown"
+        rest = [each for each in report.checks if "format-2-0" in each.subject]
+        assert len(rest) > 5 and {each.verdict for each in rest if not each.informative} == {"holds"}, stage
+        lines = [str(problem) for problem in report.problems if "message format" in str(problem)]
+        brokers = sum(each.name.startswith("broker") for each in directories)
+        for number in (0, 1):
+            of = [line for line in lines if f"/format-{number}-0/" in line]
+            assert len(of) == brokers == 3 and all(f"in message format {number} " in line for line in of)
+
+
+def test_preview_of_kraft_is_named_once_a_directory(tmp_path: Path) -> None:
+    for directories in read_archive(ARCHIVES / "2.8-kraft-preview.tar.gz", tmp_path).values():
+        lines = [str(problem) for problem in check(directories).problems if "KRaft preview" in str(problem)]
+        assert len(lines) == len(directories) == 4 and all("@metadata-0" in line for line in lines)
 
 
 def test_archive_of_the_same_files_has_the_same_bytes(tmp_path: Path) -> None:

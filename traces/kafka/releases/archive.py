@@ -14,7 +14,7 @@ STAGES: Final = ("1-healthy", "2-clean-failover", "3-unclean-election", "4-all-b
 
 
 def write_archive(recorded: Path, archive: Path, stages: Iterable[str] = STAGES) -> Path:
-    """Pack the stages of a recording, as ``recording.record_release`` leaves them; returns `archive`."""
+    """Pack those stages that a recording has, as ``recording.record_release`` leaves them; returns `archive`."""
     with (
         archive.open("wb") as file,
         gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,

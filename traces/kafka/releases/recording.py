@@ -1,4 +1,4 @@
-"""Run the scenario `Loss` on one release, and keep every stage, the nodes' logs and what is true of them.
+"""Run a scenario, `Loss` or `Formats`, on one release, and keep every stage, the nodes' logs and the facts.
 
     python -m fencepost.traces.kafka.releases.recording --release 3.9-kraft --out DIR
 
@@ -27,11 +27,14 @@ from ..client import Client
 from ..cluster import BROKER_IDS, CONTROLLER_ID, Cluster, RecordingError
 from ..maven import fetch_kafka
 from ..record import cluster_id
+from ..scenario_formats import Formats
 from ..scenario_loss import Loss
+from ..staging import Staging
 from .archive import write_archive
 from .log4j import logging_options
 from .release import Release, release_named
 
+SCENARIOS: Final[dict[str, type[Staging]]] = {each.NAME: each for each in (Loss, Formats)}
 FACTS: Final = "facts.json"
 STOPPED: Final = "5-stopped"
 
@@ -43,6 +46,7 @@ def record_release(
     release: Release,
     out: Path,
     *,
+    scenario: str = Loss.NAME,
     seed: int = 1,
     cache: Path | None = None,
     observe: Observer | None = None,
@@ -52,6 +56,9 @@ def record_release(
 
     Raises BadInput without Maven, the release or a JVM; RecordingError, with the folder of the run in its text.
     """
+    if scenario not in SCENARIOS:
+        raise BadInput(f"{scenario!r} is no scenario", "--scenario", f"name one of {', '.join(SCENARIOS)}")
+    kind = SCENARIOS[scenario]
     if out.exists():
         raise BadInput("it exists already", str(out), "name a new directory with --out, or remove that one")
     java = java_binary()
@@ -59,12 +66,12 @@ def record_release(
     client_jars = fetch_kafka(release.client, cache, log4j=True)
     out.mkdir(parents=True)
     home = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    capture = Capture(out, Loss.KEPT_NAMES)
+    capture = Capture(out, kind.KEPT_NAMES)
     try:
         options = logging_options(release, home)
         with (
             Cluster(
-                jars, java, home, cluster_id(seed), Loss.BROKER, options=options, deployment=release.deployment
+                jars, java, home, cluster_id(seed), kind.BROKER, options=options, deployment=release.deployment
             ) as cluster,
             Client(client_jars, java, home / "client.out") as client,
         ):
@@ -76,8 +83,9 @@ def record_release(
                 if observe is not None:
                     observe(text.partition(":")[0], cluster)
 
-            staging = Loss(cluster, client, capture, seed, after)
-            staging.elects_on_request = release.elects_on_request
+            staging = kind(cluster, client, capture, seed, after)
+            if isinstance(staging, Loss):
+                staging.elects_on_request = release.elects_on_request
             staging.run()
             # Together: the last one alone would wait for a controller to hand its partitions to.
             for node_id in BROKER_IDS:
@@ -96,8 +104,7 @@ def record_release(
         "version": release.version,
         "jvm": java_version(java),
         "seed": seed,
-        "lost": staging.lost,
-        "leaders": staging.leaders,
+        **staging.facts(),
         "stages": capture.stages,
         "produced": staging.produced,
     }
@@ -119,7 +126,7 @@ app = cyclopts.App(
 
 
 @app.default
-def command(*, release: str, out: Path, seed: int = 1, archive: Path | None = None) -> int:
+def command(*, release: str, out: Path, scenario: str = Loss.NAME, seed: int = 1, archive: Path | None = None) -> int:
     """Record one release.
 
     Parameters
@@ -128,6 +135,8 @@ def command(*, release: str, out: Path, seed: int = 1, archive: Path | None = No
         Row of the table of releases, such as 3.9-kraft.
     out
         New directory.
+    scenario
+        loss: a clean failover and an unclean election. formats: message formats 0, 1 and 2 (before 3.0).
     seed
         Random seed of the payloads.
     archive
@@ -135,7 +144,11 @@ def command(*, release: str, out: Path, seed: int = 1, archive: Path | None = No
     """
     try:
         record_release(
-            release_named(release), out, seed=seed, say=lambda text: print(text, file=sys.stderr, flush=True)
+            release_named(release),
+            out,
+            scenario=scenario,
+            seed=seed,
+            say=lambda text: print(text, file=sys.stderr, flush=True),
         )
         if archive is not None:
             write_archive(out, archive)

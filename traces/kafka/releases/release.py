@@ -16,7 +16,8 @@ class Release:
     """One row: a release with a coordinator, ``zookeeper`` or ``kraft``, and what Fencepost supports of it.
 
     ``record_lacks``: observations that ``fencepost record`` cannot make. ``ingest``: whether ``fencepost ingest`` reads
-    its logs. The nightly test of releases holds both to be so.
+    its logs. The nightly test of releases holds both to be so. ``supported``: whether it is in the matrix; the preview
+    of KRaft is run for its data directories alone.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Release:
     coordinator: str
     record_lacks: tuple[str, ...]
     ingest: bool
+    supported: bool = True
 
     @property
     def deployment(self) -> Deployment:
@@ -46,14 +48,18 @@ class Release:
 
 
 def releases() -> tuple[Release, ...]:
-    """Every row of the table, in order."""
+    """The supported rows of the table, in order."""
+    return tuple(release for release in _rows() if release.supported)
+
+
+def _rows() -> tuple[Release, ...]:
     text = (resources.files(__package__) / "table.json").read_text(encoding="utf-8")
     return tuple(Release(**{**row, "record_lacks": tuple(row["record_lacks"])}) for row in json.loads(text))
 
 
 def release_named(name: str) -> Release:
     """The row with this name. Raises BadInput if there is none."""
-    found = {release.name: release for release in releases()}
+    found = {release.name: release for release in _rows()}
     if name not in found:
         raise BadInput(f"{name!r} is not in the table of releases", "--release", f"name one of {', '.join(found)}")
     return found[name]
