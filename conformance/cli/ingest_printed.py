@@ -39,7 +39,13 @@ def printed_traces(
         raise BadInput("Apache Kafka's brokers are not held to it", f"--variant {variant}", wrong.mend) from wrong
     # What real brokers print they do with a controller that is Kafka's own.
     held_to: str = variant or getattr(system, "of_real", None) or system.variant
-    return _named(traces_of_logs(paths, held_to))
+    named, problems = _named(traces_of_logs(paths, held_to))
+    if not named and not problems:
+        where = ", ".join(map(str, paths))
+        problems = [
+            BadInput("no line reports about a partition", where, "name the logs of all brokers and controllers")
+        ]
+    return named, problems
 
 
 def _of_quorum(paths: Sequence[Path], protocol: str, variant: str | None) -> Told:

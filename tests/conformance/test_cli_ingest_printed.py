@@ -87,3 +87,11 @@ def test_what_is_told_in_part_is_noted_and_what_is_left_out_is_a_problem(fencepo
 def test_bad_input_is_one_line(fencepost: Run, tmp_path: Path, words: tuple[str, ...], says: str) -> None:
     said = fencepost("ingest", *words, "--out", tmp_path / "c")
     assert said.complaint.startswith(says), said.complaint
+
+
+def test_files_without_a_partition_are_bad_input(fencepost: Run, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text("[2026-03-04 10:00:00,101] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n")
+    said = fencepost("ingest", "--kafka-log", log, "--out", tmp_path / "c")
+    assert said.code == 2 and not (tmp_path / "c").exists()
+    assert f"{log}: no line reports about a partition; name the logs of all brokers and controllers" in said.err

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from ..kafka.server_log.line import Line
 from ..kafka.server_log.line_reader import read_lines
 from ..kafka.server_log.node_id import node_id_of
 from ..kafka.server_log.patterns import match_message
+from ..kafka.server_log.streams import Stream, adopt_nodes, merge_streams
 from ..words import counted
 from .event_kind import EventKind
 from .observation import Observation
@@ -34,21 +35,6 @@ class _Event:
     node: int | None
 
 
-@dataclass(slots=True)
-class _Stream:
-    """Lines of one file that come from one process."""
-
-    file: str
-    name: str
-    nodes: set[int] = field(default_factory=set)
-    events: list[_Event] = field(default_factory=list)
-
-    @property
-    def node(self) -> int | None:
-        """The only node that names itself in the stream."""
-        return next(iter(self.nodes)) if len(self.nodes) == 1 else None
-
-
 class ServerLogs:
     """Read server logs in any layout.
 
@@ -64,7 +50,7 @@ class ServerLogs:
 
     def read(self, paths: Sequence[Path]) -> SourceResult:
         """Read all files."""
-        streams: list[_Stream] = []
+        streams: list[Stream[_Event]] = []
         problems: list[BadInput] = []
         remarks: list[str] = []
         left = MAX_EVENTS
@@ -75,19 +61,19 @@ class ServerLogs:
             if problem is not None:
                 problems.append(problem)
             streams += found
-            left -= sum(len(each.events) for each in found)
+            left -= sum(len(each.items) for each in found)
         streams.sort(key=lambda each: (each.file, each.name))
-        _adopt_nodes(streams)
+        adopt_nodes(streams)
         notes = list(remarks)
-        unknown = sum(1 for each in streams for event in each.events if event.node is None and each.node is None)
+        unknown = sum(1 for each in streams for event in each.items if event.node is None and each.node is None)
         if unknown:
             notes.append(f"{counted(unknown, 'event')} of nodes that no line names: they take no part in the checks")
         return SourceResult(tuple(_observations(streams)), tuple(problems), tuple(notes))
 
 
-def _read_file(path: Path, left: int) -> tuple[list[_Stream], BadInput | None, str | None]:
+def _read_file(path: Path, left: int) -> tuple[list[Stream[_Event]], BadInput | None, str | None]:
     """The streams of one file, what cannot be read of it, and what is worth a note."""
-    streams: dict[str, _Stream] = {}
+    streams: dict[str, Stream[_Event]] = {}
     lines = 0
     events = 0
     problem: BadInput | None = None
@@ -96,7 +82,7 @@ def _read_file(path: Path, left: int) -> tuple[list[_Stream], BadInput | None, s
             lines += 1
             stream = streams.get(line.stream)
             if stream is None:
-                stream = streams[line.stream] = _Stream(str(path), line.stream)
+                stream = streams[line.stream] = Stream(str(path), line.stream)
             node = node_id_of(line.message)
             if node is not None:
                 stream.nodes.add(node)
@@ -110,7 +96,7 @@ def _read_file(path: Path, left: int) -> tuple[list[_Stream], BadInput | None, s
                 own = node if own is None else own
                 if own is not None:
                     stream.nodes.add(own)
-                stream.events.append(_Event(line, kind, fields, own))
+                stream.items.append(_Event(line, kind, fields, own))
                 events += 1
             if events > left:
                 what = f"the files have more than {MAX_EVENTS:,} events"
@@ -143,68 +129,34 @@ def _why_no_lines(path: Path) -> str | None:
     return "no line has a known layout of Kafka's logs"
 
 
-def _adopt_nodes(streams: Sequence[_Stream]) -> None:
-    """Give a file that names no node the node of its folder: Kafka writes several files into one folder."""
-    by_folder: dict[tuple[Path, str], set[int]] = defaultdict(set)
-    for stream in streams:
-        by_folder[Path(stream.file).parent, stream.name] |= stream.nodes
-    for stream in streams:
-        if not stream.nodes:
-            known = by_folder[Path(stream.file).parent, stream.name]
-            if len(known) == 1:
-                stream.nodes |= known
-
-
-def _observations(streams: Sequence[_Stream]) -> Iterator[Observation]:
+def _observations(streams: Sequence[Stream[_Event]]) -> Iterator[Observation]:
     """Events of each node in its order, each line once."""
-    by_node: dict[int | None, list[_Stream]] = defaultdict(list)
+    by_node: dict[int | None, list[Stream[_Event]]] = defaultdict(list)
     for stream in streams:
         if stream.node is not None:
             by_node[stream.node].append(stream)
             continue
         # Lines of several nodes without a prefix: only lines that name their node belong to one.
-        parts: dict[int | None, _Stream] = {}
-        for event in stream.events:
-            part = parts.setdefault(event.node, _Stream(stream.file, stream.name))
-            part.events.append(event)
+        parts: dict[int | None, Stream[_Event]] = {}
+        for event in stream.items:
+            part = parts.setdefault(event.node, Stream(stream.file, stream.name))
+            part.items.append(event)
         for node, part in parts.items():
             by_node[node].append(part)
     for node in sorted(by_node, key=lambda each: (each is None, each or 0)):
-        for sequence, (event, stream) in enumerate(_merged(by_node[node])):
+        for sequence, (event, stream) in enumerate(merge_streams(by_node[node], _line_of, _kind_of)):
             yield from _convert(event, stream, node, sequence)
 
 
-def _merged(streams: Sequence[_Stream]) -> list[tuple[_Event, _Stream]]:
-    """All events of one node by time; within a file in the order of its lines."""
-    keyed: list[tuple[int, int, int, _Event, _Stream]] = []
-    seen: Counter[tuple[int | None, str, str]] = Counter()
-    contents: set[tuple[tuple[int | None, str], ...]] = set()
-    for order, stream in enumerate(sorted(streams, key=lambda each: (_first_time(each), each.file, each.name))):
-        content = tuple((event.line.time, event.line.message) for event in stream.events)
-        if content in contents:
-            continue
-        contents.add(content)
-        latest = -1
-        own: Counter[tuple[int | None, str, str]] = Counter()
-        for index, event in enumerate(stream.events):
-            time = event.line.time
-            key = (time, event.line.message, f"{event.kind}{event.fields.get('partition')}")
-            own[key] += 1
-            latest = max(latest, -1 if time is None else time)
-            if time is not None and own[key] <= seen[key]:
-                continue
-            keyed.append((latest, order, index, event, stream))
-        for key, count in own.items():
-            seen[key] = max(seen[key], count)
-    keyed.sort(key=lambda each: each[:3])
-    return [(event, stream) for *_, event, stream in keyed]
+def _line_of(event: _Event) -> Line:
+    return event.line
 
 
-def _first_time(stream: _Stream) -> int:
-    return next((event.line.time for event in stream.events if event.line.time is not None), -1)
+def _kind_of(event: _Event) -> str:
+    return f"{event.kind}{event.fields.get('partition')}"
 
 
-def _convert(event: _Event, stream: _Stream, node: int | None, sequence: int) -> Iterator[Observation]:
+def _convert(event: _Event, stream: Stream[_Event], node: int | None, sequence: int) -> Iterator[Observation]:
     line = event.line
     fields = dict(event.fields)
     kind = event.kind

@@ -308,7 +308,7 @@ def line(message: str, logger: str = "state.change.logger", level: str = "INFO")
             f"{line('[Broker id=1] a')}\n\n{line('[Broker id=2] b')}",
             "FILE, line 3: it is of node 1 and of node 2; name files of one node each",
         ),
-        (line("[Broker id=1] a").replace("04:14", "44:14"), "FILE, line 1: its time is none (44:14:30); "),
+        (line("[Broker id=1] a").replace("04:14", "44:14"), "FILE, line 1: its time is none; "),
         (line(LEADS.format(epoch=0, offset=10**18 * 9 + 10**18 - 1)), "FILE, line 1: 9999999999999999999 is no offset"),
         (line(LEADS.format(epoch=-7, offset=0)), "FILE, line 1: -7 is no epoch of Kafka's; "),
         (line(LEADS.format(epoch=0, offset=0)), "FILE: the broker leads, and Partition says nothing at DEBUG in it; "),

@@ -229,7 +229,7 @@ def test_a_history_without_its_beginning_or_without_a_voter_is_left_out(tmp_path
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "FILE: no line of it is a quorum node's; "),
+        ("", "FILE: no line of it is one of Kafka's log; "),
         (line("[RaftManager id=1] Completed transition to Leader(a) from b", "a.QuorumState"), "FILE, line 1: Leader"),
         (
             line("[RaftManager id=1] Completed transition to UnattachedState(epoch=0) from null", "a.QuorumState"),

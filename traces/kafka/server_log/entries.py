@@ -92,7 +92,8 @@ class Restarts:
 class Decides:
     """The controller's record of a partition epoch (``ReplicationControlManager``). None: it leaves that as it is.
 
-    ``altered``: a leader has asked for it. ``replicas``: the set of them, where it is another one.
+    ``altered``: a leader has asked for it. ``unclean``: the line calls the election unclean. ``replicas``: the set of
+    them, where it is another one.
     """
 
     version: int
@@ -102,6 +103,7 @@ class Decides:
     replicas: frozenset[int] | None = None
     created: bool = False
     altered: bool = False
+    unclean: bool = False
 
 
 Said: TypeAlias = (

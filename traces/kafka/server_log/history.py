@@ -77,11 +77,18 @@ def history_of(printed: Printed, name: str) -> History:
     missing = sorted(first.replicas - printed.nodes.keys())
     if missing:
         raise NotToldError(f"there is no log of broker {missing[0]}, which has a replica")
+    silent = sorted(node for node in first.replicas if not printed.nodes[node].get(name))
+    if silent:
+        raise NotToldError(f"the log of broker {silent[0]}, which has a replica, says nothing of it")
     logs = {node: printed.nodes[node][name] for node in first.replicas}
     found = History(name, tuple(sorted(first.replicas)), tuple(decided), logs)
     ends = [
         each
-        for each in (_undecided(found, first.replicas), *(_beyond(node, logs[node]) for node in found.replicas))
+        for each in (
+            _undecided(found, first.replicas),
+            *(_beyond(node, logs[node]) for node in found.replicas),
+            *(_untold_order(printed, node, name) for node in found.replicas),
+        )
         if each
     ]
     end = min(ends, default=None)
@@ -94,9 +101,20 @@ def _undecided(history: History, replicas: frozenset[int]) -> tuple[int, str] | 
         last = history.decided[place]
         why = _untold(state, decision(last), said, replicas)
         if why is not None:
+            later = (decision(each) for each in history.decided[place + 1 :] if each is not entry)
+            unclean = next((each for each in later if each.unclean), None)
+            if unclean is not None and not said.unclean:
+                why += f"; it elects broker {unclean.leader} uncleanly in partition epoch {unclean.version}"
             missing = said.version != decision(last).version + 1
             return (last.at + 1 if missing else entry.at), why
     return None
+
+
+def _untold_order(printed: Printed, node: int, name: str) -> tuple[int, str] | None:
+    """When two files of a broker first have lines whose order is unknown."""
+    at = printed.untold.get((node, name))
+    why = f"two files of broker {node} have lines of one millisecond, and their order is unknown"
+    return None if at is None else (at, why)
 
 
 def _beyond(node: int, log: Sequence[Entry]) -> tuple[int, str] | None:
@@ -156,6 +174,8 @@ class Quorum:
         if not after.isr <= self.isr or len(lost) > 1:
             return None
         gone = next(iter(lost), None)
+        if after.leader == self.leader == -1:
+            return None
         if after.leader == -1:
             return ("controller_shrink_isr", {"replica": self.leader}) if gone in (None, self.leader) else None
         if after.leader == self.leader:
@@ -176,6 +196,10 @@ def _untold(state: Quorum, before: Decides, said: Decides, replicas: frozenset[i
         return f"{what} gives it other replicas"
     if said.epoch is not None and said.epoch > MAX_EPOCHS:
         return f"{what} begins leader epoch {said.epoch}"
+    if said.unclean:
+        return f"{what} elects broker {said.leader} uncleanly: the ISR was {sorted(state.isr)}"
+    if said.isr == frozenset():
+        return f"{what} leaves the ISR empty, as it does with eligible leader replicas"
     if (said.epoch is None and said.isr is None) or state.step(said) is not None:
         return None
     after = state.after(said)

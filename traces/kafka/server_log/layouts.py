@@ -150,6 +150,8 @@ class LayoutParser:
         fraction = int(((parts.get("fraction") or "0") + "00")[:3])
         try:
             hours, minutes, seconds = map(int, clock.split(":"))
+            if hours > 23 or minutes > 59 or seconds > 60:
+                return None, False
             date = parts.get("date")
             if date is None:
                 return self._time_of_day(((hours * 60 + minutes) * 60 + seconds) * 1000 + fraction), False

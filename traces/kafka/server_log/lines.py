@@ -1,23 +1,26 @@
-"""Read Kafka's server logs: one or several files of each node, as its log4j prints them, or slf4j-simple.
+"""Read the server logs of a cluster for ``ingest``: all files of each node, merged by time.
 
-The loggers that say something of a partition are ``kafka.cluster.Partition`` (DEBUG), ``state.change.logger`` (INFO),
-``UnifiedLog`` (TRACE) and, at the controller, ``ReplicationControlManager`` (DEBUG); ``words.py`` has what they say.
-All other lines are passed over.
+``LOGGERS`` report about partitions; ``words.py`` has what they report. All other lines are skipped.
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from ....model.core.errors import BadInput
 from .entries import Decides, Entry, Leads
-from .words import decided, said_by
+from .line import Line
+from .line_reader import read_lines
+from .node_id import node_id_of
+from .streams import Stream, adopt_nodes, merge_streams
+from .ties import order_ties
+from .words import CONTROLLER_LOGGER, LOG_LOGGERS, decided, said_by
+
+T = TypeVar("T")
 
 LOGGERS: Final = {
     "kafka.cluster.Partition": "DEBUG",
@@ -25,28 +28,16 @@ LOGGERS: Final = {
     "org.apache.kafka.storage.internals.log.UnifiedLog": "TRACE",
     "org.apache.kafka.controller.ReplicationControlManager": "DEBUG",
 }
-"""What is read, and how much of it must be printed."""
-LONGEST: Final = 1 << 20
-"""Of a longer line nothing is read."""
+"""What is read, and the level that it needs. Before 4.0 the log is ``kafka.log.UnifiedLog``."""
 MOST: Final = 1_000_000
-"""So many lines that say something are taken in at most, of all files."""
+"""Lines of all files that report something."""
 _INTERNAL: Final = "__cluster_metadata-0"
-_DAY: Final = 24 * 3600 * 1000
-
-_SIMPLE = re.compile(
-    r"(\d\d):(\d\d):(\d\d)\.(\d{3}) (?:\[([^\]]{1,200})\] )?(TRACE|DEBUG|INFO|WARN|ERROR) ([\w.$]+) - (.*)"
-)
-_LOG4J = re.compile(
-    r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})\] (?:\[([^\]]{1,200})\] )?(TRACE|DEBUG|INFO|WARN|ERROR)"
-    r" (.*) \(([\w.$]+)\)"
-)
-_NODE = re.compile(r"\[(?:Partition \S+ broker=|Broker id=|QuorumController id=|ReplicaManager broker=)(\d{1,10})\]")
-_TRACES: Final = {"UnifiedLog": "TRACE", "ReplicationControlManager": "DEBUG"}
-"""The loggers that print something at this level at any node of their kind, and nothing that is needed above it."""
+_OWN_LOG: Final = "name a log that a node of Kafka's printed"
+_LEVELS: Final = "set the loggers to the levels that docs/mining.md has, and record anew"
 
 
 def logger_options(loggers: Mapping[str, str] = LOGGERS) -> tuple[str, ...]:
-    """The options of a JVM whose slf4j binding is slf4j-simple, as the recorder's has it, that turn them on."""
+    """JVM options that turn the loggers on if the slf4j binding is slf4j-simple, as the recorder's is."""
     simple = "-Dorg.slf4j.simpleLogger"
     return (
         f"{simple}.showThreadName=true",
@@ -56,161 +47,151 @@ def logger_options(loggers: Mapping[str, str] = LOGGERS) -> tuple[str, ...]:
 
 @dataclass
 class Printed:
-    """What some files say. ``nodes``: by broker, what it printed of each partition, in its order."""
+    """What some files report.
+
+    Args:
+        nodes: By broker and partition, what the broker reported, in its order.
+        decided: By partition and partition epoch, what the controller decided; of several controllers the first.
+        untold: By broker and partition, the time from which the order of the broker's lines is unknown.
+    """
 
     nodes: dict[int, dict[str, list[Entry]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
     decided: dict[str, dict[int, Entry]] = field(default_factory=lambda: defaultdict(dict))
-    """By partition and partition epoch, what the controller has decided; of several controllers who was first."""
-
-
-@dataclass
-class _File:
-    """What one file says, before it is known which node's it is."""
-
-    path: Path
-    node: int | None = None
-    first: int | None = None
-    entries: list[tuple[str, Entry]] = field(default_factory=list)
-    levels: set[tuple[str, str]] = field(default_factory=set)
-    leads: bool = False
+    untold: dict[tuple[int, str], int] = field(default_factory=dict)
 
 
 def read_server_logs(paths: Sequence[Path]) -> Printed:
-    """Read the files, several of one node in the order in which they begin. Raises BadInput for what is none such."""
-    files = []
-    left = MOST
-    for path in paths:
-        files.append(_read(path, left))
-        left -= len(files[-1].entries)
+    """Read the files. Raises BadInput for files that are no server logs, or that lack a logger."""
+    streams = read_streams(paths, _is_read, node_id_of)
     printed = Printed()
-    for file in sorted(files, key=lambda each: each.first or 0):
-        assert file.node is not None
-        for name, entry in file.entries:
-            if isinstance(entry.said, Decides):
-                known = printed.decided[name].setdefault(entry.said.version, entry)
-                if (entry.at, entry.file) < (known.at, known.file):
-                    printed.decided[name][entry.said.version] = entry
-            else:
-                printed.nodes[file.node][name].append(entry)
+    for node, own in by_node(streams).items():
+        _read_node(node, own, printed)
     return printed
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a log. ``at``: milliseconds, of whichever day; ``logger``: the last part of its name."""
-
-    number: int
-    at: int
-    thread: str
-    level: str
-    logger: str
-    message: str
+def _is_read(line: Line) -> bool:
+    logger = line.logger_class
+    return logger in ("Partition", "logger", CONTROLLER_LOGGER) or logger in LOG_LOGGERS
 
 
-def lines_of(path: Path) -> Iterator[Line]:
-    """The lines that are a log's; others are passed over. Raises BadInput for a time that is none."""
-    clock = _Clock()
-    for number, text in _lines(path):
-        simple = _SIMPLE.fullmatch(text)
-        other = None if simple else _LOG4J.fullmatch(text)
-        if simple:
-            thread, level, logger, message = simple[5] or "", simple[6], simple[7], simple[8]
-        elif other:
-            thread, level, message, logger = other[3] or "", other[4], other[5], other[6]
-        else:
-            continue
-        try:
-            at = clock.of_day(*map(int, simple.groups()[:4])) if simple else clock.of_date(other[1], other[2])  # type: ignore[index]
-        except ValueError as wrong:
-            mend = "name a log that a node of Kafka's printed"
-            raise BadInput(f"its time is none ({wrong})", f"{path}, line {number}", mend) from wrong
-        yield Line(number, at, thread, level, logger.rpartition(".")[2], message)
+def read_streams(
+    paths: Sequence[Path], is_read: Callable[[Line], bool], node_of: Callable[[str], int | None]
+) -> list[Stream[Line]]:
+    """The lines of some files that a reader needs, by file and prefix.
+
+    Args:
+        is_read: Whether a line may report something.
+        node_of: The node that a message names as its own.
+
+    Raises:
+        BadInput: A file cannot be read, or no line has a layout of Kafka's logs.
+    """
+    streams: list[Stream[Line]] = []
+    left = MOST
+    for path in paths:
+        found: dict[str, Stream[Line]] = {}
+        for line in read_lines(path):
+            stream = found.setdefault(line.stream, Stream(str(path), line.stream))
+            stream.levels.add((line.logger_class, line.level))
+            node = node_of(line.message)
+            if node is not None:
+                stream.nodes.add(node)
+                if len(stream.nodes) > 1:
+                    one, other = sorted(stream.nodes)[:2]
+                    what = f"it is of node {one} and of node {other}"
+                    raise BadInput(what, f"{path}, line {line.number}", "name files of one node each")
+            if line.time is None:
+                raise BadInput("its time is none", f"{path}, line {line.number}", _OWN_LOG)
+            if is_read(line):
+                stream.items.append(line)
+                left -= 1
+                if left < 0:
+                    what = f"the files say more than {MOST:,} things of partitions"
+                    raise BadInput(what, f"{path}, line {line.number}", "name a shorter piece of them")
+        # A logger that is off leaves an empty file.
+        if not found and (_is_filled(path) or len(paths) == 1):
+            mend = "name a node's server.log, or its output"
+            raise BadInput("no line of it is one of Kafka's log", str(path), mend)
+        streams += found.values()
+    streams.sort(key=lambda each: (each.file, each.name))
+    adopt_nodes(streams)
+    return streams
 
 
-def _read(path: Path, left: int) -> _File:
-    found = _File(path)
+def _is_filled(path: Path) -> bool:
+    """Whether a file has any content."""
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return True
+
+
+def by_node(streams: Iterable[Stream[T]]) -> dict[int, list[Stream[T]]]:
+    """The streams of each node. Raises BadInput for lines of a node that no line names."""
+    found: dict[int, list[Stream[T]]] = defaultdict(list)
+    for stream in streams:
+        if stream.node is not None:
+            found[stream.node].append(stream)
+        elif stream.items:
+            raise BadInput("no line says which node printed it", stream.file, "put a node's files into one folder")
+    return dict(sorted(found.items()))
+
+
+def _read_node(node: int, streams: Sequence[Stream[Line]], printed: Printed) -> None:
+    levels = {each for stream in streams for each in stream.levels}
     altered: set[str] = set()
-    for line in lines_of(path):
-        where, last, message = f"{path}, line {line.number}", line.logger, line.message
-        found.first = line.at if found.first is None else found.first
-        found.levels.add((last, line.level))
-        node = _NODE.search(message, 0, 400)
-        if node is not None:
-            _name_node(found, int(node[1]), where)
+    entries: dict[str, list[Entry]] = defaultdict(list)
+    latest = 0
+    leads = False
+    for line, stream in merge_streams(streams, lambda each: each, lambda _: ""):
+        latest = latest if line.time is None else max(latest, line.time)
+        logger = line.logger_class
         try:
-            said = decided(message, altered) if last == "ReplicationControlManager" else said_by(last, message)
+            controls = logger == CONTROLLER_LOGGER
+            said = decided(line.message, altered) if controls else said_by(logger, line.message)
         except ValueError as wrong:
-            raise BadInput(str(wrong), where, "name a log that a node of Kafka's printed") from wrong
+            raise BadInput(str(wrong), f"{stream.file}, line {line.number}", _OWN_LOG) from wrong
         if said is None or said[0] == _INTERNAL:
             continue
-        if len(found.entries) >= left:
-            raise BadInput(
-                f"the files say more than {MOST:,} things of partitions", where, "name a shorter piece of them"
-            )
-        found.entries.append((said[0], Entry(line.at, str(path), line.number, line.thread, said[1])))
-        found.leads = found.leads or isinstance(said[1], Leads)
-    _refuse(found)
-    return found
+        entry = Entry(latest, stream.file, line.number, line.thread, said[1])
+        if isinstance(entry.said, Decides):
+            known = printed.decided[said[0]].setdefault(entry.said.version, entry)
+            if (entry.at, entry.file) < (known.at, known.file):
+                printed.decided[said[0]][entry.said.version] = entry
+            continue
+        leads = leads or isinstance(entry.said, Leads)
+        entries[said[0]].append(entry)
+    where = streams[0].file if len(streams) == 1 else f"node {node}"
+    _check_levels(where, levels, reports=bool(entries), leads=leads)
+    for name, own in entries.items():
+        ordered, unknown = order_ties(own)
+        printed.nodes[node][name] = ordered
+        if unknown is not None:
+            printed.untold[node, name] = unknown
 
 
-def _refuse(found: _File) -> None:
-    """Refuse what nothing can be learned from, or less than one would think."""
-    mend = "set the loggers to the levels that docs/mining.md has, and record anew"
-    if not found.levels:
-        raise BadInput(
-            "no line of it is one of Kafka's log", str(found.path), "name a node's server.log, or its output"
-        )
-    if found.node is None:
-        raise BadInput("no line says which node printed it", str(found.path), mend)
-    for logger, level in _TRACES.items():
-        printed = {each for name, each in found.levels if name == logger}
-        if printed and not printed & {level, "TRACE"}:
-            raise BadInput(f"{logger} says nothing at {level} in it", str(found.path), mend)
-    if found.leads and not {("Partition", "DEBUG"), ("Partition", "TRACE")} & found.levels:
-        raise BadInput("the broker leads, and Partition says nothing at DEBUG in it", str(found.path), mend)
+def _check_levels(where: str, levels: set[tuple[str, str]], *, reports: bool, leads: bool) -> None:
+    """Refuse a node whose logs lack a logger, or its level: a step that no line reports would count as none.
 
+    Args:
+        where: The node's file, or the node.
+        levels: Loggers and levels in all files of the node.
+        reports: Whether the node reports about a partition.
+        leads: Whether it leads one.
+    """
 
-def _name_node(found: _File, node: int, where: str) -> None:
-    if found.node not in (None, node):
-        raise BadInput(f"it is of node {found.node} and of node {node}", where, "name files of one node each")
-    found.node = node
+    def at(loggers: Iterable[str], *wanted: str) -> bool:
+        return any((logger, level) in levels for logger in loggers for level in wanted)
 
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers; one that is too long is left out, however long it is."""
-    try:
-        with path.open("rb") as file:
-            number = 0
-            while line := file.readline(LONGEST):
-                number += 1
-                whole = line.endswith(b"\n") or len(line) < LONGEST
-                while not whole:
-                    rest = file.readline(LONGEST)
-                    line, whole = b"", rest.endswith(b"\n") or len(rest) < LONGEST
-                yield number, line.decode("utf-8", "replace").rstrip("\r\n")
-    except OSError as failed:
-        raise BadInput(f"cannot be read: {failed.strerror}", str(path), "name a node's server.log") from failed
-
-
-@dataclass
-class _Clock:
-    """Milliseconds that never go back by half a day: after midnight another day begins."""
-
-    day: int = 0
-    last: int = 0
-
-    def of_day(self, hours: int, minutes: int, seconds: int, millis: int) -> int:
-        if hours > 23 or minutes > 59 or seconds > 60:
-            raise ValueError(f"{hours}:{minutes}:{seconds}")
-        at = self.day + ((hours * 60 + minutes) * 60 + seconds) * 1000 + millis
-        if at < self.last - _DAY // 2:
-            self.day += _DAY
-            at += _DAY
-        self.last = at
-        return at
-
-    @staticmethod
-    def of_date(date: str, millis: str) -> int:
-        """Of log4j's date: local time, of which only differences matter."""
-        since = datetime.strptime(date, "%Y-%m-%d %H:%M:%S") - datetime(2000, 1, 1)  # noqa: DTZ001, DTZ007
-        return int(since.total_seconds()) * 1000 + int(millis)
+    printed = {logger for logger, _ in levels}
+    logs = LOG_LOGGERS & printed or {"UnifiedLog"}
+    is_broker = bool({"Partition", "logger"} & printed)
+    if leads and not at(["Partition"], "DEBUG", "TRACE"):
+        raise BadInput("the broker leads, and Partition says nothing at DEBUG in it", where, _LEVELS)
+    if (reports or (is_broker and LOG_LOGGERS & printed)) and not at(logs, "TRACE"):
+        raise BadInput(f"{min(logs)} says nothing at TRACE in it", where, _LEVELS)
+    if reports and "logger" not in printed:
+        mend = "name the node's state-change.log too, in which Kafka's own configuration has it"
+        raise BadInput("state.change.logger says nothing in it", where, mend)
+    if CONTROLLER_LOGGER in printed and not at([CONTROLLER_LOGGER], "DEBUG", "TRACE"):
+        raise BadInput(f"{CONTROLLER_LOGGER} says nothing at DEBUG in it", where, _LEVELS)

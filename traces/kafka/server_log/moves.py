@@ -125,6 +125,8 @@ def _without_opening(log: Sequence[Entry]) -> list[Entry]:
 
 def _fetches_first(log: Sequence[Entry]) -> list[Entry]:
     """A leader prints what a fetch has told it after all that came of it: put that line first."""
+    if not all(entry.thread for entry in log):
+        return _fetches_first_without_threads(log)
     heard: dict[int, int] = {}
     came: dict[str, list[int]] = {}
     """By thread, the lines that it has printed since it printed anything else: what came of one fetch."""
@@ -145,6 +147,39 @@ def _fetches_first(log: Sequence[Entry]) -> list[Entry]:
                 of_one.clear()
             case _:
                 of_one.clear()
+        places.append(key)
+    return [log[place] for place in sorted(range(len(log)), key=lambda each: (places[each], each))]
+
+
+def _fetches_first_without_threads(log: Sequence[Entry]) -> list[Entry]:
+    """The same for a layout without threads, in which other threads' lines may stand between those of one fetch.
+
+    Lines since the last fetch of the same follower may have come of this one, as far as its offset allows.
+    """
+    heard: dict[int, int] = {}
+    came: list[int] = []
+    since: dict[int, int] = {}
+    appended: list[tuple[int, int]] = []
+    """Log ends of the leader, each with its place: no follower has fetched what its leader has not appended."""
+    places = []
+    for place, entry in enumerate(log):
+        key = (place, 1)
+        match entry.said:
+            case Appends(end=grown):
+                appended.append((grown, place))
+            case Asks() | Raises() | Sets():
+                came.append(place)
+            case Hears(replica=replica, end=end):
+                if heard.get(replica) != end:
+                    heard[replica] = end
+                    floor = next((at for grown, at in appended if grown >= end), since.get(replica, -1))
+                    of_one = [each for each in came if each > max(floor, since.get(replica, -1))]
+                    key = (_begun(log, of_one, end, place), 0)
+                since[replica] = place
+            case Leads() | Follows() | Loads():
+                heard, came, since, appended = {}, [], {}, []
+            case _:
+                pass
         places.append(key)
     return [log[place] for place in sorted(range(len(log)), key=lambda each: (places[each], each))]
 

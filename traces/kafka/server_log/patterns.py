@@ -316,7 +316,7 @@ TABLE: Final[Mapping[str, LoggerPatterns]] = {
                 "3.6-",
                 partition_state,
             ),
-            Pattern(K.ISR_REQUESTED, "Node <follower> has altered ISR for <partition> to [<isr>]", "3.0-"),
+            Pattern(K.ISR_REQUESTED, "Node <follower> has altered ISR for <partition>{ to [<isr>]}.", "3.0-"),
             Pattern(
                 K.TOPIC_DELETED,
                 "{Replayed RemoveTopicRecord for}{Removed} topic <topic> with ID <topic_id>.",

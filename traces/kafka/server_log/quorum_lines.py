@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ....model.core.errors import BadInput
-from .lines import MOST, Line, lines_of
+from .line import Line
+from .lines import by_node, read_streams
 from .quorum_words import Becomes, Said, Starts, node_of, said_of_quorum
+from .streams import merge_streams
 
 QUORUM_LOGGERS: Final = {
     "org.apache.kafka.raft.KafkaRaftClient": "INFO",
@@ -23,6 +24,7 @@ QUORUM_LOGGERS: Final = {
     "org.apache.kafka.storage.internals.log.UnifiedLog": "TRACE",
 }
 """What is read, and how much of it must be printed."""
+_CLASSES: Final = frozenset(name.rpartition(".")[2] for name in QUORUM_LOGGERS)
 _MEND: Final = "set the loggers to the levels that docs/mining.md has, and record anew"
 
 
@@ -37,49 +39,38 @@ class QuorumEntry:
 
 
 def read_quorum_logs(paths: Sequence[Path]) -> dict[int, list[QuorumEntry]]:
-    """By node, what it printed of the metadata log, in its order. Raises BadInput for what is no such log."""
-    files: list[tuple[int, list[QuorumEntry]]] = []
-    left = MOST
-    for path in paths:
-        node, entries = _read(path, left)
-        left -= len(entries)
-        files.append((node, entries))
-    printed: dict[int, list[QuorumEntry]] = defaultdict(list)
-    for node, entries in sorted(files, key=lambda each: each[1][0].at):
-        printed[node] += entries
-    return dict(printed)
+    """By node, what it reported of the metadata log, in its order.
+
+    Raises:
+        BadInput: A file is no server log, or a node lacks a logger or its level.
+    """
+    printed: dict[int, list[QuorumEntry]] = {}
+    for node, streams in by_node(read_streams(paths, _is_read, node_of)).items():
+        entries: list[QuorumEntry] = []
+        latest = 0
+        for line, stream in merge_streams(streams, lambda each: each, lambda _: ""):
+            latest = latest if line.time is None else max(latest, line.time)
+            try:
+                said = said_of_quorum(line.logger_class, line.message)
+            except ValueError as wrong:
+                where = f"{stream.file}, line {line.number}"
+                raise BadInput(str(wrong), where, "name a log that a node of Kafka's printed") from wrong
+            if said is not None:
+                entries.append(QuorumEntry(latest, stream.file, line.number, said))
+        where = streams[0].file if len(streams) == 1 else f"node {node}"
+        traced = any(("UnifiedLog", "TRACE") in stream.levels for stream in streams)
+        _refuse(where, entries, traced=traced)
+        printed[node] = entries
+    return printed
 
 
-def _read(path: Path, left: int) -> tuple[int, list[QuorumEntry]]:
-    node: int | None = None
-    entries: list[QuorumEntry] = []
-    traced = False
-    for line in lines_of(path):
-        where = f"{path}, line {line.number}"
-        told = node_of(line.message)
-        if told is not None and node not in (None, told):
-            raise BadInput(f"it is of node {node} and of node {told}", where, "name files of one node each")
-        node = node if told is None else told
-        traced = traced or (line.logger == "UnifiedLog" and line.level == "TRACE")
-        try:
-            said = said_of_quorum(line.logger, line.message)
-        except ValueError as wrong:
-            raise BadInput(str(wrong), where, "name a log that a node of Kafka's printed") from wrong
-        if said is not None:
-            if len(entries) >= left:
-                raise BadInput(f"the files say more than {MOST:,} things", where, "name a shorter piece of them")
-            entries.append(QuorumEntry(line.at, str(path), line.number, said))
-    _refuse(path, node, entries, traced=traced)
-    assert node is not None
-    return node, entries
+def _is_read(line: Line) -> bool:
+    return line.logger_class in _CLASSES
 
 
-def _refuse(path: Path, node: int | None, entries: Sequence[QuorumEntry], *, traced: bool) -> None:
+def _refuse(where: str, entries: Sequence[QuorumEntry], *, traced: bool) -> None:
     """Refuse what nothing can be learned from, or less than one would think."""
-    if node is None or not any(isinstance(each.said, Becomes | Starts) for each in entries):
-        raise BadInput("no line of it is a quorum node's", str(path), "name the log of a controller, or its output")
+    if not any(isinstance(each.said, Becomes | Starts) for each in entries):
+        raise BadInput("no line of it is a quorum node's", where, "name the log of a controller, or its output")
     if not traced:
-        raise BadInput("UnifiedLog says nothing at TRACE in it", str(path), _MEND)
-
-
-__all__ = ["QUORUM_LOGGERS", "Line", "QuorumEntry", "read_quorum_logs"]
+        raise BadInput("UnifiedLog says nothing at TRACE in it", where, _MEND)
