@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -17,19 +18,29 @@ from ...model.core.protocol import Protocol
 from ...model.core.registry import REGISTRY
 from ...model.explore import Exploration, Limits, Query, Verdict, memory
 from ...model.explore import explore as search
+from ...model.explore.every import explore_every
 from ...model.explore.graph import GRAPH_LIMITS, BudgetExceeded, build_graph, write_graph
 from ...model.explore.liveness import Liveness, check_liveness
 from ...model.explore.result import OnProgress, Step
 from ...traces.record import record, run_of
 from ...traces.report.obligation import Obligation
 from ...traces.report.page import render_page
-from ...traces.story import Json
+from ...traces.story import Json, Story
 from ...traces.write import write_trace
 from ..check.stories import counterexample
-from .explore_answer import Untouched, annotate_failures, beyond_budget, obligations, overall, print_answer
+from .explore_answer import (
+    Untouched,
+    annotate_failures,
+    beyond_budget,
+    obligations,
+    overall,
+    print_answer,
+    stories_of_all,
+)
 from .options import Natural, Positive, Whole, refuse_idle, refuse_twice, unwrapped
 from .output import exploring, note, print_json, refuse_same, refuse_unwritable, write_text, written
 from .refine_answer import answer_refinement
+from .report_files import ReportFiles
 
 MAX_TERMS: Final = 10_000_000
 """The text that a search takes on unasked: it asks all of it of each state, where a free run asks what has changed."""
@@ -51,6 +62,7 @@ def explore(
     symmetry: Annotated[bool, Parameter(negative=())] = False,
     liveness: Annotated[bool, Parameter(negative=())] = False,
     fairness: Annotated[Sequence[str], Parameter(negative=())] = (),
+    every: Annotated[bool, Parameter(name="--all", negative=())] = False,
     drop: Annotated[Sequence[str], Parameter(negative=())] = (),
     refines: str | None = None,
     but: Annotated[Sequence[str], Parameter(negative=())] = (),
@@ -94,6 +106,9 @@ def explore(
         Check the liveness properties too, on the whole graph: for small constants.
     fairness
         Assume this named set of fairness conditions (repeatable; default: each in turn).
+    every
+        Find every violated invariant, each with a shortest counterexample; by default the search ends at the first.
+        --html and --trace-out then write a file for each: why.html becomes why-INVARIANT.html.
     drop
         Explore with this guard gone, written ACTION.GUARD (repeatable).
     refines
@@ -137,10 +152,19 @@ def explore(
     for target in (trace_out, html, graph, junitxml):
         refuse_unwritable(target)
     refuse_twice(invariant=invariant, drop=drop, fairness=fairness, but=but)
+    if every:
+        refuse_idle("the search in files ends at the first violated invariant", "leave out --all", dir=directory)
     if refines is None:
         refuse_idle("there is no other variant that it is held against", "add --refines, or leave it out", but=but)
     else:
-        idle = {"invariant": invariant, "symmetry": symmetry, "liveness": liveness, "html": html, "graph": graph}
+        idle = {
+            "all": every,
+            "invariant": invariant,
+            "symmetry": symmetry,
+            "liveness": liveness,
+            "html": html,
+            "graph": graph,
+        }
         refuse_idle("steps are compared, by the reference", "leave it out", junitxml=junitxml, **idle)
         refuse_idle(
             "steps are compared, by the reference",
@@ -182,7 +206,7 @@ def explore(
     query = Query.of(system, tuple(invariant), symmetry, limits)
     with exploring(f"{system.name} {system.traced.variant.name}") as told:
         found = (
-            search(query, engine or "auto", told, threads)
+            (explore_every if every else search)(query, engine or "auto", told, threads)
             if directory is None
             else _searched_on_disk(query, directory, engine, master, tuple(drop), told)
         )
@@ -197,19 +221,26 @@ def explore(
     if graph is not None and not _drawn(system, graph, limits) and verdict is Verdict.HOLDS:
         verdict = Verdict.UNKNOWN
     steps, violated = _counterexample(found, live)
+    files = ReportFiles()
     for target in (trace_out, html):
         if target is not None and steps is None:
             note(f"{target} is not written: there is no counterexample")
-    if trace_out is not None and steps is not None:
-        source: dict[str, Json] = {"engine": found.engine, "violated": violated, "dropped": list(drop)}
-        write_trace(trace_out, record(system, steps, source=source))
-        written(trace_out)
-    if html is not None and story is not None:
-        write_text(html, render_page(story))
-        written(html)
+    counterexamples: list[tuple[str | None, str | None, Sequence[Step] | None, Story | None]]
+    counterexamples = [(None, violated, steps, story)]
+    if found.findings:
+        stories = dict(stories_of_all(found))
+        counterexamples = [(e.invariant, e.invariant, e.path, stories[e.invariant]) for e in found.findings]
+    for invariant_name, of, path, shown in counterexamples:
+        if trace_out is not None and path is not None:
+            source: dict[str, Json] = {"engine": found.engine, "violated": of, "dropped": list(drop)}
+            trace, target = record(system, path, source=source), _named(trace_out, invariant_name)
+            files.write(target, partial(write_trace, target, trace))
+        if html is not None and shown is not None:
+            target = _named(html, invariant_name)
+            files.write(target, partial(write_text, target, render_page(shown)))
     results = obligations(found, live, story)
     if junitxml is not None:
-        _write_junit(junitxml, results)
+        files.write(junitxml, partial(_write_junit, junitxml, results))
     annotate_failures(spec, results)
     found.memory = max(found.memory, memory.peak())
     if json:
@@ -221,7 +252,12 @@ def explore(
         print_json(answer)
     else:
         print_answer(found, live, story)
-    return verdict.exit_code
+    return files.exit_code(verdict.exit_code)
+
+
+def _named(path: Path, invariant: str | None) -> Path:
+    """The file of one of several counterexamples: ``why.html`` becomes ``why-weak_isr.html``."""
+    return path if invariant is None else path.with_name(f"{path.stem}-{invariant}{path.suffix}")
 
 
 def _searched_on_disk(
@@ -268,21 +304,21 @@ def _refuse_vacuous_liveness(spec: Protocol, liveness: bool, fairness: Sequence[
 
 def _given_up(answer: Untouched, junitxml: Path | None, json: bool) -> ExitCode:
     """Say that a budget ran out before anything was explored."""
+    files = ReportFiles()
     if junitxml is not None:
-        _write_junit(junitxml, answer.obligations)
+        files.write(junitxml, lambda: _write_junit(junitxml, answer.obligations))
     annotate_failures(answer.traced.protocol, answer.obligations)
     if json:
         print_json(answer.to_json())
     else:
         answer.print()
-    return Verdict.UNKNOWN.exit_code
+    return files.exit_code(Verdict.UNKNOWN.exit_code)
 
 
 def _write_junit(path: Path, results: Sequence[Obligation]) -> None:
     from ...traces.report.junit import write_junit
 
     write_junit(path, results, "fencepost explore")
-    written(path)
 
 
 def _drawn(system: System, graph: Path, limits: Limits) -> bool:

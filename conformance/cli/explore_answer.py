@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...model.core.budget import ground_size, too_large
 from ...model.core.protocol import Protocol, TracedProtocol
@@ -14,6 +14,7 @@ from ...traces.report.obligation import Obligation
 from ...traces.report.text import render_text
 from ...traces.story import Story
 from ...traces.words import counted
+from ..check.stories import counterexample
 from ..check.task import word
 from .annotations import annotate, place_of
 from .output import print_verdict, stdout, table
@@ -94,6 +95,8 @@ def obligations(found: Exploration, live: Sequence[Liveness], story: Story | Non
     Where one is violated the search ends: of the others it is said which break in the same state, and nothing else.
     """
     system = found.query.system
+    if found.findings is not None:
+        return _obligations_of_all(found, live)
     group = f"{system.name} {system.traced.variant.name}"
     broken = {found.violated} if found.violated is not None else set()
     if story is not None and found.violated is not None:
@@ -138,6 +141,36 @@ def obligations(found: Exploration, live: Sequence[Liveness], story: Story | Non
     return results
 
 
+def stories_of_all(found: Exploration) -> list[tuple[str, Story]]:
+    """Every violated invariant with the story of its shortest counterexample."""
+    system = found.query.system
+    stories: list[tuple[str, Story]] = []
+    for each in found.findings or ():
+        alone = replace(found, violated=each.invariant, path=each.path, verdict=Verdict.VIOLATED)
+        story = counterexample(system, alone)
+        assert story is not None
+        stories.append((each.invariant, story))
+    return stories
+
+
+def _obligations_of_all(found: Exploration, live: Sequence[Liveness]) -> list[Obligation]:
+    """The same where every violated invariant was searched for."""
+    whole, stories = found.whole, dict(stories_of_all(found))
+    alone = replace(found, findings=None, violated=None, path=None)
+    alone.verdict = Verdict.HOLDS if whole else Verdict.UNKNOWN
+    alone.reason = found.reason if not whole else None
+    results = []
+    for each in obligations(alone, live, None):
+        story = stories.get(each.name)
+        if story is not None:
+            detail = f"breaks after {counted(len(story.moments) - 1, 'step')}"
+            each = replace(each, verdict="violated", detail=detail, story=story)
+        elif whole and found.witnesses.get(each.name) == 0:
+            each = replace(each, verdict="violated", detail=found.reason or "")
+        results.append(each)
+    return results
+
+
 def annotate_failures(protocol: Protocol, results: Sequence[Obligation]) -> None:
     """Annotations for CI. What is violated points at the promise; what is undecided is one warning for all of it."""
     unknown = [each for each in results if each.verdict == "unknown"]
@@ -153,16 +186,23 @@ def annotate_failures(protocol: Protocol, results: Sequence[Obligation]) -> None
 def print_answer(found: Exploration, live: Sequence[Liveness], story: Story | None) -> None:
     """The text: the story, the verdict, how much was seen, and what each action did."""
     out = stdout()
-    if story is not None:
-        out.print(render_text(story, width=out.story_width), end="", markup=False)
+    shown = [story] if found.findings is None and story is not None else [each for _, each in stories_of_all(found)]
+    for counterexample_of_one in shown:
+        out.print(render_text(counterexample_of_one, width=out.story_width), end="", markup=False)
         out.print()
     system = found.query.system
     constants = ", ".join(f"{name} {value}" for name, value in system.constants.items())
     what = "orbits" if found.query.symmetry else "states"
-    verdict = found.verdict.value if found.violated is None else f"{found.verdict.value}: {found.violated}"
+    violated = [each.invariant for each in found.findings or ()] or ([found.violated] if found.violated else [])
+    verdict = f"{found.verdict.value}: {', '.join(violated)}" if violated else found.verdict.value
     print_verdict(out, f"{system.name} {system.traced.variant.name} ({constants})", verdict)
     if found.reason:
         out.print(found.reason, markup=False)
+    for finding in found.findings or ():
+        after = counted(len(finding.path), "step")
+        out.print(f"{finding.invariant}: violated, the shortest counterexample has {after}", markup=False)
+    if found.undecided:
+        out.print(f"undecided: {', '.join(found.undecided)}", markup=False)
     if found.engine == "symbolic":
         out.print(f"runs of up to {counted(found.depth - 1, 'step')}, {found.engine} engine, {found.seconds:.2f} s")
         return

@@ -17,7 +17,7 @@ from ..interpret.table import INSERTED, Numbers, StateTable, grown
 from .beside import Beside
 from .memory import keep_pages
 from .path import rebuild, report_escape, taken
-from .result import Coverage, Exploration, OnProgress, Query, Step, Verdict, Watch, conclude
+from .result import TYPE_OK, Coverage, Exploration, Finding, OnProgress, Query, Step, Verdict, Watch, conclude
 
 BLOCK = 1 << 16
 """States expanded at once: enough to amortise NumPy's cost per call, few enough to stay in the caches."""
@@ -40,10 +40,17 @@ class Search:
     """One breadth-first search. States are numbered in the order of their discovery, level after level.
 
     After ``run`` the table has the key of each state that was found: all that are reachable, where the answer holds.
+
+    ``every``: a violated invariant does not end the search. It goes into ``findings`` and is not checked any more;
+    ``remaining`` has the others. Only ``type_ok`` ends it, which the packing of states relies on.
     """
 
-    def __init__(self, query: Query, watch: Watch) -> None:
+    def __init__(self, query: Query, watch: Watch, *, every: bool = False) -> None:
         self.query = query
+        self.remaining = list(query.invariants)
+        self.findings: list[Finding] = []
+        self._every = every
+        self._broke: list[tuple[int, str]] = []
         self.watch = watch
         self.system = query.system
         self.batch = Batch(self.system)
@@ -148,6 +155,8 @@ class Search:
             broken, escape = self._blocks(start, end, transitions, discoveries)
         finally:
             self._beside.wait()
+        self.findings += [Finding(name, self.path(number)) for number, name in sorted(self._broke)]
+        self._broke.clear()
         if broken:
             answer.verdict = Verdict.VIOLATED
             answer.violated = broken[1]
@@ -195,10 +204,14 @@ class Search:
     def _broken(self, block: Block, count: int, at: int) -> tuple[int, str] | None:
         """The first state of a block that breaks an invariant, and the first invariant that it breaks."""
         first: tuple[int, str] | None = None
-        for name in self.query.invariants:
+        for name in tuple(self.remaining):
             holds = self.batch.holds(block, self.system.invariants[name], count)
             if not holds.all():
                 row = at + int(np.argmin(holds))
+                if self._every and name != TYPE_OK:
+                    self._broke.append((row, name))
+                    self.remaining.remove(name)
+                    continue
                 if first is None or row < first[0]:
                     first = row, name
         if first is None:

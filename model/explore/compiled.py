@@ -234,32 +234,45 @@ def explore_by_size(query: Query, on_progress: OnProgress | None = None, threads
     memory.keep_pages()
     watch = Watch(query.limits, on_progress)
     search = Search(query, watch)
-    answer = search.run(None if query.symmetry else WORTH)
-    if not _unfinished(search):
-        return answer
-    try:
-        compiler = find_compiler()
-        text = text_of(query.system)
-    except BadInput:
-        compiler = None
+    answer, compiler, text = by_size(query, search)
     if compiler is None:
-        return search.run()
-    if not kept(compiler, text):
-        answer = search.run(WORTH_COMPILING)
-        if not _unfinished(search):
-            return answer
+        return answer
     try:
         going_on = CompiledSearch(query, watch, answer, compiler, text)
         going_on.seed(search.table.keys, search.parents, search.begins)
     except (BadInput, Spent):
         # NumPy goes on with what it has: it halves its blocks where memory is short.
         return search.run()
-    threads = min(threads or threads_there(), PARTS)
+    threads, answer.engine_note = compiler_note(compiler, threads, search.table.count)
     answer.engine = "compiled"
-    answer.engine_note = f"{_by(compiler, threads)}, from {search.table.count:,} states on"
     del search
     memory.give_back()
     return going_on.run(threads)
+
+
+def by_size(query: Query, search: Search) -> tuple[Exploration, Compiler | None, str]:
+    """Run NumPy's search until it ends, or until the compiled one is quicker: then the compiler and its text."""
+    answer = search.run(None if query.symmetry else WORTH)
+    if not _unfinished(search):
+        return answer, None, ""
+    try:
+        compiler = find_compiler()
+        text = text_of(query.system)
+    except BadInput:
+        compiler = None
+    if compiler is None:
+        return search.run(), None, ""
+    if not kept(compiler, text):
+        answer = search.run(WORTH_COMPILING)
+        if not _unfinished(search):
+            return answer, None, ""
+    return answer, compiler, text
+
+
+def compiler_note(compiler: Compiler, threads: int | None, states: int) -> tuple[int, str]:
+    """How many threads there are, and by which compiler and from when on the compiled engine runs."""
+    count = min(threads or threads_there(), PARTS)
+    return count, f"{_by(compiler, count)}, from {states:,} states on"
 
 
 def _unfinished(search: Search) -> bool:

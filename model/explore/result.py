@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sized
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from ..core.errors import BadInput
 from ..core.exit_code import ExitCode, exit_code
@@ -14,6 +15,9 @@ from ..core.ground import Instance, State, System
 from ..core.members import plain_params
 from ..interpret.staged import COMPILING, Staged, source_of, stage
 from . import memory
+
+TYPE_OK: Final = "type_ok"
+"""The invariant that every engine relies on."""
 
 
 class Verdict(Enum):
@@ -105,6 +109,19 @@ class Coverage:
     discoveries: int = 0
 
 
+@dataclass(frozen=True)
+class Finding:
+    """An invariant that is violated, and the steps of a shortest counterexample to it."""
+
+    invariant: str
+    path: list[Step]
+
+    def to_json(self) -> dict[str, object]:
+        """The invariant, and the steps as in a trace."""
+        steps = [{"action": s.instance.action, "params": plain_params(s.instance.params)} for s in self.path]
+        return {"invariant": self.invariant, "trace": steps}
+
+
 @dataclass
 class Exploration:
     """The answer.
@@ -127,6 +144,13 @@ class Exploration:
     coverage: dict[str, Coverage] = field(default_factory=dict)
     witnesses: dict[str, int] = field(default_factory=dict)
     memory: int = 0
+    findings: list[Finding] | None = None
+    """Every violated invariant with its shortest counterexample (``every.py``); None if the search ends at the first.
+
+    ``violated`` and ``path`` are those of the first.
+    """
+    whole: bool = True
+    """With ``findings``: whether every reachable state was seen, so that all other invariants hold. Else ``reason``."""
     engine_note: str | None = None
     """What else there is to say of the engine, in words: by which compiler it was compiled, and from when on it ran."""
 
@@ -134,6 +158,14 @@ class Exploration:
     def transitions(self) -> dict[str, int]:
         """How often each action was enabled in a distinct state. Engines agree on this; who discovers is a race."""
         return {name: seen.transitions for name, seen in self.coverage.items()}
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """The invariants that are neither violated nor known to hold, where ``findings`` were asked for."""
+        if self.findings is None or self.whole:
+            return ()
+        violated = {each.invariant for each in self.findings}
+        return tuple(name for name in self.query.invariants if name not in violated)
 
     @property
     def states_per_second(self) -> float:
@@ -166,6 +198,8 @@ class Exploration:
                 name: {"transitions": c.transitions, "discoveries": c.discoveries} for name, c in self.coverage.items()
             },
             "memory_bytes": self.memory,
+            **({} if self.findings is None else {"violations": [each.to_json() for each in self.findings]}),
+            **({} if self.findings is None else {"undecided": list(self.undecided)}),
             **({"engine_note": self.engine_note} if self.engine_note else {}),
         }
 

@@ -108,3 +108,35 @@ def test_annotations_are_escaped_as_github_wants(
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     annotate("a: b, 100%\r", "x::y, 5%\n\rz")
     assert capsys.readouterr().err == "::error title=a%3A b%2C 100%25%0D::x::y, 5%25%0A%0Dz\n"
+
+
+def test_all_reports_every_violated_invariant(fencepost: Fencepost, tmp_path: Path) -> None:
+    run = ("explore", "fencing", "--variant", "truncate-to-hw", "--replicas", 2, "--all")
+    files = ("--html", tmp_path / "why.html", "--trace-out", tmp_path / "run.jsonl", "--junitxml", tmp_path / "j.xml")
+    said = fencepost(*run, *files, "--json")
+    assert said.code == 1 and said.json["violated"] == "weak_isr" and said.json["undecided"] == []
+    assert [(each["invariant"], len(each["trace"])) for each in said.json["violations"]] == [
+        ("weak_isr", 8),
+        ("strong_isr", 9),
+    ]
+    for name, length in (("weak_isr", 8), ("strong_isr", 9)):
+        assert f"{name} breaks after {length} steps" in (tmp_path / f"why-{name}.html").read_text()
+        replayed = fencepost("replay", tmp_path / f"run-{name}.jsonl", "--variant", "truncate-to-hw", "--json")
+        assert replayed.code == 1, replayed
+    verdicts = {
+        case.name: [type(each).__name__ for each in case.result] for case in JUnitXml.fromfile(tmp_path / "j.xml")
+    }
+    assert verdicts["weak_isr"] == verdicts["strong_isr"] == ["Failure"] and verdicts["leader_in_isr"] == []
+    text = fencepost(*run).out
+    assert "weak_isr: violated, the shortest counterexample has 8 steps" in text
+    assert "BROKEN: weak_isr at step 8" in text and "BROKEN: strong_isr at step 9" in text
+
+
+def test_all_of_a_safe_variant_holds(fencepost: Fencepost) -> None:
+    said = fencepost("explore", "fencing", "--replicas", 2, "--log-size", 1, "--all", "--json")
+    assert said.code == 0 and said.json["violations"] == [] and said.json["verdict"] == "holds"
+
+
+def test_all_is_refused_for_states_on_disk(fencepost: Fencepost, tmp_path: Path) -> None:
+    said = fencepost("explore", "fencing", "--all", "--dir", tmp_path / "states")
+    assert said.complaint.startswith("--dir: the search in files ends at the first violated invariant")
