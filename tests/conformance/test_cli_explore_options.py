@@ -123,9 +123,8 @@ def test_all_reports_every_violated_invariant(fencepost: Fencepost, tmp_path: Pa
         assert f"{name} breaks after {length} steps" in (tmp_path / f"why-{name}.html").read_text()
         replayed = fencepost("replay", tmp_path / f"run-{name}.jsonl", "--variant", "truncate-to-hw", "--json")
         assert replayed.code == 1, replayed
-    verdicts = {
-        case.name: [type(each).__name__ for each in case.result] for case in JUnitXml.fromfile(tmp_path / "j.xml")
-    }
+    (suite,) = JUnitXml.fromfile(tmp_path / "j.xml")
+    verdicts = {case.name: [type(each).__name__ for each in case.result] for case in suite}
     assert verdicts["weak_isr"] == verdicts["strong_isr"] == ["Failure"] and verdicts["leader_in_isr"] == []
     text = fencepost(*run).out
     assert "weak_isr: violated, the shortest counterexample has 8 steps" in text
