@@ -17,7 +17,8 @@ from .line import Line
 
 _LEVEL = r"(?P<level>TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)"
 _ZONE = r"(?: ?(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d))?"
-_DATE = rf"(?P<date>\d{{4}}[-/]\d\d[-/]\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)(?:[.,:](?P<fraction>\d{{1,9}}))?{_ZONE}"
+_DAY_OF = r"(?P<date>\d{4}[-/]\d\d[-/]\d\d|\d\d/\d\d/\d\d|\d{1,2} [A-Z][a-z]{2} \d{4})"
+_DATE = rf"{_DAY_OF}[T ](?P<clock>\d\d:\d\d:\d\d)(?:[.,:](?P<fraction>\d{{1,9}}))?{_ZONE}"
 _CLOCK = r"(?P<clock>\d\d:\d\d:\d\d)[.,](?P<fraction>\d{3})"
 _LOGGER = r"(?P<logger>[A-Za-z_][\w.$]{0,200})(?::\d{1,6})?"
 _THREAD = r"\[(?P<thread>(?!\d{4}-\d\d-)[^\]]{1,200})\]"
@@ -29,8 +30,9 @@ _KNOWN = r"(?P<message>\[(?:Partition|Broker|Controller|UnifiedLog|Log|Replica\w
 LAYOUTS: Final[Mapping[str, str]] = {
     # Kafka's log4j.properties and log4j2.yaml: [%d] %p %m (%c)%n. Strimzi: %d{ISO8601} %p %m (%c) [%t].
     "kafka": rf"\[?{_DATE}\]? +(?:{_THREAD} +)?{_LEVEL} +{_MESSAGE} \({_LOGGER}\)(?: {_AFTER})?\s*$",
-    # Strimzi with log4j2: %d %-5p [%t] %c{{1}}:%L - %m.
-    "strimzi 4": rf"\[?{_DATE}\]? +{_LEVEL} +{_THREAD} +{_LOGGER} +--? {_MESSAGE}$",
+    # Strimzi with log4j2: %d %-5p [%t] %c{{1}}:%L - %m. Others have a colon in place of the dash.
+    "strimzi 4": rf"\[?{_DATE}\]? +{_LEVEL} +{_THREAD} +{_LOGGER}(?: +--?|:) {_MESSAGE}$",
+    "spring boot": rf"{_DATE} +{_LEVEL} +\d+ --- (?:\[[^\]]*\] )??{_THREAD} +{_LOGGER} *: {_MESSAGE}$",
     # Logback: %d [%thread] %-5level %logger - %msg.
     "logback": rf"\[?{_DATE}\]? +{_THREAD} +{_LEVEL} +{_LOGGER} +--? {_MESSAGE}$",
     "logger first": rf"\[?{_DATE}\]? +{_LEVEL} +{_LOGGER}(?: +--?|:) {_MESSAGE}$",
@@ -155,7 +157,7 @@ class LayoutParser:
             date = parts.get("date")
             if date is None:
                 return self._time_of_day(((hours * 60 + minutes) * 60 + seconds) * 1000 + fraction), False
-            year, month, day = map(int, re.split("[-/]", date))
+            year, month, day = _day_of(date)
             moment = datetime(year, month, day, hours, minutes, min(seconds, 59), tzinfo=UTC)
         except ValueError:
             return None, False
@@ -215,6 +217,18 @@ class LayoutParser:
             if not message.startswith("["):
                 return None
         return Line(number, time, _text(_first(value, _THREAD_KEYS)), level, logger, message, stream, zoned)
+
+
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def _day_of(date: str) -> tuple[int, int, int]:
+    """Year, month and day of ``2026-03-04``, ``26/03/04`` or ``4 Mar 2026``. Raises ValueError for another text."""
+    if " " in date:
+        day, month, year = date.split(" ")
+        return int(year), _MONTHS.index(month) + 1, int(day)
+    year, month, day = re.split("[-/]", date)
+    return int(year) + (2000 if len(year) == 2 else 0), int(month), int(day)
 
 
 _MOVING = re.compile(

@@ -60,7 +60,13 @@ _LOG = LoggerPatterns(
 
 _FETCHER = LoggerPatterns(
     "INFO",
-    ("[Replica<*> replicaId=<node>, <*>] ", "[ReplicaFetcherThread<*>]: ", "[ReplicaFetcherThread<*>] ", ""),
+    (
+        "[Replica<*> replicaId=<node>, <*>] ",
+        "[ReplicaFetcherThread<*>]: ",
+        "[ReplicaFetcherThread<*>], ",
+        "[ReplicaFetcherThread<*>] ",
+        "",
+    ),
     (
         Pattern(K.TRUNCATED, "Truncating <partition> to offset <offset> below high watermark <high_watermark>", "2.0-"),
         Pattern(
