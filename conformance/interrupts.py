@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
+from ..model.core.ctrl_c import CtrlC
 from ..model.core.exit_code import ExitCode
 from ..model.core.process import load
 
@@ -77,7 +78,7 @@ def _orderly(_number: int, _frame: FrameType | None) -> None:
     timer.daemon = True
     timer.start()
     end_processes()
-    raise KeyboardInterrupt
+    raise CtrlC
 
 
 def _raise_again(swallowed: sys.UnraisableHookArgs) -> None:

@@ -47,7 +47,7 @@ def end_processes() -> int:
 
     mine, ended = str(os.getpid()), 0
     # One that was started while the others were looked at is found in the next round.
-    while found := [each for each in psutil.Process().children(recursive=True) if _is_marked(each, mine)]:
+    while found := [each for each in _descendants() if _is_marked(each, mine)]:
         for process in found:
             # Not waited for here: PySpark asks what became of its own child, and would never hear of it.
             with suppress(psutil.Error):
@@ -55,6 +55,17 @@ def end_processes() -> int:
         ended += len(found)
         time.sleep(_ROUND_SECONDS)
     return ended
+
+
+def _descendants() -> list[psutil.Process]:
+    """The processes below this one; none without ``/proc``."""
+    import psutil
+
+    try:
+        found: list[psutil.Process] = psutil.Process().children(recursive=True)
+    except (psutil.Error, OSError):
+        return []
+    return found
 
 
 def _is_marked(process: psutil.Process, owner: str) -> bool:

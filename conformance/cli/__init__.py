@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 from cyclopts import App
@@ -96,7 +97,9 @@ def _keep_out_of_the_way() -> None:
     """Have Hypothesis keep what it remembers of the sources in the cache, not in the folder that somebody works in."""
     if os.environ.get("HYPOTHESIS_STORAGE_DIRECTORY"):
         return
-    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(cache_folder("hypothesis"))
+    # Hypothesis runs without a folder that it can write to.
+    folder = cache_folder("hypothesis") or Path(os.devnull) / "hypothesis"
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(folder)
 
 
 def command_line() -> ExitCode:

@@ -17,10 +17,11 @@ from multiprocessing.connection import Connection, wait
 from types import FrameType
 from typing import Final, Protocol
 
+from ...model.core.ctrl_c import CtrlC
 from ...model.core.errors import BadInput
 from ..deadline import NEVER, Deadline, OutOfTime
 from ..executed import Executed
-from ..lockstep.watch import VIOLATED
+from ..lockstep.watch import HUNG_STATUS
 from ..processes import end_with_parent, interrupts_ignored
 from ..system_closer import SystemCloser
 from .machine import Done
@@ -203,7 +204,7 @@ class Elsewhere:
     def _gone(self) -> BaseException:
         self._process.join()
         code = self._process.exitcode
-        if code == VIOLATED:
+        if code == HUNG_STATUS:
             return HungProcess()
         how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
         return BadInput(
@@ -232,7 +233,7 @@ def _work(stage: Stage, connection: Connection, others: Connection) -> None:
 def _interrupted(_number: int, _frame: FrameType | None) -> None:
     """An exception that no run takes for one of its system's."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise KeyboardInterrupt
+    raise CtrlC
 
 
 def _player(stage: Stage, held: ExitStack) -> Player:

@@ -8,6 +8,7 @@ from typing import Final
 
 from ...model.core.errors import BadInput
 from ...model.core.ground import State
+from ...model.core.user_error import is_user_error
 from ...traces.format import Value
 from ..deadline import NEVER, Deadline
 from ..lockstep.adapter import Contradiction
@@ -187,7 +188,7 @@ def _fell_over(event: Event | None, error: BaseException, what: str) -> Parted:
         return Parted(Sort.CONTRADICTED, event, str(error))
     if isinstance(error, Hung):
         return Parted(Sort.HUNG, event, str(error), at=raised_at(error))
-    if not isinstance(error, Exception | SystemExit):
+    if not is_user_error(error):
         raise error
     detail = f"{what} raised {type(error).__name__}: {error}".removesuffix(": ")
     return Parted(Sort.RAISED, event, detail, at=raised_at(error))

@@ -79,6 +79,18 @@ def classes(release: str = RELEASE, cache: Path | None = None, drives: str = BRO
     it, and where the driver does not compile against a release.
     """
     cache = default_cache() if cache is None else cache
+    try:
+        return _classes(release, cache, drives)
+    except OSError as failed:
+        # The caller starts a system under test, and would take this for a fault of the system.
+        raise BadInput(
+            f"cannot be written: {failed.strerror}",
+            str(cache),
+            "make room there, or name another one by XDG_CACHE_HOME",
+        ) from failed
+
+
+def _classes(release: str, cache: Path, drives: str) -> Classes:
     jars = fetch_kafka(release, cache)
     sums: dict[str, dict[str, str]] = json.loads(_own(_SUMS))
     for name, wanted in sums.get(release, {}).items():

@@ -12,6 +12,7 @@ from typing import Final
 
 from ...model.core.errors import BadInput
 from ...model.core.ground import State
+from ...model.core.user_error import is_user_error
 from ...traces.format import Value
 from .adapter import Adapter, Contradiction, Outcome
 from .coverage import Coverage
@@ -203,7 +204,9 @@ class Machine:
         """Remember a try that the model could not follow to its end, with what can be seen of it."""
         try:
             observed: Mapping[str, Value] | None = self.adapter.observe()
-        except (Exception, SystemExit, Hung):
+        except BaseException as error:
+            if not isinstance(error, Hung) and not is_user_error(error):
+                raise
             # There is a disagreement already.
             observed = None
         self.history.append(Done(asked, tuple(run), outcome.error, observed, refused))
@@ -218,7 +221,7 @@ def _fell_over(asked: Try, error: BaseException, what: str) -> Disagreement:
         return Disagreement(Sort.CONTRADICTED, asked, str(error))
     if isinstance(error, Hung):
         return Disagreement(Sort.HUNG, asked, str(error), at=raised_at(error))
-    if not isinstance(error, Exception | SystemExit):
+    if not is_user_error(error):
         raise error
     detail = f"{what} raised {type(error).__name__}: {error}".removesuffix(": ")
     return Disagreement(Sort.RAISED, asked, detail, at=raised_at(error))

@@ -10,6 +10,7 @@ from ...model.core.errors import BadInput
 from ...model.core.importing import module_named
 from ...model.core.loading import module_of_file
 from ...model.core.registry import REGISTRY
+from ...model.core.user_error import is_user_error
 from ..harness import find_harness
 from .adapter import Adapter, MakeAdapter
 from .model_adapter import ModelAdapter
@@ -41,7 +42,9 @@ def called(make: Callable[[str | None, str | None], Any], spec: str, protocol: s
         made = make(protocol, variant)
     except BadInput:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not is_user_error(error):
+            raise
         raise BadInput(
             f"making the adapter raised {type(error).__name__}: {error}",
             f"--impl {spec}",

@@ -14,9 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from multiprocessing import parent_process
 from types import FrameType
 from typing import Final, Protocol, Self, TypeVar
 
+from ...model.core.exit_code import exit_code
 from ...traces.format import Value
 from .adapter import Adapter, Outcome
 from .faults import Fault, Kind
@@ -27,7 +29,8 @@ STEP_TIMEOUT: Final = 60.0
 GRACE: Final = 10.0
 """So many seconds after the limit, a call that could not be interrupted ends the process."""
 
-VIOLATED: Final = 1
+HUNG_STATUS: Final = 97
+"""A worker process ends with this status after it reported a hang. Python ends with 1 on any exception."""
 
 
 class Hung(BaseException):
@@ -65,7 +68,7 @@ class Limit:
         self.seconds = seconds
         self.grace = grace
         self.hung = False
-        self.code = VIOLATED
+        self.code: int = exit_code("violated") if parent_process() is None else HUNG_STATUS
         self.verdict = "the verdict is violated, and there is no trace"
         self._call: str | None = None
         self._due = 0.0

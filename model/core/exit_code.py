@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from .errors import FencepostError
+from .user_error import is_user_error
 
 _VERDICTS = ("holds", "violated", "unknown")
 
@@ -50,7 +51,7 @@ def is_interrupt(error: BaseException) -> bool:
     seen: set[int] = set()
     at: BaseException | None = error
     while at is not None and id(at) not in seen:
-        if isinstance(at, KeyboardInterrupt):
+        if isinstance(at, KeyboardInterrupt) and not is_user_error(at):
             return True
         seen.add(id(at))
         at = at.__context__

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from .errors import BadInput, FencepostError
+from .user_error import is_user_error
 
 
 def module_named(name: str, where: str) -> ModuleType:
@@ -27,7 +28,9 @@ def imported(name: str, where: str, package: str | None = None) -> ModuleType:
         raise
     except FencepostError as error:
         raise BadInput(str(error), _line_of(error, where), "mend the text") from error
-    except Exception as error:
+    except BaseException as error:
+        if not is_user_error(error):
+            raise
         what = " ".join(f"{type(error).__name__}: {error}".split())
         mend = "name a module that is there" if isinstance(error, ModuleNotFoundError) else "mend the text"
         raise BadInput(f"importing it raised {what}", _line_of(error, where), mend) from error

@@ -15,6 +15,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from .errors import BadText, ProtocolError
+from .user_error import is_user_error
 
 _LANGUAGE = Path(__file__).parent
 # Beside the language itself, whoever else runs texts or has them declared.
@@ -70,14 +71,15 @@ class Reading:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, BadText) or not isinstance(error, Exception):
+        if error is None or isinstance(error, BadText) or not is_user_error(error):
             return
         frames = _frames(trace)[1:]
         own = [(code, line) for code, line in frames if not _is_language(code)]
         if isinstance(error, ProtocolError):
             mend = error.mend or "see docs/language.md"
             raise BadText(error.what, self._where(own), mend) from error
-        if own and frames[-1] == own[-1]:
+        # The stack may overflow in the language, which the text called once too often.
+        if own and (frames[-1] == own[-1] or isinstance(error, RecursionError)):
             what = f"{type(error).__name__}: {' '.join(str(error).split())}"
             raise BadText(what, self._where(own), "mend the text there") from error
 

@@ -15,6 +15,7 @@ from .errors import BadInput, FencepostError, ProtocolError
 from .loading import FORMS, is_place, load
 from .protocol import Protocol
 from .registration import Registration
+from .user_error import is_user_error
 
 GROUP: Final = "fencepost.protocols"
 
@@ -64,7 +65,9 @@ class Registry(Mapping[str, Registration]):
             found = entry.load()
         except FencepostError:
             raise
-        except Exception as error:
+        except BaseException as error:
+            if not is_user_error(error):
+                raise
             what = " ".join(f"{type(error).__name__}: {error}".split())
             raise BadInput(f"importing it raised {what}", where, "mend or uninstall its package") from error
         if not isinstance(found, Registration):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -18,16 +20,18 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def resident() -> int:
-    """Bytes resident now."""
+    """Bytes resident now; on Linux without ``/proc``, the most that ever were."""
     try:
-        pages = _STATM.read_bytes().split()[1]
-    except OSError:
-        # It takes longer to load than all else of this package: only where the kernel does not say it.
-        import psutil
+        return int(_STATM.read_bytes().split()[1]) * _PAGE
+    except (OSError, IndexError, ValueError):
+        if sys.platform.startswith("linux"):
+            # A limit of memory is then reached too soon, and never too late.
+            return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # It takes longer to load than all else of this package.
+    import psutil
 
-        size: int = psutil.Process().memory_info().rss
-        return size
-    return int(pages) * _PAGE
+    size: int = psutil.Process().memory_info().rss
+    return size
 
 
 def peak() -> int:

@@ -37,6 +37,7 @@ MOST_KEPT: Final = 500
 
 _NAMES: Final = ("cc", "gcc", "clang")
 _DIGEST: Final = 32
+_FOLDER: Final = "compiled"
 _SECONDS: Final = 600
 
 
@@ -112,11 +113,14 @@ _loaded: dict[bytes, ctypes.CDLL] = {}
 def kept(compiler: Compiler, text: str) -> bool:
     """Whether the text has been compiled before."""
     key = _key(compiler, text)
-    return key in _loaded or _sound(_place(key), key)
+    if key in _loaded:
+        return True
+    folder = cache_folder(_FOLDER)
+    return folder is not None and _sound(_place(folder, key), key)
 
 
-def _place(key: bytes) -> Path:
-    return cache_folder("compiled") / f"{key.hex()}.so"
+def _place(folder: Path, key: bytes) -> Path:
+    return folder / f"{key.hex()}.so"
 
 
 def compiled(compiler: Compiler, text: str) -> ctypes.CDLL:
@@ -129,16 +133,26 @@ def compiled(compiler: Compiler, text: str) -> ctypes.CDLL:
 
 
 def _load(compiler: Compiler, text: str, key: bytes) -> ctypes.CDLL:
-    place = _place(key)
-    if _sound(place, key):
-        return _opened(place)
-    keeps = _keeps(place.parent)
-    with tempfile.TemporaryDirectory(prefix=".part-", dir=place.parent if keeps else None) as folder:
-        made = _compile(compiler, text, key, Path(folder))
-        if not keeps:
-            return _opened(made)
-        opened = _opened(made.replace(place))
-    _forget(place.parent)
+    folder = cache_folder(_FOLDER)
+    if folder is not None:
+        if _sound(_place(folder, key), key):
+            return _opened(_place(folder, key))
+        if _keeps(folder):
+            # A full disk, or a folder that just went: the temporary folder may still do.
+            with suppress(OSError, BadInput):
+                return _compiled_in(folder, compiler, text, key)
+    try:
+        with tempfile.TemporaryDirectory(prefix="fencepost-compiled-", ignore_cleanup_errors=True) as own:
+            return _opened(_compile(compiler, text, key, Path(own)))
+    except OSError as error:
+        raise BadInput(f"cannot write the compiled search: {error}", "--engine", "take batch, or set TMPDIR") from error
+
+
+def _compiled_in(folder: Path, compiler: Compiler, text: str, key: bytes) -> ctypes.CDLL:
+    """Compile into the cache. Raises OSError where it cannot be written."""
+    with tempfile.TemporaryDirectory(prefix=".part-", dir=folder, ignore_cleanup_errors=True) as own:
+        opened = _opened(_compile(compiler, text, key, Path(own)).replace(_place(folder, key)))
+    _forget(folder)
     return opened
 
 

@@ -110,7 +110,10 @@ class KafkaJars:
 
 def default_cache() -> Path:
     """``$XDG_CACHE_HOME/fencepost/kafka``, or ``~/.cache/fencepost/kafka`` (XDG Base Directory Specification)."""
-    return cache_folder("kafka")
+    folder = cache_folder("kafka")
+    if folder is None:
+        raise BadInput("this user has no home folder", "the cache of Kafka's jars", "set HOME or XDG_CACHE_HOME")
+    return folder
 
 
 def newest_release(timeout: float = 120.0) -> str:

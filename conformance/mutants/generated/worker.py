@@ -122,18 +122,19 @@ def _kill_group(child: int) -> None:
 def _work(task: Mapping[str, Any], source: Source, grounds: Grounds, into: int, seconds: float) -> None:
     """The child's whole life."""
     try:
-        os.setpgid(0, 0)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(nowhere, number)
-        # Recording begins no run when its seconds are over, but with each drive one, and ends what it has begun.
-        over = max(_OVER, seconds) if task["do"] == "record" else _OVER
-        limit = int(seconds + over) + 1
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
-        most = psutil.Process().memory_info().vms + MEMORY
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
         try:
+            # A failure here is the harness's, and kills no mutant.
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            for number in (0, 1, 2):
+                os.dup2(nowhere, number)
+            # Recording begins no run when its seconds are over, but with each drive one, and ends what it has begun.
+            over = max(_OVER, seconds) if task["do"] == "record" else _OVER
+            limit = int(seconds + over) + 1
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+            most = _own_memory() + MEMORY
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
             told: Mapping[str, Json] = {"answer": _done(task, source, grounds, seconds)}
         except BadInput as error:
             told = {"input": [error.what, error.where, error.mend]}
@@ -143,6 +144,15 @@ def _work(task: Mapping[str, Any], source: Source, grounds: Grounds, into: int, 
             stream.write(json.dumps(told) + "\n")
     finally:
         os._exit(0)
+
+
+def _own_memory() -> int:
+    """Bytes of this process's address space; without ``/proc``, what it has at most."""
+    try:
+        size: int = psutil.Process().memory_info().vms
+    except (psutil.Error, OSError):
+        return MEMORY
+    return size
 
 
 def _done(task: Mapping[str, Any], source: Source, grounds: Grounds, seconds: float) -> Json:
