@@ -78,6 +78,8 @@ def replay_headline(answer: Replay) -> str:
             f"The model explains all {answer.events} events of the trace{skipped}, and keeps every promise on the way."
         )
         return f"{told} {counted(len(answer.repeated), 'event')} of them change nothing." if answer.repeated else told
+    if answer.conflict is not None:
+        return f"{answer.conflict}."
     where = "the trace" if answer.event is None else f"event {answer.event.step}, {answer.event.call}"
     if answer.cause is None:
         return f"The replay ended at {where}: {answer.reason}."

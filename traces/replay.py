@@ -13,6 +13,8 @@ observation (``model/core/change_guards.py``). In a complete trace no unobserved
     all explains the events up to and including ``step``; ``cause`` then says whether a guard refuses the event or an
     observation differs. Otherwise it is an invariant: the events up to ``step`` have explanations, and each that was
     found breaks some invariant by then; the one shown breaks this one, and as late as any.
+    Observations that contradict each other in every run that keeps the invariants are found without a search
+    (``lasting.py``); ``conflict`` names them.
 ``unknown``
     A budget ran out before either was certain; ``reason`` names it. For a trace that may lack events, that more than
     ``max_skipped`` unobserved steps could have explained it counts as a budget that ran out.
@@ -36,6 +38,7 @@ from ..model.explore.result import Verdict
 from .diagnose import FrontierState, can_happen, diagnose
 from .format import Trace, TraceEvent
 from .frontier import BudgetSpent, Explorer, Frontier, Node
+from .lasting import Conflict, find_conflict
 from .record import check_run
 from .stepper import CompiledStepper, Happened, Stepper, stepper_for
 from .story import Json
@@ -117,6 +120,8 @@ class Replay:
     frontier_size: int = 0
     explanation: tuple[Explained, ...] = ()
     breach: Breach | None = None
+    conflict: Conflict | None = None
+    """Observations that contradict each other, whatever happened between them."""
     repeated: tuple[int, ...] = ()
     """Step numbers of explained events that change nothing, and so are observations."""
 
@@ -157,6 +162,7 @@ class Replay:
             "frontier_size": self.frontier_size,
             "explanation": [each.to_json() for each in self.explanation],
             "repeated": list(self.repeated),
+            "conflict": None if self.conflict is None else self.conflict.to_json(),
             "breach": None
             if self.breach is None
             else {"after": self.breach.after, "invariants": list(self.breach.invariants)},
@@ -260,6 +266,9 @@ class _Run:
 
     def answer(self) -> Replay:
         """Pass over the trace with ever more unobserved steps in a gap, until the verdict is certain."""
+        conflict = None if self.whole else self._conflict()
+        if conflict is not None:
+            return conflict
         stop: _Stop | None = None
         try:
             for steps in range(self.skips + 1):
@@ -279,6 +288,17 @@ class _Run:
         else:
             told = "the trace does not claim to be complete, and no unobserved step was allowed"
         return self._failed(stop, f"max_skipped: {told}")
+
+    def _conflict(self) -> Replay | None:
+        """The answer if observations contradict each other; in a complete trace the search finds the first fault."""
+        if set(self.invariants) != set(self.stepper.system.traced.protocol.invariant_names):
+            return None
+        found = find_conflict(self.stepper.system, self.wanted, self.events)
+        if found is None:
+            return None
+        answer = self._answer(Verdict.VIOLATED, found.claims[-1].event, None, 0)
+        answer.violated, answer.cause, answer.conflict = EXPLAINED, "observation", found
+        return answer
 
     def _pass(self, steps: int) -> Node | _Stop:
         explorer = self.explorer

@@ -89,7 +89,8 @@ class Variable:
     states a cell is live; a dead cell always holds ``dead``, so that equal states are equal tuples. ``dead`` is also
     what a read at an index out of range gives. ``unset`` says that a live cell of integers may hold ``dead`` too, for a
     value that is not known yet; sets and replicas always may. ``present(rules)`` says which variants have the variable.
-    ``where`` is the file and line of its declaration.
+    ``where`` is the file and line of its declaration. ``lasting(rules)`` says in which variants a cell that has another
+    value than its first keeps it, in every run that keeps all invariants.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Variable:
     unset: bool = False
     present: Callable[[Any], bool] = field(default=lambda _: True)
     where: str = "the protocol"
+    lasting: Callable[[Any], bool] = field(default=lambda _: False)
 
     def shape(self, constants: Constants) -> tuple[int, ...]:
         """The number of cells along each index."""

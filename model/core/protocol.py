@@ -243,6 +243,8 @@ class Protocol:
         self.actions: dict[str, ActionSpec] = {}
         self.invariants: dict[str, PropertySpec] = {}
         self.witnesses: dict[str, PropertySpec] = {}
+        self.implied: dict[str, PropertySpec] = {}
+        """Conditions over lasting variables that follow from the invariants; replay compares observations by them."""
         self.variants: dict[str, Variant] = {}
         self.liveness: dict[str, LivenessSpec] = {}
         self.fairness: dict[str, FairnessSpec] = {}
@@ -260,6 +262,7 @@ class Protocol:
         dead: int | None = None,
         unset: bool = False,
         present: Callable[[Any], bool] = lambda _: True,
+        lasting: Callable[[Any], bool] = lambda _: False,
     ) -> None:
         """Declare a state variable (see ``domains.Variable``).
 
@@ -275,7 +278,8 @@ class Protocol:
         if dead is None:
             dead = 0 if values.sort is Sort.SET else -1
         where = declared_here()
-        variable = Variable(name, per, values, declare.first_value(initially), doc, live, dead, unset, present, where)
+        first = declare.first_value(initially)
+        variable = Variable(name, per, values, first, doc, live, dead, unset, present, where, lasting)
         declare.known_sizes(where, name, self._defaults, declare.sizes_of(variable))
         self.variables[name] = variable
 
@@ -335,6 +339,16 @@ class Protocol:
 
         return register
 
+    def implied_in(self, present: Callable[[Any], bool]) -> Callable[[_Text], _Text]:
+        """Register a condition over lasting variables that the invariants of some variants imply."""
+
+        def register(text: _Text) -> _Text:
+            self._new_promise("implied condition", text, {})
+            self.implied[text.__name__] = PropertySpec(text.__name__, text, present=present)
+            return text
+
+        return register
+
     def sometimes(self, relevant: Callable[[Constants], bool] = lambda _: True) -> Callable[[_Text], _Text]:
         """Register a witness: a run over constants at which it is relevant must meet it, or the model is vacuous."""
         declare.not_a_text(relevant, f"{self.name}.sometimes()")
@@ -360,7 +374,8 @@ class Protocol:
         return register
 
     def _new_promise(self, kind: str, text: Callable[..., Any], params: Mapping[str, Index]) -> None:
-        declare.new_name(kind, text.__name__, (*self.invariant_names, *self.witnesses, *self.liveness))
+        taken = (*self.invariant_names, *self.witnesses, *self.liveness, *self.implied)
+        declare.new_name(kind, text.__name__, taken)
         declare.takes(text, params, text.__name__)
 
     def assume_fair(self, name: str, conditions: tuple[Fair, ...], doc: str) -> None:
@@ -404,6 +419,13 @@ class Protocol:
         if name not in self._traced:
             self._traced[name] = self._trace(self.variants[name])
         return self._traced[name]
+
+    def implied_terms(self, variant: str) -> dict[str, Term]:
+        """The implied conditions of a variant as terms."""
+        text = Text(self, self.variants[variant])
+        rules = self.variants[variant].rules
+        present = [each for each in self.implied.values() if each.present(rules)]
+        return {each.name: text.promise(each.name, "implied condition", each.text) for each in present}
 
     def _trace(self, variant: Variant) -> TracedProtocol:
         asked = [variable.present for variable in self.variables.values()]

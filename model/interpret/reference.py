@@ -165,7 +165,9 @@ class Reference:
         # Equal terms are one object.
         return any(text[1] is not term[1] for text, term in pairs)
 
-    def _run_terms(self, state: State, action: TracedAction, params: Params, passed: frozenset[str]) -> State | str:
+    def _run_terms(
+        self, state: State, action: TracedAction, params: Params, passed: frozenset[str] = frozenset()
+    ) -> State | str:
         reader = Reader(self.system, state, bound(action, params))
         for name, condition in action.guards:
             if name not in passed and not reader(condition):

@@ -51,6 +51,9 @@ def bug_of(answer: Replay, system: System) -> Bug:
         return Bug(system.name, "promise", invariant=answer.breach.invariants[0])
     assert answer.event is not None
     action = answer.event.action
+    if answer.conflict is not None:
+        names = (system.layout.cells[claim.number].variable.name for claim in answer.conflict.claims[-1:])
+        return Bug(system.name, "effect", action, variables=tuple(names))
     denials = answer.frontier[0].denials if answer.frontier else ()
     if not denials:
         return Bug(system.name, "guard", action)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA
 from ..logs import OFFSET
-from .state import RECORD, fencing, is_true_leader, presumes_leadership, same_record
+from .state import RECORD, fencing, is_true_leader, keeps_committed, presumes_leadership, same_record
 
 
 def _committed_on(k: Algebra, s: View, leader: Value, replicas: Value) -> Value:
@@ -79,6 +79,33 @@ def written_once(k: Algebra, s: View) -> Value:
         return k.all(one < other, other < s.leo[replica], s.record_id[replica, one] == s.record_id[replica, other])
 
     return k.forall(REPLICA, lambda r: k.forall(OFFSET, lambda a: k.forall(OFFSET, lambda b: k.negate(twice(r, a, b)))))
+
+
+@fencing.implied_in(keeps_committed)
+def clients_agree(k: Algebra, s: View) -> Value:
+    """A record that its producer was told of is the one that is read there, and each record is at one offset.
+
+    The logs of the controller's ISR have both, by ``acknowledged_is_kept`` and ``read_is_kept``, and each record once.
+    """
+
+    def same(record: Value, offset: Value) -> Value:
+        here = k.implies(s.acknowledged[record] == offset, k.any(s.read[offset] == -1, s.read[offset] == record))
+        there = k.implies(
+            s.read[offset] == record, k.any(s.acknowledged[record] == -1, s.acknowledged[record] == offset)
+        )
+        return k.all(here, there)
+
+    def apart(one: Value, other: Value) -> Value:
+        return k.implies(one < other, k.any(s.read[one] == -1, s.read[one] != s.read[other]))
+
+    def elsewhere(one: Value, other: Value) -> Value:
+        return k.implies(one < other, k.any(s.acknowledged[one] == -1, s.acknowledged[one] != s.acknowledged[other]))
+
+    return k.all(
+        k.forall(RECORD, lambda record: k.forall(OFFSET, lambda offset: same(record, offset))),
+        k.forall(OFFSET, lambda one: k.forall(OFFSET, lambda other: apart(one, other))),
+        k.forall(RECORD, lambda one: k.forall(RECORD, lambda other: elsewhere(one, other))),
+    )
 
 
 @fencing.sometimes()

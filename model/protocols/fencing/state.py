@@ -224,6 +224,16 @@ RECORD = Index("record", Sort.INT, lambda c: c["max_records"])
 """The records that producers write, by their ids."""
 
 
+def keeps_committed(rules: Rules) -> bool:
+    """Whether what clients are told lasts: a running variant in which no record below a high watermark is lost.
+
+    With K11, K12 or K14, a stale leader may commit another record once the controller's ISR is empty, and then no
+    invariant compares it with anything.
+    """
+    safe = rules.remote_leo in (RemoteLeo.OF_EPOCH, RemoteLeo.OF_OFFICE)
+    return rules.running and safe and not (rules.forgets or rules.fences)
+
+
 def _in_log(_k: Algebra, s: View, replica: Value, offset: Value) -> Value:
     return offset < s.leo[replica]
 
@@ -336,6 +346,7 @@ fencing.variable(
     per=(RECORD,),
     initially=-1,
     present=lambda rules: rules.running,
+    lasting=keeps_committed,
 )
 fencing.variable(
     "read",
@@ -344,6 +355,7 @@ fencing.variable(
     per=(OFFSET,),
     initially=-1,
     present=lambda rules: rules.running,
+    lasting=keeps_committed,
 )
 
 
