@@ -30,6 +30,7 @@ class Timeline:
         for each in observations:
             if each.partition and (not topics or topic_of(each.partition) in topics):
                 by_partition[each.partition].append(each)
+        reporters = {name: {each.node for each in members} for name, members in by_partition.items()}
         for each in observations:
             if each.partition:
                 continue
@@ -37,7 +38,7 @@ class Timeline:
                 if each.topic is not None:
                     if topic_of(partition) == each.topic:
                         members.append(replace(each, partition=partition))
-                elif each.node is not None and any(other.node == each.node for other in members):
+                elif each.node is not None and each.node in reporters[partition]:
                     members.append(each)
         names = sorted(by_partition, key=lambda name: (name == METADATA_LOG, topic_of(name), number_of(name)))
         return cls(tuple(PartitionTimeline.of(name, by_partition[name]) for name in names))

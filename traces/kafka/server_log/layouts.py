@@ -46,6 +46,7 @@ LAYOUTS: Final[Mapping[str, str]] = {
 """By name, in the order in which they are tried."""
 
 _COMPILED = {name: re.compile(_START + text) for name, text in LAYOUTS.items()}
+_ANY_LEVEL = re.compile(r"TRACE|DEBUG|INFO|WARN|ERROR|FATAL")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _MAX_PREFIX = 400
 _DAY = timedelta(days=1)
@@ -129,6 +130,8 @@ class LayoutParser:
         found = _COMPILED[self._name].match(text)
         if found is not None:
             return found
+        if _ANY_LEVEL.search(text, 0, _MAX_PREFIX * 2) is None:
+            return None
         best: tuple[int, int] | None = None
         match: re.Match[str] | None = None
         for rank, (name, pattern) in enumerate(_COMPILED.items()):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
 from ..checker import CheckResult
 from ..contradiction import Contradiction
 from ..elections import UncleanElection, unclean_elections
@@ -13,6 +17,8 @@ from ..partition_timeline import PartitionTimeline
 from .truncation import because, cause_of, records
 
 K = EventKind
+Report = tuple[int, int, Observation, EpochBounds]
+"""Node, place among the node's lines, a line with a high watermark, and the bounds of its epoch."""
 
 
 class LeaderStartChecker:
@@ -28,7 +34,7 @@ class LeaderStartChecker:
         """Compare each start of a leader with each earlier high watermark."""
         incarnations = Incarnations.of(timeline)
         elections = unclean_elections(timeline, incarnations)
-        reports: list[tuple[int, int, Observation, EpochBounds]] = []
+        reports: list[Report] = []
         starts: list[tuple[int, Observation]] = []
         for node in timeline.nodes:
             own = timeline.of_process(node)
@@ -37,6 +43,8 @@ class LeaderStartChecker:
                     reports.append((node, index, seen, bounds))
                 if is_leader_start(seen):
                     starts.append((index, seen))
+        times = sorted({start.time for _, start in starts if start.time is not None})
+        reports = list(_decisive(reports, incarnations, times))
         comparisons = 0
         found: list[Contradiction] = []
         lost_in: dict[object, int] = {}
@@ -58,6 +66,25 @@ class LeaderStartChecker:
                 found.append(_contradiction(timeline.partition, start, *worst, elections))
                 lost_in[incarnations[start]] = start.leader_epoch
         return CheckResult(comparisons, tuple(found))
+
+
+def _decisive(reports: Sequence[Report], incarnations: Incarnations, times: Sequence[int]) -> Iterator[Report]:
+    """The reports that can decide a comparison: of many in one epoch the highest, before each start of a leader.
+
+    Args:
+        reports: Of all nodes, each node's in its order.
+        times: Times of all starts, ascending.
+    """
+
+    def key(report: Report) -> object:
+        node, _, seen, bounds = report
+        closed = bounds.upper is not None and bounds.lower == bounds.upper
+        # If no later line bounds the epoch, times count: compare the highest before each start.
+        slot = -1 if closed or seen.time is None else bisect_left(times, seen.time)
+        return node, incarnations[seen], bounds, slot, seen.time is None
+
+    for _, members in groupby(reports, key=key):
+        yield max(members, key=lambda each: (each[2].high_watermark or 0, -each[1]))
 
 
 def is_leader_start(seen: Observation) -> bool:
