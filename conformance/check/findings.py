@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from ...traces.kafka.losses import NAME as LOSSES
+from ...traces.kafka.problems import Problem
 from ...traces.kafka.verdicts import CheckResult
 from ...traces.report.answer import Finding
 from ...traces.words import counted
@@ -37,13 +39,27 @@ def file_findings(cluster: Cluster, *, losses: bool = True) -> tuple[Finding, ..
         for each in results
         if each not in blocked and (each.check not in RESTATED or each.subject not in proven)
     ]
-    faults = [problem for problem in cluster.report.problems if problem.severity == "error"]
-    found += [Finding("unknown", each.where, f"{each.what}; {each.mend}", (), "readable") for each in faults]
+    told = {each.where for each in results if each.verdict == "violated"}
+    found += _unreadable([each for each in cluster.report.problems if each.severity == "error"], told)
     if blocked:
         names = ", ".join(sorted({_partition(each.subject) for each in blocked}))
         text = f"{counted(len(blocked), 'check')} not decided, since part of a log could not be read"
-        found.append(Finding("unknown", names, text, tuple(map(str, blocked)), "readable"))
+        found.append(Finding("unknown", names, text, (), "readable"))
     return tuple(sorted(_merged(found), key=_rank))
+
+
+def _unreadable(problems: Sequence[Problem], told: set[str]) -> list[Finding]:
+    """One finding for each file: its first problem, and how many more there are. ``told``: places of violations."""
+    by_file: dict[Path, list[Problem]] = {}
+    for problem in problems:
+        if problem.where not in told:
+            by_file.setdefault(problem.path, []).append(problem)
+    found = []
+    for first, *others in by_file.values():
+        more = f" (and {counted(len(others), 'more problem')} of this file)" if others else ""
+        details = tuple(str(each) for each in others)
+        found.append(Finding("unknown", first.where, f"{first.what}{more}; {first.mend}", details, "readable"))
+    return found
 
 
 def _rank(finding: Finding) -> tuple[bool, bool, bool]:

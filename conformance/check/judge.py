@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...traces.kafka.checks import CONTROLLER_LOG
+from ...traces.kafka.partition import METADATA_TOPIC
 from ...traces.kafka.verdicts import CheckResult
 from ...traces.report.answer import Answer, Finding
 from ...traces.report.obligation import Obligation
@@ -26,6 +28,7 @@ def file_answer(cluster: Cluster, *, losses: bool = True) -> Answer:
     findings = file_findings(cluster, losses=losses)
     truncations = prescribed_truncations(cluster)
     verdict, headline = _verdict(cluster, findings)
+    partitions = any(broker.partitions for broker in cluster.report.brokers)
     return Answer(
         verdict=verdict,
         headline=headline,
@@ -33,7 +36,10 @@ def file_answer(cluster: Cluster, *, losses: bool = True) -> Answer:
         next_steps=next_steps(cluster, findings, truncations),
         replicas=replica_table(cluster, {name for each in findings for name in each.subject.split(", ")}),
         skipped=tuple(str(fault) for fault in cluster.refused),
-        notes=tuple(f"{each.subject}: {each.text}" for each in truncations if not each.loss_reported),
+        notes=(
+            *(f"{each.subject}: {each.text}" for each in truncations if not each.loss_reported),
+            *(each.message for each in cluster.report.checks if each.check == CONTROLLER_LOG and partitions),
+        ),
         remarks=tuple(remarks(cluster)),
     )
 
@@ -84,10 +90,10 @@ def _verdict(cluster: Cluster, findings: Sequence[Finding]) -> tuple[Verdict, st
         return "unknown", f"the rest holds, and {_directories(len(cluster.refused))} skipped"
     brokers = ", ".join(broker.label.removeprefix("broker ") for broker in cluster.report.brokers)
     noun = "broker" if len(cluster.report.brokers) == 1 else "brokers"
-    return (
-        "holds",
-        f"{counted(len(partitions), 'partition')} of {noun} {brokers}, {judged(cluster.report.checks)} checks",
-    )
+    topics = [key for key in partitions if key[0] != METADATA_TOPIC]
+    what = [counted(len(topics), "partition")] if topics else []
+    what += ["the metadata log"] if len(topics) < len(partitions) else []
+    return "holds", f"{' and '.join(what)} of {noun} {brokers}, {judged(cluster.report.checks)} checks"
 
 
 def _problems(findings: Sequence[Finding]) -> str:

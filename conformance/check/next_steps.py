@@ -5,28 +5,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...traces.kafka.losses import NAME as LOSSES
+from ...traces.kafka.unclean_elections import NAME as UNCLEAN
 from ...traces.report.answer import Finding
 from .files import Cluster
 from .truncations import PrescribedTruncation
 
+_COPY_AGAIN = "Keep a copy of the named log, and let the broker copy the partition from another replica."
+_CACHE = (
+    "Move leadership to a replica whose epoch cache is complete, then let the named broker copy the partition again."
+)
+
 ADVICE = {
     "copies_of_one_time": "Stop all brokers, copy all directories, and check again: the copies are of different times.",
     "readable": "Replace the unreadable files by a fresh copy of the broker's directory, and check again.",
-    "epoch_cache_matches_batches": (
-        "Stop the named broker, delete its leader-epoch-checkpoint of that partition, and start it: "
-        "Kafka rebuilds the file from the log."
-    ),
+    "epoch_cache_matches_batches": _CACHE,
+    "epoch_caches_agree": _CACHE,
+    "cached_epochs_had_leaders": _CACHE,
+    "leader_epoch_in_cache": _CACHE,
     "replicas_agree_below_high_watermark": (
-        "Decide which replica is right, then delete the partition's folder on the others while they are stopped: "
-        "they copy it from the leader."
+        "Decide which replica is right, then let the others copy the partition from it; keep copies of all first."
     ),
-    "offsets_contiguous": "Keep a copy of the named log, and let the broker copy the partition from another replica.",
+    "offsets_contiguous": _COPY_AGAIN,
+    "epochs_monotone": _COPY_AGAIN,
     "topic_ids_match": "Move the stray folder away while its broker is stopped: it is of a deleted topic.",
+    "metadata_log_replays": (
+        "Copy the metadata logs of all controllers before one restarts: a controller that replays this record stops."
+    ),
 }
 """One sentence for each check with advice of its own."""
 
 DOUBTS = frozenset({"copies_of_one_time", "readable"})
 """Checks whose advice is for open questions, too."""
+
+LOST_TRACES = (
+    "Compare the records that producers had acknowledged with the log of {}: the directories no longer show the loss."
+)
 
 FALLBACK = "Keep copies of all directories, and look at the named files with kafka-dump-log."
 
@@ -48,6 +61,8 @@ def next_steps(
                 f"Produce the lost records of {finding.subject} again from that copy (kafka-dump-log "
                 "--print-data-log shows them), or from their producers."
             )
+        elif finding.check == UNCLEAN and not missing_brokers(cluster, [finding]):
+            steps.append(LOST_TRACES.format(finding.subject))
         elif finding.check in ADVICE and (finding.verdict == "violated" or finding.check in DOUBTS):
             steps.append(ADVICE[finding.check])
     missing = missing_brokers(cluster, findings)

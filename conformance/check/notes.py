@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...traces.kafka.checks import CONTROLLER_LOG
 from ...traces.kafka.losses import NAME as LOSSES
 from ...traces.kafka.verdicts import CheckResult
 from ...traces.report.index import Note
@@ -30,7 +31,7 @@ def cluster_notes(cluster: Cluster) -> list[Note]:
 def remarks(cluster: Cluster) -> list[str]:
     """Return what changes no verdict: files that Kafka itself leaves behind, and informative results."""
     found = [str(problem) for problem in cluster.report.problems if problem.severity != "error"]
-    return [*found, *_informative(cluster.report.checks)]
+    return [*found, *_informative(each for each in cluster.report.checks if each.check != CONTROLLER_LOG)]
 
 
 def _losses(results: Iterable[CheckResult]) -> Iterable[str]:

@@ -31,7 +31,10 @@ MAX_STATES = 1_000_000
 QUICK = 100_000
 """States of a search with equal logs merged, which is tried before all replicas are looked at."""
 
-GUIDED = 30_000
+EASY = 3_000
+"""States of the guided search that is tried first: healthy replicas need few."""
+
+GUIDED = 60_000
 """States of a guided search for the cause of a loss."""
 
 MAX_SECONDS = 60.0
@@ -115,16 +118,17 @@ class Searches:
         return self._found[target.shape]
 
     def _search(self, target: Abstraction) -> SearchAnswer:
-        """Search with equal logs merged, ask the proof's invariants, search with all replicas, look for a cause."""
+        """Search in the cheapest order: guided, the proof's invariants, then a cause or every state."""
         proof = self.registration.find_proof()
         small = merge_equal(target)
         searchable = len(target.blocks) <= MAX_OFFSETS
         if proof is None or proof.variant != self.variant:
             return self._search_unproved(replace(target, newest=()))
-        if searchable and small.replicas < target.replicas:
-            found = self._reach(self.protocol, self.variant, small, QUICK)
-            if found.verdict is Verdict.HOLDS:
-                return self._reached(found, merged=True)
+        if searchable:
+            for logs in (small, target):
+                found = self._guided(self.protocol, self.variant, logs, EASY)
+                if found.verdict is Verdict.HOLDS:
+                    return self._reached(found, merged=logs.replicas < target.replicas)
         # With it comes z3, which most directories do not need.
         from ...traces.kafka.ruled_out import is_ruled_out
 
@@ -159,19 +163,30 @@ class Searches:
         return SearchAnswer(Verdict.HOLDS, sentence, self._states, found, merged)
 
     def _cause(self, sentence: str, target: Abstraction, small: Abstraction) -> SearchAnswer:
-        """Look for a run that loses records. The logs are ``violated`` whether there is one or not."""
+        """Look for a run that loses records, first by unclean elections alone; ``violated`` in any case."""
         lossy = self.registration.find_lossy()
         if lossy is None or len(target.blocks) > MAX_OFFSETS:
             return SearchAnswer(Verdict.VIOLATED, sentence, self._states)
-        limits = Limits(max_states=min(GUIDED, self.limits.max_states), max_memory=self.limits.max_memory)
-        for logs in (small, target) if small.replicas < target.replicas else (target,):
-            for later in (0, 1):
-                found = guided_reach(lossy, lossy.default_variant, logs, later=later, limits=limits)
-                self._states += found.search.distinct
-                if found.search.path is not None:
-                    sentence += f"; a run of {counted(len(found.search.path), 'step')} that loses records ends in them"
-                    return SearchAnswer(Verdict.VIOLATED, sentence, self._states, found, logs is not target)
+        for variant in reversed(lossy.variants):
+            found = self._reach(lossy, variant, small, QUICK)
+            if found.verdict is not Verdict.HOLDS:
+                found = self._guided(lossy, variant, target, GUIDED)
+            if found.search.path is not None:
+                sentence += f"; a run of {counted(len(found.search.path), 'step')} that loses records ends in them"
+                return SearchAnswer(
+                    Verdict.VIOLATED,
+                    sentence,
+                    self._states,
+                    found,
+                    merged=found.system.constants["replicas"] < target.replicas,
+                )
         return SearchAnswer(Verdict.VIOLATED, sentence, self._states)
+
+    def _guided(self, protocol: Protocol, variant: str, target: Abstraction, most: int) -> Reach:
+        limits = Limits(max_states=min(most, self.limits.max_states), max_memory=self.limits.max_memory)
+        found = guided_reach(protocol, variant, target, later=0, limits=limits)
+        self._states += found.search.distinct
+        return found
 
     def _reach(self, protocol: Protocol, variant: str, target: Abstraction, most: int) -> Reach:
         limits = Limits(max_states=min(most, self.limits.max_states), max_memory=self.limits.max_memory)

@@ -7,9 +7,11 @@ reachable, so the answer is never that a run exists.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import z3
 
-from ...model.prove.attached import attach
+from ...model.prove.attached import AttachedProof, attach
 from ...model.prove.finite import FiniteProof, UndecidedError, find_model
 from ...model.prove.proof import Proof
 from .abstraction import Abstraction
@@ -26,12 +28,18 @@ def is_ruled_out(proof: Proof, target: Abstraction) -> bool:
     """
     constants = target.constants(spare=MARGIN, later=MARGIN)
     constants["log_size"] += 1
-    finite = FiniteProof(attach(proof, proof.protocol.traced(proof.variant)), constants)
+    finite = FiniteProof(_attached(proof), constants)
     conditions = (*log_conditions(target), *history_conditions(target, constants["max_leader_epoch"]))
     try:
         return find_model([*finite.hypotheses, *(_formula(finite, each) for each in conditions)]) is None
     except UndecidedError:
         return False
+
+
+@lru_cache(maxsize=2)
+def _attached(proof: Proof) -> AttachedProof:
+    """The proof beside its own variant: the same for all logs."""
+    return attach(proof, proof.protocol.traced(proof.variant))
 
 
 def _formula(finite: FiniteProof, condition: Condition) -> z3.BoolRef:

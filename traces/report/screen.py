@@ -83,14 +83,15 @@ def print_answer(answer: Answer, console: Console, *, everything: bool = False, 
     """
     print_verdict(answer, console)
     findings = answer.findings if everything else answer.findings[:MAX_FINDINGS]
+    most = MAX_DETAILS if sum(finding.verdict == "violated" for finding in findings) == 1 else 1
     for finding in findings:
-        print_finding(finding, console, everything=everything, strip=strip)
+        print_finding(finding, console, most, everything=everything, strip=strip)
     if len(findings) < len(answer.findings):
         _print(console, f"  {len(answer.findings) - len(findings)} more (--verbose shows them)")
     for note in answer.notes:
         _print(console, f"note: {_short(note, strip)}", "  ")
     if answer.remarks and not everything:
-        _print(console, f"{counted(len(answer.remarks), 'remark')} of no consequence (--verbose shows them)")
+        _print(console, f"{counted(len(answer.remarks), 'remark')} that no verdict depends on (--verbose)")
     for step in answer.next_steps:
         _print(console, f"next: {_short(step, strip)}", "  ")
 
@@ -100,14 +101,17 @@ def print_verdict(answer: Answer, console: Console) -> None:
     console.print(Text.assemble((answer.verdict, _STYLES[answer.verdict]), f": {printable(answer.headline)}"))
 
 
-def print_finding(finding: Finding, console: Console, *, everything: bool = False, strip: str = "") -> None:
-    """Print one problem, and the first of the lines that locate it."""
+def print_finding(
+    finding: Finding, console: Console, most: int = MAX_DETAILS, *, everything: bool = False, strip: str = ""
+) -> None:
+    """Print one problem and at most ``most`` of the lines that locate it; an open question has none."""
     mark = "!" if finding.verdict == "violated" else "?"
     _print(console, f"{mark} {_short(finding.subject, strip)}: {_short(finding.text, strip)}", "  ")
-    details = finding.details if everything else finding.details[:MAX_DETAILS]
+    most = most if finding.verdict == "violated" else 0
+    details = finding.details if everything else finding.details[:most]
     for line in details:
         _print(console, f"  {_short(line, strip)}", "    ")
-    if len(details) < len(finding.details):
+    if 0 < len(details) < len(finding.details):
         _print(console, f"  and {len(finding.details) - len(details)} more in the report")
 
 

@@ -6,11 +6,21 @@ design, so no plan and no proof is about it; ``fencepost check`` looks in it for
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...core.algebra import Algebra, Step, Value, View
 from ...core.domains import REPLICA
 from ...core.protocol import Protocol
 from .actions import send_leader_and_isr
 from .state import Rules, Truncation, fencing
+
+
+@dataclass(frozen=True)
+class LossyRules(Rules):
+    """The rules of a variant that loses records. ``loses_logs``: disks come back empty, too."""
+
+    loses_logs: bool = False
+
 
 lossy = Protocol(fencing.name, fencing.source, constants=tuple(fencing.constants.values()))
 lossy.variables = dict(fencing.variables)
@@ -19,8 +29,13 @@ lossy.actions = dict(fencing.actions)
 lossy.invariants = dict(fencing.invariants)
 lossy.variant(
     "kip-320-lossy",
-    Rules(Truncation.FIRST_MISMATCH, fenced=True),
-    "kip-320 with unclean leader elections, and replicas that lose their log",
+    LossyRules(Truncation.FIRST_MISMATCH, fenced=True, loses_logs=True),
+    "kip-320-unclean with replicas that lose their log",
+)
+lossy.variant(
+    "kip-320-unclean",
+    LossyRules(Truncation.FIRST_MISMATCH, fenced=True),
+    "kip-320 with unclean leader elections",
 )
 
 
@@ -33,7 +48,7 @@ def controller_elect_uncleanly(k: Algebra, s: View, new_leader: Value) -> Step:
     yield send_leader_and_isr(k, s, new_leader, k.only(new_leader))
 
 
-@lossy.action(replica=REPLICA)
+@lossy.action(replica=REPLICA, present=lambda rules: rules.loses_logs)
 def replica_lose_log(k: Algebra, s: View, replica: Value) -> Step:
     """A replica comes back with an empty disk. It knows no leader epoch, and the controller keeps it in the ISR."""
     yield "has_records", s.leo[replica] > 0

@@ -278,7 +278,7 @@ def test_equal_logs_merge_into_the_one_that_led() -> None:
 def test_lost_disk_explains_a_loss() -> None:
     target = abstract({1: plain("a0", 1), 2: plain("b1", 1, cache=[(1, 0)])}, 2)
     assert is_ruled_out(kip_320, target)
-    found = guided_reach(lossy, lossy.default_variant, target, later=0, limits=LIMITS)
+    found = guided_reach(lossy, "kip-320-lossy", target, later=0, limits=LIMITS)
     confirmed(found, target)
     assert found.search.path is not None
     actions = {step.instance.action for step in found.search.path}

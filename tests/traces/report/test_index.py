@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from fencepost.model.core.errors import BadInput
 from fencepost.traces.report import index
+from fencepost.traces.report.answer import Answer, Finding
 from fencepost.traces.report.index import Note, Obligation, overall, summary, write_report
+from fencepost.traces.report.replicas import ReplicaRow, ReplicaTable
 from fencepost.traces.story import Story, Verdict, from_json
 from junitparser import Error, Failure, JUnitXml
 
@@ -322,3 +324,30 @@ def test_the_summary_counts_the_twins(results: list[Obligation]) -> None:
 def test_an_obligation_that_makes_no_sense_is_refused(change: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="it: "):
         replace(obligation("holds"), **change)  # type: ignore[arg-type]
+
+
+def test_page_and_object_have_the_order_of_the_screen(tmp_path: Path, results: list[Obligation]) -> None:
+    row = ReplicaRow("t-0", 2, 3, 7, (3,), 6, 0, 1, 2, "differs at 1", frozenset({"epoch"}), first=True)
+    answer = Answer(
+        "violated",
+        "1 problem in t-0",
+        (Finding("violated", "t-0", "it lost <offset> 1", ("offset 1, byte 96",), "kept"),),
+        ("Copy the directory.",),
+        ReplicaTable((row,), 1),
+        ("a: none; name it",),
+        ("not searched",),
+    )
+    page = write_report(tmp_path / "report", results, answer=answer).read_text(encoding="utf-8")
+    shown = ["violated</span>", "1 problem in t-0", "it lost &lt;offset&gt; 1", "offset 1, byte 96", "not searched",
+             "skipped 1 directory: a: none; name it", "Copy the directory.", "differs at 1", "Checks that do not hold",
+             "kip-279", "<details><summary>Checks that hold: 2", "kip-320 is safe"]  # fmt: skip
+    places = [page.index(each) for each in shown]
+    assert places == sorted(places)
+    report = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))
+    keys = list(report)
+    assert keys[:8] == ["format", "version", "verdict", "headline", "problems", "next_steps", "replicas", "skipped"]
+    assert report["problems"] == [
+        {"verdict": "violated", "subject": "t-0", "text": "it lost <offset> 1", "details": ["offset 1, byte 96"],
+         "check": "kept"}
+    ]  # fmt: skip
+    assert report["replicas"][0]["differs"] == ["epoch"]
