@@ -12,14 +12,14 @@ from rich.text import Text
 
 from ...model.core.errors import BadInput
 from ...model.core.exit_code import ExitCode, exit_code
+from ...model.core.places import near
 from ...model.core.registry import REGISTRY
 from ...model.explore.result import OnProgress, Verdict
 from ...model.explore.result import Progress as Explored
 from ...traces.kafka.batches import Limits as ReadLimits
 from ...traces.kafka.remote_store import read_store
 from ...traces.report.answer import Answer
-from ...traces.report.folder import refuse_foreign
-from ...traces.report.index import FORMAT, report_json, write_report
+from ...traces.report.index import report_json, write_report
 from ...traces.report.obligation import Obligation, overall
 from ...traces.report.screen import print_answer, print_finding, print_replicas, print_verdict
 from ...traces.report.table import closing_table, print_table
@@ -44,6 +44,7 @@ from . import options, output
 from .annotations import annotate, place_of
 from .options import Positive, Seconds, unwrapped
 from .progress import progress_bar
+from .report_files import ReportFiles
 
 _LOST = {
     "6-unclean-election: ": {("payments", 0): Verdict.VIOLATED},
@@ -103,7 +104,6 @@ def check(
     of_logs = REGISTRY.of_brokers_logs
     if variant is not None:
         of_logs.protocol.traced(variant)
-    refuse_foreign(report, FORMAT)
     options.refuse_twice(topic=topic)
     budget = SearchLimits(max_states or MAX_STATES, MAX_SECONDS if max_seconds is None else max_seconds)
     if no_search:
@@ -150,17 +150,18 @@ def _check_directories(
         for line in whole.remarks:
             console.print(Text(printable(f"remark: {line}")), soft_wrap=True)
         console.print(closing_table(results))
-    folder = write_report(report, results, notes, answer=whole)
+    files = ReportFiles()
+    index = report.absolute() / "index.html"
+    files.write(index, lambda: write_report(report, results, notes, answer=whole))
     _annotate(results)
     if json:
         told = report_json(results, notes, answer=whole)
         told["files"] = cluster.report.to_json()
         told["refused"] = [{"what": f.what, "where": f.where, "mend": f.mend} for f in cluster.refused]
         output.print_json(told)
-    output.written(folder)
     if whole.last_line:
         output.note(whole.last_line) if json else console.print(Text(printable(whole.last_line)), soft_wrap=True)
-    return exit_code(whole.verdict)
+    return files.exit_code(exit_code(whole.verdict))
 
 
 def _print_search(
@@ -192,14 +193,15 @@ def _check_bundled(variant: str | None, budget: SearchLimits, report: Path, *, s
     """Check all models, the bundled recordings and the bundled corpus of traces."""
     results = _everything(variant, budget, search=search)
     overview = stages()
-    folder = write_report(report, results, (), overview)
+    files = ReportFiles()
+    index = report.absolute() / "index.html"
+    files.write(index, lambda: write_report(report, results, (), overview))
     _annotate(results)
     if json:
         output.print_json(report_json(results, (), overview))
     else:
         print_table(results, output.stdout())
-    output.written(folder)
-    return exit_code(overall(results))
+    return files.exit_code(exit_code(overall(results)))
 
 
 def _annotate(results: Sequence[Obligation]) -> None:
@@ -219,7 +221,9 @@ def _require_topics(cluster: Cluster, topics: Sequence[str]) -> None:
     known = {key[0] for broker in cluster.report.brokers for key in broker.partitions}
     for topic in topics:
         if topic not in known:
-            raise BadInput(f"no directory has the topic {topic!r}", "--topic", "name one as its folders are called")
+            # Kafka's own topics come last.
+            names = sorted(known, key=lambda name: (name.startswith("__"), name))
+            raise BadInput(f"no directory has the topic {topic!r}", "--topic", near(topic, names))
 
 
 def _everything(variant: str | None, budget: SearchLimits, *, search: bool) -> list[Obligation]:

@@ -23,13 +23,15 @@ from ...traces.mine.job import MAX_GROUPS, Asked
 from ...traces.mine.job import mine as run
 from ...traces.mine.workers import OnProgress, Progress
 from ...traces.replay import Budget
+from ...traces.report.folder import refuse_unwritable
 from ...traces.report.mining import refuse_out, write_mining
 from ...traces.words import counted
 from .explore import protocol_named
 from .masters import MINED, SPARK, Work, master_for, refuse_master
 from .options import Natural, Positive, Seconds, unwrapped
-from .output import note, print_json, stdout, written
+from .output import note, print_json, stdout
 from .progress import progress_bar
+from .report_files import ReportFiles
 
 _EVERY_SECONDS: Final = 5.0
 """Where standard error is no terminal, progress is a line now and then."""
@@ -93,6 +95,7 @@ def mine(
         protocol_named(each, "--protocol")
     if out is not None:
         refuse_out(out)
+        _warn_unwritable(out)
     refuse_master(master)
     asked = Asked(corpus, variant, max_groups, Budget(max_skipped, max_frontier), max_states)
     said: set[Problem] = set()
@@ -104,15 +107,12 @@ def mine(
             master = master_for(None, Work(read_corpus(corpus).events, "events", MINED))
         with _mining() as told:
             answer = run(asked, master, told)
-    failed: BadInput | None = None
+    files = ReportFiles()
     if out is not None:
-        try:
-            answer = write_mining(out, answer, str(Place.of(corpus)))
-        except BadInput as error:
-            # The answer may have taken an hour: it is printed all the same.
-            failed = error
-        else:
-            written(out)
+        reported = [answer]
+        # The report names its own files, so that the answer does too.
+        files.write(out, lambda: reported.append(write_mining(out, answer, str(Place.of(corpus)))))
+        answer = reported[-1]
     for problem in answer.problems:
         if problem not in said:
             note(f"fencepost: {problem}")
@@ -120,9 +120,15 @@ def mine(
         print_json(answer.to_json())
     else:
         _print(answer)
-    if failed is not None:
-        raise failed
-    return answer.verdict.exit_code
+    return files.exit_code(answer.verdict.exit_code)
+
+
+def _warn_unwritable(out: Path) -> None:
+    """Warn before the work if the report cannot be written: the answer is printed without it."""
+    try:
+        refuse_unwritable(out)
+    except BadInput as wrong:
+        note(f"fencepost: warning: {wrong}; the answer is printed all the same")
 
 
 def _beside(corpus: Path) -> Path:

@@ -35,6 +35,7 @@ from .annotations import annotate, place_of
 from .options import Natural, refuse_twice, unwrapped
 from .output import print_json, print_verdict, refuse_unwritable, stdout, table, write_text, written
 from .progress import progress_bar
+from .report_files import ReportFiles
 
 UNPROVED = Path("unproved")
 """Where obligations that stay unknown are written if no folder is named."""
@@ -110,9 +111,9 @@ def prove(
     for run in runs:
         _save(run, smt_out, several=several)
     results = [each for run in runs for each in obligations(run)]
+    files = ReportFiles()
     if junitxml is not None:
-        write_junit(junitxml, results, "fencepost prove")
-        written(junitxml)
+        files.write(junitxml, lambda: write_junit(junitxml, results, "fencepost prove"))
     for run in runs:
         _annotate(run)
     if json:
@@ -121,7 +122,7 @@ def prove(
     else:
         for run in runs:
             _print(run, stdout())
-    return _overall(runs).exit_code
+    return files.exit_code(_overall(runs).exit_code)
 
 
 def _conjuncts(proof: Proof) -> set[str]:

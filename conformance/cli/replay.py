@@ -24,9 +24,10 @@ from ...traces.stepper import stepper_for
 from .annotations import annotate, place_of
 from .explore import protocol_named
 from .options import Natural, Positive, Seconds, refuse_idle, refuse_twice, unwrapped
-from .output import note, print_json, refuse_unwritable, stdout, write_text, written
+from .output import note, print_json, refuse_unwritable, stdout, write_text
 from .progress import progress_bar
 from .replay_on import replay_on
+from .report_files import ReportFiles
 
 
 @unwrapped
@@ -118,9 +119,9 @@ def replay(
     if not len(read) and not scan.problems and answer.verdict is Verdict.HOLDS:
         raise BadInput("it has no events, so nothing would be checked", str(trace), "name a trace that has some")
     _annotate(answer, traced, trace)
+    files = ReportFiles()
     if html is not None:
-        write_text(html, render_page(story_of_replay(read, answer, stepper)))
-        written(html)
+        files.write(html, lambda: write_text(html, render_page(story_of_replay(read, answer, stepper))))
     if json:
         told = {"trace": str(trace), "protocol": traced.protocol.name, "variant": traced.variant.name}
         print_json(told | answer.to_json() | (_damage(scan) if scan.problems else {}))
@@ -129,7 +130,7 @@ def replay(
             note(f"of {trace} the {len(read)} events before the first fault are replayed")
         out = stdout()
         out.print(render_replay(answer, str(trace), width=out.story_width), end="", markup=False)
-    return ExitCode.BAD_INPUT if scan.problems else answer.verdict.exit_code
+    return files.exit_code(ExitCode.BAD_INPUT if scan.problems else answer.verdict.exit_code)
 
 
 def _annotate(answer: Replay, traced: TracedProtocol, trace: Path) -> None:

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from inspect import unwrap
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
-from typing import Any
+from typing import Any, Final
 
 from .errors import BadText, ProtocolError
 from .user_error import is_user_error
@@ -30,6 +30,10 @@ def place(file: str, line: int) -> str:
     return f"{name if name.isprintable() else ascii(name)}, line {line}"
 
 
+NAMES: Final = 20
+"""So many names are listed."""
+
+
 def declared_here() -> str:
     """The line outside the language that is running now: where something is declared."""
     frame: FrameType | None = sys._getframe(1)
@@ -45,12 +49,15 @@ def place_of(text: Callable[..., Any]) -> str:
 
 
 def near(name: str, known: Iterator[str] | list[str] | tuple[str, ...]) -> str:
-    """How to mend an unknown name: the nearest of those that there are, or all of them."""
+    """How to mend an unknown name: the nearest of those that there are, or all of them, up to ``NAMES``."""
     names = list(known)
     if not names:
         return "there is none"
     close = get_close_matches(name, names, n=1)
-    return f"did you mean {close[0]}?" if close else f"choose one of {', '.join(names)}"
+    if close:
+        return f"did you mean {close[0]}?"
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    return f"choose one of {', '.join(names[:NAMES])}{more}"
 
 
 class Reading:

@@ -359,11 +359,19 @@ def test_a_report_never_replaces_what_is_none(fencepost: Fencepost, copies: list
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.txt").write_text("years of work")
-    told = fencepost("check", *copies, "--report", mine).complaint
-    assert told.startswith(f"{mine}: the folder holds something that is not a report; ")
+    said = fencepost("check", *copies, "--report", mine)
+    assert said.code == 2 and "holds" in said.out
+    assert said.lines[-1].startswith(f"fencepost: {mine}: the folder holds something that is not a report; ")
     assert (mine / "thesis.txt").read_text() == "years of work"
-    under_a_file = mine / "thesis.txt" / "report"
-    assert fencepost("check", copies[0], "--report", under_a_file).complaint.startswith(f"{under_a_file}: cannot write")
+
+
+def test_unwritable_report_keeps_the_answer(fencepost: Fencepost, brokers: Brokers, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    report = tmp_path / "file" / "report"
+    for stage, code in (("1-steady", 2), ("6-unclean-election", 1)):
+        said = fencepost("check", *brokers(stage), "--report", report, "--json")
+        assert said.code == code and said.json["verdict"] == ("holds" if code == 2 else "violated"), stage
+        assert said.lines[-1] == f"fencepost: {report}: cannot write the report: Not a directory; name another folder"
 
 
 def test_a_wrong_option_gets_one_line(fencepost: Fencepost) -> None:

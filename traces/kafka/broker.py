@@ -12,6 +12,7 @@ from ...model.core.errors import BadInput
 from .batches import Batch, Limits
 from .boot import boot_snapshot, emptied
 from .image import ImageBuilder, MetadataImage, State
+from .misnamed_path import how_to_name
 from .partition import METADATA_TOPIC, SEGMENT_NAME, SNAPSHOT_NAME, PartitionFiles, SnapshotId, read_partition
 from .problems import Problem, ProblemLog
 from .remote_metadata import REMOTE_TOPIC, RemoteEvents
@@ -40,7 +41,6 @@ METADATA = METADATA_TOPIC, 0
 """The controllers' own log."""
 
 NOT_KAFKA = "not a Kafka data directory"
-NOT_KAFKA_MEND = "name a broker's log.dirs folder: it holds meta.properties and folders such as topic-0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ def _partition_folders(root: Path) -> dict[tuple[str, int], Path]:
     if not root.exists():
         raise BadInput("no such directory", str(root), "name the data directory of a broker")
     if not root.is_dir():
-        raise BadInput("not a directory", str(root), NOT_KAFKA_MEND)
+        raise BadInput("not a directory", str(root), how_to_name(root))
     folders: dict[tuple[str, int], Path] = {}
     try:
         for entry in sorted(root.iterdir()):
@@ -276,9 +276,9 @@ def _partition_folders(root: Path) -> dict[tuple[str, int], Path]:
     except OSError as error:
         raise BadInput(error.strerror or str(error), str(root), "make the directory readable") from None
     if not folders and not (root / "meta.properties").exists():
-        raise BadInput(NOT_KAFKA, str(root), NOT_KAFKA_MEND)
+        raise BadInput(NOT_KAFKA, str(root), how_to_name(root))
     if not (root / "meta.properties").exists() and not any(_has_segment(folder) for folder in folders.values()):
-        raise BadInput(NOT_KAFKA, str(root), NOT_KAFKA_MEND)
+        raise BadInput(NOT_KAFKA, str(root), how_to_name(root))
     return folders
 
 

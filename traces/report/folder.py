@@ -63,10 +63,20 @@ def _unwritable(folder: Path, error: OSError) -> BadInput:
 
 def refuse_foreign(target: Path, kind: str) -> None:
     """Raise BadInput unless a report can be written there, and may: nothing, an empty folder, or an older one."""
+    refuse_unwritable(target)
+    refuse_other_contents(target, kind)
+
+
+def refuse_unwritable(target: Path) -> None:
+    """Raise BadInput unless a folder can be made there."""
     above = next(parent for parent in target.absolute().parents if parent.exists())
     for wrong, why in ((not above.is_dir(), "Not a directory"), (not os.access(above, os.W_OK), "Permission denied")):
         if wrong:
             raise BadInput(f"cannot write the report: {why}", str(target), "name another folder")
+
+
+def refuse_other_contents(target: Path, kind: str) -> None:
+    """Raise BadInput unless nothing is there, an empty folder, or an older report."""
     if not target.exists() and not target.is_symlink():
         return
     if target.is_symlink() or not target.is_dir():

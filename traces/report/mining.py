@@ -19,7 +19,7 @@ from ..mine.answer import Answer, Group
 from ..story import Json, Story
 from ..words import printable
 from ..write import write_trace
-from .folder import REPORT, new_folder, refuse_foreign
+from .folder import REPORT, new_folder, refuse_other_contents
 from .mining_page import headline, render_mining
 from .mining_pytest import pytest_file, slug
 from .mining_story import story_of_group
@@ -31,8 +31,8 @@ BUGS: Final = "bugs"
 
 
 def refuse_out(folder: Path) -> None:
-    """Raise BadInput where a run's folder cannot be written, before the run: it holds something else, or is a file."""
-    refuse_foreign(folder.absolute(), FORMAT)
+    """Raise BadInput before a run whose folder holds something else, or is a file."""
+    refuse_other_contents(folder.absolute(), FORMAT)
 
 
 def named(answer: Answer) -> Answer:
