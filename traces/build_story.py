@@ -77,7 +77,8 @@ def replay_headline(answer: Replay) -> str:
         told = (
             f"The model explains all {answer.events} events of the trace{skipped}, and keeps every promise on the way."
         )
-        return f"{told} {counted(len(answer.repeated), 'event')} of them change nothing." if answer.repeated else told
+        count = len(answer.repeated)
+        return f"{told} {count} of them {'changes' if count == 1 else 'change'} nothing." if count else told
     if answer.conflict is not None:
         return f"{answer.conflict}."
     where = "the trace" if answer.event is None else f"event {answer.event.step}, {answer.event.call}"

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 _TOKEN: Final = re.compile(
-    r"""(?P<space>[\s,]+|;[^\n]*)
-      | (?P<open>\#\{|[(\[{]) | (?P<close>[)\]}])
+    r"""[\s,]*(?:
+        (?P<atom>[^\s,;"()\[\]{}\\\#][^\s,;"()\[\]{}\\]*)
+      | (?P<open>\#\{|[(\[{])
+      | (?P<close>[)\]}])
       | "(?P<string>(?:[^"\\]|\\.)*)"
-      | (?P<discard>\#_) | \#(?P<tag>[A-Za-z][^\s,;"()\[\]{}]*)
+      | (?P<comment>;[^\n]*)
+      | (?P<discard>\#_)
+      | \#(?P<tag>[A-Za-z][^\s,;"()\[\]{}]*)
       | \\(?P<char>newline|return|space|tab|formfeed|backspace|u[0-9a-fA-F]{4}|.)
-      | (?P<atom>[^\s,;"()\[\]{}\\]+)
+      | (?P<end>\Z))
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -50,19 +55,59 @@ def read_edn(text: str) -> Iterator[tuple[int, Any]]:
     Raises:
         EdnError: The text is no EDN. Values before the error have been returned.
     """
-    reader = _Reader()
-    at, line = 0, 1
-    while at < len(text):
-        match = _TOKEN.match(text, at)
+    match_token = _TOKEN.match
+    stack: list[_Open] = []
+    at = counted = 0
+    line = 1
+    skips = 0
+    while True:
+        match = match_token(text, at)
+        start = at if match is None else match.start(match.lastgroup or 0)
+        if len(stack) < 2:
+            line += text.count("\n", counted, start)
+            counted = start
         if match is None:
+            line += text.count("\n", counted, at)
             raise EdnError(f"{text[at : at + 10]!r} is no EDN", line)
-        kind = match.lastgroup
-        if kind != "space":
-            yield from reader.take(str(kind), match, line)
-        line += text.count("\n", at, match.end())
         at = match.end()
-    if reader.stack:
-        raise EdnError(f"the {reader.stack[-1].bracket} is not closed", reader.stack[-1].line)
+        kind = match.lastgroup
+        if kind == "open":
+            stack.append(_Open(match["open"], line))
+            continue
+        if kind == "close":
+            if not stack or _CLOSES[stack[-1].bracket] != match["close"]:
+                raise EdnError(f"a {match['close']} closes nothing", line + text.count("\n", counted, start))
+            opened = stack.pop()
+            if not stack and opened.bracket in "([":
+                continue
+            value, begins = _collection(opened), opened.line
+        elif kind == "end":
+            break
+        elif kind == "discard":
+            if stack:
+                stack[-1].discards += 1
+            else:
+                skips += 1
+            continue
+        elif kind in ("tag", "comment"):
+            continue
+        else:
+            value, begins = _scalar(str(kind), match[kind or 0]), line
+        if not stack:
+            if skips:
+                skips -= 1
+            else:
+                yield begins, value
+            continue
+        top = stack[-1]
+        if top.discards:
+            top.discards -= 1
+        elif len(stack) == 1 and top.bracket in "([":
+            yield begins, value
+        else:
+            top.items.append(value)
+    if stack:
+        raise EdnError(f"the {stack[-1].bracket} is not closed", stack[-1].line)
 
 
 class _Open:
@@ -75,44 +120,6 @@ class _Open:
         self.line = line
         self.items: list[Any] = []
         self.discards = 0
-
-
-class _Reader:
-    def __init__(self) -> None:
-        self.stack: list[_Open] = []
-        self._discards = 0
-
-    def take(self, kind: str, match: re.Match[str], line: int) -> Iterator[tuple[int, Any]]:
-        if kind == "open":
-            self.stack.append(_Open(match["open"], line))
-        elif kind == "close":
-            if not self.stack or _CLOSES[self.stack[-1].bracket] != match["close"]:
-                raise EdnError(f"a {match['close']} closes nothing", line)
-            opened = self.stack.pop()
-            if not self.stack and opened.bracket in "([":
-                return
-            yield from self._put(_collection(opened), opened.line)
-        elif kind == "discard":
-            if self.stack:
-                self.stack[-1].discards += 1
-            else:
-                self._discards += 1
-        elif kind != "tag":
-            yield from self._put(_scalar(kind, match, line), line)
-
-    def _put(self, value: Any, line: int) -> Iterator[tuple[int, Any]]:
-        if self.stack:
-            top = self.stack[-1]
-            if top.discards:
-                top.discards -= 1
-            elif len(self.stack) == 1 and top.bracket in "([":
-                yield line, value
-            else:
-                top.items.append(value)
-        elif self._discards:
-            self._discards -= 1
-        else:
-            yield line, value
 
 
 def _collection(opened: _Open) -> Any:
@@ -129,24 +136,25 @@ def _collection(opened: _Open) -> Any:
         raise EdnError("a map is the key of a map, or a member of a set", opened.line) from error
 
 
-def _scalar(kind: str, match: re.Match[str], line: int) -> Any:
+def _scalar(kind: str, text: str) -> Any:
+    if kind == "atom":
+        return _atom(text)
     if kind == "string":
-        return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", _unescape, match["string"], flags=re.DOTALL)
-    if kind == "char":
-        char = match["char"]
-        return _CHARS.get(char) or (chr(int(char[1:], 16)) if len(char) == 5 else char)
-    atom = match["atom"]
-    if atom[0] == ":":
-        return Keyword(atom[1:])
-    if atom in _WORDS:
-        return _WORDS[atom]
-    if _INTEGER.fullmatch(atom):
-        return int(atom.rstrip("N"))
-    if _FLOAT.fullmatch(atom):
-        return float(atom.rstrip("M"))
-    if atom[0] == "#":
-        raise EdnError(f"{atom!r} is no EDN", line)
-    return atom
+        return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", _unescape, text, flags=re.DOTALL) if "\\" in text else text
+    return _CHARS.get(text) or (chr(int(text[1:], 16)) if len(text) == 5 else text)
+
+
+@lru_cache(maxsize=1 << 16)
+def _atom(text: str) -> Any:
+    if text[0] == ":":
+        return Keyword(text[1:])
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text.rstrip("N"))
+    if _FLOAT.fullmatch(text):
+        return float(text.rstrip("M"))
+    return text
 
 
 def _unescape(match: re.Match[str]) -> str:

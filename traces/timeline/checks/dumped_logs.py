@@ -84,12 +84,12 @@ class DumpedLogChecker:
         offsets = sorted({each.offset or 0 for each in lost})
         content = log.content
         message = (
-            f"{_log_name(log)} ends at offset {content.log_end} ({content.where}), and {_promise(first)} is lost"
+            f"{_log_name(log)} ends at offset {content.log_end} ({content.where}), and {_promise(first)}, is lost"
             + (f", with {len(offsets) - 1} more up to offset {offsets[-1]}" if len(offsets) > 1 else "")
         )
         unless = acks_assumption([each for each in lost if each.kind is K.PRODUCE])
         if not any(_is_later(content, each) for each in lost):
-            unless = (*unless, "the log was copied after the record was acknowledged")
+            unless = (*unless, "the log was copied with its last segment after the record was acknowledged")
         return view.contradiction(self.name, message, (first, content), unless=unless, lost=(offsets[0], offsets[-1]))
 
     def _hole(self, view: ClientView, log: _Log, holes: Sequence[Observation]) -> Contradiction:
@@ -115,7 +115,7 @@ class DumpedLogChecker:
 
 def _promise(seen: Observation) -> str:
     verb = "read" if seen.kind is K.POLL else "acknowledged"
-    return f"{named(seen.value)}, {verb} at offset {seen.offset} ({seen.where}),"
+    return f"{named(seen.value)}, {verb} at offset {seen.offset} ({seen.where})"
 
 
 def _log_name(log: _Log) -> str:
