@@ -209,6 +209,13 @@ class MetadataImage:
         }
 
 
+def _eligible(before: tuple[int, ...], named: Sequence[Sequence[int] | None]) -> tuple[int, ...]:
+    """Brokers of the two lists of a change; a list that the change leaves out is as before, in whole or in part."""
+    if named[0] is None and named[1] is None:
+        return before
+    return tuple(dict.fromkeys(each for ids in named for each in (before if ids is None else ids)))
+
+
 class _NeverNamed(MetadataError):
     """A record changes a topic or partition that the part of the history at hand does not create."""
 
@@ -535,8 +542,7 @@ class ImageBuilder:
             old.partition_epoch + 1,
             old.leader_recovery_state if recovery < 0 else recovery,
             record.version,
-            # Where one of the two is not named it is as before: whoever was known then may be known still.
-            tuple(each for ids in named for each in (old.eligible if ids is None else ids)),
+            _eligible(old.eligible, named),
             old.elr if named[0] is None else tuple(named[0]),
         )
         self._decided(topic, fields["PartitionId"], state)

@@ -82,7 +82,7 @@ class MembershipIndex:
 
 def names_twice(members: Sequence[int]) -> bool:
     """Whether some broker is named twice, or the place of an absent leader is taken by a member."""
-    return len(set(members)) != len(members) or _NOBODY in members
+    return len(members) > 0 and (_NOBODY in members or len(set(members)) != len(members))
 
 
 def index_of(

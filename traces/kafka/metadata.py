@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -356,7 +357,7 @@ def _value(data: bytes, pos: int, field: Field, version: int) -> tuple[Any, int]
     if kind == "bool":
         return data[pos] != 0, pos + 1
     if kind == "uuid":
-        return UUID(bytes=_bytes(data, pos, 16)), pos + 16
+        return _uuid(_bytes(data, pos, 16)), pos + 16
     length, pos = read_uvarint(data, pos)
     if length == 0:
         if not field.nullable:
@@ -378,6 +379,12 @@ def _value(data: bytes, pos: int, field: Field, version: int) -> tuple[Any, int]
             item, pos = _value(data, pos, Field("", kind[2:]), version)
         items.append(item)
     return items, pos
+
+
+@lru_cache(maxsize=1 << 14)
+def _uuid(data: bytes) -> UUID:
+    """Build each id once: most records of a log name the same topics."""
+    return UUID(bytes=data)
 
 
 def _bytes(data: bytes, pos: int, length: int) -> bytes:

@@ -57,9 +57,9 @@ class _Partition(NamedTuple):
     replicas: int
     directories: int
     """How many directories it names; -1 if all of them are still to be assigned."""
-    isr: tuple[int, ...]
+    isr: Sequence[int]
     leader: int
-    eligible: tuple[int, ...]
+    eligible: Sequence[int]
 
 
 class _Topic(NamedTuple):
@@ -192,36 +192,35 @@ class ReplayRules:
         after = _Partition(
             replicas,
             _count(directories),
-            tuple(fields["Isr"] or ()),
+            fields["Isr"] or (),
             fields["Leader"],
-            tuple(fields["EligibleLeaderReplicas"] or ()),
+            fields["EligibleLeaderReplicas"] or (),
         )
-        return self._placed(fields["TopicId"], topic, fields["PartitionId"], after)
+        number = fields["PartitionId"]
+        return self._placed(fields["TopicId"], topic, number, topic.partitions.get(number), after)
 
     def _partition_change(self, fields: Fields) -> Refusal | None:
         found = self._known_partition(fields)
         if isinstance(found, Refusal):
             return found
         topic, before = found
-        given, directories = fields["Replicas"], before.directories
-        replicas = before.replicas if given is None else len(given)
-        if fields["Directories"] is not None:
-            directories = _count(fields["Directories"])
-            if given is not None and fields["Directories"] and len(fields["Directories"]) != replicas:
-                return Refusal(_lengths(len(fields["Directories"]), replicas))
-        if directories > 0 and directories != replicas:
-            return Refusal(_lengths(directories, replicas))
+        replicas, directories, old_isr, old_leader, old_eligible = before
+        if fields["Replicas"] is not None or fields["Directories"] is not None:
+            changed = _assigned(fields, replicas, directories)
+            if isinstance(changed, str):
+                return Refusal(changed)
+            replicas, directories = changed
         if fields["LeaderRecoveryState"] not in (_NO_CHANGE, 0, 1):
             return Refusal(_unknown_recovery(fields["LeaderRecoveryState"]))
-        isr, eligible = fields["Isr"], fields["EligibleLeaderReplicas"]
+        isr, leader, eligible = fields["Isr"], fields["Leader"], fields["EligibleLeaderReplicas"]
         after = _Partition(
             replicas,
             directories,
-            before.isr if isr is None else tuple(isr),
-            before.leader if fields["Leader"] == _NO_LEADER_CHANGE else fields["Leader"],
-            before.eligible if eligible is None else tuple(eligible),
+            old_isr if isr is None else isr,
+            old_leader if leader == _NO_LEADER_CHANGE else leader,
+            old_eligible if eligible is None else eligible,
         )
-        return self._placed(fields["TopicId"], topic, fields["PartitionId"], after)
+        return self._placed(fields["TopicId"], topic, fields["PartitionId"], before, after)
 
     def _isr_change(self, fields: Fields) -> Refusal | None:
         found = self._known_partition(fields)
@@ -236,9 +235,19 @@ class ReplayRules:
             return Refusal(f"topic {topic.name} has no such partition")
         return topic, before
 
-    def _placed(self, topic_id: UUID, topic: _Topic, number: int, after: _Partition) -> Refusal | None:
+    def _placed(
+        self, topic_id: UUID, topic: _Topic, number: int, before: _Partition | None, after: _Partition
+    ) -> Refusal | None:
         """Give a partition its next state."""
-        before = topic.partitions.get(number)
+        if names_twice(after.isr) or names_twice(after.eligible) or self._isrs or self._eligible:
+            wrong = self._index(topic_id, topic, number, before, after)
+            if wrong:
+                return Refusal(wrong, _ONLY_CONTROLLERS)
+        self._journal.put(topic.partitions, number, after)
+        return None
+
+    def _index(self, topic_id: UUID, topic: _Topic, number: int, before: _Partition | None, after: _Partition) -> str:
+        """Follow the controller's indexes of a topic whose lists name a broker twice, or have done so before."""
         if topic_id not in self._isrs and names_twice(after.isr):
             leaders = {each: state.leader for each, state in topic.partitions.items()}
             members = {each: state.isr for each, state in topic.partitions.items()}
@@ -253,10 +262,7 @@ class ReplayRules:
         if topic_id in self._eligible and not wrong:
             old = before.eligible if before else ()
             wrong = self._eligible[topic_id].update(number, old, after.eligible, None, None)
-        if wrong:
-            return Refusal(wrong, _ONLY_CONTROLLERS)
-        self._journal.put(topic.partitions, number, after)
-        return None
+        return wrong
 
     def _clear_elr(self, fields: Fields) -> Refusal | None:
         name = fields["TopicName"]
@@ -447,6 +453,18 @@ class ReplayRules:
 def _credential_key(fields: Fields) -> tuple[str, int]:
     mechanism = fields["Mechanism"]
     return fields["Name"], mechanism if 0 <= mechanism <= _SCRAM_MECHANISMS else 0
+
+
+def _assigned(fields: Fields, replicas: int, directories: int) -> tuple[int, int] | str:
+    """The numbers of replicas and directories after a change, or why Kafka rejects them."""
+    given, named = fields["Replicas"], fields["Directories"]
+    if given is not None:
+        replicas = len(given)
+    if named is not None:
+        if given is not None and named and len(named) != replicas:
+            return _lengths(len(named), replicas)
+        directories = _count(named)
+    return _lengths(directories, replicas) if 0 < directories != replicas else (replicas, directories)
 
 
 def _count(directories: Sequence[UUID]) -> int:
