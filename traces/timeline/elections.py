@@ -85,7 +85,8 @@ def _derived(timeline: PartitionTimeline, incarnations: Incarnations) -> Iterato
         before = offline.get((incarnations[each], each.leader_epoch - 1))
         if each.partition_epoch is not None:
             before = isrs.get((incarnations[each], each.partition_epoch - 1), before)
-        if before is not None and each.leader not in before:
+        # An empty ISR has eligible leader replicas beside it, from which a clean election may choose.
+        if before and each.leader not in before:
             yield UncleanElection(each.leader, each.leader_epoch, each, incarnations[each])
 
 

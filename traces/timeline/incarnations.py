@@ -21,9 +21,9 @@ _ROLES = frozenset({K.LEADER_STARTED, K.FOLLOWER_STARTED, K.QUORUM_ROLE})
 class Incarnations:
     """The incarnation of each observation.
 
-    A node's observations are cut where its log or the topic is deleted, where the topic id changes and where leader
-    epochs go back. Parts with one topic id belong together. Without a cut all observations belong together. A part
-    without a topic id, if there are several parts, is comparable only with itself.
+    A node's observations are cut where its log or the topic is deleted, where the topic id changes, and where leader
+    epochs go back or start again without their records. Parts with one topic id belong together. Without a cut all
+    observations belong together. A part without a topic id, if there are several parts, is comparable only with itself.
     """
 
     by_observation: Mapping[int, Incarnation]
@@ -57,16 +57,21 @@ def _parts(observations: list[Observation]) -> list[list[Observation]]:
     epoch = -1
     topic_id: str | None = None
     ended = False
+    watermark = 0
     for each in observations:
         role = each.kind in _ROLES and each.leader_epoch is not None
         goes_back = role and each.leader_epoch is not None and each.leader_epoch < epoch
+        if role and each.leader_epoch == epoch and each.log_end is not None and each.log_end < watermark:
+            # The role of this epoch starts again without the records that it had: it may be another topic.
+            goes_back = True
         changes = each.topic_id is not None and topic_id is not None and each.topic_id != topic_id
         if goes_back or changes or (ended and each.kind not in _ENDS):
             parts.append([])
-            epoch, topic_id, ended = -1, None, False
+            epoch, topic_id, ended, watermark = -1, None, False, 0
         if role and each.leader_epoch is not None:
             epoch = each.leader_epoch
         topic_id = each.topic_id or topic_id
+        watermark = 0 if each.kind is K.TRUNCATED else max(watermark, each.high_watermark or 0)
         ended = ended or each.kind in _ENDS
         parts[-1].append(each)
     return parts

@@ -163,7 +163,7 @@ def _convert(event: _Event, stream: Stream[_Event], node: int | None, sequence: 
     recovering = fields.pop("recovering", False)
     if recovering and kind is EventKind.PARTITION_CHANGED:
         kind = EventKind.UNCLEAN_ELECTION
-    if kind is EventKind.LEADER_STARTED:
+    if kind is EventKind.LEADER_STARTED or (kind is EventKind.CONTROLLER_CHANGED and "leader" not in fields):
         fields["leader"] = node
     if kind is EventKind.UNCLEAN_ELECTION and line.logger_class == "logger" and "leader_epoch" not in fields:
         # The new leader itself logs that it recovers from the election.

@@ -199,8 +199,10 @@ def test_leader_start_is_ordered_by_epochs_if_clocks_disagree(tmp_path: Path) ->
             [leader(0, 1, 0, 0), shrink(60, 1, 50, 70), deleted(70), leader(80, 1, 0, 0, topic_id=OTHER_TOPIC)],
             [leader(90, 2, 1, 5, topic_id=OTHER_TOPIC)],
         ),
+        # Another topic of the name, whose creation and id are in no line of broker 2.
+        ([follower(0, 1, 0, 80, 80, 2), follower(50, 1, 0, 0, 0, 2)], [leader(90, 2, 1, 5)]),
     ],
-    ids=["at-watermark", "later-epoch", "restart", "role-missing", "clock-later", "recreated"],
+    ids=["at-watermark", "later-epoch", "restart", "role-missing", "clock-later", "recreated", "recreated-silently"],
 )
 def test_leader_start_without_proof_holds(tmp_path: Path, one: list[str], two: list[str]) -> None:
     assert not of_check(report(tmp_path, broker_1=one, broker_2=two), START)
@@ -356,6 +358,40 @@ def test_unclean_election_without_visible_loss_is_unknown(tmp_path: Path) -> Non
     found = report(tmp_path, broker_2=[leader(0, 2, 1, 40), line(0.1, message, STATE)])
     assert found.verdict == "unknown" and found.contradictions[0].check == "unclean_election"
     assert report(tmp_path, broker_2=[leader(0, 2, 1, 40), leader(5, 2, 2, 41)]).verdict == "holds"
+
+
+def test_election_from_eligible_leader_replicas_is_clean(tmp_path: Path) -> None:
+    changes = (
+        "isr: [1] -> [], leader: 1 -> -1, leaderEpoch: 0 -> 1, elr: [2] -> [2, 1], partitionEpoch: 3 -> 4",
+        "isr: [] -> [2], leader: -1 -> 2, leaderEpoch: 1 -> 2, elr: [2, 1] -> [1], partitionEpoch: 4 -> 5",
+    )
+    lines = [
+        line(
+            second,
+            f"[QuorumController id=9] partition change for a-0 with topic ID {TOPIC}: {change}",
+            "org.apache.kafka.controller.ReplicationControlManager",
+            "DEBUG",
+        )
+        for second, change in enumerate(changes)
+    ]
+    assert not report(tmp_path, controller=lines).contradictions
+
+
+def test_leader_outside_the_last_isr_is_an_unclean_election(tmp_path: Path) -> None:
+    """No line calls it unclean: consecutive partition epochs prove it."""
+    updated = line(1, "[Partition a-0 broker=1] ISR updated to 1 and version updated to 4", PARTITION)
+    found = report(tmp_path, broker_1=[leader(0, 1, 0, 0), updated], broker_2=[leader(9, 2, 1, 0, isr="2", version=5)])
+    assert [each.check for each in found.contradictions] == ["unclean_election"]
+    later = [leader(9, 2, 1, 0, isr="2", version=6)]
+    assert not report(tmp_path, broker_1=[leader(0, 1, 0, 0), updated], broker_2=later).contradictions
+
+
+def test_controller_epochs_are_no_leader_epochs(tmp_path: Path) -> None:
+    elected = "[Controller id={0}] {0} successfully elected as the controller. Epoch incremented to 3"
+    controller = "kafka.controller.KafkaController"
+    one = [leader(0, 1, 3, 9), line(1, elected.format(1), controller)]
+    two = [follower(2, 2, 3, 9, 0, 1), line(3, elected.format(2), controller)]
+    assert not report(tmp_path, broker_1=one, broker_2=two).contradictions
 
 
 def test_nothing_compared_is_unknown(tmp_path: Path) -> None:

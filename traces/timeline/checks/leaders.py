@@ -38,7 +38,9 @@ class LeaderChecker:
         claims: dict[tuple[object, int], dict[int, Observation]] = defaultdict(dict)
         counts: dict[tuple[object, int], int] = defaultdict(int)
         for seen in timeline.observations:
-            if seen.kind in _CLAIMS and seen.leader is not None and seen.leader >= 0 and seen.leader_epoch is not None:
+            # Events of a node, without a partition, name controllers and their epochs.
+            names_leader = seen.partition and seen.kind in _CLAIMS and seen.leader is not None and seen.leader >= 0
+            if names_leader and seen.leader is not None and seen.leader_epoch is not None:
                 key = (incarnations[seen], seen.leader_epoch)
                 counts[key] += 1
                 first = claims[key].get(seen.leader)
@@ -81,6 +83,9 @@ def _may_be_recreated(timeline: PartitionTimeline, epoch: int, evidence: tuple[O
     between = (
         each
         for each in timeline.observations
-        if each.time is not None and each.leader_epoch is not None and min(times) < each.time < max(times)
+        if each.partition
+        and each.time is not None
+        and each.leader_epoch is not None
+        and min(times) < each.time < max(times)
     )
     return any(each.leader_epoch is not None and each.leader_epoch > epoch for each in between)
