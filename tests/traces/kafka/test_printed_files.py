@@ -15,7 +15,17 @@ from fencepost.traces.kafka.server_log.traces import Told, traces_of_logs
 from fencepost.traces.replay import replay
 
 PRINTED = Path(__file__).parent / "printed"
-RELEASES = ("3.3-kraft", "3.7-kraft", "3.9-kraft", "4.0-kraft", "4.1-kraft", "4.4-kraft")
+RELEASES = (
+    "3.3-zookeeper",
+    "3.6-zookeeper",
+    "3.9-zookeeper",
+    "3.3-kraft",
+    "3.7-kraft",
+    "3.9-kraft",
+    "4.0-kraft",
+    "4.1-kraft",
+    "4.4-kraft",
+)
 
 
 @pytest.fixture(scope="module")

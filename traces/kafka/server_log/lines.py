@@ -7,18 +7,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
 from ....model.core.errors import BadInput
-from .entries import Decides, Entry, Leads
+from .entries import Decides, Entry, Leads, Learns, Said
 from .line import Line
 from .line_reader import read_lines
 from .node_id import node_id_of
 from .streams import Stream, adopt_nodes, merge_streams
 from .ties import order_ties
-from .words import CONTROLLER_LOGGER, LOG_LOGGERS, decided, said_by
+from .words import (
+    CONTROLLER_LOGGER,
+    LOG_LOGGERS,
+    ZOOKEEPER_LOGGERS,
+    decided,
+    decided_with_zookeeper,
+    said_by,
+)
 
 T = TypeVar("T")
 
@@ -53,11 +60,15 @@ class Printed:
         nodes: By broker and partition, what the broker reported, in its order.
         decided: By partition and partition epoch, what the controller decided; of several controllers the first.
         untold: By broker and partition, the time from which the order of the broker's lines is unknown.
+        with_zookeeper: Partitions that a controller with ZooKeeper reports about.
+        isr_updates: By partition and partition epoch, the ISRs that leaders asked for and got.
     """
 
     nodes: dict[int, dict[str, list[Entry]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
     decided: dict[str, dict[int, Entry]] = field(default_factory=lambda: defaultdict(dict))
     untold: dict[tuple[int, str], int] = field(default_factory=dict)
+    with_zookeeper: set[str] = field(default_factory=set)
+    isr_updates: dict[str, dict[int, Entry]] = field(default_factory=lambda: defaultdict(dict))
 
 
 def read_server_logs(paths: Sequence[Path]) -> Printed:
@@ -66,12 +77,35 @@ def read_server_logs(paths: Sequence[Path]) -> Printed:
     printed = Printed()
     for node, own in by_node(streams).items():
         _read_node(node, own, printed)
+    for name, entries in printed.decided.items():
+        if name in printed.with_zookeeper:
+            for version, entry in printed.isr_updates[name].items():
+                entries.setdefault(version, entry)
+        _name_new_epochs(entries)
     return printed
+
+
+def _keep_isr_update(printed: Printed, entry: Entry, line: Line) -> None:
+    update = decided_with_zookeeper("Partition", line.message)
+    if update is not None:
+        name, said = update
+        printed.isr_updates[name].setdefault(said.version, replace(entry, said=said))
+
+
+def _name_new_epochs(entries: dict[int, Entry]) -> None:
+    """Leave out the leader epochs that a decision repeats: a controller with ZooKeeper logs whole states."""
+    epoch: int | None = None
+    for version, entry in sorted(entries.items()):
+        said = entry.said
+        assert isinstance(said, Decides)
+        if said.epoch is not None and said.epoch == epoch:
+            entries[version] = replace(entry, said=replace(said, epoch=None))
+        epoch = epoch if said.epoch is None else said.epoch
 
 
 def _is_read(line: Line) -> bool:
     logger = line.logger_class
-    return logger in ("Partition", "logger", CONTROLLER_LOGGER) or logger in LOG_LOGGERS
+    return logger in ("Partition", CONTROLLER_LOGGER) or logger in LOG_LOGGERS or logger in ZOOKEEPER_LOGGERS
 
 
 def read_streams(
@@ -147,8 +181,16 @@ def _read_node(node: int, streams: Sequence[Stream[Line]], printed: Printed) -> 
         latest = latest if line.time is None else max(latest, line.time)
         logger = line.logger_class
         try:
-            controls = logger == CONTROLLER_LOGGER
-            said = decided(line.message, altered) if controls else said_by(logger, line.message)
+            said: tuple[str, Said] | None
+            if logger == CONTROLLER_LOGGER:
+                said = decided(line.message, altered)
+            elif logger in ZOOKEEPER_LOGGERS and line.message.startswith("[Controller "):
+                said = decided_with_zookeeper(logger, line.message)
+                printed.with_zookeeper |= {said[0]} if said is not None else set()
+            else:
+                said = said_by(logger, line.message)
+                if logger == "Partition" and said is not None and isinstance(said[1], Learns):
+                    _keep_isr_update(printed, Entry(latest, stream.file, line.number, line.thread, said[1]), line)
         except ValueError as wrong:
             raise BadInput(str(wrong), f"{stream.file}, line {line.number}", _OWN_LOG) from wrong
         if said is None or said[0] == _INTERNAL:

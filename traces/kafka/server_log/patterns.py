@@ -131,6 +131,7 @@ _CONTROLLER = LoggerPatterns(
             "0.11-1.0",
             partition_state,
         ),
+        Pattern(K.PARTITION_CHANGED, "ISR for partition <partition> updated to <details>", "2.8-3.9", partition_state),
         Pattern(
             K.PARTITION_CHANGED,
             "Selected new leader and ISR <details> for offline partition <partition>",
@@ -190,6 +191,7 @@ _STATE_CHANGE = LoggerPatterns(
             "3.0-",
             partition_state,
         ),
+        Pattern(K.PARTITION_CHANGED, "Partition <partition> state changed to <details>", "2.6-3.9", partition_state),
         Pattern(K.UNCLEAN_ELECTION, "The topic partition <partition> was marked as RECOVERING.", "3.2-"),
         Pattern(
             K.PARTITION_CHANGED,

@@ -28,6 +28,8 @@ K = EventKind
 LOG_LOGGERS = frozenset({"UnifiedLog", "Log"})
 """Classes of the log, by release."""
 CONTROLLER_LOGGER = "ReplicationControlManager"
+ZOOKEEPER_LOGGERS = frozenset({"logger", "KafkaController"})
+"""Classes that report what a controller with ZooKeeper writes; the first one reports about brokers too."""
 
 
 def said_by(logger: str, message: str) -> tuple[str, Said] | None:
@@ -78,6 +80,37 @@ def decided(message: str, altered: set[str]) -> tuple[str, Said] | None:
         )
         altered.discard(name)
         return name, said
+    return None
+
+
+def decided_with_zookeeper(logger: str, message: str) -> tuple[str, Decides] | None:
+    """The partition, and what a controller with ZooKeeper writes about it; ``None`` for nothing.
+
+    Such a controller logs the whole state after each write: elections and removals from the ISR at INFO, the ISRs that
+    leaders ask for at DEBUG. A leader logs the latter at INFO, with their partition epoch.
+
+    Raises:
+        ValueError: A number is none of Kafka's.
+    """
+    for kind, fields in match_message(logger, message):
+        if kind is K.ISR_UPDATED and "partition_epoch" in fields:
+            asked = Decides(fields["partition_epoch"], isr=fields["isr"], altered=True)
+            return str(fields["partition"]), asked
+        whole = {"partition_epoch", "leader", "leader_epoch", "isr"} <= fields.keys()
+        if kind is not K.PARTITION_CHANGED or not whole:
+            return None
+        created = "from NewPartition to OnlinePartition" in message
+        said = Decides(
+            fields["partition_epoch"],
+            fields["leader"],
+            fields["leader_epoch"],
+            fields["isr"],
+            fields["isr"] if created else None,
+            created=created,
+            altered="ISR for partition" in message,
+            unclean="recovering" in fields,
+        )
+        return str(fields["partition"]), said
     return None
 
 
