@@ -27,7 +27,7 @@ def _cells(release: Release) -> tuple[str, ...]:
         release.version,
         "yes",
         "without " + "; without ".join(release.record_lacks) if release.record_lacks else "complete",
-        "yes" if release.ingest else "no",
+        "up to an unclean election" if release.ingest else "no",
     )
 
 
