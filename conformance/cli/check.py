@@ -42,6 +42,7 @@ from ..check.task import Task, carry_out
 from ..stages import stages
 from . import options, output
 from .annotations import annotate, place_of
+from .help_groups import grouped
 from .options import Positive, Seconds, unwrapped
 from .progress import progress_bar
 from .report_files import ReportFiles
@@ -53,6 +54,25 @@ _LOST = {
 """In the bundled corpus, the logs after an unclean election, and the verdict that they must have."""
 
 
+@grouped(
+    Input=(
+        "path",
+        "topic",
+        "remote",
+        "max_records",
+    ),
+    Output=(
+        "verbose",
+        "report",
+        "json",
+    ),
+    Search=(
+        "variant",
+        "no_search",
+        "max_states",
+        "max_seconds",
+    ),
+)
 @unwrapped
 def check(
     *path: Path,
@@ -80,26 +100,27 @@ def check(
     path
         Data directories (log.dirs) of brokers of one cluster. Several of one broker are put together by its node id.
     topic
-        Check this topic alone, and the metadata log; more than one may be named.
-    max_records
-        Read at most so many records and headers of records in all (2^25), and end with exit code 2 beyond.
+        Topic to check alone, with the metadata log (repeatable).
     remote
-        The store of tiered topics, of the time of the directories: a folder, or a URL such as s3://bucket/prefix. Its
-        objects are held against the remote log metadata in the directories.
-    variant
-        Hold the logs against this variant of the protocol that brokers' logs are states of; the safe one by default.
-    no_search
-        Leave the search out.
-    max_states
-        Give up one search after so many distinct states; by default 1,000,000.
-    max_seconds
-        Start no search after so many seconds of searching; by default 60.
+        Store of tiered topics, of the time of the directories: a folder, or a URL such as s3://bucket/prefix. Its
+        objects are compared with the remote log metadata in the directories.
+    max_records
+        Limit of records and headers of records to read in all (2^25); beyond it the exit code is 2.
     verbose
         Print all replicas, all remarks, and every check with its verdict.
     report
-        The folder for the report. One that is there is replaced, if it is a report.
+        Folder for the report. An older report there is replaced. If it cannot be written, the answer is printed all the
+        same, and the exit code is 2 unless a violation makes it 1.
     json
         Print one JSON object on standard output.
+    variant
+        Variant of the protocol to check the logs against; the safe one by default.
+    no_search
+        Leave the search out.
+    max_states
+        Limit of distinct states of one search; by default 1,000,000.
+    max_seconds
+        Limit in seconds of searching, after which no search starts; by default 60.
     """
     of_logs = REGISTRY.of_brokers_logs
     if variant is not None:

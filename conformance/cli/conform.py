@@ -27,10 +27,48 @@ from .conform_free import SCHEDULE, DrawnFree, freely, replay_schedule
 from .conform_lockstep import TRACE, Drawn, ready_for_lockstep, replay_trace
 from .conform_ways import Asked, Told, together
 from .explore import protocol_named
+from .help_groups import grouped
 from .options import Duration, Natural, Positive, Seconds, Whole, refuse_idle, refuse_twice, unwrapped
 from .output import note, print_json, print_verdict, refuse_same, refuse_unwritable, stdout
 
 
+@grouped(
+    System=(
+        "impl",
+        "protocol",
+        "variant",
+        "way",
+        "kafka",
+    ),
+    Runs=(
+        "time",
+        "runs",
+        "events",
+        "examples",
+        "steps",
+        "seed",
+        "jobs",
+        "draw",
+        "corpus",
+        "source",
+    ),
+    Faults_and_invariants=(
+        "invariant",
+        "faults",
+        "fault",
+    ),
+    Limits=(
+        "max_seconds",
+        "step_timeout",
+    ),
+    Replay_and_output=(
+        "replay",
+        "json",
+        "html",
+        "trace_out",
+        "junitxml",
+    ),
+)
 @unwrapped
 def conform(
     *,
@@ -70,65 +108,67 @@ def conform(
     Parameters
     ----------
     impl
-        The system: a built-in one by its name, module:attribute, or file.py:attribute.
-    kafka
-        Of --impl kafka and kafka-cluster: the release of Apache Kafka that runs, by default the one that the drivers
-        were made for; fetched by Maven where it is not there yet.
+        System under test: a built-in one by its name, module:attribute, or file.py:attribute. By default Fencepost's
+        own implementation of the protocol.
     protocol
-        One that is installed, by its name, or yours: file.py:name or module:name; by default the system's own.
+        Protocol: an installed one by its name (fencepost protocols), or yours as file.py:name or module:name; by
+        default the system's own.
     variant
-        The variant to hold it against; by default the system's own.
+        Variant to check the system against; by default the system's own.
     way
-        free, lockstep, or both; by default whatever the system has, free runs first. Lockstep is left out where free
-        runs have found a disagreement.
-    runs
-        How many free runs; by default 500.
-    events
-        Up to how many events in each free run; by default 200.
-    source
-        The folder of the system's source: lines of it that no free run has executed are told. By default what is known
-        of a built-in system, and the file of your own. On Python 3.11 one run of eight is watched.
-    corpus
-        A folder in which free runs that meet something new (steps of the model, refusing guards, lines) are kept, and
-        gone on from later. The same seed and the same folder give the same runs.
-    jobs
-        So many free runs at a time, each in a process of its own: what is found is the same for any number. By default
-        as many as there are cores for a built-in system in memory or on disk, and 1 for any other.
-    examples
-        How many runs in lockstep; by default 100.
+        Mode: free (simulation), lockstep, or both; by default every mode that the system has, simulation first.
+        Lockstep is left out if simulation finds a disagreement.
+    kafka
+        Release of Apache Kafka that --impl kafka and kafka-cluster run, by default the one that the drivers were made
+        for; Maven fetches it if it is not there yet.
     time
-        Draw runs for so long instead (60s, 5m, 1h), half of it each way. What is drawn depends on the seed alone, and
-        what is found is told with a command that finds it again without the clock.
+        Time to draw runs for (60s, 5m, 1h), half of it each mode, shrinking included. The seed alone decides what is
+        drawn, and a finding comes with a command that finds it again without the clock.
+    runs
+        Number of simulated runs; by default 500.
+    events
+        Number of events of a simulated run at most; by default 200.
+    examples
+        Number of lockstep runs; by default 100.
     steps
-        Up to how many tries in each run in lockstep: actions, refused actions, faults; by default 50.
+        Number of tries of a lockstep run at most (actions, refused actions, faults); by default 50.
     seed
-        Everything random comes from it; by default 0.
+        Random seed; by default 0.
+    jobs
+        Number of simulated runs at a time, each in a process of its own; the findings are the same for any number. By
+        default as many as there are cores for a built-in system in memory or on disk, and 1 for any other.
+    draw
+        Generator of lockstep runs: hypothesis (which shrinks what it finds, the default) or random (faster; delta
+        debugging alone shrinks).
+    corpus
+        Folder that keeps the simulated runs that met something new (steps of the model, refusing guards, lines); later
+        runs continue from them. The same seed and the same folder give the same runs.
+    source
+        Folder of the system's source: the report lists the lines that no simulated run has executed. By default what is
+        known of a built-in system, and the file of your own. On Python 3.11 one run of eight is watched.
+    invariant
+        Invariant to check (repeatable; default all).
     faults
         Draw faults, as by default.
     fault
-        Draw only this kind of fault in lockstep (repeatable): lose-request, crash, ... The adapter must be able to
-        bring it about.
-    draw
-        In lockstep, hypothesis (which shrinks what it finds, the default) or random (faster; delta debugging alone
-        shrinks).
-    invariant
-        Demand only this promise of the states (repeatable; default all).
+        Kind of fault to draw in lockstep, and no other (repeatable): lose-request, crash, ... The adapter must be able
+        to inject it.
     max_seconds
-        Give up, with verdict unknown, after so many seconds, half of them each way.
+        Limit in seconds, half of them each mode, shrinking included, after which the verdict is unknown.
     step_timeout
-        A call of the system that takes longer (60s, 5m) has hung, which is a disagreement.
+        Limit of one call of the system (60s, 5m). A call that takes longer has hung, which is a disagreement.
     replay
-        Run exactly what this file has, which an earlier disagreement left: the events of a schedule, or the tries of a
-        trace; of any other complete trace, its steps.
-    trace_out
-        Where to write a disagreement; by default disagreement.schedule.jsonl of a free run, and
-        disagreement.trace.jsonl of a run in lockstep.
-    html
-        Write a disagreement as one HTML page.
-    junitxml
-        Write a JUnit XML file: one test case for doing what the model does, and one for each promise.
+        File of an earlier disagreement to run exactly: the events of a schedule, or the tries of a trace; of any other
+        complete trace, its steps.
     json
         Print one JSON object on standard output.
+    html
+        Page to write a disagreement to.
+    trace_out
+        File to write a disagreement to; by default disagreement.schedule.jsonl in simulation, and
+        disagreement.trace.jsonl in lockstep.
+    junitxml
+        JUnit XML file to write: one test case for following the model, and one for each invariant.
     """
     refuse_same(trace_out=trace_out, html=html, junitxml=junitxml)
     for path in (trace_out, html, junitxml):

@@ -37,6 +37,7 @@ from .explore_answer import (
     print_answer,
     stories_of_all,
 )
+from .help_groups import grouped
 from .options import Natural, Positive, Whole, refuse_idle, refuse_twice, unwrapped
 from .output import exploring, note, print_json, refuse_same, refuse_unwritable, write_text, written
 from .refine_answer import answer_refinement
@@ -51,6 +52,42 @@ def protocol_named(name: str, where: str = "PROTOCOL") -> Protocol:
     return REGISTRY.named(name, where).protocol
 
 
+@grouped(
+    Model=(
+        "protocol",
+        "variant",
+        "invariant",
+        "liveness",
+        "fairness",
+        "drop",
+        "symmetry",
+    ),
+    Search=(
+        "every",
+        "engine",
+        "threads",
+        "refines",
+        "but",
+    ),
+    Output=(
+        "json",
+        "html",
+        "trace_out",
+        "junitxml",
+        "graph",
+    ),
+    Limits=(
+        "max_states",
+        "max_memory",
+        "max_depth",
+        "max_terms",
+        "max_effort",
+    ),
+    Disk_and_Spark=(
+        "directory",
+        "master",
+    ),
+)
 @unwrapped
 def explore(
     protocol: str,
@@ -87,66 +124,66 @@ def explore(
     Parameters
     ----------
     protocol
-        One that is installed, by its name (fencepost protocols), or yours: file.py:name or module:name.
+        Protocol: an installed one by its name (fencepost protocols), or yours as file.py:name or module:name.
     variant
-        A named version of it; the safe one by default (fencepost protocols PROTOCOL lists them).
-    engine
-        batch (NumPy, whole frontiers), compiled (C, by the compiler of this machine), reference (plain Python, one
-        state at a time) or symbolic (Z3, whole runs at once: finds a shortest counterexample without visiting states,
-        and never that all is well). By default batch, which goes on compiled where there are many states and there is a
-        C compiler.
-    threads
-        Use at most so many threads, of the compiled engine; by default as many as there are cores, up to four. The
-        answer is the same for any number.
+        Variant of the protocol; the safe one by default (fencepost protocols PROTOCOL lists them).
     invariant
-        Check only this invariant (repeatable; default all). type_ok is always checked.
-    symmetry
-        Count orbits under renaming of replicas instead of states.
+        Invariant to check (repeatable; default all). type_ok is always checked.
     liveness
         Check the liveness properties too, on the whole graph: for small constants.
     fairness
-        Assume this named set of fairness conditions (repeatable; default: each in turn).
+        Set of fairness conditions to assume (repeatable; default: each in turn).
+    drop
+        Guard to leave out, written ACTION.GUARD (repeatable).
+    symmetry
+        Count orbits under renaming of replicas instead of states.
     every
         Find every violated invariant, each with a shortest counterexample; by default the search ends at the first.
         --html and --trace-out then write a file for each: why.html becomes why-INVARIANT.html.
-    drop
-        Explore with this guard gone, written ACTION.GUARD (repeatable).
+    engine
+        Engine of the search: batch (NumPy, whole frontiers), compiled (C, by the compiler of this machine), reference
+        (plain Python, one state at a time) or symbolic (Z3, whole runs at once: finds a shortest counterexample without
+        visiting states, and never that all is well). By default batch, which continues compiled where there are many
+        states and a C compiler.
+    threads
+        Number of threads of the compiled engine at most; by default as many as there are cores, up to four. The answer
+        is the same for any number.
     refines
-        Ask instead whether every step is a run of this other variant, once the states are mapped to its own.
+        Variant to compare with: check whether every step is a run of it, once the states are mapped to its own.
     but
-        Hold it against the other variant with this guard of that one gone, written ACTION.GUARD (repeatable).
-    directory
-        Keep the states in files of this directory, which is made if it is not there, so that memory does not limit how
-        many they are. A state takes 8 bytes for each 64-bit word of its key, and for a while there are the successors
-        of one level that memory has no room for. A search that was killed, or has spent a budget, goes on there from
-        its last finished level when it is asked again.
-    master
-        With --dir: where Spark does the levels, local[N], local[*] or spark://HOST:PORT, whose workers all see that
-        directory; each of its processes is granted --max-memory. By default serial: this process, without Spark.
-    max_states
-        Give up, with verdict unknown, after so many distinct states; by default 50,000,000, with --dir never.
-        There the level whose successors are too many is finished first, and its steps are among those that are counted.
-    max_memory
-        Give up, with verdict unknown, before the process has more than so many MiB of memory resident. Fencepost itself
-        takes 140 of them: with fewer nothing is explored.
-    max_depth
-        Look at runs of at most so many steps; by default all, of the symbolic engine 20.
-    max_terms
-        Give up, with verdict unknown, before the first step where the constants make the protocol's text so large: its
-        instances and cells take so many terms, at two or three microseconds each.
-    max_effort
-        Give up, with verdict unknown, where Z3 spends more than so many of its resource units on runs of one length
-        (the symbolic engine alone; some millions a second, and the same in each run; by default 1,000,000,000).
-    trace_out
-        Write the counterexample, if there is one, as a trace (JSON Lines).
-    html
-        Write the counterexample, if there is one, as one HTML page.
-    graph
-        Write the state graph (.graphml, .dot or .gv): for small constants.
-    junitxml
-        Write a JUnit XML file with a test case for each invariant, witness and liveness property.
+        Guard of the --refines variant to leave out, written ACTION.GUARD (repeatable).
     json
         Print one JSON object on standard output.
+    html
+        Page to write the counterexample to, if there is one.
+    trace_out
+        Trace file (JSON Lines) to write the counterexample to, if there is one.
+    junitxml
+        JUnit XML file to write, with a test case for each invariant, witness and liveness property.
+    graph
+        File to write the state graph to (.graphml, .dot or .gv): for small constants.
+    max_states
+        Limit of distinct states, after which the verdict is unknown; by default 50,000,000, with --dir none. With --dir
+        the level whose successors are too many is finished first, and its steps are counted.
+    max_memory
+        Limit of the process's resident memory in MiB, before which the verdict is unknown. Fencepost itself takes 140:
+        with fewer nothing is explored.
+    max_depth
+        Length of the runs to search at most; by default all, of the symbolic engine 20.
+    max_terms
+        Limit of the size of the grounded protocol in terms, at two or three microseconds each; beyond it the verdict is
+        unknown before the first step.
+    max_effort
+        Limit of Z3's resource units for runs of one length (the symbolic engine alone), after which the verdict is
+        unknown; some millions a second, and the same in each run; by default 1,000,000,000.
+    directory
+        Directory to keep the states in, which is made if it is not there, so that memory does not limit how many they
+        are. A state takes 8 bytes for each 64-bit word of its key, and for a while there are the successors of one
+        level that memory has no room for. A search that was killed, or has spent a budget, resumes there from its last
+        finished level.
+    master
+        Place where Spark does the levels, with --dir: local[N], local[*] or spark://HOST:PORT, whose workers all see
+        that directory; each of its processes is granted --max-memory. By default serial: this process, without Spark.
     """
     refuse_same(trace_out=trace_out, html=html, graph=graph, junitxml=junitxml)
     for target in (trace_out, html, graph, junitxml):

@@ -23,6 +23,7 @@ from ...traces.kafka.abstraction import abstract
 from ...traces.words import counted
 from ..check.files import Cluster, read_cluster
 from .explore import protocol_named
+from .help_groups import grouped
 from .ingest_printed import printed_traces
 from .masters import READ, Work, master_for, refuse_master
 from .options import Whole, unwrapped
@@ -33,6 +34,23 @@ _DEPTHS = ("", "*/", "*/*/")
 """Where below SRC brokers' folders are looked for: itself, brokers of one cluster, clusters."""
 
 
+@grouped(
+    Input=(
+        "src",
+        "kafka_log",
+        "protocol",
+        "variant",
+    ),
+    Parquet=(
+        "column",
+        "incomplete",
+    ),
+    Output=(
+        "out",
+        "json",
+        "master",
+    ),
+)
 @unwrapped
 def ingest(
     src: Path | None = None,
@@ -55,30 +73,30 @@ def ingest(
     Parameters
     ----------
     src
-        A trace (JSON Lines, as fencepost conform and the recorder write it) or a folder of them, searched through; a
+        Trace (JSON Lines, as fencepost conform and the recorder write it) or a folder of them, searched through; a
         folder of brokers' data directories, or of clusters of them; or a folder of Parquet files in another layout.
-    out
-        The corpus' folder, which is not there yet; with a cluster, on storage that all workers share.
     kafka_log
-        In place of SRC, what the nodes of an Apache Kafka cluster have printed, with the loggers on that docs/mining.md
-        names: a file or several of each broker and controller. Each partition becomes one trace or several. Where
-        --protocol names that of the controllers' own log, only that is read, and becomes one trace.
+        Logs that the nodes of an Apache Kafka cluster printed, in place of SRC: a file or several of each broker and
+        controller, with the loggers on that docs/mining.md names. Each partition becomes one trace or several. If
+        --protocol names the protocol of the controllers' own log, only that log is read, and becomes one trace.
     protocol
-        Of Parquet files that do not say what they hold: the protocol. Its constants are options too, as for explore.
-        Of traces of a protocol that is not installed: where it is, file.py:name or module:name.
+        Protocol of Parquet files that do not say what they hold; its constants are options too, as for explore. Place
+        of the protocol of traces if it is not installed: file.py:name or module:name.
     variant
-        Of such files, the variant; of brokers' logs, that of the protocol whose states they are. The safe one by
-        default; with --kafka-log, the one that Apache Kafka's brokers are held to.
-    incomplete
-        Of such files: steps may be missing from the traces.
+        Variant of such Parquet files; of brokers' logs, that of the protocol whose states they are. The safe one by
+        default; with --kafka-log, the one that Apache Kafka's brokers are checked against.
     column
-        Name of a column in Parquet files, written COLUMN=NAME, as in action=event_name: NAME holds the corpus' COLUMN
-        (repeatable).
-    master
-        Where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: in this process, without Spark. By
-        default serial or local[*], by the size: Spark takes ten seconds to start. Which one is said on standard error.
+        Column of Parquet files under another name, written COLUMN=NAME, as in action=event_name: NAME holds the corpus'
+        COLUMN (repeatable).
+    incomplete
+        Allow missing steps in the traces of such Parquet files.
+    out
+        Folder of the corpus, which is not there yet; with a cluster, on storage that all workers share.
     json
         Print one JSON object on standard output.
+    master
+        Place where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: this process, without Spark.
+        By default serial or local[*], by the size: Spark takes ten seconds to start. Standard error says which.
     """
     start = time.perf_counter()
     refuse_taken(out)

@@ -27,6 +27,7 @@ from ...traces.report.folder import refuse_unwritable
 from ...traces.report.mining import refuse_out, write_mining
 from ...traces.words import counted
 from .explore import protocol_named
+from .help_groups import grouped
 from .masters import MINED, SPARK, Work, master_for, refuse_master
 from .options import Natural, Positive, Seconds, unwrapped
 from .output import note, print_json, stdout
@@ -37,6 +38,29 @@ _EVERY_SECONDS: Final = 5.0
 """Where standard error is no terminal, progress is a line now and then."""
 
 
+@grouped(
+    Input=(
+        "corpus",
+        "variant",
+        "protocol",
+    ),
+    Output=(
+        "out",
+        "json",
+        "max_groups",
+    ),
+    Limits=(
+        "max_skipped",
+        "max_frontier",
+        "max_states",
+    ),
+    Spark=(
+        "master",
+        "follow",
+        "until_idle",
+        "checkpoint",
+    ),
+)
 @unwrapped
 def mine(
     corpus: Path,
@@ -61,35 +85,35 @@ def mine(
     Parameters
     ----------
     corpus
-        The folder of a corpus, as fencepost simulate and fencepost ingest write it: its path, or its URI (s3:, ...).
-    protocol
-        Where a protocol of the corpus is, if it is not installed: file.py:name or module:name (repeatable). Its text
-        goes to Spark's workers with the tasks.
+        Folder of a corpus, as fencepost simulate and fencepost ingest write it: its path, or its URI (s3:, ...).
     variant
-        Hold the traces against this variant, whichever made them; by default the protocol's safe one.
-    master
-        Where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: in this process, without Spark. By
-        default serial or local[*], by the size: Spark takes ten seconds to start. Which one is said on standard error.
-        With --follow always Spark.
+        Variant to check the traces against, whichever made them; by default the protocol's safe one.
+    protocol
+        Place of a protocol of the corpus that is not installed: file.py:name or module:name (repeatable). Its text goes
+        to Spark's workers with the tasks.
     out
-        Write a folder: the report, and for each bug its trace and a test that fails until the bug is fixed.
+        Folder to write: the report, and for each bug its trace and a test that fails until the bug is fixed.
+    json
+        Print one JSON object on standard output.
     max_groups
-        Tell so many bugs, those with the most traces; the others are counted.
+        Number of bugs to report, those with the most traces; the others are counted.
     max_skipped
-        In traces that may lack events: how many unobserved steps may lie between two events.
+        Number of unobserved steps between two events at most, in traces that may lack events.
     max_frontier
-        Give a trace up, as unknown, where so many states explain it at once.
+        Number of states that may explain a trace at once; beyond it the trace is unknown.
     max_states
-        Compare the corpus with the model's whole graph, where that has no more states.
+        Size of the model's whole graph up to which the corpus is compared with it.
+    master
+        Place where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: this process, without Spark.
+        By default serial or local[*], by the size: Spark takes ten seconds to start. Standard error says which. With
+        --follow always Spark.
     follow
         Mine the files that arrive in the folder as well, until interrupted: each batch of them is a line on standard
         error, and the answer comes at the end. With --out, the report is written anew whenever a new bug shows.
-    checkpoint
-        With --follow, the folder of what outlives a restart; by default one beside CORPUS, CORPUS.follow.
     until_idle
-        With --follow, end when no file has come for so many seconds.
-    json
-        Print one JSON object on standard output.
+        Seconds without a new file after which --follow ends.
+    checkpoint
+        Folder of what outlives a restart of --follow; by default one beside CORPUS, CORPUS.follow.
     """
     for each in protocol:
         protocol_named(each, "--protocol")

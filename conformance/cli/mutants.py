@@ -27,6 +27,7 @@ from ..mutants.model_rows import model_rows, unknown_names
 from ..mutants.proofs import Proofs
 from ..mutants.table import print_matrix
 from .explore import protocol_named
+from .help_groups import grouped
 from .mutants_generated import SECONDS
 from .mutants_generated import generated as measure_generated
 from .options import Duration, Natural, Percent, Positive, Whole, refuse_idle, refuse_twice, unwrapped
@@ -34,6 +35,31 @@ from .output import print_json, stdout
 from .progress import progress_bar
 
 
+@grouped(
+    What_to_mutate=(
+        "protocol",
+        "variant",
+        "model",
+        "impl",
+        "only",
+    ),
+    Generated_mutants=(
+        "generated",
+        "source",
+        "system",
+        "cpu",
+        "seed",
+    ),
+    Limits=(
+        "jobs",
+        "max_states",
+        "at_least",
+    ),
+    Output=(
+        "json",
+        "json_lines",
+    ),
+)
 @unwrapped
 def mutants(
     *,
@@ -65,33 +91,33 @@ def mutants(
     Parameters
     ----------
     protocol
-        One that is installed, by its name, or yours: file.py:name or module:name. By default all that have constants
-        to try mutants at, which takes a quarter of an hour.
+        Protocol: an installed one by its name (fencepost protocols), or yours as file.py:name or module:name. By
+        default all that have constants to try mutants at, which takes a quarter of an hour.
     variant
-        The variant that is mutated; the safe one by default.
+        Variant to mutate; the safe one by default.
     model
-        Only the mutants of the model.
+        Mutate the model alone.
     impl
-        Only the defects of the implementation.
+        Plant the defects of the implementation alone.
     only
-        Only the mutants whose names are given, or begin with what is given (follower_fetch.). With --generated: only
-        files whose names fit a pattern (replica/*.py).
-    seed
-        What the runs, and generated mutants, are drawn from; by default 0.
-    max_states
-        Give up on a mutant, with verdict unknown, after so many distinct states; by default 50,000,000.
+        Names of mutants, or their beginnings (follower_fetch.), to judge alone. With --generated: patterns of file
+        names (replica/*.py).
     generated
-        Draw so many mutants of the source of impl/, or of --source.
+        Number of mutants to draw of the source of impl/, or of --source.
     source
-        The folder of another system's modules, all of which are mutated but tests.
+        Folder of another system's modules, all of which are mutated but tests.
     system
-        What makes that system, as for fencepost conform --impl: module:attribute, or file.py:attribute.
+        System made of --source, as for fencepost conform --impl: module:attribute, or file.py:attribute.
     cpu
-        Time of the processor for each generated mutant (20s, 5m); by default 60s.
+        Processor time for each generated mutant (20s, 5m); by default 60s.
+    seed
+        Random seed of the runs, and of generated mutants; by default 0.
     jobs
-        So many at a time; by default as many as there are cores.
+        Number of mutants at a time; by default as many as there are cores.
+    max_states
+        Limit of distinct states for a mutant, after which it is unknown; by default 50,000,000.
     at_least
-        Fail, with exit code 1, where less than so many per cent of those that are not equivalent are killed.
+        Percentage of the mutants that are not equivalent to kill; with fewer the exit code is 1.
     json
         Print one JSON object on standard output.
     json_lines

@@ -32,6 +32,7 @@ from ...traces.words import counted
 from ..check.task import word
 from ..check.unproved import print_case, print_failed
 from .annotations import annotate, place_of
+from .help_groups import grouped
 from .options import Natural, refuse_twice, unwrapped
 from .output import print_json, print_verdict, refuse_unwritable, stdout, table, write_text, written
 from .progress import progress_bar
@@ -41,6 +42,24 @@ UNPROVED = Path("unproved")
 """Where obligations that stay unknown are written if no folder is named."""
 
 
+@grouped(
+    Model=(
+        "protocol",
+        "variant",
+        "drop",
+    ),
+    Obligations=(
+        "action",
+        "conjunct",
+        "seed",
+    ),
+    Output=(
+        "json",
+        "junitxml",
+        "smt_out",
+        "write_cores",
+    ),
+)
 @unwrapped
 def prove(
     protocol: str | None = None,
@@ -63,26 +82,27 @@ def prove(
     Parameters
     ----------
     protocol
-        One that is installed, by its name, or yours: file.py:name or module:name; by default each that has a proof.
+        Protocol: an installed one by its name (fencepost protocols), or yours as file.py:name or module:name; by
+        default each that has a proof.
     variant
-        Try the proof on this variant, its own where it has one; by default the protocol's proof on its variant.
-    action
-        Only the obligations of this action, "initial", or "follows" (repeatable; default all).
-    conjunct
-        Only the obligations of this promise or lemma (repeatable; default all).
+        Variant to try the proof on, by its own proof if it has one; by default the variant of the protocol's proof.
     drop
-        Try the proof with this guard gone, written ACTION.GUARD (repeatable).
+        Guard to leave out, written ACTION.GUARD (repeatable).
+    action
+        Action whose obligations to prove, or "initial", or "follows" (repeatable; default all).
+    conjunct
+        Invariant or lemma whose obligations to prove (repeatable; default all).
     seed
-        The seed of Z3's random choices. No verdict depends on it.
-    smt_out
-        Write every obligation into this folder as SMT-LIB (ACTION.CONJUNCT.smt2), for other solvers.
-    write_cores
-        Find out which hypotheses each obligation needs, and write them into the file that the proof names
-        (Proof(cores=...)), by which it goes through sooner from then on. Takes some twenty times as long as the proof.
-    junitxml
-        Write a JUnit XML file with a test case for each obligation.
+        Random seed of Z3. No verdict depends on it.
     json
         Print one JSON object on standard output.
+    junitxml
+        JUnit XML file to write, with a test case for each obligation.
+    smt_out
+        Folder to write every obligation to as SMT-LIB (ACTION.CONJUNCT.smt2), for other solvers.
+    write_cores
+        Find the hypotheses that each obligation needs, and write them into the file that the proof names
+        (Proof(cores=...)), which makes later proofs faster. Takes some twenty times as long as the proof.
     """
     refuse_unwritable(junitxml)
     refuse_twice(action=action, conjunct=conjunct, drop=drop)

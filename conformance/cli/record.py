@@ -19,6 +19,7 @@ from ...traces.write import write_trace
 from ..free.registry import make_free
 from ..harness import find_harness
 from .explore import protocol_named
+from .help_groups import grouped
 from .options import Duration, Natural, Positive, unwrapped
 from .output import note, print_json, refuse_unwritable, stdout, written
 from .progress import progress_bar
@@ -27,6 +28,24 @@ _SYSTEM: Final = "kafka"
 """The system whose variants say what Apache Kafka's nodes do."""
 
 
+@grouped(
+    Cluster=(
+        "bootstrap",
+        "topic",
+        "partition",
+        "data",
+    ),
+    Polling=(
+        "seconds",
+        "every",
+        "watch",
+    ),
+    Output=(
+        "out",
+        "variant",
+        "json",
+    ),
+)
 @unwrapped
 def record(
     *,
@@ -53,23 +72,23 @@ def record(
     Parameters
     ----------
     bootstrap
-        One or several brokers, as in localhost:9092,localhost:9093, without encryption; or all controllers.
+        Brokers to connect to, as in localhost:9092,localhost:9093, without encryption; or all controllers.
     topic
-        Whose partition it is; __cluster_metadata, the quorum's own log.
-    out
-        The trace, JSON Lines.
+        Topic of the partition; __cluster_metadata for the quorum's own log.
     partition
-        Its number.
-    every
-        How often everybody is asked (100ms, 1s). A poll takes some milliseconds a broker.
-    seconds
-        For how long (60s, 5m).
+        Number of the partition.
     data
-        A node's data directory on this machine (repeatable): its logs are read as well.
+        Data directory of a node on this machine (repeatable): its logs are read as well.
+    seconds
+        Time to record for (60s, 5m).
+    every
+        Time between two polls (100ms, 1s). A poll takes some milliseconds a broker.
     watch
-        So many offsets are watched: those at which logs parted, else the last one that was committed.
+        Number of offsets to watch: those at which logs diverged, else the last one that was committed.
+    out
+        Trace file (JSON Lines) to write.
     variant
-        The variant of the protocol that the trace is to be held to; by default Apache Kafka's.
+        Variant of the protocol to check the trace against later; by default Apache Kafka's.
     json
         Print one JSON object on standard output.
     """

@@ -23,6 +23,7 @@ from ...traces.report.replay_text import render_replay
 from ...traces.stepper import stepper_for
 from .annotations import annotate, place_of
 from .explore import protocol_named
+from .help_groups import grouped
 from .options import Natural, Positive, Seconds, refuse_idle, refuse_twice, unwrapped
 from .output import note, print_json, refuse_unwritable, stdout, write_text
 from .progress import progress_bar
@@ -30,6 +31,28 @@ from .replay_on import replay_on
 from .report_files import ReportFiles
 
 
+@grouped(
+    Input=(
+        "trace",
+        "variant",
+        "protocol",
+        "complete",
+    ),
+    Model=(
+        "invariant",
+        "drop",
+    ),
+    Limits=(
+        "max_skipped",
+        "max_frontier",
+        "max_seconds",
+    ),
+    Execution_and_output=(
+        "on",
+        "html",
+        "json",
+    ),
+)
 @unwrapped
 def replay(
     trace: Path,
@@ -53,30 +76,30 @@ def replay(
     Parameters
     ----------
     trace
-        A trace file (JSON Lines, see the trace schema).
-    protocol
-        Where the trace's protocol is, if it is not installed: file.py:name or module:name.
+        Trace file (JSON Lines, see the trace schema).
     variant
-        Hold it against this variant; by default against its own.
-    invariant
-        Demand only this invariant (repeatable; default all).
-    drop
-        Replay with this guard gone, written ACTION.GUARD (repeatable).
+        Variant to check the trace against; by default its own.
+    protocol
+        Place of the trace's protocol, if it is not installed: file.py:name or module:name.
     complete
-        Take the trace for complete, whatever its header says: nothing happened between its events. A trace that may
+        Treat the trace as complete, whatever its header says: nothing happened between its events. A trace that may
         lack events is never refused for good without this; the verdict is then unknown.
+    invariant
+        Invariant to check (repeatable; default all).
+    drop
+        Guard to leave out, written ACTION.GUARD (repeatable).
     max_skipped
-        How many unobserved steps may lie between two events.
+        Number of unobserved steps between two events at most.
     max_frontier
-        Give up, with verdict unknown, at so many states at once.
+        Number of states at once, beyond which the verdict is unknown.
     max_seconds
-        Give up, with verdict unknown, after so many seconds.
+        Limit in seconds, after which the verdict is unknown.
     on
-        Carry it out, in place of replaying it: kafka-cluster is three brokers and a controller of Apache Kafka, whose
-        messages wait at proxies until the story has them arrive. What is seen after each step must be what the model
-        has. A step that a cluster cannot be made to take ends it, with verdict unknown.
+        Target to execute the trace on, in place of replaying it: kafka-cluster is three brokers and a controller of
+        Apache Kafka, whose messages wait at proxies until the trace has them arrive. What is seen after each step must
+        be what the model has. A step that a cluster cannot be made to take ends it, with verdict unknown.
     html
-        Write the run that explains the trace, as far as one does, as one HTML page.
+        Page to write the run to that explains the trace, as far as one does.
     json
         Print one JSON object on standard output.
     """

@@ -24,11 +24,34 @@ from ...traces.story import Json
 from ...traces.words import counted
 from ..lockstep.corpus import adapter_variant, runs_of
 from .explore import protocol_named
+from .help_groups import grouped
 from .masters import WALKED, WALKED_IMPL, Work, master_for, refuse_master
 from .options import Positive, Whole, unwrapped
 from .output import exploring, files_done, laid_out, note, print_json, stdout, written
 
 
+@grouped(
+    Model=(
+        "protocol",
+        "variant",
+        "impl",
+    ),
+    Corpus=(
+        "out",
+        "traces",
+        "events",
+        "seed",
+        "files",
+    ),
+    Faults=(
+        "faults",
+        "rate",
+    ),
+    Spark_and_output=(
+        "master",
+        "json",
+    ),
+)
 @unwrapped
 def simulate(
     protocol: str,
@@ -54,31 +77,31 @@ def simulate(
     Parameters
     ----------
     protocol
-        One that is installed, by its name (fencepost protocols), or yours: file.py:name or module:name.
-    out
-        The corpus' folder, which is not there yet; with a cluster, on storage that all workers share.
+        Protocol: an installed one by its name (fencepost protocols), or yours as file.py:name or module:name.
     variant
-        The variant that is walked; the safe one by default.
-    traces
-        How many walks.
-    events
-        The most steps of a walk.
-    seed
-        What every choice is made from.
-    files
-        How many files; by default so many that each holds about a million events.
-    faults
-        Plant this fault (repeatable): a mutant by its name in fencepost mutants, another variant by its name, or all.
-        A planted trace is a walk of the variant up to a step that only the fault takes so, and goes on under the fault.
-        What was planted where is written to planted.jsonl in the corpus.
-    rate
-        The share of traces that are planted, exactly (rounded to a whole trace), the faults by turns.
+        Variant to walk; the safe one by default.
     impl
-        Walk an implementation rather than the model: an adapter as in fencepost conform (memory, disk, module:attribute
-        or file.py:attribute), held to its own variant by default; faults of network and disk come with it.
+        Implementation to walk rather than the model: an adapter as in fencepost conform (memory, disk, module:attribute
+        or file.py:attribute), checked against its own variant by default; faults of network and disk come with it.
+    out
+        Folder of the corpus, which is not there yet; with a cluster, on storage that all workers share.
+    traces
+        Number of walks.
+    events
+        Number of steps of a walk at most.
+    seed
+        Random seed.
+    files
+        Number of files; by default so many that each holds about a million events.
+    faults
+        Fault to plant (repeatable): a mutant by its name in fencepost mutants, another variant by its name, or all. A
+        planted trace is a walk of the variant up to a step that only the fault takes so, and continues under the fault.
+        planted.jsonl in the corpus lists what was planted where.
+    rate
+        Share of traces that are planted, exactly (rounded to a whole trace), the faults by turns.
     master
-        Where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: in this process, without Spark. By
-        default serial or local[*], by the size: Spark takes ten seconds to start. Which one is said on standard error.
+        Place where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: this process, without Spark.
+        By default serial or local[*], by the size: Spark takes ten seconds to start. Standard error says which.
     json
         Print one JSON object on standard output.
     """
