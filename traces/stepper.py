@@ -9,19 +9,20 @@ trace is replayed by the reference, and a corpus, or a search through unobserved
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
 from typing import Final
 
+from ..model.core import terms
 from ..model.core.domains import Constants
 from ..model.core.ground import Layout, Params, State, System, check_initial_state, ground
 from ..model.core.protocol import TracedProtocol
 from ..model.interpret.conditions import Conditions
 from ..model.interpret.reference import Reference
-from ..model.interpret.staged import stage
+from ..model.interpret.staged import expression, stage
 from .wanted import Translator
 
 MAX_COMPILED_CELLS: Final = 100
@@ -144,6 +145,7 @@ class CompiledStepper(Stepper):
         self._successors = staged.successors
         self._invariants = list(staged.invariants.items())
         self._calls = [(instance.action, instance.params) for instance in system.instances]
+        self._repetitions: dict[tuple[str, tuple[Params, ...]], Callable[[State], bool]] = {}
         self._numbers: dict[tuple[str, tuple[Params, ...]], frozenset[int]] = {}
 
     def every(self, state: State) -> list[Happened]:
@@ -162,8 +164,35 @@ class CompiledStepper(Stepper):
         found = [step for step in self._successors(state) if step[0] in wanted]
         return [Happened(*calls[number], after) for number, after in sorted(found)]
 
+    def repeats(self, state: State, action: str, choices: Sequence[Params]) -> bool:
+        key = (action, tuple(choices))
+        found = self._repetitions.get(key)
+        if found is None:
+            found = self._repetitions[key] = self._compile_repetition(action, choices)
+        return found(state)
+
+    def _compile_repetition(self, action: str, choices: Sequence[Params]) -> Callable[[State], bool]:
+        """One function for all these steps, as a search asks about many states."""
+        if action not in self.system.actions:
+            return _never
+        traced = self.system.traced.action(action)
+        instances = (self.system.by_step.get((action, params)) for params in choices)
+        conditions = [each.repetition(traced) for each in instances if each is not None]
+        whole = terms.disjunction(*conditions) if conditions else terms.FALSE
+        if whole is terms.FALSE:
+            return _never
+        names = {leaf: f"s[{leaf.value}]" for leaf in terms.leaves(whole)}
+        scope: dict[str, Callable[[State], bool]] = {}
+        text = f"def repeats(s):\n    return {expression(whole, names)}\n"
+        exec(compile(text, f"<{self.system.name} repetition>", "exec"), scope)  # noqa: S102 - generated above
+        return scope["repeats"]
+
     def broken(self, state: State) -> list[str]:
         return [name for name, holds in self._invariants if not holds(state)]
+
+
+def _never(_state: State) -> bool:
+    return False
 
 
 def stepper_for(traced: TracedProtocol, constants: Constants, *, often: bool) -> Stepper:
