@@ -6,11 +6,14 @@ import bz2
 import gzip
 import json
 import lzma
+import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fencepost.traces.timeline.checkers import check_timeline
 from fencepost.traces.timeline.sources import read_sources
+from fencepost.traces.timeline.timeline import Timeline
 
 FOLLOWER = (
     "[Broker id=7] Follower rides-4 starts at leader epoch 2 from offset 31 with high watermark 30."
@@ -210,3 +213,29 @@ def test_number_out_of_range_is_a_problem(tmp_path: Path) -> None:
     path.write_text(kafka(time, level, message.replace("offset 30", "offset 9999999999999999999"), logger))
     (problem,) = read_sources([path]).problems
     assert f"{path}, line 1: 9999999999999999999 is no offset of Kafka's" in str(problem)
+
+
+def test_deeply_nested_json_is_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    nested = '{"message": ' * 900 + '"x"' + "}" * 900
+    path.write_text("\n".join([nested, *(kafka(*each) for each in LINES)]))
+    assert events(path) == EXPECTED
+
+
+def test_damaged_lines_are_read_or_skipped(tmp_path: Path) -> None:
+    """Cut, doubled and changed characters raise nothing."""
+    draw = random.Random(7)
+    lines = [layout(*each) for layout in LAYOUTS.values() for each in LINES]
+    path = tmp_path / "server.log"
+    for _ in range(40):
+        damaged = []
+        for text in draw.sample(lines, 30):
+            at = draw.randrange(len(text))
+            part = text[at : at + draw.randrange(1, 30)]
+            damaged.append(
+                draw.choice([text[:at], text[at:], text[:at] + part * 3 + text[at:], text.replace("0", "9" * 9)])
+            )
+        path.write_text("\n".join(damaged))
+        read = read_sources([path])
+        report = check_timeline(Timeline.of(read.observations))
+        assert report.verdict in ("holds", "violated", "unknown")

@@ -49,6 +49,7 @@ _COMPILED = {name: re.compile(_START + text) for name, text in LAYOUTS.items()}
 _ANY_LEVEL = re.compile(r"TRACE|DEBUG|INFO|WARN|ERROR|FATAL")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _MAX_PREFIX = 400
+_MAX_DEPTH = 5
 _DAY = timedelta(days=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -95,14 +96,18 @@ class LayoutParser:
     _day: int = 0
     _last: int = 0
 
-    def parse(self, number: int, text: str) -> Iterator[Line]:
-        """Yield the line, or nothing if no layout matches. A JSON array of events yields several lines."""
+    def parse(self, number: int, text: str, depth: int = 0) -> Iterator[Line]:
+        """Yield the line, or nothing if no layout matches. A JSON array of events yields several lines.
+
+        Args:
+            depth: Layouts around this one: JSON may hold a line of text, or JSON again.
+        """
         text = text.strip("\ufeff \t\r\n")
         if "\x1b" in text:
             text = _ANSI.sub("", text)
         brace = text.find("{")
         if 0 <= brace < _MAX_PREFIX and text.endswith(("}", "},", "}]")) and '":' in text[brace : brace + 80]:
-            yield from self._of_json(number, text, brace)
+            yield from self._of_json(number, text, brace, depth)
             return
         line = self._of_text(number, text)
         if line is not None:
@@ -184,7 +189,7 @@ class LayoutParser:
         self._last = at
         return at
 
-    def _of_json(self, number: int, text: str, brace: int) -> Iterator[Line]:
+    def _of_json(self, number: int, text: str, brace: int, depth: int) -> Iterator[Line]:
         start = brace - 1 if brace and text[brace - 1] == "[" else brace
         try:
             value = json.loads(text[start:].rstrip(","))
@@ -192,14 +197,16 @@ class LayoutParser:
             return
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, dict):
-                line = self._of_object(number, each, stream_name(text[:start]))
+                line = self._of_object(number, each, stream_name(text[:start]), depth)
                 if line is not None:
                     yield line
 
-    def _of_object(self, number: int, value: Mapping[str, Any], prefix: str) -> Line | None:
+    def _of_object(self, number: int, value: Mapping[str, Any], prefix: str, depth: int) -> Line | None:
         message = _first(value, _MESSAGE_KEYS)
+        if depth > _MAX_DEPTH:
+            return None
         if isinstance(message, dict):
-            return self._of_object(number, message, prefix)
+            return self._of_object(number, message, prefix, depth + 1)
         if not isinstance(message, str):
             return None
         message = message.rstrip("\r\n")
@@ -208,7 +215,7 @@ class LayoutParser:
         level = _text(_first(value, _LEVEL_KEYS)).upper().replace("WARNING", "WARN")
         logger = _text(_first(value, _LOGGER_KEYS))
         if not logger:
-            inner = next(self.parse(number, message), None)
+            inner = next(self.parse(number, message, depth + 1), None)
             if inner is not None:
                 outer = inner.time is None and time is not None
                 return replace(
