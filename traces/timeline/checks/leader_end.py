@@ -77,8 +77,7 @@ def _leader_end(
         verdict="unknown",
         message=(
             f"{what} stops because its log of {partition} ends at {seen.log_end} and its leader's at {seen.offset};"
-            f" no line shows whether {records((seen.offset, seen.log_end - 1))} had been committed{because(cause)}"
+            f" no line shows whether {records((seen.offset, seen.log_end - 1))} had been committed"
         ),
         evidence=(seen,),
-        cause=None if cause is None else cause.source,
     )
