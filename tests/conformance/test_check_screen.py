@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from fencepost.conformance.check.files import Cluster, read_cluster
 from fencepost.conformance.check.judge import add_search, file_answer
+from fencepost.conformance.cli.check import _print_search
 from fencepost.traces.kafka.capture import broker_directories, bundled_corpus, load_manifest
 from fencepost.traces.report.answer import Answer, Finding
 from fencepost.traces.report.obligation import Obligation
@@ -141,6 +142,16 @@ def test_search_adds_a_violation() -> None:
     answer = add_search(HOLDS, [search("violated", "ruled out")])
     assert answer.verdict == "violated" and answer.next_steps
     assert [(each.subject, each.text) for each in answer.findings] == [("orders-0", "ruled out")]
+
+
+def test_violation_by_the_search_is_printed_after_the_files_verdict() -> None:
+    searched = [search("violated", "ruled out")]
+    out = io.StringIO()
+    console = Terminal(out, width=80, plain=True)
+    _print_search(HOLDS, add_search(HOLDS, searched), searched, console, "", verbose=False)
+    verdict, problem, step, *_ = out.getvalue().splitlines()
+    assert (verdict, problem) == ("violated: 1 problem in orders-0", "! orders-0: ruled out")
+    assert step.startswith("next: Look at the run in the report")
 
 
 def test_search_does_not_repeat_a_finding_of_the_files() -> None:
