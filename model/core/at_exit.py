@@ -17,6 +17,8 @@ from .exit_code import ExitCode
 _PACKAGE = __name__.partition(".")[0]
 
 _faults: list[str] = []
+_handlers_done = False
+"""Whether all handlers ran that were registered after this module's: before it there are those of Python's start."""
 
 
 def end_with_faults() -> None:
@@ -30,6 +32,8 @@ def end_with_faults() -> None:
     def on_unraisable(args: sys.UnraisableHookArgs) -> None:
         if (args.err_msg or "").startswith("Exception ignored in atexit callback"):
             _faults.append(f"at exit: {args.exc_type.__name__}")
+            if _handlers_done:
+                _end()
         else:
             unraisable(args)
 
@@ -58,6 +62,8 @@ def _is_ours(trace: TracebackType | None) -> bool:
 
 def _end() -> None:
     """End the process with the code of a fault, if there was one."""
+    global _handlers_done
+    _handlers_done = True
     if not _faults:
         return
     line = f"fencepost: a fault of Fencepost's own {_faults[0]}; run it with FENCEPOST_DEBUG=1 and report it\n"

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...model.core.errors import BadInput
+from ...model.core.regular_file import NotRegularFileError
 from ..story import Json
 from .checks import first_fault
 from .layout import FORMAT, METADATA_KEY, SCHEMA_VERSION, CorpusHeader, CorpusLayout, Events
@@ -29,6 +30,18 @@ ROW_GROUP: Final = 1 << 17
 
 LONGEST: Final = 1 << 22
 """Events of the longest trace: a row group is in memory whole, about 100 bytes an event at small constants."""
+
+UNREADABLE: Final = (
+    OSError,
+    pa.ArrowException,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    MemoryError,
+    RuntimeError,
+)
+"""The exceptions of PyArrow on a damaged file: a flipped bit in a footer leads to any of these."""
 
 PART: Final = "part-{:05d}.parquet"
 """The name of a data file, by its number."""
@@ -186,23 +199,24 @@ class EventsFile:
         place = Place.of(path)
         self.path = place.where
         self.name = str(place)
-        source = place.source()
         try:
             # Plain reads, not a memory map: a file that is cut off meanwhile is then an error, and no signal.
-            self._file = pq.ParquetFile(**source, memory_map=False, page_checksum_verification=True)
-        except (OSError, pa.ArrowException) as error:
+            self._file = pq.ParquetFile(**place.source(), memory_map=False, page_checksum_verification=True)
+            self.header = self._header()
+            self.layout = CorpusLayout.of(self.header)
+            self._check_columns()
+            self.groups: int = self._file.metadata.num_row_groups
+            self.rows: int = self._file.metadata.num_rows
+            self.bounds = self._bounds()
+        except UNREADABLE as error:
             raise self._refused(error) from error
-        self.header = self._header()
-        self.layout = CorpusLayout.of(self.header)
-        self._check_columns()
-        self.groups: int = self._file.metadata.num_row_groups
-        self.rows: int = self._file.metadata.num_rows
-        self.bounds = self._bounds()
 
     def _bad(self, what: str, mend: str, where: str = "") -> BadInput:
         return BadInput(what, self.name + where, mend)
 
     def _refused(self, error: Exception, where: str = "") -> BadInput:
+        if isinstance(error, NotRegularFileError):
+            return self._bad(f"cannot be read: {error.strerror}", "put the file itself there", where)
         if isinstance(error, OSError) and error.errno:
             return self._bad(f"cannot be read: {os.strerror(error.errno)}", "name a file that you may read", where)
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -279,7 +293,7 @@ class EventsFile:
         where = f", row group {group}"
         try:
             table = self._file.read_row_group(group, columns=names, use_threads=False).combine_chunks()
-        except (OSError, pa.ArrowException) as error:
+        except UNREADABLE as error:
             raise self._refused(error, where) from error
         columns = [table.column(name) for name in names]
         for name, column in zip(fixed, columns, strict=False):

@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...model.core.errors import BadInput
-from .files import refuse_version
+from ...model.core.regular_file import NotRegularFileError, check_regular, read_regular
+from .files import UNREADABLE, refuse_version
 from .layout import FORMAT, LOOK, METADATA_KEY, UNKNOWN, CorpusHeader, CorpusLayout
 from .manifest import MANIFEST
 from .place import shown_path
@@ -44,16 +45,19 @@ class ForeignFile:
         self._columns = columns
         self.name = shown_path(path)
         try:
+            check_regular(path)
             self._file = pq.ParquetFile(path, page_checksum_verification=True)
-        except (OSError, pa.ArrowException) as error:
+            self.layout = CorpusLayout.of(self._header() or self._listed() or self._given(given))
+            self._check_columns()
+        except UNREADABLE as error:
             raise self._unreadable(error) from error
-        self.layout = CorpusLayout.of(self._header() or self._listed() or self._given(given))
-        self._check_columns()
 
     def _bad(self, what: str, mend: str = _MEND) -> BadInput:
         return BadInput(what, self.name, mend)
 
     def _unreadable(self, error: Exception) -> BadInput:
+        if isinstance(error, NotRegularFileError):
+            return self._bad(f"cannot be read: {error.strerror}", "put the file itself there")
         if isinstance(error, OSError) and error.errno:
             return self._bad(f"cannot be read: {os.strerror(error.errno)}", "name a file that you may read")
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -68,7 +72,7 @@ class ForeignFile:
         """That of the manifest beside it: programs that write Parquet anew drop what they do not know."""
         manifest = Path(self.path).with_name(MANIFEST)
         try:
-            raw = manifest.read_bytes()
+            raw = read_regular(manifest)
         except OSError:
             return None
         return self._read(raw, "files", shown_path(manifest))
@@ -160,7 +164,7 @@ class ForeignFile:
     def _batches(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         try:
             yield from self._file.iter_batches(BATCH, columns=names, use_threads=False)
-        except (OSError, pa.ArrowException) as error:
+        except UNREADABLE as error:
             raise self._unreadable(error) from error
 
     def _cast(self, column: pa.Array, field: pa.Field) -> pa.Array:

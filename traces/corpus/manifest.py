@@ -150,6 +150,8 @@ def _no_corpus(place: Place, names: list[str]) -> BadInput:
 
 
 def _by_manifest(folder: Place, data: list[str]) -> tuple[list[CorpusFile], list[BadInput]]:
+    if (folder / MANIFEST).leads_out_of(folder):
+        raise _link(folder / MANIFEST)
     entries, totals = _read_manifest(folder / MANIFEST)
     listed = {entry.name for entry in entries}
     files, problems = [], []
@@ -160,6 +162,9 @@ def _by_manifest(folder: Place, data: list[str]) -> tuple[list[CorpusFile], list
             problems.append(BadInput(told, str(folder / MANIFEST), "bring back the manifest and the files it had"))
     for entry in entries:
         path = folder / entry.name
+        if path.leads_out_of(folder):
+            problems.append(_link(path))
+            continue
         size = path.size() if entry.name in data else None
         if size is None:
             problems.append(BadInput("the manifest lists it, and it is not there", str(path), "bring the file back"))
@@ -176,6 +181,11 @@ def _by_manifest(folder: Place, data: list[str]) -> tuple[list[CorpusFile], list
             mend = "take it away, or ingest the folder anew"
             problems.append(BadInput("it is not in the manifest", str(folder / name), mend))
     return files, problems
+
+
+def _link(path: Place) -> BadInput:
+    """What a symbolic link names may change, and belong to another corpus."""
+    return BadInput("it is a symbolic link out of the corpus", str(path), "put the file itself there")
 
 
 def _read_manifest(path: Place) -> tuple[list[Written], dict[str, int]]:
@@ -241,6 +251,9 @@ def files_by_footers(folder: Path | str, data: list[str]) -> tuple[list[CorpusFi
     files, problems = [], []
     place = Place.of(folder)
     for name in data:
+        if (place / name).leads_out_of(place):
+            problems.append(_link(place / name))
+            continue
         try:
             with open_events((place / name).where) as found:
                 files.append(CorpusFile(found.path, name, None, found.rows, *found.ends, found.header))

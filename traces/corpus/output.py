@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 
@@ -42,10 +44,11 @@ def new_folder(out: Path) -> Iterator[Path]:
     out = out.absolute()
     part = hidden(out)
     try:
-        part.mkdir()
+        lock = _make_locked(part)
     except OSError as error:
         # Whatever is there already is somebody else's.
         raise BadInput(f"cannot be written: {error.strerror}", shown_path(out), _MEND) from error
+    remove_leftovers(out)
     try:
         yield part
         # What a task that was killed has left; another has done its work.
@@ -59,6 +62,44 @@ def new_folder(out: Path) -> Iterator[Path]:
         raise BadInput(f"cannot be written: {why}", shown_path(error.filename or out), _MEND) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
+        os.close(lock)
+
+
+def _make_locked(part: Path) -> int:
+    """Make a folder, and lock it until the returned descriptor is closed: by ``remove_leftovers`` of no other process.
+
+    Raises OSError where the folder cannot be made. Some file systems of a network have no locks.
+    """
+    with ExitStack() as held:
+        # Between the two steps no other process may find the folder without a lock.
+        with suppress(OSError):
+            held.enter_context(_locked(part.parent))
+        part.mkdir()
+        lock = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock
+
+
+def remove_leftovers(out: Path) -> None:
+    """Remove the hidden folders that killed processes left of ``out``; a folder of a live process is locked."""
+    name = re.compile(rf"\.{re.escape(out.name)}\.[0-9a-f]{{16}}\.part")
+    with suppress(OSError), _locked(out.parent):
+        for path in sorted(out.parent.iterdir()):
+            if name.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
+                with suppress(OSError), _locked(path, fcntl.LOCK_NB):
+                    shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path, flags: int = 0) -> Iterator[None]:
+    """Hold a folder's lock. Raises OSError where that is not possible, and with ``LOCK_NB`` where it is taken."""
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | flags)
+        yield
+    finally:
+        os.close(handle)
 
 
 def hidden(path: Path) -> Path:

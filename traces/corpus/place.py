@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from ...model.core.errors import BadInput
+from ...model.core.regular_file import NotRegularFileError, check_regular, read_regular
 
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:/")
 _MEND: Final = "name the folder of a corpus that you may read, by its path or as file:, s3:, gs:, abfs: or hdfs:"
@@ -65,9 +66,11 @@ class Place:
     def source(self) -> dict[str, Any]:
         """The arguments of PyArrow's readers: ``source``, and ``filesystem`` where it is not the local one.
 
-        Raises BadInput for a file system that Arrow does not know, or cannot reach.
+        Raises BadInput for a file system that Arrow does not know, or cannot reach; OSError for a local path that is no
+        regular file.
         """
         if self.local:
+            check_regular(self.where)
             return {"source": self.where}
         filesystem, path = self._opened()
         return {"source": path, "filesystem": filesystem}
@@ -93,13 +96,24 @@ class Place:
         """The whole of this file. Raises BadInput where it cannot be read."""
         try:
             if self.local:
-                return Path(self.where).read_bytes()
+                return read_regular(self.where)
             filesystem, path = self._opened()
             with filesystem.open_input_stream(path) as stream:
                 content: bytes = stream.read()
             return content
         except (OSError, pa.ArrowException) as error:
             raise BadInput(f"cannot be read: {_first(error)}", str(self), _MEND) from error
+
+    def leads_out_of(self, folder: Place) -> bool:
+        """Whether this is a symbolic link to a file outside a folder."""
+        if not (self.local and folder.local):
+            return False
+        path = Path(self.where)
+        try:
+            return path.is_symlink() and not path.resolve().is_relative_to(Path(folder.where).resolve())
+        except (OSError, RuntimeError):
+            # A loop of links: opening it fails.
+            return False
 
     def size(self) -> int | None:
         """The bytes of this file; None where there is no file of that name."""
@@ -119,6 +133,8 @@ def _from_uri(uri: str) -> tuple[Any, str]:
 
 def _first(error: Exception) -> str:
     """What an error says, on one line."""
+    if isinstance(error, NotRegularFileError):
+        return str(error.strerror)
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     lines = str(error).splitlines()

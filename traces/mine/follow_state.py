@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...model.core.errors import BadInput
+from ...model.core.regular_file import read_regular
 from ..corpus.manifest import write_whole
 from ..corpus.place import shown_path
 from ..story import Json
@@ -126,8 +127,8 @@ class Journal:
             write_whole(head, json.dumps(told, indent=1) + "\n")
             return
         try:
-            found = json.loads(head.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            found = json.loads(read_regular(head))
+        except (OSError, ValueError, RecursionError) as error:
             raise BadInput("the folder holds something else than a checkpoint", self._where, _AFRESH) from error
         if found != told:
             apart = [name for name in told if not isinstance(found, dict) or found.get(name) != told[name]]
@@ -155,13 +156,13 @@ class Journal:
         """The state of a batch."""
         path = self._path(batch)
         try:
-            found = json.loads(path.read_text(encoding="ascii"))
+            found = json.loads(read_regular(path))
             state = state_from_json(found)
             if state.batch != batch:
                 raise ValueError("it is that of another batch")
         except OSError as error:
             raise BadInput(f"batch {batch} cannot be read: {error.strerror}", shown_path(path), _AFRESH) from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise BadInput(f"the checkpoint is damaged: {error}", shown_path(path), _AFRESH) from error
         return state
 

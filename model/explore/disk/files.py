@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import BadInput
+from ...core.regular_file import open_regular
 from .order import BITS, Actions, Rows, order_of
 
 CHUNK: Final = 1 << 16
@@ -138,7 +139,7 @@ class Keys:
         """The keys from one place to another, in order, ``CHUNK`` at once. A chunk is valid until the next one."""
         ends = self.count if ends is None else ends
         buffer = np.zeros((min(CHUNK, ends - begins) + PADDING, self.words), dtype=np.uint64)
-        with self.path.open("rb", buffering=0) as file:
+        with open_regular(self.path, buffering=0) as file:
             file.seek(begins * 8 * self.words)
             for at in range(begins, ends, CHUNK):
                 rows = buffer[: min(CHUNK, ends - at)]
@@ -159,7 +160,7 @@ class Keys:
             return self.count
         low, high = 0, self.count
         row = np.zeros((1, self.words), dtype=np.uint64)
-        with self.path.open("rb", buffering=0) as file:
+        with open_regular(self.path, buffering=0) as file:
             while low < high:
                 middle = (low + high) // 2
                 file.seek(middle * 8 * self.words)
@@ -180,7 +181,7 @@ class Spill:
 
     def chunks(self, begins: int, ends: int) -> Iterator[tuple[Rows, Actions]]:
         """Keys and actions from one place to another, in order."""
-        with self.actions.open("rb", buffering=0) as file:
+        with open_regular(self.actions, buffering=0) as file:
             file.seek(2 * begins)
             for some in self.keys.chunks(begins, ends):
                 actions = np.empty(len(some), dtype=np.uint16)

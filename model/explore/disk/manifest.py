@@ -20,6 +20,7 @@ from typing import IO, Any, Final
 
 from ...core.errors import BadInput
 from ...core.ground import System
+from ...core.regular_file import open_regular, read_regular
 from ...interpret.packing import Packing
 from ...interpret.staged import source_of
 from ..result import Query
@@ -142,7 +143,7 @@ class Directory:
 
     def _take(self) -> None:
         try:
-            self._lock = (self.folder / LOCK).open("ab")
+            self._lock = open_regular(self.folder / LOCK, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             self.release()
@@ -170,7 +171,7 @@ class Directory:
     def _read(self) -> Content:
         where = self.folder / MANIFEST
         try:
-            told = json.loads(where.read_bytes())
+            told = json.loads(read_regular(where))
             seal = told.pop("digest")
             if seal != _sealed(told):
                 raise ValueError("digest")
@@ -220,9 +221,8 @@ class Directory:
         told["digest"] = _sealed(json.loads(json.dumps(told)))
         part = self.folder / _PART
         try:
-            with part.open("w", encoding="ascii") as file:
-                json.dump(told, file, indent=1)
-                file.write("\n")
+            with open_regular(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as file:
+                file.write(f"{json.dumps(told, indent=1)}\n".encode("ascii"))
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(self.folder / MANIFEST)
