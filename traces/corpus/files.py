@@ -261,6 +261,8 @@ class EventsFile:
         bounds: list[tuple[int, int]] = []
         at = self._file.schema_arrow.get_field_index("trace")
         for group in range(self.groups):
+            # Where a flipped bit gave the column another type, ``column`` ends the process. Reading a row raises.
+            next(self._file.iter_batches(1, row_groups=[group], columns=["trace"], use_threads=False), None)
             found = self._file.metadata.row_group(group).column(at).statistics
             if found is None or not found.has_min_max:
                 raise self._bad("it does not say which traces it has", _MEND_SCHEMA, f", row group {group}")
