@@ -116,6 +116,7 @@ def read_cluster(
     more than may be read, and BadInput where the store fails.
     """
     limits = limits or ReadLimits()
+    topics = None if topics is None else tuple(topics)
     brokers: list[BrokerFiles] = []
     refused: list[BadInput] = []
     for path in paths:
@@ -131,7 +132,7 @@ def read_cluster(
     second = [fault for fault in refused if isinstance(fault, SecondCopy)]
     # A directory of another cluster holds no replica of this one.
     skipped = [fault for fault in refused if not isinstance(fault, (SecondCopy, OtherCluster))]
-    return Cluster(label, check_brokers(brokers, second, limits, store, skipped), tuple(refused))
+    return Cluster(label, check_brokers(brokers, second, limits, store, skipped, topics), tuple(refused))
 
 
 def bundled_clusters() -> list[Cluster]:

@@ -176,7 +176,10 @@ def abstract(logs: Mapping[int, PartitionFiles], replication: int, *, compacted:
     kept = blocks[max(0, prefix - max(1, 2 - (len(blocks) - prefix))) :]
     folded = kept[0].first - start if kept else 0
     high_watermarks = tuple(
-        None if (mark := logs[node].high_watermark) is None else sum(block.last < mark for block in kept)
+        None
+        if (mark := logs[node].high_watermark) is None
+        # A power loss leaves a checkpoint above the LEO, which the broker lowers when it starts.
+        else sum(block.last < min(mark, logs[node].log_end) for block in kept)
         for node in nodes
     )
     newest = tuple(_newest(logs[node]) for node in nodes)

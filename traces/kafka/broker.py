@@ -85,6 +85,8 @@ class BrokerFiles:
     """The directories that this was read from: one, or all that were given of the broker's ``log.dirs``."""
     remote: dict[int, RemoteEvents] = field(default_factory=dict)
     """By partition of ``__remote_log_metadata``, what this node's replica of it says of remote segments (KIP-405)."""
+    checkpointed: frozenset[tuple[str, int]] = frozenset()
+    """The partitions without a folder that ``replication-offset-checkpoint`` has a high watermark above 0 of."""
     clean_epoch: int | None = None
     """The broker epoch in the marker of a clean stop (KIP-966), where there is one."""
 
@@ -149,6 +151,7 @@ def read_broker(
     root = Path(path)
     limits = limits or Limits()
     folders = _partition_folders(root)
+    every = frozenset(folders)
     if topics is not None:
         chosen = {*topics, METADATA_TOPIC, REMOTE_TOPIC}
         folders = {key: folder for key, folder in folders.items() if key[0] in chosen}
@@ -242,6 +245,7 @@ def read_broker(
         directories=(DataDirectory(root, meta.directory_id if meta else None),),
         remote=remote,
         clean_epoch=clean_epoch,
+        checkpointed=frozenset(key for key, mark in watermarks.items() if mark > 0 and key not in every),
     )
 
 

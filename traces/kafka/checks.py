@@ -44,7 +44,7 @@ from .unclean_elections import UncleanElection, check_unclean_elections, unclean
 from .verdicts import CheckResult, Verdict, overall
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from uuid import UUID
 
     from ...model.core.errors import BadInput
@@ -107,6 +107,7 @@ def check_brokers(
     limits: Limits | None = None,
     store: RemoteStore | None = None,
     skipped: Sequence[BadInput] = (),
+    topics: Iterable[str] | None = None,
 ) -> FilesReport:
     """Run every check that the files of these brokers allow; results do not depend on the brokers' order.
 
@@ -114,8 +115,8 @@ def check_brokers(
     second copy of one that is there; which of the two is of the others' time nobody can say. ``store``: that of tiered
     topics, of the same time; without one only what is in the directories is looked at.
 
-    ``skipped``: why directories were not read. A comparison of replicas is ``unknown`` where such a directory may have
-    had another replica.
+    ``topics``: the topics that were read; all by default. ``skipped``: why directories were not read. A comparison of
+    replicas is ``unknown`` where such a directory may have had another replica.
 
     Raises ``BadInput`` for two copies of one directory, for different cluster ids, and for a store that fails.
     """
@@ -137,21 +138,21 @@ def check_brokers(
         for broker in holders:
             checks.extend(_replica(broker, key, image, cleaned))
         state = image.partition(*key) if image else None
-        same = _of_one_topic(replicas, image)
+        own = {broker.label: _topic_id(broker.metadata, key[0]) for broker in holders}
+        same = _of_one_topic(replicas, image, own)
+        in_order = frozenset(broker.label for broker in holders if broker.clean_shutdown)
         first = len(checks)
         if len(same) > 1:
             comparison, results = compare_replicas(same, state)
             comparisons.append(comparison)
             checks.extend(results)
         if same and key[0] != METADATA_TOPIC:
-            in_order = frozenset(broker.label for broker in holders if broker.clean_shutdown)
             labels = [label for label, _, _ in same]
             checks += [doubted(each, labels, older) for each in check_compacted(same, image, in_order, limits)]
         if key[0] != METADATA_TOPIC:
             labels = [label for label, _, _ in replicas]
-            own = {broker.label: _topic_id(broker.metadata, key[0]) for broker in holders}
             checks.append(doubted(check_topic_ids(replicas[0][2].name, replicas, image, own), labels, older))
-            checks.extend(doubted(each, labels, older) for each in _controller(same, state, image))
+            checks.extend(doubted(each, labels, older) for each in _controller(same, state, image, in_order))
             if image is not None:
                 checks.extend(check_members_present(key, image, ordered, older))
             unclean = unclean_elections(image, *key) if image is not None else ()
@@ -175,9 +176,28 @@ def check_brokers(
             if controller is not None and image is not None:
                 folders = {each for broker in ordered for each in broker.partitions}
                 checks.extend(check_leaders_without_folder(image, controller.booted(key), folders))
+    if image is not None:
+        for key in _without_folders(ordered, image, topics):
+            checks.extend(check_members_present(key, image, ordered, older))
     checks += check_remote(ordered, image, older, store)
     label = controller.label if controller else None
     return FilesReport(tuple(ordered), tuple(checks), tuple(comparisons), label, older, tuple(elections))
+
+
+def _without_folders(
+    brokers: Sequence[BrokerFiles], image: MetadataImage, topics: Iterable[str] | None
+) -> list[tuple[str, int]]:
+    """The partitions that no directory has a folder of, though an ISR member's directory is here."""
+    nodes = {broker.node_id for broker in brokers}
+    held = {key for broker in brokers for key in broker.partitions}
+    chosen = None if topics is None else set(topics)
+    return [
+        (name, number)
+        for name, topic in sorted(image.topics.items())
+        if chosen is None or name in chosen
+        for number, history in sorted(topic.history.items())
+        if (name, number) not in held and not nodes.isdisjoint(history[-1].isr)
+    ]
 
 
 def _all_here(replicas: list[Replica], state: PartitionState | None) -> bool:
@@ -207,15 +227,17 @@ def _no_controller_log(brokers: Sequence[BrokerFiles]) -> CheckResult:
     return CheckResult(CONTROLLER_LOG, "unknown", ", ".join(each.label for each in brokers), message, informative=True)
 
 
-def _of_one_topic(replicas: list[Replica], image: MetadataImage | None) -> list[Replica]:
+def _of_one_topic(replicas: list[Replica], image: MetadataImage | None, own: dict[str, UUID | None]) -> list[Replica]:
     """The replicas that are of the topic which the controller has under that name.
 
     Where no controller tells: all, or none where their topic ids differ.
     """
-    ids = {files.topic_id for _, _, files in replicas if files.topic_id is not None}
+    # A folder without its own file is of the topic that its broker knows under the name.
+    by_label = {label: files.topic_id or own.get(label) for label, _, files in replicas}
+    ids = set(by_label.values()) - {None}
     known = _topic_id(image, replicas[0][2].topic)
     if known is not None:
-        return [replica for replica in replicas if replica[2].topic_id in (None, known)]
+        return [replica for replica in replicas if by_label[replica[0]] in (None, known)]
     return replicas if len(ids) <= 1 else []
 
 
@@ -266,7 +288,7 @@ def _snapshots(broker: BrokerFiles, files: PartitionFiles, subject: str) -> list
 
 
 def _controller(
-    replicas: list[Replica], state: PartitionState | None, image: MetadataImage | None
+    replicas: list[Replica], state: PartitionState | None, image: MetadataImage | None, stopped: frozenset[str]
 ) -> list[CheckResult]:
     if image is None or not replicas:
         return []
@@ -274,6 +296,6 @@ def _controller(
     results = check_leader_epochs(replicas, state, image)
     if state is not None:
         results.append(check_leader_in_isr(subject, state, image))
-        results.append(check_isr_agrees(subject, replicas, state, image))
+        results.append(check_isr_agrees(subject, replicas, state, image, stopped))
         results.append(check_assigned(subject, replicas, state))
     return results

@@ -95,11 +95,14 @@ def _outside(history: Sequence[PartitionState]) -> tuple[PartitionState, str] | 
     return None
 
 
-def check_isr_agrees(subject: str, replicas: list[Replica], state: PartitionState, image: MetadataImage) -> CheckResult:
+def check_isr_agrees(
+    subject: str, replicas: list[Replica], state: PartitionState, image: MetadataImage, stopped: frozenset[str]
+) -> CheckResult:
     """Every replica in the ISR holds all records below the largest high watermark in the ISR, and they agree.
 
     The strong ISR property of KIP-320's model, with the checkpointed high watermarks in place of the brokers' own
-    (which are never lower). A replica outside the ISR promises nothing.
+    (which are never lower). A replica outside the ISR promises nothing. A short log is ``violated`` only of a broker in
+    ``stopped``, those that were shut down cleanly: the copy of one that ran may be older than the others.
     """
     name = "isr_agrees_below_high_watermark"
     members = [(label, files) for label, node, files in replicas if node in state.isr]
@@ -112,6 +115,7 @@ def check_isr_agrees(subject: str, replicas: list[Replica], state: PartitionStat
     bound = max(marks)
     reference_label, reference = max(members, key=lambda member: member[1].log_end)
     verdict: Verdict = _sure(image)
+    short = ""
     for label, files in members:
         if files.log_end < bound:
             if files.damaged:
@@ -120,13 +124,18 @@ def check_isr_agrees(subject: str, replicas: list[Replica], state: PartitionStat
             message = (
                 f"{label} is in the ISR {list(state.isr)} with LEO {files.log_end}, below the high watermark {bound}"
             )
-            return CheckResult(name, _fault(image), subject, message, str(files.path))
+            if label in stopped:
+                return CheckResult(name, _fault(image), subject, message, str(files.path))
+            short = short or f"{message}: its copy may be older"
+            continue
         found, _ = disagreement(reference, files, 0, bound)
         if found is not None:
             message = f"{label} and {reference_label} are in the ISR and differ at offset {found.offset}, below {bound}"
             return CheckResult(name, _fault(image), subject, message, files.where(found.offset))
         if files.damaged:
             verdict = "unknown"
+    if short:
+        return CheckResult(name, "unknown", subject, short)
     absent = len(state.isr) - len(members)
     missing = f"; {counted(absent, 'other member')} of the ISR not among the directories" if absent else ""
     if any(files.damaged for _, files in members):

@@ -112,6 +112,7 @@ def _merged(one: BrokerFiles, other: BrokerFiles) -> BrokerFiles:
         replayed=quorum.replayed,
         boots_from=quorum.boots_from,
         remote={**one.remote, **other.remote},
+        checkpointed=(one.checkpointed | other.checkpointed) - one.partitions.keys() - other.partitions.keys(),
         # Kafka leaves a marker in each directory.
         clean_shutdown=one.clean_shutdown and other.clean_shutdown,
         clean_epoch=one.clean_epoch if one.clean_epoch == other.clean_epoch else None,

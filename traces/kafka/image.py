@@ -120,6 +120,8 @@ class MetadataImage:
     """Configurations of brokers that were set while they ran, by broker id; those of all brokers under ``""``."""
     past_configs: dict[tuple[str, str], set[str | None]] = field(default_factory=dict)
     """By topic and name, all values that a topic's configuration has had; ``None`` where it was taken away."""
+    created_configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Configurations of topics as they were created, where the log has their creation."""
     others: dict[str, object] = field(default_factory=dict)
     """What else is decided, by what it is about: access control entries, quotas, credentials, tokens, producer ids,
     registered controllers. No promise here is about it, but that a snapshot has it as the log does."""
@@ -564,6 +566,9 @@ class ImageBuilder:
         self._decided(topic, fields["PartitionId"], state)
 
     def _decided(self, topic: TopicState, number: int, state: PartitionState) -> None:
+        if not topic.history:
+            # Kafka writes a new topic's configurations before its first partition.
+            self.image.created_configs[topic.name] = dict(self.image.configs.get(topic.name, {}))
         history = topic.history.setdefault(number, [])
         self._watch.partition(topic.name, number, history[-1] if history else None, state)
         history.append(state)

@@ -126,7 +126,7 @@ def check_committed_kept(
 
     ``image`` is the newest metadata log, ``own`` each broker's own by label, ``elections`` the unclean elections.
     """
-    if len(replicas) < 2:
+    if not replicas:
         return []
     topic, number = replicas[0][2].topic, replicas[0][2].partition
     state = image.partition(topic, number) if image is not None else None
@@ -152,8 +152,13 @@ def check_committed_kept(
             losses += [] if absent is None else [absent]
         if losses:
             results.append(_lost(subject, max(losses, key=lambda each: each.rank), elections, limits))
+    cut_off = _cut_off(replicas, state)
+    if cut_off is not None:
+        results.append(CheckResult(NAME, "violated", subject, cut_off))
     if results:
         return results
+    if len(replicas) < 2:
+        return []
     unread = [label for label, _, files in replicas if files.damaged]
     if unread:
         return [CheckResult(NAME, "unknown", subject, f"part of {unread[0]}'s log could not be read")]
@@ -166,6 +171,20 @@ def check_committed_kept(
         return [CheckResult(NAME, "unknown", subject, "no log here has a leader epoch", informative=True)]
     message = f"{(leader or newest)[0]} has every committed record of the others"
     return [CheckResult(NAME, "holds", subject, message)]
+
+
+def _cut_off(replicas: Sequence[Replica], state: PartitionState | None) -> str | None:
+    """A sentence if no replica at all reaches a high watermark; ``None`` if one does, or some log is not here."""
+    if state is None or any(files.damaged for _, _, files in replicas):
+        return None
+    if not set(state.replicas) <= {node for _, node, _ in replicas}:
+        return None
+    label, _, most = max(replicas, key=lambda each: each[2].high_watermark or 0)
+    end = max(files.log_end for _, _, files in replicas)
+    if most.high_watermark is None or most.high_watermark <= end:
+        return None
+    lost = range_words(((end, most.high_watermark - 1),))
+    return f"{label} had committed up to {most.high_watermark}, and every log ends at {end} or before; lost: {lost}"
 
 
 def _effective_latest(files: PartitionFiles) -> int:
@@ -187,7 +206,8 @@ def _ruled_out(
     others = own.get(other[0])
     acted = None if others is None else led_epoch(others.history(*key), other[1])
     rows = conflicting_rows(other[2], files, acted)
-    rows = rows[files.records.offset[rows] < end]
+    offsets = files.records.offset[rows]
+    rows = rows[(offsets < end) & (offsets >= files.log_start)]
     if not len(rows):
         return None
     doubt = ""

@@ -33,6 +33,8 @@ class CleanupPolicy:
     """The configuration that has it."""
     once_compacted: bool = False
     """Whether the topic's own was another before, ``compact`` among it."""
+    since_creation: bool = False
+    """Whether the topic has had this policy of its own from its creation on, by a log that has all of it."""
 
     @property
     def compacted(self) -> bool:
@@ -76,9 +78,20 @@ def cleanup_policy(image: MetadataImage | None, topic: str, node: int | None) ->
     once = any("compact" in _words(value) for value in image.past_configs.get((topic, POLICY), ()) if value)
     own = image.configs.get(topic, {}).get(POLICY)
     if own is not None:
-        return CleanupPolicy(own, POLICY, once)
+        return CleanupPolicy(own, POLICY, once, _since_creation(image, topic, own))
     value = _of_broker(image, BROKER_POLICY, node)
     return CleanupPolicy(value, POLICY if value is None else BROKER_POLICY, once)
+
+
+def _since_creation(image: MetadataImage, topic: str, own: str) -> bool:
+    states = image.history(topic, 0)
+    return (
+        image.complete
+        and bool(states)
+        and states[0].offset >= image.loaded
+        and image.created_configs.get(topic, {}).get(POLICY) == own
+        and image.past_configs.get((topic, POLICY)) == {own}
+    )
 
 
 def strategy(image: MetadataImage, topic: str, node: int | None) -> Strategy | None:

@@ -25,7 +25,9 @@ def check_members_present(
     A broker makes the folder when it applies the partition's record, some time after that is in its metadata log. So it
     must have had one where it was unfenced later than that, as it had then read so far, or where the leader has taken
     it into the ISR since, as it had then fetched all. Elsewhere, and where not all of its ``log.dirs`` are here
-    (KIP-858) or its copy is an older one, a missing folder is worth knowing, and breaks nothing for sure. One result
+    (KIP-858) or its copy is an older one, a missing folder is worth knowing, and breaks nothing for sure. A folder that
+    the broker's own ``replication-offset-checkpoint`` names was there. The only member of an ISR has the only copy of
+    all committed records, so without its folder the verdict is open. One result
     for each of these, and one for all others together; none where no member is here.
     """
     state = image.partition(*key)
@@ -40,8 +42,12 @@ def check_members_present(
             continue
         doubt = _doubt(broker, key, image, older)
         message = f"{broker.label} is in the ISR {list(state.isr)}, and has no folder of it"
-        if doubt:
-            results.append(CheckResult(NAME, "unknown", subject, f"{message}: {doubt}", informative=True))
+        if key in broker.checkpointed and broker.label not in older and not _absent_directories(broker, image):
+            message += "; its replication-offset-checkpoint still has the high watermark"
+            results.append(CheckResult(NAME, "violated", subject, message, str(broker.path)))
+        elif doubt:
+            alone = state.isr == (broker.node_id,) and broker.label not in older
+            results.append(CheckResult(NAME, "unknown", subject, f"{message}: {doubt}", informative=not alone))
         else:
             where = ", ".join(str(directory.path) for directory in broker.directories)
             results.append(CheckResult(NAME, "violated", subject, message, where))
@@ -59,10 +65,9 @@ def _doubt(broker: BrokerFiles, key: tuple[str, int], image: MetadataImage, olde
         return "its own metadata log has no such partition"
     node = broker.node_id if broker.node_id is not None else -1
     registered = own.brokers.get(node)
-    given = {directory.directory_id for directory in broker.directories}
     if registered is None or not registered.log_dirs:
         return "no record says which log.dirs it has"
-    absent = [each for each in registered.log_dirs if each not in given]
+    absent = _absent_directories(broker, image)
     if absent:
         return f"of its log.dirs, {', '.join(absent)} is not here"
     history = own.topics[key[0]].history[key[1]]
@@ -73,3 +78,10 @@ def _doubt(broker: BrokerFiles, key: tuple[str, int], image: MetadataImage, olde
     if not joined and own.unfenced.get(node, -1) <= history[0].offset:
         return "it need not have applied the record that made it"
     return ""
+
+
+def _absent_directories(broker: BrokerFiles, image: MetadataImage) -> list[str]:
+    """The ids of the broker's registered ``log.dirs`` that are not here; empty if no record has their ids."""
+    registered = image.brokers.get(-1 if broker.node_id is None else broker.node_id)
+    given = {directory.directory_id for directory in broker.directories}
+    return [each for each in (registered.log_dirs if registered else ()) if each not in given]

@@ -148,14 +148,25 @@ def check_offsets_contiguous(
             message = f"offset {lost} has no record, and no replica has cleaned beyond {cleaned}"
             return CheckResult(name, "violated", subject, message, files.where(lost), data={"offset": lost})
         return CheckResult(name, "holds", subject, f"{message}, as {policy} allows", where)
-    if policy.value is not None or files.topic == METADATA_TOPIC:
-        lost = None if files.cleaned is None else first_missing(files, files.cleaned, files.log_end)
-        if files.cleaned is not None and lost is None:
-            # The checkpoint keeps the entry of a topic that is compacted no more.
-            message += f"; compaction did, up to {files.cleaned}, before {policy}"
+    if files.topic == METADATA_TOPIC:
+        return CheckResult(name, "violated", subject, f"{message}, and this log is never compacted", where)
+    if policy.value is not None:
+        if policy.since_creation and files.cleaned is None:
+            message += f", and {policy} since the topic was created"
+            return CheckResult(name, "violated", subject, message, where)
+        if files.cleaned is None:
+            # Holes stay after a topic is compacted no more.
+            message += f"; compaction may have removed them before {policy}"
             return CheckResult(name, "holds" if policy.once_compacted else "unknown", subject, message, where)
-        reason = f"{policy}" if policy.value else "this log is never compacted"
-        return CheckResult(name, "violated", subject, f"{message}, and {reason}", where)
+        # The checkpoint keeps the entry of a topic that is compacted no more.
+        bound = max(files.cleaned, cleaned or 0)
+        lost = first_missing(files, bound, files.log_end)
+        if lost is None:
+            message += f"; compaction did, up to {bound}, before {policy}"
+            return CheckResult(name, "holds" if policy.once_compacted else "unknown", subject, message, where)
+        message = f"offset {lost} has no record, no replica is known to have cleaned beyond {bound}, and {policy}"
+        verdict: Verdict = "unknown" if cleaned is None else "violated"
+        return CheckResult(name, verdict, subject, message, files.where(lost), data={"offset": lost})
     lost = None if cleaned is None else first_missing(files, cleaned, files.log_end)
     if cleaned is not None and lost is None:
         message += f"; {CLEANER_FILE} says that compaction has cleaned the log up to {cleaned}"
@@ -170,7 +181,8 @@ def check_offsets_ordered(files: PartitionFiles, subject: str, *, clean_shutdown
     Compared are: the first segment's base or the checkpointed log start, whichever is larger; the high watermark of
     ``replication-offset-checkpoint``; and one more than the last readable offset. The checkpointed high watermark lags
     the broker's own by up to 5 s unless the broker was shut down cleanly, so one below the log start is ``unknown``
-    without a clean shutdown. One above the LEO is never lag: records below it were committed and are gone.
+    without a clean shutdown. One above the LEO is ``unknown`` then too: Kafka syncs the checkpoint and not the log, so
+    a power loss may take the end of the log. ``losses.py`` reports records that every replica has lost.
     """
     name = "log_start_hw_leo_ordered"
     start, watermark, end = files.log_start, files.high_watermark, files.log_end
@@ -190,7 +202,8 @@ def check_offsets_ordered(files: PartitionFiles, subject: str, *, clean_shutdown
     checkpoint = str(files.path.parent / "replication-offset-checkpoint")
     if watermark > end:
         message = f"checkpointed high watermark {watermark} is above the LEO {end}"
-        verdict: Verdict = "unknown" if files.damaged else "violated"
+        verdict: Verdict = "violated" if clean_shutdown and not files.damaged else "unknown"
+        message += ", after a clean shutdown" if clean_shutdown else ": a power loss may have taken unsynced records"
         return CheckResult(name, verdict, subject, message, checkpoint, data=data)
     if watermark < start:
         message = f"checkpointed high watermark {watermark} is below the log start {start}"

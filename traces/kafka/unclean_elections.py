@@ -110,10 +110,9 @@ def _doubts(replicas: Sequence[Replica], election: UncleanElection) -> list[str]
     if election.last_isr is None:
         return ["who may have held more records is not known"]
     by_node = {node: (label, files) for label, node, files in replicas}
-    reference = next(
-        (files for _, _, files in replicas if any(e.epoch >= election.leader_epoch for e in effective_epochs(files))),
-        None,
-    )
+    reference = next((files for _, _, files in replicas if latest_epoch(files) >= election.leader_epoch), None)
+    entries = [] if reference is None else effective_epochs(reference)
+    start = next((entry.start_offset for entry in entries if entry.epoch >= election.leader_epoch), None)
     doubts: list[str] = []
     missing = [node for node in election.last_isr if node not in by_node]
     if missing:
@@ -130,10 +129,12 @@ def _doubts(replicas: Sequence[Replica], election: UncleanElection) -> list[str]
             doubts.append(f"part of {label}'s log could not be read")
         elif latest_epoch(files) >= election.leader_epoch:
             doubts.append(f"{label} has followed a later leader and may have truncated")
-        elif reference is None:
+        elif reference is None or start is None:
             doubts.append(f"no directory shows where leader epoch {election.leader_epoch} starts")
         elif files.high_watermark is None:
             doubts.append(f"{label} has no high watermark")
+        elif 0 < start <= reference.log_start and files.log_start < start:
+            doubts.append(f"the log of that epoch starts at {start} now, where deletion may hide the loss")
         else:
             rows = conflicting_rows(reference, files)
             above = int((files.records.offset[rows] >= files.high_watermark).sum())
@@ -142,4 +143,4 @@ def _doubts(replicas: Sequence[Replica], election: UncleanElection) -> list[str]
                     f"{label} has {counted(above, 'record')} above its checkpointed high watermark "
                     f"{files.high_watermark} that may have been committed"
                 )
-    return doubts
+    return list(dict.fromkeys(doubts))

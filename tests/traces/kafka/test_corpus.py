@@ -246,7 +246,8 @@ def test_truncated_real_segment(copy: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
     found = check(copy)
     assert [p.kind for p in found.problems] == ["truncated-segment"]
-    assert ("log_start_hw_leo_ordered", "broker 2: orders-0") in violated(found)
+    undecided = {(c.check, c.subject) for c in found.checks if c.verdict == "unknown"}
+    assert ("log_start_hw_leo_ordered", "broker 2: orders-0") in undecided, "a power loss may have taken the batch"
     assert found.comparisons, "the rest is still compared"
 
 
@@ -269,7 +270,6 @@ def test_high_watermark_above_a_real_log(copy: Path) -> None:
     path = copy / "broker-1" / "replication-offset-checkpoint"
     path.write_text(path.read_text().replace("orders 0 1", "orders 0 9"))
     assert violated(check(copy)) == {
-        ("log_start_hw_leo_ordered", "broker 1: orders-0"),
         ("replicas_agree_below_high_watermark", "orders-0"),
         ("truncation_keeps_committed", "orders-0"),
         ("committed_records_kept", "orders-0"),

@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
 
 def report(
-    tmp_path: Path, *replicas: Partition, metadata: Sequence[bytes] | None = None, name: str = "t-0"
+    tmp_path: Path,
+    *replicas: Partition,
+    metadata: Sequence[bytes] | None = None,
+    name: str = "t-0",
+    clean: bool = False,
 ) -> FilesReport:
     """The report over brokers 1, 2, … with one replica each; broker 1 has the metadata log, if there is one."""
     roots = []
@@ -40,7 +44,7 @@ def report(
         partitions = {name: files}
         if node == 1 and metadata is not None:
             partitions["__cluster_metadata-0"] = metadata_partition(metadata)
-        roots.append(write_broker(folder / f"b{node}", node, partitions))
+        roots.append(write_broker(folder / f"b{node}", node, partitions, clean=clean))
     found = check_brokers([read_broker(root) for root in roots])
     json.dumps(found.to_json(), allow_nan=False)
     backwards = check_brokers([read_broker(root) for root in reversed(roots)])
@@ -198,6 +202,8 @@ def test_isr_member_without_a_committed_record(tmp_path: Path) -> None:
     check = "isr_agrees_below_high_watermark"
     replicas = partition(0, 0, hw=2), partition(0, hw=1)
     found = only(report(tmp_path, *replicas, metadata=decided()), check)
+    assert found.verdict == "unknown" and "broker 2 is in the ISR [1, 2] with LEO 1" in found.message
+    found = only(report(tmp_path, *replicas, metadata=decided(), clean=True), check)
     assert found.verdict == "violated" and "broker 2 is in the ISR [1, 2] with LEO 1" in found.message
     shrunk = decided(partition_change(isr=[1]))
     assert only(report(tmp_path, *replicas, metadata=shrunk), check).verdict == "holds"

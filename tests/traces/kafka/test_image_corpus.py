@@ -106,7 +106,8 @@ def a_leader_outside_the_isr(stage: Path) -> tuple[str, str]:
 
 
 def a_member_without_a_committed_record(stage: Path) -> tuple[str, str]:
-    """Broker 3's log lacks its last batch, and its checkpoints know of none: it was in the ISR all the same."""
+    """Broker 3 was shut down cleanly in the ISR; its log lacks its last batch, and its checkpoints know of none."""
+    (stage / "broker-3" / ".kafka_cleanshutdown").write_text("")
     (broker,) = (each for each in read_brokers([stage / "broker-3"]))
     batches = broker.partitions["orders", 0].batches
     path = stage / "broker-3" / "orders-0" / FIRST

@@ -263,3 +263,21 @@ def test_leftover_of_a_deleted_topic_is_no_proof(tmp_path: Path) -> None:
     new.topic_id = None
     ((verdict, message),) = losses(without_log(tmp_path, new, old))
     assert verdict == "unknown" and "may be of different topics of that name" in message
+
+
+def test_records_below_the_log_start_are_deleted(tmp_path: Path) -> None:
+    old = partition(0, 0, 0, hw=3)
+    old.log_start = 3
+    assert [verdict for verdict, _ in losses(without_log(tmp_path, old, partition(0, 1, hw=1)))] == ["holds"]
+    old.log_start = 2
+    ((_, message),) = losses(without_log(tmp_path, old, partition(0, 1, hw=1)))
+    assert message.endswith("committed and lost: offset 2")
+
+
+def test_records_that_every_replica_has_cut_off_are_lost(tmp_path: Path) -> None:
+    decided = [topic_record("t"), partition_record([1, 2], [1, 2], 1)]
+    found = report(tmp_path, partition(0, 0, hw=4), partition(0, hw=1), decided=decided)
+    (result,) = (c for c in found.checks if c.check == NAME and c.verdict == "violated")
+    assert result.message == ("broker 1 had committed up to 4, and every log ends at 2 or before; lost: offsets 2 to 3")
+    whole = report(tmp_path, partition(0, 0, hw=4), partition(0, 0, 0, 0, hw=4), decided=decided)
+    assert all(c.verdict != "violated" for c in whole.checks), "a power loss at one replica alone"

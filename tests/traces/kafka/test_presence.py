@@ -57,7 +57,10 @@ def test_a_folder_that_is_gone_is_found(tmp_path: Path, broker: int) -> None:
     report = check(nodes)
     (result,) = found(report)
     assert (result.verdict, result.informative, result.subject) == ("violated", False, "orders-0")
-    assert result.message == f"broker {broker} is in the ISR [1, 2, 3], and has no folder of it"
+    assert result.message == (
+        f"broker {broker} is in the ISR [1, 2, 3], and has no folder of it; "
+        "its replication-offset-checkpoint still has the high watermark"
+    )
     assert result.where == str(tmp_path / f"broker-{broker}")
     assert report.verdict == "violated"
     others = [each for each in report.checks if (each.check, each.subject) == (NAME, "orders-0") and each != result]
@@ -78,6 +81,15 @@ def test_who_is_not_in_the_isr_may_have_none(tmp_path: Path) -> None:
     assert found(check(nodes)) == []
 
 
+def forget(root: Path, topic: str) -> None:
+    """Remove a partition's folder, and its line in the checkpoint of high watermarks."""
+    shutil.rmtree(root / f"{topic}-0")
+    path = root / "replication-offset-checkpoint"
+    lines = path.read_text().splitlines()
+    rows = [line for line in lines[2:] if not line.startswith(f"{topic} ")]
+    path.write_text("\n".join([lines[0], str(len(rows)), *rows]) + "\n")
+
+
 def unsure(report: FilesReport) -> str:
     """The message of the one result, which tells something and takes no part in the verdict."""
     (result,) = found(report)
@@ -88,8 +100,22 @@ def unsure(report: FilesReport) -> str:
 def test_a_partition_that_was_just_made(tmp_path: Path) -> None:
     """Its record is in the broker's metadata log; whether it was applied when the broker was stopped nobody knows."""
     nodes = stage_of(tmp_path, "1-steady")
-    shutil.rmtree(tmp_path / "broker-1" / "orders-0")
+    forget(tmp_path / "broker-1", "orders")
     assert unsure(check(nodes)).endswith("it need not have applied the record that made it")
+
+
+def test_only_member_without_a_folder_is_undecided(tmp_path: Path) -> None:
+    """It has the only copy of all committed records, unless it had not made the folder yet."""
+    for mark in (None, 3):
+        place = tmp_path / str(mark)
+        log = metadata_partition([topic_record("t"), partition_record([1], [1], 1)])
+        root = write_broker(place, 1, {"__cluster_metadata-0": log, "t-0": partition(0, hw=mark)})
+        if mark is None:
+            forget(root, "t")
+        else:
+            shutil.rmtree(root / "t-0")
+        (result,) = found(check([root]))
+        assert (result.verdict, result.informative) == ("unknown" if mark is None else "violated", False)
 
 
 def test_another_of_its_log_dirs_may_have_it(tmp_path: Path) -> None:
@@ -113,7 +139,7 @@ def test_an_older_copy_may_be_of_before(tmp_path: Path) -> None:
 
 def test_a_broker_without_a_metadata_log_of_its_own(tmp_path: Path) -> None:
     nodes = stage_of(tmp_path, "7-all-back")
-    shutil.rmtree(tmp_path / "broker-1" / "orders-0")
+    forget(tmp_path / "broker-1", "orders")
     shutil.rmtree(tmp_path / "broker-1" / "__cluster_metadata-0")
     assert unsure(check(nodes)).endswith("its own metadata log has no such partition")
 
