@@ -91,3 +91,23 @@ def test_resident_memory_without_proc(content: bytes | None, tmp_path: Path, mon
             (tmp_path / name).write_bytes(content)
     assert there / 2 < memory.resident() < 100 * there
     assert memory.peak() >= memory.resident()
+
+
+def test_paths_outside_utf8_work(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"bad\xff")
+    folder.mkdir()
+    broken = ("explore", "fencing", "--variant", "truncate-to-hw", "--replicas", "2", "--max-records", "2")
+    for arguments, code in (
+        ((*broken, "--trace-out", f"{folder}/t.jsonl", "--html", f"{folder}/page.html"), 1),
+        (("replay", f"{folder}/t.jsonl", "--html", f"{folder}/replay.html", "--json"), 1),
+        (("ingest", f"{folder}/t.jsonl", "--out", f"{folder}/corpus", "--json"), 0),
+        (("mine", f"{folder}/corpus", "--master", "serial", "--out", f"{folder}/mined", "--json"), 1),
+        (("replay", os.fsdecode(b"gone\xfe")), 2),
+        (("explore", os.fsdecode(b"gone\xfe")), 2),
+    ):
+        # The folder is also the one to work in.
+        done = finished(arguments, folder)
+        assert done.returncode == code, done.stderr
+        if "--json" in arguments:
+            json.loads(done.stdout)
+    assert (folder / "replay.html").is_file() and (folder / "mined" / "index.html").is_file()

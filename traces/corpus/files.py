@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +24,7 @@ from ..story import Json
 from .checks import first_fault
 from .layout import FORMAT, METADATA_KEY, SCHEMA_VERSION, CorpusHeader, CorpusLayout, Events
 from .output import hidden
-from .place import Place, shown_path
+from .place import Place, is_utf8, shown_path
 
 ROW_GROUP: Final = 1 << 17
 """Events in a row group, rounded down to whole traces; a longer trace has a row group of its own."""
@@ -87,7 +88,9 @@ def write_events(
     part = hidden(path)
     counted = _Counted()
     try:
-        with pq.ParquetWriter(part, schema, **_FORMAT) as out:
+        with ExitStack() as held:
+            target = part if is_utf8(part) else held.enter_context(part.open("wb"))
+            out = held.enter_context(pq.ParquetWriter(target, schema, **_FORMAT))
             out.add_key_value_metadata({METADATA_KEY: _metadata(layout.header)})
             for group in _grouped(counted.checked(events)):
                 out.write_table(_table(group, schema), row_group_size=len(group))

@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...model.core.errors import BadInput
-from ...model.core.regular_file import NotRegularFileError, check_regular, read_regular
+from ...model.core.regular_file import NotRegularFileError, read_regular
 from .files import UNREADABLE, refuse_version
 from .layout import FORMAT, LOOK, METADATA_KEY, UNKNOWN, CorpusHeader, CorpusLayout
 from .manifest import MANIFEST
-from .place import shown_path
+from .place import arrow_source, shown_path
 
 BATCH: Final = 1 << 16
 """Rows that are read at once."""
@@ -45,8 +45,7 @@ class ForeignFile:
         self._columns = columns
         self.name = shown_path(path)
         try:
-            check_regular(path)
-            self._file = pq.ParquetFile(path, page_checksum_verification=True)
+            self._file = pq.ParquetFile(arrow_source(path), page_checksum_verification=True)
             self.layout = CorpusLayout.of(self._header() or self._listed() or self._given(given))
             self._check_columns()
         except UNREADABLE as error:

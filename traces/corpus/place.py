@@ -9,14 +9,14 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from ...model.core.errors import BadInput
-from ...model.core.regular_file import NotRegularFileError, check_regular, read_regular
+from ...model.core.regular_file import NotRegularFileError, check_regular, open_regular, read_regular
 
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:/")
 _MEND: Final = "name the folder of a corpus that you may read, by its path or as file:, s3:, gs:, abfs: or hdfs:"
@@ -70,8 +70,7 @@ class Place:
         regular file.
         """
         if self.local:
-            check_regular(self.where)
-            return {"source": self.where}
+            return {"source": arrow_source(self.where)}
         filesystem, path = self._opened()
         return {"source": path, "filesystem": filesystem}
 
@@ -123,6 +122,26 @@ class Place:
         filesystem, path = self._opened()
         info = filesystem.get_file_info(path)
         return int(info.size) if info.type == pafs.FileType.File else None
+
+
+def arrow_source(path: str) -> str | IO[bytes]:
+    """What Arrow opens to read a file of this machine: its path, or an open file if its name is not UTF-8.
+
+    Raises OSError for a path that is no regular file.
+    """
+    if is_utf8(path):
+        check_regular(path)
+        return path
+    return open_regular(path)
+
+
+def is_utf8(path: Path | str) -> bool:
+    """Whether a path can be handed to Arrow, which encodes it in UTF-8."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _from_uri(uri: str) -> tuple[Any, str]:

@@ -27,7 +27,7 @@ from .ingest import Ingested, NothingIngested, finish
 from .layout import CorpusHeader, CorpusLayout, Events
 from .manifest import PLANTED, SOURCES
 from .output import new_folder
-from .place import shown_path
+from .place import is_utf8, shown_path
 from .spread import SERIAL, OnDone, spread
 
 PART_EVENTS: Final = 1 << 20
@@ -91,6 +91,9 @@ def relay(
     """
     problems: list[BadInput] = []
     sources = _kept(spread([str(path) for path in paths], partial(_look, given, columns or {}), master), problems)
+    if not is_utf8(out.absolute()):
+        # Arrow opens the files between the passes by their path.
+        raise BadInput("its path is not UTF-8", shown_path(out), "name a folder by characters of UTF-8")
     with new_folder(out) as part:
         cuts = _cuts(sources, master, problems)
         buckets = part / _BUCKETS
