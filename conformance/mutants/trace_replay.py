@@ -46,6 +46,9 @@ def judge(mutant: Mutant, finding: Finding) -> tuple[Cell, tuple[str, ...]]:
     if answer.verdict is Verdict.HOLDS:
         if unsaid is not None:
             return Cell(Outcome.KILLED, f"{whose} has no words for step {len(run)}: {unsaid}", len(run), seconds), ()
+        if trace.events and trace.events[-1].step in answer.repeated:
+            told = f"step {len(run)} changes nothing, and {whose} takes it for an observation"
+            return Cell(Outcome.EQUIVALENT, told, len(run), seconds), ()
         return Cell(Outcome.SURVIVED, f"{whose} explains the run", len(run), seconds), ()
     by = refused_by(answer)
     cell = Cell(Outcome.KILLED, f"{whose} refuses step {answer.step}: {by}", len(run), seconds)
