@@ -17,6 +17,7 @@ from ...model.core.registry import REGISTRY
 from ...model.explore.result import OnProgress, Verdict
 from ...model.explore.result import Progress as Explored
 from ...traces.kafka.batches import Limits as ReadLimits
+from ...traces.kafka.broker import topic_names
 from ...traces.kafka.remote_store import read_store
 from ...traces.report.answer import Answer
 from ...traces.report.index import report_json, write_report
@@ -246,8 +247,10 @@ def _require_topics(cluster: Cluster, topics: Sequence[str]) -> None:
     known = {key[0] for broker in cluster.report.brokers for key in broker.partitions}
     for topic in topics:
         if topic not in known:
-            # Kafka's own topics come last.
-            names = sorted(known, key=lambda name: (name.startswith("__"), name))
+            # Only the topics asked for were read. Kafka's own come last.
+            roots = [each.path for broker in cluster.report.brokers for each in broker.directories]
+            there = {name for root in roots for name in topic_names(root)}
+            names = sorted(there, key=lambda name: (name.startswith("__"), name))
             raise BadInput(f"no directory has the topic {topic!r}", "--topic", near(topic, names))
 
 

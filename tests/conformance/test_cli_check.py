@@ -427,3 +427,16 @@ def test_a_renamed_snapshot_is_shown_with_file_and_byte(
     assert f"({renamed}, byte 0)" in page
     unmet = [each["name"] for each in check(*copies, "--json").json["obligations"] if not each["met"]]
     assert unmet == ["snapshot_files_match_names", "unclean_election_losses_known"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "hint"),
+    [
+        ("paymets", "did you mean payments?"),
+        ("payments-0", "did you mean payments?"),
+        ("zzz", "choose one of mixed-compression, orders, payments, __cluster_metadata, __transaction_state"),
+    ],
+)
+def test_unknown_topic_names_the_nearest(check: Callable[..., Said], brokers: Brokers, topic: str, hint: str) -> None:
+    said = check(*brokers("6-unclean-election"), "--topic", topic)
+    assert said.complaint == f"--topic: no directory has the topic {topic!r}; {hint}"

@@ -286,6 +286,11 @@ def _partition_folders(root: Path) -> dict[tuple[str, int], Path]:
     return folders
 
 
+def topic_names(root: Path) -> list[str]:
+    """List the topics that have a partition in a data directory. Raises ``BadInput`` as ``read_broker``."""
+    return sorted({topic for topic, _ in _partition_folders(root)})
+
+
 def _has_segment(folder: Path) -> bool:
     try:
         return any(SEGMENT_NAME.fullmatch(entry.name) for entry in folder.iterdir())
