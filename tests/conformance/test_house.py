@@ -33,6 +33,7 @@ KAFKAS = {
     "traces/kafka/deployment.py": "controller",
     "traces/kafka/releases/log4j.py": "controller",
     "traces/kafka/partition.py": "snapshots",
+    "traces/kafka/rejection.py": "controller",
     "traces/report/page.py": "controller",
     "traces/story.py": "controller",
 }
