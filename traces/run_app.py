@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from types import FrameType
+from typing import Final, NoReturn
 
 from cyclopts import App, CycloptsError
 
@@ -30,8 +32,29 @@ def run_app(app: App, arguments: Sequence[str], note: Callable[[str], None]) -> 
     try:
         result = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
         return ExitCode.DONE if result is None else _checked(result)
+    except CycloptsError as error:
+        command = " ".join([app.name[0], *(error.command_chain or ())])
+        note(f"fencepost: {' '.join(str(error).split())}; see {command} --help")
+        return ExitCode.BAD_INPUT
     except BaseException as error:
         return report_end(error, note)
+
+
+def run_module(app: App) -> NoReturn:
+    """Run the command line of ``python -m MODULE``, and end the process; SIGTERM ends it through every ``finally``."""
+    terminated: list[int] = []
+
+    def end(number: int, _frame: FrameType | None) -> NoReturn:
+        terminated.append(number)
+        sys.exit(128 + number)
+
+    def note(line: str) -> None:
+        if not terminated:
+            print(line, file=sys.stderr, flush=True)
+
+    signal.signal(signal.SIGTERM, end)
+    code = run_app(app, sys.argv[1:], note)
+    sys.exit(128 + terminated[0] if terminated else code)
 
 
 def report_end(error: BaseException, note: Callable[[str], None]) -> ExitCode:

@@ -11,7 +11,6 @@ import importlib.metadata
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,9 +19,10 @@ from typing import Annotated, Final
 
 import cyclopts
 
-from ..model.core.errors import BadInput
+from ..model.core.exit_code import ExitCode
 from .jvm import java_home
 from .orphan_guard import OrphanGuard
+from .run_app import run_module
 from .spark_jvm import LOOPBACK, spark_home, start_files
 
 MASTER: Final = "org.apache.spark.deploy.master.Master"
@@ -90,7 +90,7 @@ app = cyclopts.App(
 
 
 @app.command
-def master(*, host: str = LOOPBACK, port: int = 7077) -> int:
+def master(*, host: str = LOOPBACK, port: int = 7077) -> ExitCode:
     """Run a master.
 
     Parameters
@@ -111,7 +111,7 @@ def worker(
     host: str = LOOPBACK,
     cores: int = 1,
     memory: str = "1g",
-) -> int:
+) -> ExitCode:
     """Run a worker.
 
     Parameters
@@ -128,24 +128,18 @@ def worker(
     return _run(WORKER, ["--cores", str(cores), "--memory", memory, url], host)
 
 
-def _run(role: str, arguments: list[str], host: str) -> int:
+def _run(role: str, arguments: list[str], host: str) -> ExitCode:
     with tempfile.TemporaryDirectory(prefix="fencepost-spark-") as folder:
         if role == WORKER:
             arguments = ["--work-dir", folder, *arguments]
         with daemon(role, arguments, host=host, scratch=Path(folder)) as process:
-            return process.wait()
+            # A JVM that fails ends with 1, which is no verdict.
+            return ExitCode.INTERNAL_FAULT if process.wait() else ExitCode.DONE
 
 
 def main() -> None:
     """Run the command line; SIGTERM ends it as an interrupt does, through every ``finally``."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        sys.exit(app())
-    except BadInput as wrong:
-        print(wrong, file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run_module(app)
 
 
 if __name__ == "__main__":

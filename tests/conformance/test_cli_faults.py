@@ -209,3 +209,11 @@ def test_closed_output_of_a_fault_is_no_verdict(stream: str) -> None:
     finally:
         os.close(full)
     assert done.returncode == 4
+
+
+@pytest.mark.parametrize("module", ["traces.standalone", "traces.kafka.record", "conformance.kafka.cluster"])
+def test_wrong_option_of_a_module_is_bad_input(module: str) -> None:
+    command = [sys.executable, "-m", f"fencepost.{module}", "--bogus"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("fencepost: ") and f"see python -m fencepost.{module}" in done.stderr

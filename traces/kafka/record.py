@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import importlib.metadata
 import random
-import signal
 import sys
 import tempfile
 import textwrap
@@ -23,7 +22,9 @@ from typing import Annotated, Any
 import cyclopts
 
 from ...model.core.errors import BadInput, FencepostError
+from ...model.core.exit_code import ExitCode
 from ..jvm import java_binary, java_version
+from ..run_app import run_module
 from .capture import MANIFEST, Capture
 from .client import Client
 from .cluster import BROKER_IDS, CONTROLLER_ID, NODE_NAMES, Cluster, RecordingError
@@ -178,7 +179,7 @@ def command(
     version: Annotated[str | None, cyclopts.Parameter(name="--version")] = None,
     cache: Path | None = None,
     keep_logs: bool = False,
-) -> int:
+) -> ExitCode:
     """Record a corpus.
 
     Parameters
@@ -202,17 +203,16 @@ def command(
         record(out, seed=seed, version=version, cache=cache, keep_logs=keep_logs, scenario=scenario)
     except BadInput as wrong:
         _say(str(wrong))
-        return 2
+        return ExitCode.BAD_INPUT
     except FencepostError as failed:
         _say(str(failed))
-        return 3
-    return 0
+        return ExitCode.UNKNOWN
+    return ExitCode.DONE
 
 
 def main() -> None:
     """Run the command line; SIGTERM ends it as an interrupt does, through every ``finally``."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(app())
+    run_module(app)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ what the story needs.
 
 from __future__ import annotations
 
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,8 +18,10 @@ from typing import Annotated, Literal
 import cyclopts
 
 from ....model.core.errors import BadInput, FencepostError
+from ....model.core.exit_code import ExitCode, exit_code
 from ....traces.kafka.maven import ARTIFACT
 from ....traces.kafka.server_log.lines import logger_options
+from ....traces.run_app import run_module
 from ...cli.options import Duration
 from ..jars import RELEASE
 from .chaos import LAG_MS as CHAOS_LAG_MS
@@ -56,7 +57,7 @@ def command(
     loggers: Annotated[bool, cyclopts.Parameter(negative=())] = False,
     seconds: Annotated[Duration, cyclopts.Parameter(name="--for")] = 600.0,
     seed: int = 0,
-) -> int:
+) -> ExitCode:
     """Carry it out.
 
     Parameters
@@ -97,8 +98,8 @@ def command(
             if finding != "chaos":
                 record = record_quorum if finding == "quorum" else record_late_voter
                 record(keep, say=_say, release=release)
-                return 0
-            return int(_chaos(release, keep, seconds, seed))
+                return ExitCode.DONE
+            return exit_code("violated" if _chaos(release, keep, seconds, seed) else "holds")
         lag_ms = LAG_MS if finding in ("k12", "v7") else PATIENCE_MS
         tiered = finding in ("tk1", "tk4", "tk17")
         of_all = settings(release) if tiered else None
@@ -122,13 +123,13 @@ def command(
                 story = k11 if finding == "k11" else k12
                 found = story(stage, finding, held=not control, say=_say, copies=copies)
             print(f"{'violated' if found.lost else 'holds'}: {found.words()}", flush=True)
-            return int(found.lost)
+            return exit_code("violated" if found.lost else "holds")
     except BadInput as wrong:
         print(f"fencepost: {wrong}", file=sys.stderr)
-        return 2
+        return ExitCode.BAD_INPUT
     except FencepostError as failed:
         print(f"fencepost: {failed}", file=sys.stderr)
-        return 3
+        return ExitCode.UNKNOWN
 
 
 def _chaos(release: str, keep: Path, seconds: float, seed: int) -> bool:
@@ -149,15 +150,7 @@ def _say(line: str) -> None:
 
 def main() -> None:
     """Run the command line; SIGTERM ends it as an interrupt does, through every ``finally``."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        code = app(exit_on_error=False, print_error=False, result_action="return_value")
-    except cyclopts.CycloptsError as error:
-        print(f"fencepost: {' '.join(str(error).split())}; see --help", file=sys.stderr)
-        code = 2
-    except KeyboardInterrupt:
-        code = 130
-    sys.exit(code)
+    run_module(app)
 
 
 if __name__ == "__main__":
