@@ -165,7 +165,7 @@ def test_a_daemon_without_a_jvm_says_so_in_one_line(tmp_path: Path) -> None:
         env=environment,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith(f"JAVA_HOME={tmp_path}: no executable bin/java there; ")
+    assert done.stderr.startswith(f"fencepost: JAVA_HOME={tmp_path}: no executable bin/java there; ")
     assert done.stderr.count("\n") == 1
 
 
