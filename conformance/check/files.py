@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
+from uuid import UUID
 
 from ...model.core.errors import BadInput
 from ...model.explore import Verdict
@@ -62,7 +63,7 @@ class Cluster:
         apart = [broker.label for broker in holders if broker.label in self.report.older]
         if apart:
             return f"the copies are not of one time: {apart[0]}: {self.report.older[apart[0]]}"
-        if len({broker.partitions[topic, number].topic_id for broker in holders} - {None}) > 1:
+        if len({_topic_id(broker, topic, number) for broker in holders} - {None}) > 1:
             return "the copies are of different topics of that name: their topic ids differ"
         damaged = [node for node, files in self.partition(topic, number).items() if files.damaged]
         return f"broker {damaged[0]}'s log could not be read in full" if damaged else None
@@ -98,6 +99,12 @@ class Cluster:
             if state is not None:
                 return max(len(state.replicas), len(logs))
         return len(logs)
+
+
+def _topic_id(broker: BrokerFiles, topic: str, number: int) -> UUID | None:
+    """The topic id of a folder; without ``partition.metadata`` that of the topic in the broker's own metadata log."""
+    known = broker.metadata.topics.get(topic) if broker.metadata else None
+    return broker.partitions[topic, number].topic_id or (known.topic_id if known else None)
 
 
 def read_cluster(

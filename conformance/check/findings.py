@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from ...traces.kafka.cross_checks import AGREEMENT
 from ...traces.kafka.losses import NAME as LOSSES
 from ...traces.kafka.problems import Problem
 from ...traces.kafka.verdicts import CheckResult
@@ -15,8 +16,8 @@ from .files import Cluster
 SHOWN = 6
 """So many subjects are named if one finding is about several."""
 
-RESTATED = frozenset({"truncation_keeps_committed", "truncation_restores_agreement"})
-"""Checks that report a loss by its truncation, which a proven loss reports with the lost offsets."""
+RESTATED = frozenset({AGREEMENT, "truncation_keeps_committed", "truncation_restores_agreement"})
+"""Checks that report a loss by its divergence or truncation, which a proven loss reports with the lost offsets."""
 
 
 def file_findings(cluster: Cluster, *, losses: bool = True) -> tuple[Finding, ...]:

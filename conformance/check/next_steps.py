@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...traces.kafka.cross_checks import AGREEMENT
 from ...traces.kafka.losses import NAME as LOSSES
+from ...traces.kafka.partition import METADATA_TOPIC
 from ...traces.kafka.unclean_elections import NAME as UNCLEAN
 from ...traces.report.answer import Finding
 from .files import Cluster
@@ -22,17 +24,22 @@ ADVICE = {
     "epoch_caches_agree": _CACHE,
     "cached_epochs_had_leaders": _CACHE,
     "leader_epoch_in_cache": _CACHE,
-    "replicas_agree_below_high_watermark": (
+    AGREEMENT: (
         "Decide which replica is right, then let the others copy the partition from it; keep copies of all first."
     ),
     "offsets_contiguous": _COPY_AGAIN,
     "epochs_monotone": _COPY_AGAIN,
-    "topic_ids_match": "Move the stray folder away while its broker is stopped: it is of a deleted topic.",
+    "topic_ids_match": "Keep a copy of the folder with the other topic id, and find its topic before you move it away.",
     "metadata_log_replays": (
         "Copy the metadata logs of all controllers before one restarts: a controller that replays this record stops."
     ),
 }
 """One sentence for each check with advice of its own."""
+
+METADATA_DIFFERS = (
+    "Copy the metadata logs of all controllers before one restarts, and compare them with kafka-dump-log "
+    "--cluster-metadata-decoder; never delete one."
+)
 
 DOUBTS = frozenset({"copies_of_one_time", "readable"})
 """Checks whose advice is for open questions, too."""
@@ -49,7 +56,16 @@ def next_steps(
 ) -> tuple[str, ...]:
     """Return what to do next, the most urgent first; nothing if there is no finding and no skipped directory."""
     steps: list[str] = []
-    rescued = sorted({each.truncation.follower for each in truncations if each.loss_reported})
+    holders = {
+        (result.subject, result.data["follower"])
+        for result in cluster.report.checks
+        if result.check == LOSSES and result.verdict == "violated" and "follower" in result.data
+    }
+    copied = {subject for subject, _ in holders}
+    rescued = sorted(
+        {each.truncation.follower for each in truncations if each.loss_reported} | {label for _, label in holders}
+    )
+    unread = any(each.severity == "error" and each.kind != "old-magic" for each in cluster.report.problems)
     if rescued:
         one = len(rescued) == 1
         what = f"the {'directory' if one else 'directories'} of {_listed(rescued)}"
@@ -57,12 +73,16 @@ def next_steps(
         steps.append(f"Copy {what} before {when} will delete.")
     for finding in findings:
         if finding.check == LOSSES and finding.verdict == "violated":
-            steps.append(
-                f"Produce the lost records of {finding.subject} again from that copy (kafka-dump-log "
-                "--print-data-log shows them), or from their producers."
-            )
+            source = "from that copy (kafka-dump-log --print-data-log shows them), or from their producers"
+            if finding.subject not in copied:
+                source = "from their producers"
+            steps.append(f"Produce the lost records of {finding.subject} again {source}.")
         elif finding.check == UNCLEAN and not missing_brokers(cluster, [finding]):
             steps.append(LOST_TRACES.format(finding.subject))
+        elif finding.check == AGREEMENT and finding.subject.startswith(METADATA_TOPIC):
+            steps.append(METADATA_DIFFERS)
+        elif finding.check == "readable" and not unread:
+            continue
         elif finding.check in ADVICE and (finding.verdict == "violated" or finding.check in DOUBTS):
             steps.append(ADVICE[finding.check])
     missing = missing_brokers(cluster, findings)
