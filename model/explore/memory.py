@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +23,7 @@ def resident() -> int:
     try:
         return int(_STATM.read_bytes().split()[1]) * _PAGE
     except (OSError, IndexError, ValueError):
-        if sys.platform.startswith("linux"):
+        if os.uname().sysname == "Linux":
             # A limit of memory is then reached too soon, and never too late.
             return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # It takes longer to load than all else of this package.

@@ -57,4 +57,5 @@ def _differ(later: PartitionFiles, replica: PartitionFiles, rows: NDArray[np.int
     at = np.minimum(np.searchsorted(later.records.offset, ours.offset), len(later.records) - 1)
     theirs = later.records.take(at)
     another = (theirs.leader_epoch != ours.leader_epoch) | (theirs.payload_hash != ours.payload_hash)
-    return (theirs.offset == ours.offset) & another
+    differ: NDArray[np.bool_] = (theirs.offset == ours.offset) & another
+    return differ
