@@ -18,7 +18,7 @@ _CACHE = (
 )
 
 ADVICE = {
-    "copies_of_one_time": "Stop all brokers, copy all directories, and check again: the copies are of different times.",
+    "copies_of_one_time": "Stop all brokers, copy all directories, and check again: these may be of different times.",
     "readable": "Replace the unreadable files by a fresh copy of the broker's directory, and check again.",
     "epoch_cache_matches_batches": _CACHE,
     "epoch_caches_agree": _CACHE,

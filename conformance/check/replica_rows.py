@@ -98,6 +98,8 @@ def _compared(
 ) -> str:
     """A replica's log against the reference's: ``leader``, ``same``, ``2 behind``, ``differs at 7``."""
     files, best = broker.partitions[key], reference.partitions[key]
+    if files.unread is not None:
+        return "not read"
     if files.damaged:
         return "damaged"
     if broker is reference:

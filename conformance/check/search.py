@@ -134,7 +134,7 @@ class Searches:
 
         # A cached epoch without records is no proof of a leader: retention and stale caches leave such entries too.
         if is_ruled_out(proof, replace(target, newest=())):
-            sentence = f"the invariants of {self.variant} rule these logs out"
+            sentence = f"no run of {self.variant} ends in these logs, by its proved invariants"
             return self._cause(sentence, target, small)
         if not searchable:
             reason = f"the logs differ in {len(target.blocks)} places; the search goes up to {MAX_OFFSETS}"

@@ -18,7 +18,7 @@ from .conftest import Fencepost
 def as_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found is taken as it is: to make it small takes longer than to find it."""
 
-    def unmade(_system: FreeSystem, failed: Ran) -> tuple[Ran, bool, bool]:
+    def unmade(_system: FreeSystem, failed: Ran, _until: object) -> tuple[Ran, bool, bool]:
         return failed, True, False
 
     monkeypatch.setattr("fencepost.conformance.free.runner.smallest", unmade)

@@ -39,6 +39,6 @@ def test_search_rules_out_a_loss_and_reaches_the_rest(release: Path, stage: str)
     assert found and {each.verdict for each in found.values()} == {"holds"}
     if stage == "3-unclean-election":
         assert lost is not None and lost.verdict == "violated"
-        assert lost.detail.startswith("the invariants of kip-320 rule these logs out; a run of ")
+        assert lost.detail.startswith("no run of kip-320 ends in these logs, by its proved invariants; a run of ")
         assert "controller_elect_uncleanly(new_leader=" in lost.detail
         assert lost.story is not None and lost.count < 1_000_000

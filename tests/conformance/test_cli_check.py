@@ -87,7 +87,7 @@ def test_search_names_a_cause_without_metadata_log(
     said = check(*without_metadata, "--json")
     assert said.code == 1
     (found,) = [each for each in said.json["obligations"] if each["name"] == "payments-0: reachable"]
-    assert found["detail"].startswith("the invariants of kip-320 rule these logs out; a run of ")
+    assert found["detail"].startswith("no run of kip-320 ends in these logs, by its proved invariants; a run of ")
     assert "that loses records ends in them: " in found["detail"]
     assert sum(each["subject"] == "payments-0" and each["verdict"] == "violated" for each in said.json["problems"]) == 1
     story = json.loads((tmp_path / "report" / found["story"]).with_suffix(".json").read_text(encoding="utf-8"))

@@ -133,8 +133,8 @@ def test_check_names_a_state_file_without_a_leader(tmp_path: Path, capsys: pytes
     state.write_text(json.dumps(fields))
     (problem,) = read_broker(paths[1]).problems
     assert problem.kind == "bad-quorum-state"
-    assert main(["check", *map(str, paths), "--report", str(tmp_path / "report")]) == 2
-    assert f"{state}" in capsys.readouterr().err
+    assert main(["check", *map(str, paths), "--report", str(tmp_path / "report")]) == 3, "a file was not read"
+    assert f"{state.relative_to(tmp_path)}" in capsys.readouterr().out
 
 
 def test_the_state_file_has_every_field_of_kafkas() -> None:

@@ -159,8 +159,9 @@ def check_brokers(
             elections.extend(unclean)
             logs = {broker.label: broker.metadata for broker in holders}
             name = replicas[0][2].name
-            checks.extend(check_committed_kept(same, image, logs, unclean, name, limits))
-            checks.extend(check_unclean_elections(same, unclean, name))
+            losses = check_committed_kept(same, image, logs, unclean, name, limits)
+            proven = any(each.verdict == "violated" for each in losses)
+            checks += [*losses, *check_unclean_elections(same, unclean, name, proven=proven)]
             checks.extend(check_epoch_caches(same, image, logs, name))
             if skipped and not _all_here(replicas, state):
                 checks[first:] = [_without(each, skipped[0]) for each in checks[first:]]

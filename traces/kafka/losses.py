@@ -303,6 +303,8 @@ def _lost(subject: str, loss: _Loss, elections: Sequence[UncleanElection], limit
     )
     data |= {"truncate_to": cut.offset, "records_truncated": cut.records_lost}
     truncated = f"{loss.label} truncates to {cut.offset} and loses {counted(cut.records_lost, 'record')}"
+    if not cut.records_lost:
+        truncated = f"{loss.leader} led on without records of {loss.label}"
     if cause is not None:
         message = f"{cause}; {truncated}"
     elif start is not None:

@@ -84,20 +84,21 @@ def _elected_uncleanly(before: PartitionState | None, state: PartitionState, las
 
 
 def check_unclean_elections(
-    replicas: Sequence[Replica], elections: Sequence[UncleanElection], subject: str
+    replicas: Sequence[Replica], elections: Sequence[UncleanElection], subject: str, *, proven: bool
 ) -> list[CheckResult]:
     """Each unclean election that the directories do not show to be harmless is ``unknown``.
 
     The log of a member of the last ISR decides, as long as it has not followed the new leader: its records either
     conflict with the new leader's epoch (``losses.py`` reports those below the high watermark) or all survived.
-    Partitions without an unclean election have no result.
+    Partitions without an unclean election have no result. ``proven``: whether a loss is proven already.
     """
     results: list[CheckResult] = []
     for election in elections:
         doubts = _doubts(replicas, election)
         where = {"election": election.to_json()}
         if doubts:
-            message = f"{election}; {'; '.join(doubts)}, so the loss is unknown"
+            what = "whether more was lost" if proven else "the loss"
+            message = f"{election}; {'; '.join(doubts)}, so {what} is unknown"
             results.append(CheckResult(NAME, "unknown", subject, message, data=where))
         else:
             message = f"{election}; the logs of that ISR show what was lost"

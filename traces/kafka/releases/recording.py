@@ -22,6 +22,7 @@ import cyclopts
 
 from ....model.core.errors import BadInput, FencepostError
 from ...jvm import java_binary, java_version
+from ...run_app import run_module
 from ..capture import Capture
 from ..client import Client
 from ..cluster import BROKER_IDS, CONTROLLER_ID, Cluster, RecordingError
@@ -126,7 +127,7 @@ app = cyclopts.App(
 
 
 @app.default
-def command(*, release: str, out: Path, scenario: str = Loss.NAME, seed: int = 1, archive: Path | None = None) -> int:
+def command(*, release: str, out: Path, scenario: str = Loss.NAME, seed: int = 1, archive: Path | None = None) -> None:
     """Record one release.
 
     Parameters
@@ -142,24 +143,16 @@ def command(*, release: str, out: Path, scenario: str = Loss.NAME, seed: int = 1
     archive
         File to pack the stages into, as tar.gz.
     """
-    try:
-        record_release(
-            release_named(release),
-            out,
-            scenario=scenario,
-            seed=seed,
-            say=lambda text: print(text, file=sys.stderr, flush=True),
-        )
-        if archive is not None:
-            write_archive(out, archive)
-    except BadInput as wrong:
-        print(wrong, file=sys.stderr)
-        return 2
-    except FencepostError as failed:
-        print(failed, file=sys.stderr)
-        return 3
-    return 0
+    record_release(
+        release_named(release),
+        out,
+        scenario=scenario,
+        seed=seed,
+        say=lambda text: print(text, file=sys.stderr, flush=True),
+    )
+    if archive is not None:
+        write_archive(out, archive)
 
 
 if __name__ == "__main__":
-    sys.exit(app())
+    run_module(app)
