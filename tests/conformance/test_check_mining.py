@@ -129,7 +129,7 @@ def test_the_main_job_reports_the_planted_bugs(
             yield tasks
 
     monkeypatch.setattr(checking, "answering", lambda _groups: nullcontext(NoModels()))
-    monkeypatch.setattr(checking, "_corpus_tasks", lambda _variant: [])
+    monkeypatch.setattr(checking, "_corpus_tasks", lambda *_given, **_options: [])
     monkeypatch.setattr(checking, "bundled_mining", serially)
     planted = [
         "become_follower.leo' bound +1: planted in 5 of 100 traces",
