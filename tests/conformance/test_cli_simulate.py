@@ -116,7 +116,7 @@ def test_an_implementation_is_walked_too_and_the_model_explains_what_it_did(fenc
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "protocol": (("paxos",), "PROTOCOL: there is no protocol 'paxos'"),
     "variant": (("fencing", "--variant", "x"), "--variant: fencing has no variant 'x'"),
-    "constant": (("fencing", "--chunks", "2"), "--chunks: fencing has no constant 'chunks'"),
+    "constant": (("fencing", "--chunks", "2"), "unknown option --chunks; did you mean --max-chunks?"),
     "rate": ((*SMALL, "--faults", FAULT, "--rate", "0"), "--rate: 0 is no share of the traces"),
     "not a number": ((*SMALL, "--faults", FAULT, "--rate", "nan"), "--rate: nan is no share of the traces"),
     "fault": ((*SMALL, "--faults", "x"), "--faults: fencing (kip-320) has no mutant and no other variant 'x'"),
