@@ -51,7 +51,12 @@ def test_kafka_jars_need_a_home(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [COMPILED, CONFORM], ids=["compiled", "conform"])
 def test_command_runs_without_a_usable_cache(arguments: tuple[str, ...], kind: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    cache = {"missing": "/nowhere/at/all", "file": str(tmp_path / "file"), "null": "/dev/null", "proc": "/proc"}[kind]
+    cache = {
+        "missing": str(tmp_path / "nowhere" / "at" / "all"),
+        "file": str(tmp_path / "file"),
+        "null": "/dev/null",
+        "proc": "/proc",
+    }[kind]
     done = finished(arguments, tmp_path, XDG_CACHE_HOME=cache)
     assert (done.returncode, done.stderr) == (0, "")
 

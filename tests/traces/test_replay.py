@@ -334,7 +334,13 @@ def oracle(stepper: Stepper, trace: Trace, skips: int) -> tuple[str, int]:
                 break
             found |= more
         if event.action is not None:
-            found = {
+            repeated = {
+                (s, dirty)
+                for s, dirty in found
+                for params in stepper.choices(event.action)
+                if happened(event, event.action, params) and stepper.reference.repeats(s, event.action, params)
+            }
+            found = repeated | {
                 (after, dirty or bool(broken(after)))
                 for s, dirty in found
                 for action, params, after in successors(s)

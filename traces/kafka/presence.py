@@ -47,6 +47,7 @@ def check_members_present(
             results.append(CheckResult(NAME, "violated", subject, message, str(broker.path)))
         elif doubt:
             alone = state.isr == (broker.node_id,) and broker.label not in older
+            alone = alone and not _absent_directories(broker, image)
             results.append(CheckResult(NAME, "unknown", subject, f"{message}: {doubt}", informative=not alone))
         else:
             where = ", ".join(str(directory.path) for directory in broker.directories)
