@@ -65,7 +65,7 @@ def check(*arguments: object) -> tuple[int, str, int]:
     )
     lines = done.stderr.splitlines()
     assert lines and lines[-1].startswith("peak "), done.stderr
-    return done.returncode, "\n".join([done.stdout, *lines[:-1]]), int(lines[-1].split()[1])
+    return done.returncode, "\n".join([*done.stdout.splitlines(), *lines[:-1]]), int(lines[-1].split()[1])
 
 
 @pytest.mark.parametrize("folder", ["t-0", METADATA])
