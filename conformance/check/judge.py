@@ -54,7 +54,7 @@ def add_search(answer: Answer, searched: Sequence[Obligation]) -> Answer:
         for subject in [each.name.removesuffix(": reachable")]
         if each.verdict == "violated" and subject not in known
     )
-    # Without a budget in the reason there was nothing to search: the finding that kept it from that is told already.
+    # A reason without a budget means that there was nothing to search; its finding is in the report already.
     undecided = tuple(
         f"{each.name}: the search did not finish: {each.detail}"
         for each in searched

@@ -14,7 +14,7 @@ class ReportFiles:
     """The files and folders that a command writes besides its answer.
 
     A failure is kept until the answer was printed. It then gets a line of its own, and exit code 2 unless the verdict
-    is violated: nobody may take a missing report for a passed check, and a violation stays one.
+    is violated: a missing report must not look like a passed check, and a violation stays one.
     """
 
     def __init__(self) -> None:

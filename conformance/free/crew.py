@@ -237,7 +237,7 @@ def _interrupted(_number: int, _frame: FrameType | None) -> None:
 
 
 def _player(stage: Stage, held: ExitStack) -> Player:
-    # Whoever waits for this process ends it if a close hangs.
+    # The parent process ends this one if a close hangs.
     closer = SystemCloser(stage.step_timeout, warn=lambda _: None)
     held.callback(closer.close, 0)
     system = closer.keep(stage.make())

@@ -107,7 +107,7 @@ def expected_code(release: Release, stage: str) -> int:
 
 
 def check_stages(release: Release, out: Path, lost: list[int], fencepost: Fencepost) -> list[str]:
-    """What is wrong with the answers of ``fencepost check``."""
+    """The wrong answers of ``fencepost check``."""
     problems = []
     for stage in STAGES:
         directories = sorted((out / stage).iterdir())

@@ -184,7 +184,7 @@ def _by_manifest(folder: Place, data: list[str]) -> tuple[list[CorpusFile], list
 
 
 def _link(path: Place) -> BadInput:
-    """What a symbolic link names may change, and belong to another corpus."""
+    """The target of a symbolic link may change, and belong to another corpus."""
     return BadInput("it is a symbolic link out of the corpus", str(path), "put the file itself there")
 
 

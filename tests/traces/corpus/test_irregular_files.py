@@ -1,4 +1,4 @@
-"""What a folder may hold under a file's name: FIFOs, sockets, links out of it, damaged files, leftovers of a kill."""
+"""Irregular entries under a file's name: FIFOs, sockets, links out of the folder, damaged files, leftovers."""
 
 from __future__ import annotations
 

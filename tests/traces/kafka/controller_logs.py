@@ -60,7 +60,7 @@ class Partition:
 
 @dataclass
 class Cluster:
-    """What the log has decided so far."""
+    """The decisions of the log so far."""
 
     brokers: dict[int, int] = field(default_factory=dict)
     directories: dict[int, list[UUID]] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class Writer:
     # -- records that fit -----------------------------------------------------------------------------------------
 
     def start(self) -> list[bytes]:
-        """What every cluster begins with: a metadata version, and brokers."""
+        """The beginning of every cluster: a metadata version, and brokers."""
         records = [written("FeatureLevelRecord", Name="metadata.version", FeatureLevel=self.chance.randint(7, 33))]
         for _ in range(3):
             records += self.broker()

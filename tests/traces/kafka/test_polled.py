@@ -104,7 +104,7 @@ def test_a_directory_that_is_no_brokers_is_refused(tmp_path: Path) -> None:
 
 
 def test_unnamed_leader_epochs_leave_room_for_elections() -> None:
-    """Without leader epochs, each end that fell may come from an election that nobody saw."""
+    """Without leader epochs, each end that fell may come from an unobserved election."""
     polled = of_two((look(1, "directory", end=8), look(1, "directory", end=7), look(1, "offsets", high_watermark=7)))
     assert abstracted(polled, VARIANT).trace.header.constants["max_leader_epoch"] == 1
     polled.missing.add(1, EPOCH_ENDS, "the release is too old")
