@@ -199,6 +199,8 @@ def test_files_of_one_node_are_merged_by_time(tmp_path: Path) -> None:
         (b"\x00\x01\x02\x03" * 400, "it is a binary file"),
         (gzip.compress(b"[2026-03-04 10:00:00,101] INFO x (a.B)\n" * 50)[:-9], "the compressed data is damaged"),
     ],
+    # A gzip file holds the time of its making, and a test's name must be the same in each worker.
+    ids=["no-layout", "binary", "damaged-gzip"],
 )
 def test_unreadable_file_is_a_problem(tmp_path: Path, content: bytes, says: str) -> None:
     path = tmp_path / "server.log"
