@@ -82,7 +82,10 @@ def _derived(timeline: PartitionTimeline, incarnations: Incarnations) -> Iterato
     for each in timeline.observations:
         if each.kind not in _ELECTS or each.leader_epoch is None or each.leader is None or each.leader < 0:
             continue
-        before = offline.get((incarnations[each], each.leader_epoch - 1))
+        # A follower's line comes from a later partition epoch, too: only the ISR of the one before it proves anything.
+        before = None
+        if each.kind is not K.FOLLOWER_STARTED:
+            before = offline.get((incarnations[each], each.leader_epoch - 1))
         if each.partition_epoch is not None:
             before = isrs.get((incarnations[each], each.partition_epoch - 1), before)
         # An empty ISR has eligible leader replicas beside it, from which a clean election may choose.
@@ -91,4 +94,4 @@ def _derived(timeline: PartitionTimeline, incarnations: Incarnations) -> Iterato
 
 
 _COMMITTED = frozenset({K.LEADER_STARTED, K.ISR_UPDATED, K.PARTITION_CHANGED, K.PARTITION_CREATED, K.ROLE_SKIPPED})
-_ELECTS = frozenset({K.LEADER_STARTED, K.PARTITION_CHANGED})
+_ELECTS = frozenset({K.LEADER_STARTED, K.FOLLOWER_STARTED, K.PARTITION_CHANGED})
