@@ -7,6 +7,7 @@ implication. Here a condition is one Python expression that stops at the first p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Final
 
 from ..core import terms
@@ -80,7 +81,7 @@ class _Source:
         self._system = system
         self._names: dict[Term, str] = {}
         self._sizes: dict[Term, int] = {}
-        self._temporaries = 0
+        self._fresh = count()
 
     def __call__(self, term: Term) -> str:
         op = term.op
@@ -116,8 +117,7 @@ class _Source:
         return f"(2 * ({args[0]} & {args[1]}).bit_count() > ({args[1]}).bit_count())"
 
     def _temporary(self) -> str:
-        self._temporaries += 1
-        return f"t{self._temporaries}"
+        return f"t{next(self._fresh)}"
 
     def _cell(self, term: Term) -> str:
         """A read; an index out of range gives the variable's dead value."""
@@ -141,7 +141,8 @@ class _Source:
     def _loop(self, term: Term) -> str:
         bound, body, *otherwise = term.args
         size = self._system.traced.protocol.indices[str(term.value)].size(self._system.constants)
-        self._names[bound] = f"b{len(self._names)}"
+        # A term that occurs twice binds its variable twice.
+        self._names[bound] = f"b{next(self._fresh)}"
         self._sizes[bound] = size
         function = f"lambda {self._names[bound]}: {self(body)}"
         if term.op in ("forall", "exists"):

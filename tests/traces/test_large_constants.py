@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from fencepost.model.core.algebra import Algebra, Value, View
+from fencepost.model.core.domains import REPLICA
 from fencepost.model.core.ground import Layout, System, ground
 from fencepost.model.core.registry import PROTOCOLS
+from fencepost.model.core.trace import Text
 from fencepost.model.explore.result import Verdict
 from fencepost.model.interpret.conditions import Conditions, WorkSpentError
 from fencepost.model.interpret.reference import IntState, Reference
@@ -75,6 +78,22 @@ def test_conditions_agree_with_the_text(name: str) -> None:
         assert conditions.broken(each) == expected
         false += len(expected)
     assert false
+
+
+def test_condition_binds_afresh_where_a_term_occurs_twice() -> None:
+    traced = PROTOCOLS["fencing"].traced()
+
+    def condition(k: Algebra, s: View) -> Value:
+        def alike(one: Value, other: Value) -> Value:
+            return k.all(one != other, s.leo[one] == s.leo[other])
+
+        several = k.exists(REPLICA, lambda one: k.exists(REPLICA, lambda other: alike(one, other)))
+        return k.all(several, k.any(k.exists(REPLICA, lambda each: each == k.NONE), several))
+
+    term = Text(traced.protocol, traced.variant).promise("condition", "invariant", condition)
+    values = traced.protocol.check_constants({})
+    system = System(traced, values, Layout(traced.variables, values), [], {}, {})
+    assert Conditions(system, {"condition": term}).broken(system.initial) == []
 
 
 def test_conditions_stop_at_the_limit() -> None:
