@@ -63,7 +63,10 @@ def controller_elect_leader(k: Algebra, s: View, new_leader: Value) -> Step:
 
 @fencing.action(replica=REPLICA)
 def controller_shrink_isr(k: Algebra, s: View, replica: Value) -> Step:
-    """The controller takes a failed replica out of the ISR; the last member stays, but leads no more."""
+    """The controller removes a failed replica from the ISR, or its leadership if it is the last member and leads.
+
+    A last member that does not lead any more is removed too: the ISR is then empty, and no replica is electable.
+    """
     leads = s.quorum_leader == replica
     yield "leads_or_in_isr", k.any(leads, k.member(replica, s.quorum_isr))
     yield "epoch_available", s.next_leader_epoch <= k.c.max_leader_epoch
