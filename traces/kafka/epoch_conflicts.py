@@ -34,7 +34,8 @@ def conflicting_rows(later: PartitionFiles, replica: PartitionFiles, acted_in: i
     """
     entries = effective_epochs(later)
     if acted_in is not None and all(entry.epoch < acted_in for entry in entries):
-        entries.append(EpochEntry(acted_in, later.log_end))
+        start_at_most = _latest_start(later, acted_in)
+        entries += [] if start_at_most is None else [EpochEntry(acted_in, start_at_most)]
     starts = np.array([entry.start_offset for entry in entries], dtype=np.int64)
     if not len(starts) or bool(np.any(np.diff(starts) < 0)):
         return np.empty(0, dtype=np.intp)
@@ -47,6 +48,17 @@ def conflicting_rows(later: PartitionFiles, replica: PartitionFiles, acted_in: i
     rest = np.flatnonzero(superseded & ~conflicts)
     conflicts[rest[_differ(later, replica, rest)]] = True
     return np.flatnonzero(conflicts)
+
+
+def _latest_start(log: PartitionFiles, epoch: int) -> int | None:
+    """An upper bound of the offset at which a log began an epoch that it has led; ``None`` without one.
+
+    A leader enters its epoch at its LEO, so the LEO of today is a bound, unless the log has lost its end since.
+    """
+    cached = [entry.start_offset for entry in log.epoch_cache or () if entry.epoch >= epoch]
+    if cached:
+        return min(cached)
+    return None if log.damaged or (log.high_watermark or 0) > log.log_end else log.log_end
 
 
 def _differ(later: PartitionFiles, replica: PartitionFiles, rows: NDArray[np.intp]) -> NDArray[np.bool_]:

@@ -226,6 +226,23 @@ def test_leader_without_its_epoch_proves_the_loss_once_it_acted(tmp_path: Path) 
     assert verdict == "violated" and "broker 2 has led a later epoch without them" in message
 
 
+@pytest.mark.parametrize(
+    "leader",
+    [Partition({0: log(0), 1: b"\x00" * 60 + b"?" * 60}, [(0, 0)], 1), partition(0, hw=2)],
+    ids=["unread end", "power loss"],
+)
+def test_leader_that_lost_its_end_proves_no_loss(tmp_path: Path, leader: Partition) -> None:
+    """Broker 2 led epoch 1, and its log may have reached further when it began."""
+    decided = [
+        topic_record("t"),
+        partition_record([1, 2], [1, 2], 1),
+        partition_change(leader=2, isr=[2]),
+        partition_change(isr=[2, 1]),
+    ]
+    found = report(tmp_path, partition(0, 0, hw=2), leader, decided=decided)
+    assert {verdict for verdict, _ in losses(found)} == {"unknown"}
+
+
 def test_later_leader_elsewhere_leaves_the_loss_unknown(tmp_path: Path) -> None:
     """Broker 3 led epoch 2, has no directory here, and may have kept the records."""
     decided = [
