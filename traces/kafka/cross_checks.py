@@ -89,9 +89,8 @@ def compare_replicas(
     for (a_label, a_id, a), (b_label, b_id, b) in combinations(replicas, 2):
         high = max(a.log_end, b.log_end)
         found, sure = disagreement(a, b, 0, high)
-        if not sure:
-            unsure.append(f"{a_label} and {b_label}")
         if found is None:
+            unsure += [] if sure else [f"{a_label} and {b_label}"]
             continue
         committed = differ_in_committed(a, b, found, bound)
         divergences.append(Divergence(a_label, b_label, found, by_epoch(a, b, found.offset), committed))
@@ -165,13 +164,13 @@ def _agreement(comparison: PartitionComparison, files: dict[str, PartitionFiles]
     damaged = [label for label, replica in files.items() if replica.damaged]
     if damaged:
         return CheckResult(name, "unknown", subject, f"part of {damaged[0]}'s log could not be read", data=data)
+    undecided = next((each for each in comparison.divergences if each.committed is None), None)
+    if undecided:
+        message = f"{_words(undecided)}, and no high watermark is known for all replicas"
+        return CheckResult(name, "unknown", subject, message, data=data)
     if unsure:
         message = f"{unsure[0]} agree on every offset that both hold; compaction removed others"
         return CheckResult(name, "holds", subject, message, data=data)
-    untold = next((each for each in comparison.divergences if each.committed is None), None)
-    if untold:
-        message = f"{_words(untold)}, and no high watermark is known for all replicas"
-        return CheckResult(name, "unknown", subject, message, data=data)
     scope = f"below {bound}" if bound is not None else "over all offsets they share"
     if bound is None and comparison.divergences:
         scope = "on what a snapshot has committed"

@@ -131,6 +131,13 @@ def test_unknown_without_high_watermarks(tmp_path: Path) -> None:
     assert only(report(tmp_path, a, partition(0, 1)), AGREE).verdict == "holds", "no difference at all"
 
 
+def test_compacted_pair_does_not_hide_a_divergence(tmp_path: Path) -> None:
+    whole = Partition({0: batch(0, [b"a", b"b", b"c"]) + batch(3, [b"d"])}, [(0, 0)], 4)
+    left = Partition({0: batch(0, [b"c"], deltas=[2]) + batch(3, [b"d"])}, [(0, 0)], 4)
+    other = Partition({0: batch(0, [b"a", b"b", b"c"]) + batch(3, [b"x"])}, [(0, 0)], None)
+    assert only(report(tmp_path, whole, left, other), AGREE).verdict == "unknown"
+
+
 def test_damage_makes_agreement_unknown(tmp_path: Path) -> None:
     data = bytearray(log(0, 0, 0))
     data[len(log(0)) + 40] ^= 1
