@@ -27,7 +27,8 @@ class Incarnations:
     """
 
     by_observation: Mapping[int, Incarnation]
-    topic_ids: frozenset[str]
+    identified: frozenset[int]
+    """The observations (by ``id``) of the parts in which some line names the topic id."""
 
     @classmethod
     def of(cls, timeline: PartitionTimeline) -> Incarnations:
@@ -42,13 +43,17 @@ class Incarnations:
                 known = next((each.topic_id for each in members if each.topic_id is not None), None)
                 key = (known, 0, 0) if known is not None else (client or "", -1 if node is None else node, number + 1)
                 parts.append((key, members))
-        ids = frozenset(key[0] for key, _ in parts if key[1:] == (0, 0))
-        alone = not cut and len(ids) <= 1
+        named = [(key, members) for key, members in parts if key[1:] == (0, 0)]
+        alone = not cut and len({key for key, _ in named}) <= 1
         mapping = {id(each): ("", 0, 0) if alone else key for key, members in parts for each in members}
-        return cls(mapping, ids)
+        return cls(mapping, frozenset(id(each) for _, members in named for each in members))
 
     def __getitem__(self, observation: Observation) -> Incarnation:
         return self.by_observation[id(observation)]
+
+    def is_identified(self, observation: Observation) -> bool:
+        """Whether the topic id of an observation is known, so that its topic is certain."""
+        return id(observation) in self.identified
 
 
 def _parts(observations: list[Observation]) -> list[list[Observation]]:

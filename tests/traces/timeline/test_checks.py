@@ -229,6 +229,9 @@ def test_leader_end_below_high_watermark_is_violated(tmp_path: Path) -> None:
     assert (found.check, found.verdict, found.lost) == ("leader_ends_below_high_watermark", "violated", (40, 49))
     (alone,) = report(tmp_path, broker_1=lines[2:]).contradictions
     assert alone.verdict == "unknown"
+    roles = [leader(0, 1, 0, 0), follower(90, 1, 1, 70, 60, 2, 0)]
+    (unordered,) = report(tmp_path, roles=roles, server=lines[2:]).contradictions
+    assert unordered.verdict == "unknown"
 
 
 # -- leaders and votes ----------------------------------------------------------------------------------------------

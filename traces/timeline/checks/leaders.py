@@ -51,7 +51,7 @@ class LeaderChecker:
         for (_, epoch), by_leader in sorted(claims.items(), key=lambda each: each[0][1]):
             if len(by_leader) > 1:
                 evidence = tuple(by_leader[leader] for leader in sorted(by_leader))
-                proven = bool(incarnations.topic_ids) or timeline.partition == METADATA_LOG
+                proven = timeline.partition == METADATA_LOG or all(map(incarnations.is_identified, evidence))
                 found.append(_contradiction(timeline, epoch, evidence, proven=proven))
         return CheckResult(sum(count - 1 for count in counts.values()), tuple(found))
 
@@ -63,7 +63,7 @@ def _contradiction(
     leaders = " and ".join(f"{each.leader} ({each.where})" for each in evidence)
     message = f"leader epoch {epoch} of {timeline.partition} has several leaders: {leaders}"
     if not proven:
-        message += "; the lines name no topic id, so the topic may have been deleted and created again"
+        message += "; not all lines name a topic id, so the topic may have been deleted and created again"
     return Contradiction(
         check=LeaderChecker.name,
         partition=timeline.partition,
