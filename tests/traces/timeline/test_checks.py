@@ -263,6 +263,11 @@ def test_two_leaders_without_topic_id_may_be_two_topics(tmp_path: Path) -> None:
     assert found.verdict == "violated"
 
 
+def test_topic_id_of_one_node_says_nothing_of_another(tmp_path: Path) -> None:
+    (found,) = report(tmp_path, broker_1=[leader(0, 1, 0, 0)], broker_2=[old_leader(9, 2, 0)]).contradictions
+    assert (found.check, found.verdict) == (LEADERS, "unknown")
+
+
 def voted(second: float, epoch: int, candidate: int) -> str:
     state = f"VotedState(epoch={epoch}, votedId={candidate}, voters=[1, 2, 3], electionTimeoutMs=900)"
     message = (

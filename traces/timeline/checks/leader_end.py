@@ -10,7 +10,7 @@ from ..incarnations import Incarnations
 from ..observation import Observation
 from ..partition_timeline import PartitionTimeline
 from ..watermark_memory import WatermarkMemory
-from .truncation import because, cause_of, records
+from .truncation import because, cause_of, records, watermark_before
 
 K = EventKind
 
@@ -40,7 +40,8 @@ class LeaderEndChecker:
                 ends = seen.kind in (K.TRUNCATION_REFUSED, K.FETCH_RESET) and seen.offset is not None
                 if ends and seen.log_end is not None:
                     comparisons += 1
-                    contradiction = _leader_end(timeline.partition, seen, memory.current, elections)
+                    known = watermark_before(seen, memory)
+                    contradiction = _leader_end(timeline.partition, seen, known, elections)
                     if contradiction is not None:
                         found.append(contradiction)
                 memory.observe(seen)

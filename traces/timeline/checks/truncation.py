@@ -40,7 +40,7 @@ class TruncationChecker:
                 if incarnations[seen] != incarnation:
                     memory, incarnation = WatermarkMemory(), incarnations[seen]
                 if seen.kind is K.TRUNCATED and seen.offset is not None:
-                    known = _watermark_before(seen, memory)
+                    known = watermark_before(seen, memory)
                     if known is not None:
                         comparisons += 1
                         watermark = known.high_watermark or 0
@@ -55,7 +55,7 @@ class TruncationChecker:
         return CheckResult(comparisons, tuple(found))
 
 
-def _watermark_before(seen: Observation, memory: WatermarkMemory) -> Observation | None:
+def watermark_before(seen: Observation, memory: WatermarkMemory) -> Observation | None:
     """The line with the high watermark before a truncation: the line itself, or an earlier one of the broker."""
     if seen.high_watermark is not None:
         return seen
