@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...model.core.errors import BadInput
+from ..kafka.partition import SNAPSHOT_NAME
 from .event_kind import EventKind
 from .log_builder import LogBuilder, node_of_path, partition_of_folder
 from .observation import METADATA_LOG, Observation
@@ -128,6 +129,8 @@ class _Dump:
         node = node_of_path("/".join(folder[:-2])) if len(folder) > 2 else None
         node = node if node is not None else node_of_path(str(self._path))
         self._metadata = partition == METADATA_LOG
+        if self._metadata:
+            self._decoder.begin(folder[-1])
         key = partition, node
         if key not in self._logs:
             template = Observation(
@@ -171,16 +174,39 @@ def _number(pattern: re.Pattern[str], line: str) -> int | None:
 
 
 class _MetadataDecoder:
-    """Replays the records of a metadata log as far as partitions are concerned."""
+    """Replays the records of a metadata log as far as partitions are concerned, each offset once."""
 
     def __init__(self) -> None:
         self._topics: dict[str, str] = {}
         self._states: dict[tuple[str, int], dict[str, int]] = {}
+        self._next = 0
+        self._in_snapshot = False
+        self._skips = False
+
+    def begin(self, name: str) -> None:
+        """Begin a segment or a snapshot, by its file's name: a snapshot stands for the log up to its end offset."""
+        snapshot = SNAPSHOT_NAME.fullmatch(name)
+        self._in_snapshot = snapshot is not None
+        if snapshot is not None:
+            end = int(snapshot[1])
+            self._skips = end <= self._next
+            self._next = max(self._next, end)
+
+    def _is_replayed(self, offset: int) -> bool:
+        """Whether the state has a record already."""
+        if self._in_snapshot:
+            return self._skips
+        if offset < self._next:
+            return True
+        self._next = offset + 1
+        return False
 
     def decode(
         self, payload: str, template: Observation, offset: int, time: int | None, line: int
     ) -> Iterator[Observation]:
         """The observations of one record; none for a record of another kind."""
+        if self._is_replayed(offset):
+            return
         try:
             body = json.loads(payload)
             kind, data = str(body["type"]), dict(body["data"])
@@ -206,7 +232,8 @@ class _MetadataDecoder:
             number = int(data["partitionId"])
             yield from self._partition(f"{topic}-{number}", (str(topic_id), number), kind, data, shared)
         except (ValueError, KeyError, TypeError):
-            return
+            # It may have raised any epoch.
+            self._states.clear()
 
     def _partition(
         self, name: str, key: tuple[str, int], kind: str, data: dict[str, Any], shared: dict[str, Any]

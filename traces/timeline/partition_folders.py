@@ -75,7 +75,8 @@ class PartitionFolders:
             for base, last, epoch, time in rows:
                 log.add_batch(base, last, epoch, time, 0)
             log.log_start, log.log_end = files.log_start, files.log_end
-            found += log.finish()
+            # Behind a part that could not be read, the log may have any record.
+            found += log.observations if files.damaged else log.finish()
         return SourceResult(tuple(found), tuple(problems), tuple(notes))
 
 

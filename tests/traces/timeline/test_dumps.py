@@ -67,6 +67,46 @@ def test_dump_of_the_metadata_log_reports_elections() -> None:
     assert (elected.leader, elected.leader_epoch, elected.partition_epoch) == (2, 1, 1)
 
 
+def metadata_dump(tmp_path: Path, *parts: tuple[str, list[tuple[int, str, dict[str, object]]]]) -> list[Observation]:
+    """The observations of a-0 in a dump of the metadata log: by file name, offsets and records."""
+    lines = []
+    for name, records in parts:
+        lines.append(f"Dumping broker-1/__cluster_metadata-0/{name}")
+        for offset, kind, data in records:
+            payload = json.dumps({"type": kind, "version": 0, "data": data})
+            lines.append(f"| offset: {offset} CreateTime: 1 keySize: -1 valueSize: 9 payload: {payload}")
+    path = tmp_path / "metadata.txt"
+    path.write_text("\n".join(lines) + "\n")
+    return [each for each in observed(path) if each.partition == "a-0"]
+
+
+SEGMENT = "00000000000000000000.log"
+TOPIC = ("TOPIC_RECORD", {"name": "a", "topicId": "A"})
+
+
+def created(leader_epoch: int = 0) -> tuple[str, dict[str, object]]:
+    data = {"partitionId": 0, "topicId": "A", "isr": [1, 2], "leader": 1}
+    return "PARTITION_RECORD", {**data, "leaderEpoch": leader_epoch, "partitionEpoch": leader_epoch}
+
+
+def led_by(leader: int) -> tuple[str, dict[str, object]]:
+    return "PARTITION_CHANGE_RECORD", {"partitionId": 0, "topicId": "A", "leader": leader}
+
+
+def test_dump_of_snapshot_and_log_replays_each_offset_once(tmp_path: Path) -> None:
+    log = (SEGMENT, [(3, *TOPIC), (4, *created()), (5, *led_by(2)), (11, *led_by(1))])
+    snapshot = ("00000000000000000010-0000000001.checkpoint", [(0, *TOPIC), (1, *created(leader_epoch=1))])
+    for parts in ((snapshot, log), (log, snapshot), (log, log)):
+        last = metadata_dump(tmp_path, *parts)[-1]
+        assert (last.leader, last.leader_epoch) == (1, 2)
+
+
+def test_dump_with_an_unread_record_names_no_later_epoch(tmp_path: Path) -> None:
+    cut = ("PARTITION_CHANGE_RECORD", {"partitionId": "?", "topicId": "A"})
+    seen = metadata_dump(tmp_path, (SEGMENT, [(0, *TOPIC), (1, *created()), (2, *cut), (3, *led_by(2))]))
+    assert (seen[-1].leader, seen[-1].leader_epoch) == (2, None)
+
+
 def test_segments_of_one_log_are_one_log(tmp_path: Path) -> None:
     text = (DUMPS / "4.4.0-records.txt").read_text()
     later = text.replace("00000000000000000000.log", "00000000000000000002.log").replace("starting offset: 0", "")
@@ -112,7 +152,8 @@ def test_damaged_partition_folder_is_a_problem(tmp_path: Path) -> None:
     shutil.copytree(CORPUS / "1-steady" / "broker-1" / "orders-0", folder)
     segment = folder / "00000000000000000000.log"
     segment.write_bytes(segment.read_bytes()[:20] + b"\xff" * 40 + segment.read_bytes()[60:])
-    assert read_sources([folder]).problems
+    read = read_sources([folder])
+    assert read.problems and not any(each.kind is K.LOG_CONTENT for each in read.observations)
 
 
 # Client histories beside logs.
