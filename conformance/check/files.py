@@ -43,11 +43,12 @@ class Cluster:
     refused: tuple[BadInput, ...] = ()
 
     def partition(self, topic: str, number: int) -> dict[int, PartitionFiles]:
-        """The logs of one partition by node id."""
+        """The logs of one partition by node id, without those of another topic of that name."""
         found = {}
         for broker in self.report.brokers:
             files = broker.partitions.get((topic, number))
-            if files is not None and broker.node_id is not None:
+            other = (broker.label, (topic, number)) in self.report.other_topics
+            if files is not None and broker.node_id is not None and not other:
                 found[broker.node_id] = files
         return found
 
@@ -59,7 +60,12 @@ class Cluster:
 
     def no_state(self, topic: str, number: int) -> str | None:
         """Why the logs of a partition are no state that the cluster was in; None where they may be one."""
-        holders = [broker for broker in self.report.brokers if (topic, number) in broker.partitions]
+        key = topic, number
+        holders = [
+            broker
+            for broker in self.report.brokers
+            if key in broker.partitions and (broker.label, key) not in self.report.other_topics
+        ]
         apart = [broker.label for broker in holders if broker.label in self.report.older]
         if apart:
             return f"the copies are not of one time: {apart[0]}: {self.report.older[apart[0]]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...traces.kafka.checks import CONTROLLER_LOG
+from ...traces.kafka.checks import CONTROLLER_LOG, OF_ONE_TOPIC
 from ...traces.kafka.partition import METADATA_TOPIC
 from ...traces.kafka.verdicts import CheckResult
 from ...traces.report.answer import Answer, Finding
@@ -13,7 +13,7 @@ from ...traces.report.obligation import Obligation
 from ...traces.story import Verdict
 from ...traces.words import counted
 from .files import Cluster
-from .findings import file_findings
+from .findings import SHOWN, file_findings
 from .next_steps import next_steps
 from .notes import remarks
 from .replica_rows import replica_table
@@ -38,6 +38,7 @@ def file_answer(cluster: Cluster, *, losses: bool = True) -> Answer:
         skipped=tuple(str(fault) for fault in cluster.refused),
         notes=(
             *(f"{each.subject}: {each.text}" for each in truncations if not each.loss_reported),
+            *_left_over(cluster.report.checks),
             *(each.message for each in cluster.report.checks if each.check == CONTROLLER_LOG and partitions),
         ),
         remarks=tuple(remarks(cluster)),
@@ -70,6 +71,18 @@ def add_search(answer: Answer, searched: Sequence[Obligation]) -> Answer:
     return replace(answer, verdict="violated", headline=_problems(findings), findings=findings, next_steps=steps)
 
 
+def _left_over(results: Sequence[CheckResult]) -> list[str]:
+    """One line for each removed topic: the folders that are left of it, which were not judged."""
+    subjects: dict[str, list[str]] = {}
+    for each in results:
+        if each.check == OF_ONE_TOPIC and each.informative:
+            subjects.setdefault(each.message, []).append(each.subject)
+    return [
+        f"{', '.join(names[:SHOWN])}{f' and {len(names) - SHOWN} more' if len(names) > SHOWN else ''}: {message}"
+        for message, names in subjects.items()
+    ]
+
+
 def judged(results: Sequence[CheckResult]) -> int:
     """How many checks came to a verdict other than ``unknown``."""
     return sum(each.verdict != "unknown" for each in results if not each.informative)
@@ -79,7 +92,10 @@ def _verdict(cluster: Cluster, findings: Sequence[Finding]) -> tuple[Verdict, st
     """The verdict and its reason. Unread input is never part of ``holds``."""
     if any(each.verdict == "violated" for each in findings):
         return "violated", _problems(findings)
-    partitions = {key for broker in cluster.report.brokers for key in broker.partitions}
+    left_over = {place for place, other in cluster.report.other_topics.items() if other.sure}
+    partitions = {
+        key for broker in cluster.report.brokers for key in broker.partitions if (broker.label, key) not in left_over
+    }
     if not partitions or not judged(cluster.report.checks):
         where = "the directory has" if len(cluster.report.brokers) == 1 else "the directories have"
         reason = f"{where} no partition" if not partitions else "no check came to a verdict"

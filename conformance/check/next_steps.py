@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...traces.kafka.checks import OF_ONE_TOPIC
 from ...traces.kafka.cross_checks import AGREEMENT
 from ...traces.kafka.losses import NAME as LOSSES
 from ...traces.kafka.partition import METADATA_TOPIC
@@ -30,6 +31,10 @@ ADVICE = {
     "offsets_contiguous": _COPY_AGAIN,
     "epochs_monotone": _COPY_AGAIN,
     "topic_ids_match": "Keep a copy of the folder with the other topic id, and find its topic before you move it away.",
+    OF_ONE_TOPIC: (
+        "Find out whether the topic was deleted and created anew while the named broker was down; keep its folder "
+        "until then."
+    ),
     "metadata_log_replays": (
         "Copy the metadata logs of all controllers before one restarts: a controller that replays this record stops."
     ),
@@ -41,7 +46,7 @@ METADATA_DIFFERS = (
     "--cluster-metadata-decoder; never delete one."
 )
 
-DOUBTS = frozenset({"copies_of_one_time", "readable"})
+DOUBTS = frozenset({"copies_of_one_time", "readable", OF_ONE_TOPIC})
 """Checks whose advice is for open questions, too."""
 
 LOST_TRACES = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...traces.kafka.checks import CONTROLLER_LOG
+from ...traces.kafka.checks import CONTROLLER_LOG, OF_ONE_TOPIC
 from ...traces.kafka.losses import NAME as LOSSES
 from ...traces.kafka.verdicts import CheckResult
 from ...traces.report.index import Note
@@ -31,7 +31,10 @@ def cluster_notes(cluster: Cluster) -> list[Note]:
 def remarks(cluster: Cluster) -> list[str]:
     """Return what changes no verdict: files that Kafka itself leaves behind, and informative results."""
     found = [str(problem) for problem in cluster.report.problems if problem.severity != "error"]
-    return [*found, *_informative(each for each in cluster.report.checks if each.check != CONTROLLER_LOG)]
+    return [
+        *found,
+        *_informative(each for each in cluster.report.checks if each.check not in (CONTROLLER_LOG, OF_ONE_TOPIC)),
+    ]
 
 
 def _losses(results: Iterable[CheckResult]) -> Iterable[str]:

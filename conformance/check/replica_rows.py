@@ -14,6 +14,9 @@ from .files import Cluster
 
 Key = tuple[str, int]
 
+_OTHER = {True: "old topic", False: "old topic?"}
+"""The cell of a folder of another topic of that name, by whether the files prove it."""
+
 
 def replica_table(cluster: Cluster, suspects: Iterable[str]) -> ReplicaTable:
     """Build the table.
@@ -40,7 +43,9 @@ def _rows(cluster: Cluster, key: Key) -> list[ReplicaRow]:
     holders = [broker for broker in cluster.report.brokers if key in broker.partitions]
     holders.sort(key=lambda broker: (broker.node_id is None, broker.node_id or 0, broker.label))
     state = cluster.elected(*key)
-    reference = _reference(holders, key, state)
+    others = cluster.report.other_topics
+    current = [broker for broker in holders if (broker.label, key) not in others]
+    reference = _reference(current or holders, key, state)
     comparisons = {(each.topic, each.partition): each for each in cluster.report.comparisons}
     rows = []
     for number, broker in enumerate(holders):
@@ -57,7 +62,9 @@ def _rows(cluster: Cluster, key: Key) -> list[ReplicaRow]:
                 log_start=files.log_start,
                 high_watermark=files.high_watermark,
                 log_end=files.log_end,
-                log=_compared(broker, reference, key, state, comparisons.get(key)),
+                log=_OTHER[others[broker.label, key].sure]
+                if (broker.label, key) in others
+                else _compared(broker, reference, key, state, comparisons.get(key)),
                 differs=frozenset(name for name in values if values[name] != wanted[name]),
                 first=number == 0,
             )

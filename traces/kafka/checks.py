@@ -21,6 +21,7 @@ from .epoch_cache_checks import check_epoch_caches
 from .history import check_history
 from .losses import check_committed_kept
 from .one_time import Older, check_one_time, doubted, older_copies
+from .other_topics import Key, OtherTopic, find_other_topics
 from .partition import METADATA_TOPIC
 from .policies import cleanup_policy
 from .presence import check_members_present
@@ -44,7 +45,7 @@ from .unclean_elections import UncleanElection, check_unclean_elections, unclean
 from .verdicts import CheckResult, Verdict, overall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from uuid import UUID
 
     from ...model.core.errors import BadInput
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from .remote_store import RemoteStore
 
 CONTROLLER_LOG = "controller_log_present"
+OF_ONE_TOPIC = "folders_of_one_topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class FilesReport:
     """The brokers (labels) whose copies are older than others', and how that shows."""
     unclean_elections: tuple[UncleanElection, ...] = ()
     """Those of the partitions that some directory here has, by partition and metadata offset."""
+    other_topics: Mapping[tuple[str, Key], OtherTopic] = field(default_factory=dict)
+    """The folders, by broker label and partition, that are or may be of another topic of that name."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -131,15 +135,20 @@ def check_brokers(
     elections: list[UncleanElection] = []
     if ordered and image is None:
         checks.append(_no_controller_log(ordered))
+    others = find_other_topics(ordered, image)
     for key in sorted({key for broker in ordered for key in broker.partitions}):
-        holders = [broker for broker in ordered if key in broker.partitions]
+        named = [broker for broker in ordered if key in broker.partitions]
+        checks.extend(_other_topics(named, key, others, image.partition(*key) if image else None))
+        holders = [broker for broker in named if not _is_left_over(others, broker, key)]
+        if not holders:
+            continue
         replicas: list[Replica] = [(b.label, b.node_id, b.booted(key)) for b in holders]
         cleaned = None if older else _told_clean(replicas) if image is None else cleaned_below(replicas, image)
         for broker in holders:
             checks.extend(_replica(broker, key, image, cleaned))
         state = image.partition(*key) if image else None
         own = {broker.label: _topic_id(broker.metadata, key[0]) for broker in holders}
-        same = _of_one_topic(replicas, image, own)
+        same = [each for each in _of_one_topic(replicas, image, own) if (each[0], key) not in others]
         in_order = frozenset(broker.label for broker in holders if broker.clean_shutdown)
         first = len(checks)
         if len(same) > 1:
@@ -154,7 +163,7 @@ def check_brokers(
             checks.append(doubted(check_topic_ids(replicas[0][2].name, replicas, image, own), labels, older))
             checks.extend(doubted(each, labels, older) for each in _controller(same, state, image, in_order))
             if image is not None:
-                checks.extend(check_members_present(key, image, ordered, older))
+                checks.extend(check_members_present(key, image, ordered, older, others))
             unclean = unclean_elections(image, *key) if image is not None else ()
             elections.extend(unclean)
             logs = {broker.label: broker.metadata for broker in holders}
@@ -179,10 +188,43 @@ def check_brokers(
                 checks.extend(check_leaders_without_folder(image, controller.booted(key), folders))
     if image is not None:
         for key in _without_folders(ordered, image, topics):
-            checks.extend(check_members_present(key, image, ordered, older))
+            checks.extend(check_members_present(key, image, ordered, older, others))
     checks += check_remote(ordered, image, older, store)
     label = controller.label if controller else None
-    return FilesReport(tuple(ordered), tuple(checks), tuple(comparisons), label, older, tuple(elections))
+    return FilesReport(tuple(ordered), tuple(checks), tuple(comparisons), label, older, tuple(elections), others)
+
+
+def _is_left_over(others: Mapping[tuple[str, Key], OtherTopic], broker: BrokerFiles, key: tuple[str, int]) -> bool:
+    """Whether the folder is surely of a removed topic: Kafka deletes it unseen, so nothing in it is judged."""
+    other = others.get((broker.label, key))
+    return other is not None and other.sure
+
+
+def _other_topics(
+    holders: Sequence[BrokerFiles],
+    key: Key,
+    others: Mapping[tuple[str, Key], OtherTopic],
+    state: PartitionState | None,
+) -> list[CheckResult]:
+    """A remark for each folder of a removed topic, ``unknown`` for one that may be of another topic.
+
+    ``unknown`` too for a broker in the ISR of the topic that has the name now: its copy is older than that.
+    """
+    results = []
+    for broker in holders:
+        other = others.get((broker.label, key))
+        if other is None:
+            continue
+        member = state is not None and broker.node_id in state.isr
+        message = other.reason
+        if other.sure:
+            after = "it is in the ISR of the topic that has the name now, so its copy is older"
+            message += f"; {after if member else 'the broker deletes the folder when it starts'}"
+        files = broker.partitions[key]
+        subject = f"{broker.label}: {files.name}"
+        informative = other.sure and not member
+        results.append(CheckResult(OF_ONE_TOPIC, "unknown", subject, message, str(files.path), informative))
+    return results
 
 
 def _without_folders(

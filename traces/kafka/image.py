@@ -125,6 +125,8 @@ class MetadataImage:
     others: dict[str, object] = field(default_factory=dict)
     """What else is decided, by what it is about: access control entries, quotas, credentials, tokens, producer ids,
     registered controllers. No promise here is about it, but that a snapshot has it as the log does."""
+    removed: dict[UUID, int] = field(default_factory=dict)
+    """By the id of a topic that was removed, the metadata offset of its removal."""
     new_disks: set[int] = field(default_factory=set)
     """Brokers that were registered with another directory than before (KIP-858): a disk may have been replaced."""
     quorum_leaders: list[tuple[int, int, int]] = field(default_factory=list)
@@ -380,6 +382,7 @@ class ImageBuilder:
                 image.topics[topic.name] = topic
                 self._names[topic.topic_id] = topic.name
             case "RemoveTopicRecord":
+                image.removed[fields["TopicId"]] = offset
                 name = self._names.pop(fields["TopicId"], None)
                 if name is not None:
                     image.topics.pop(name, None)

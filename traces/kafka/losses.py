@@ -219,22 +219,7 @@ def _ruled_out(
         kept = rows if later is None else np.setdiff1d(rows, _missing(later[2], files, end))
         if later is replica or len(kept):
             doubt = doubt or f"broker {node} has led a later epoch and may have kept them"
-    if image is None and _may_be_another_topic(other[2], files):
-        doubt = doubt or "without topic ids, the two logs may be of different topics of that name"
     return _Loss(label, files, other[0], other[2], rows, end, doubt)
-
-
-def _may_be_another_topic(other: PartitionFiles, files: PartitionFiles) -> bool:
-    """Whether ``other`` looks like a leftover of a deleted topic of the same name.
-
-    Releases before 2.8 have no topic ids. A leftover shares no record with the topic that came after it, and is older.
-    """
-    if other.topic_id is not None or files.topic_id is not None or not len(other.batches) or not len(files.batches):
-        return False
-    if int(other.batches.max_timestamp.max()) >= int(files.batches.max_timestamp.min()):
-        return False
-    shared = np.intersect1d(other.records.payload_hash, files.records.payload_hash)
-    return not len(shared)
 
 
 def _absent(replica: Replica, leader: Replica, state: PartitionState, end: int) -> _Loss | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .verdicts import CheckResult
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from .broker import BrokerFiles
     from .image import MetadataImage
@@ -18,7 +18,11 @@ NAME = "isr_members_have_their_logs"
 
 
 def check_members_present(
-    key: tuple[str, int], image: MetadataImage, brokers: Sequence[BrokerFiles], older: Older
+    key: tuple[str, int],
+    image: MetadataImage,
+    brokers: Sequence[BrokerFiles],
+    older: Older,
+    others: Container[tuple[str, tuple[str, int]]] = (),
 ) -> list[CheckResult]:
     """Each member of a partition's ISR, of those whose directories are here, has a folder of it.
 
@@ -28,7 +32,8 @@ def check_members_present(
     (KIP-858) or its copy is an older one, a missing folder is worth knowing, and breaks nothing for sure. A folder that
     the broker's own ``replication-offset-checkpoint`` names was there. The only member of an ISR has the only copy of
     all committed records, so without its folder the verdict is open. One result
-    for each of these, and one for all others together; none where no member is here.
+    for each of these, and one for all others together; none where no member is here. ``others``: the folders, by broker
+    label and partition, that are of another topic of that name.
     """
     state = image.partition(*key)
     members = [broker for broker in brokers if state is not None and broker.node_id in state.isr]
@@ -37,7 +42,7 @@ def check_members_present(
     subject = f"{key[0]}-{key[1]}"
     results, present = [], 0
     for broker in members:
-        if key in broker.partitions:
+        if key in broker.partitions and (broker.label, key) not in others:
             present += 1
             continue
         doubt = _doubt(broker, key, image, older)

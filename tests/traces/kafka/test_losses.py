@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from fencepost.traces.kafka.checks import FilesReport, check_brokers
+from fencepost.traces.kafka.checks import OF_ONE_TOPIC, FilesReport, check_brokers
 from fencepost.traces.kafka.directories import read_brokers
 from fencepost.traces.kafka.losses import NAME, key_words, time_words
 
@@ -278,8 +278,11 @@ def test_leftover_of_a_deleted_topic_is_no_proof(tmp_path: Path) -> None:
     old = Partition({0: data}, [(9, 0)], 1, topic_id=None)
     new = partition(0, 0, 0, tag="new")
     new.topic_id = None
-    ((verdict, message),) = losses(without_log(tmp_path, new, old))
-    assert verdict == "unknown" and "may be of different topics of that name" in message
+    found = without_log(tmp_path, new, old)
+    (result,) = (each for each in found.checks if each.check == OF_ONE_TOPIC)
+    assert (result.verdict, result.subject, found.verdict) == ("unknown", "broker 2: t-0", "unknown")
+    assert "shares no record with that of broker 1; without topic ids it may be of an older topic" in result.message
+    assert losses(found) == []
 
 
 def test_records_below_the_log_start_are_deleted(tmp_path: Path) -> None:
