@@ -15,6 +15,7 @@ from ..words import counted
 from .divergence import first_missing
 from .keyed import KeyedLog, keyed_log
 from .policies import Strategy, cleanup_policy, strategy
+from .unclean_elections import may_lose_committed
 from .verdicts import CheckResult, Verdict
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def check_compacted(
     logs: dict[str, KeyedLog] = {}
     clean: list[Replica] = []
     topic, number = replicas[0][2].topic, replicas[0][2].partition
-    unclean = image.elected_uncleanly(topic, number)
+    unclean = may_lose_committed(image, topic, number)
     for replica in replicas:
         label, node, files = replica
         if files.cleaned is None or not cleanup_policy(image, topic, node).compacted:
@@ -123,7 +124,7 @@ def _winners(
     """
     files = replicas[0][2]
     subject = files.name
-    if image.elected_uncleanly(files.topic, files.partition):
+    if may_lose_committed(image, files.topic, files.partition):
         return CheckResult(WINNERS, "unknown", subject, f"replicas are not compared{_UNCLEAN}", informative=True)
     damaged = [label for label, _, each in replicas if each.damaged] + [
         label for label, each in logs.items() if not each.readable
@@ -188,6 +189,6 @@ def cleaned_below(replicas: Sequence[Replica], image: MetadataImage | None) -> i
     ever = {node for state in states for node in state.replicas}
     here = {node for _, node, _ in replicas}
     told = all(files.cleaner_told and not files.damaged for _, _, files in replicas)
-    if not states or not ever <= here or not told or ever & image.new_disks or image.elected_uncleanly(topic, number):
+    if not states or not ever <= here or not told or ever & image.new_disks or may_lose_committed(image, topic, number):
         return None
     return max((files.cleaned or 0 for _, _, files in replicas), default=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from .codecs import CodecError
@@ -152,14 +151,6 @@ class MetadataImage:
         """The metadata offset of the log's record that Kafka surely rejects; ``None`` without one."""
         found = self.rejection
         return found.offset if found is not None and found.refusal.sure and not found.in_snapshot else None
-
-    def elected_uncleanly(self, topic: str, partition: int) -> bool:
-        """Whether a leader of the partition was not in the ISR before, as far as the history goes (KIP-966's, too)."""
-        states = self.topics[topic].history.get(partition, []) if topic in self.topics else []
-        return any(state.leader_recovery_state for state in states) or any(
-            after.leader >= 0 and after.leader != before.leader and after.leader not in before.isr
-            for before, after in pairwise(states)
-        )
 
     def partition(self, topic: str, partition: int) -> PartitionState | None:
         """The newest state of ``topic``-``partition``."""

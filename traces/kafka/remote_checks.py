@@ -17,6 +17,7 @@ from .policies import tiered
 from .remote_metadata import REMOTE_TOPIC, RemoteEvent, RemoteSegment, SegmentState, segments_of
 from .remote_store_checks import check_store
 from .statefiles import present
+from .unclean_elections import may_lose_committed
 from .verdicts import CheckResult, Verdict
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _partition(
     key: tuple[str, int], holders: Sequence[BrokerFiles], image: MetadataImage, told: _Told, older: Older
 ) -> list[CheckResult]:
     state = image.partition(*key)
-    unclean = image.elected_uncleanly(*key)
+    unclean = may_lose_committed(image, *key)
     leader = next((each for each in holders if state is not None and each.node_id == state.leader), None)
     results = []
     for broker in holders:

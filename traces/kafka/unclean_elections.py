@@ -70,6 +70,15 @@ def unclean_elections(image: MetadataImage, topic: str, partition: int) -> tuple
     return tuple(found)
 
 
+def may_lose_committed(image: MetadataImage, topic: str, partition: int) -> bool:
+    """Whether an election of the partition may have lost committed records, as far as log and snapshot go.
+
+    It was unclean, or its leader recovers: the last member of an ISR that returns from a crash may lack its end.
+    """
+    recovers = any(state.leader_recovery_state for state in image.history(topic, partition))
+    return recovers or bool(unclean_elections(image, topic, partition))
+
+
 def _elected_uncleanly(before: PartitionState | None, state: PartitionState, last_isr: tuple[int, ...] | None) -> bool:
     if state.leader < 0:
         return False
@@ -111,7 +120,8 @@ def _doubts(replicas: Sequence[Replica], election: UncleanElection) -> list[str]
     if election.last_isr is None:
         return ["who may have held more records is not known"]
     by_node = {node: (label, files) for label, node, files in replicas}
-    reference = next((files for _, _, files in replicas if latest_epoch(files) >= election.leader_epoch), None)
+    whole = [files for _, _, files in replicas if not files.damaged]
+    reference = next((files for files in whole if latest_epoch(files) >= election.leader_epoch), None)
     entries = [] if reference is None else effective_epochs(reference)
     start = next((entry.start_offset for entry in entries if entry.epoch >= election.leader_epoch), None)
     doubts: list[str] = []

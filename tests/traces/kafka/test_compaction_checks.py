@@ -276,6 +276,13 @@ def test_after_an_unclean_election_a_stale_checkpoint_may_be_the_reason(tmp_path
     assert "there was an unclean election" in results(found, ONE_RECORD)[0].message
 
 
+def test_return_of_the_last_isr_member_is_judged(tmp_path: Path) -> None:
+    empty = partition_change(isr=[], leader=-1, eligible=[1], version=2)
+    returned = [partition_change(isr=[1], leader=1), empty, partition_change(isr=[1], leader=1)]
+    found = two_brokers(tmp_path, TWICE, config_record("t", "cleanup.policy", "compact"), *returned)
+    assert {each.verdict for each in results(found, ONE_RECORD)} == {"violated"}
+
+
 def test_a_checkpoint_of_a_topic_that_is_not_compacted_says_nothing(tmp_path: Path) -> None:
     found = two_brokers(tmp_path, TWICE, config_record("t", "cleanup.policy", "delete"))
     assert results(found, ONE_RECORD) == [] and results(found, WITHIN) == []
