@@ -69,15 +69,15 @@ def _by_size(query: Query, on_progress: OnProgress | None, threads: int | None) 
     def go_on(asked: Query) -> Exploration:
         part = replace(whole, query=asked, engine="compiled", engine_note=note)
         part.witnesses, part.coverage = dict(whole.witnesses), dict(whole.coverage)
-        try:
-            compiled = CompiledSearch(asked, watch, part, compiler, text)
-            compiled.seed(search.table.keys, search.parents, search.begins)
-        except Spent as spent:
-            part.verdict, part.reason, part.seconds = Verdict.UNKNOWN, str(spent), watch.seconds
-            return part
+        compiled = CompiledSearch(asked, watch, part, compiler, text)
+        compiled.seed(search.table.keys, search.parents, search.begins)
         return compiled.run(count)
 
-    return _rounds(query, search.remaining, search.findings, go_on)
+    try:
+        return _rounds(query, search.remaining, search.findings, go_on)
+    except (BadInput, Spent):
+        # NumPy resumes with its own states: it needs no compiler, and halves its blocks where memory is short.
+        return _joined(query, search.run(), search.findings)
 
 
 def _joined(query: Query, last: Exploration, found: Sequence[Finding]) -> Exploration:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import pytest
 from fencepost.model.core.ground import System, ground
 from fencepost.model.core.registry import PROTOCOLS
@@ -52,6 +54,19 @@ def test_every_engine_finds_each_shortest_counterexample(
         assert {name for name, length in wanted.items() if length < end} <= set(lengths), engine
         assert answer.whole is ("type_ok" not in lengths), engine
         assert (answer.violated, answer.path) == (answer.findings[0].invariant, answer.findings[0].path)
+
+
+@pytest.mark.skipif(find_compiler() is None, reason="there is no C compiler")
+def test_batch_engine_continues_without_room_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "WORTH", 50)
+    monkeypatch.setattr(compiled, "WORTH_COMPILING", 50)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/none")
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/null/none")
+    system = system_of("fencing", "kip-101", {"replicas": 2, "max_records": 3})
+    answer = explore_every(Query.of(system), "auto")
+    assert answer.engine == "batch" and answer.findings is not None
+    lengths = {each.invariant: len(each.path) for each in answer.findings}
+    assert lengths and lengths.items() <= shortest(system).items()
 
 
 def test_safe_variant_has_no_findings() -> None:
