@@ -9,8 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
-from ...model.core.exit_code import ExitCode
-from ...model.explore.result import Verdict
+from ...model.core.exit_code import ExitCode, exit_code
 from ...traces.timeline.checkers import TimelineReport, check_timeline
 from ...traces.timeline.partition_timeline import PartitionTimeline
 from ...traces.timeline.rows import PartitionRows, partition_rows
@@ -18,7 +17,8 @@ from ...traces.timeline.sources import read_sources
 from ...traces.timeline.text import print_partition, print_verdict, verdict_of
 from ...traces.timeline.timeline import Timeline, topic_of
 from .options import refuse_twice, unwrapped
-from .output import note, print_json, refuse_unwritable, stdout, write_text, written
+from .output import note, print_json, refuse_unwritable, stdout, write_text
+from .report_files import ReportFiles
 
 _INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata")
 
@@ -69,18 +69,18 @@ def timeline(
         return ExitCode.BAD_INPUT
     report = check_timeline(timelines)
     tables = [partition_rows(each, report.contradictions, everything=verbose) for each in timelines.partitions]
+    files = ReportFiles()
     if html is not None:
         # Jinja is not loaded without a page.
         from ...traces.timeline.page import render_timelines
 
-        write_text(html, render_timelines(tables, report, read.problems, read.notes))
+        page = render_timelines(tables, report, read.problems, read.notes)
+        files.write(html, lambda: write_text(html, page))
     if json:
         print_json(_json(timelines.partitions, tables, report, read.problems, read.notes))
     else:
         _print(tables, report, read.problems, read.notes, topic, verbose)
-    if html is not None:
-        written(html)
-    return Verdict(verdict_of(report, len(read.problems))).exit_code
+    return files.exit_code(exit_code(verdict_of(report, len(read.problems))))
 
 
 def _print(

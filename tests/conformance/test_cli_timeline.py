@@ -41,6 +41,14 @@ def test_page_holds_the_events_and_their_lines(fencepost: Run, tmp_path: Path) -
     assert "<script" not in text and "default-src &#39;none&#39;" in text.replace("'", "&#39;")
 
 
+@pytest.mark.parametrize(("files", "code"), [(LOST, 1), (CLEAN, 2)], ids=["violated", "holds"])
+def test_unwritable_page_keeps_the_answer(fencepost: Run, tmp_path: Path, files: list[Path], code: int) -> None:
+    # No longer name fits beside it, as that of the file before it is whole.
+    said = fencepost("timeline", *files, "--html", tmp_path / f"{'p' * 250}.html", "--json")
+    assert said.code == code and said.json["verdict"] == ("violated" if code == 1 else "holds")
+    assert "cannot write" in said.err and not list(tmp_path.iterdir())
+
+
 def test_page_escapes_names_from_logs(fencepost: Run, tmp_path: Path) -> None:
     log = tmp_path / "<b>.log"
     log.write_text(CLEAN[0].read_text())
