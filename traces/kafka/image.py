@@ -247,8 +247,6 @@ class ImageBuilder:
     def load_snapshot(self, batch: Batch, end_offset: int, epoch: int, problems: ProblemLog) -> None:
         """Replay a batch of a snapshot: its records stand for the log up to ``end_offset``, exclusive."""
         self._replay(batch, problems, end_offset - 1)
-        if self._rules is not None:
-            self._rules.in_snapshot = False
         self.image.end_offset, self.image.epoch = end_offset, epoch
         self.image.loaded = end_offset
 
@@ -313,8 +311,7 @@ class ImageBuilder:
     def _judge(self, record: MetadataRecord, *, in_snapshot: bool) -> Refusal | None:
         if self._rules is None:
             self._rules = ReplayRules(of_kip_631=self.of_page)
-            self._rules.in_snapshot = in_snapshot
-        return self._rules.replay(record)
+        return self._rules.replay(record, in_snapshot=in_snapshot)
 
     def _reject(self, rejection: Rejection) -> None:
         """Note the first record that Kafka rejects; one that it surely rejects comes before one that it may reject."""

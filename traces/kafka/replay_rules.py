@@ -80,7 +80,7 @@ class ReplayRules:
     """
 
     def __init__(self, *, of_kip_631: bool = False) -> None:
-        self.in_snapshot = False
+        self._in_snapshot = False
         self._of_kip_631 = of_kip_631
         self._journal = Journal()
         self._names: dict[str, UUID] = {}
@@ -124,15 +124,16 @@ class ReplayRules:
             "AbortTransactionRecord": self._abort,
         }
 
-    def replay(self, record: MetadataRecord) -> Refusal | None:
-        """Apply a record, or return why Kafka rejects it."""
+    def replay(self, record: MetadataRecord, *, in_snapshot: bool = False) -> Refusal | None:
+        """Apply a record of the log or of a snapshot, or return why Kafka rejects it."""
+        self._in_snapshot = in_snapshot
         rule = self._rules.get(record.type)
         return None if rule is None else rule(record.fields)
 
     # -- transactions ---------------------------------------------------------------------------------------------
 
     def _begin(self, _: Fields) -> Refusal | None:
-        if self.in_snapshot:
+        if self._in_snapshot:
             return Refusal("a snapshot holds no transactions")
         if self._journal.is_open:
             return Refusal("the transaction before it has not ended")
@@ -152,7 +153,7 @@ class ReplayRules:
         return None
 
     def _no_transaction(self) -> Refusal:
-        return Refusal("a snapshot holds no transactions" if self.in_snapshot else "no transaction has begun")
+        return Refusal("a snapshot holds no transactions" if self._in_snapshot else "no transaction has begun")
 
     # -- topics and partitions ------------------------------------------------------------------------------------
 
