@@ -168,7 +168,7 @@ class PartitionFiles:
         """Whether data inside the log could not be read, so that absence of a record proves nothing.
 
         A torn tail is no such damage: Kafka cuts it off itself, and the LEO is where it begins. Nor is a record of the
-        metadata log that says nothing, nor batches that overlap: all of them were read.
+        metadata log that says nothing. Of two batches that overlap the second is left out, so the log is damaged.
         """
         tail = self.segments[-1].path if self.segments else None
         return any(

@@ -152,7 +152,8 @@ def guided_reach(protocol: Protocol, variant: str, target: Abstraction, *, later
         Query.of(system, limits=limits), "reference", verdict, states, depth, time.perf_counter() - start, path=path
     )
     if path is None:
-        found.reason = f"more than {limits.max_states:,} states (--max-states)"
+        spent = states > limits.max_states
+        found.reason = f"more than {limits.max_states:,} states (--max-states)" if spent else "no run was found"
     return Reach(variant, verdict, system, found, 0, later)
 
 

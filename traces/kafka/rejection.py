@@ -71,11 +71,11 @@ class Rejection:
 def describe_record(record: MetadataRecord) -> str:
     """The type of a record and the fields that identify what it is about."""
     fields = dict(record.fields)
-    if "Id" in fields and isinstance(fields["Id"], UUID):
-        fields["TokenId"] = fields["Id"]  # an access control entry
-        return f"{record.type} (id {encode_uuid(fields['Id'])})"
-    if "Id" in fields:
-        fields["BrokerId"] = fields["Id"]
+    number = fields.get("Id")
+    if isinstance(number, UUID):  # an access control entry
+        return f"{record.type} (id {encode_uuid(number)})"
+    if number is not None:
+        fields["BrokerId"] = number
     shown = [f"{words} {_text(fields[name])}" for name, words in _KEYS.items() if name in fields]
     return f"{record.type} ({', '.join(shown)})" if shown else record.type
 

@@ -96,10 +96,8 @@ def record_release(
             for node_id in BROKER_IDS:
                 shutil.copytree(cluster.nodes[node_id].directory, out / STOPPED / cluster.nodes[node_id].name)
             _copy_logs(cluster, out)
-    except Exception as failed:
-        if isinstance(failed, FencepostError):
-            raise RecordingError(f"{release.name}: {failed} (the run is in {home})") from failed
-        raise
+    except FencepostError as failed:
+        raise RecordingError(f"{release.name}: {failed} (the run is in {home})") from failed
     facts = {
         "release": release.name,
         "version": release.version,
