@@ -81,11 +81,15 @@ def _each_fact_once(found: Sequence[Contradiction]) -> list[Contradiction]:
     """Join contradictions about one loss: a follower truncates what a leader lacks, and an election explains it."""
     kept: list[Contradiction] = []
     causes = {each.cause for each in found if each.verdict == "violated" and each.cause is not None}
-    losses = [each for each in found if each.check == LeaderStartChecker.name]
+    losses = [each for each in found if each.check == LeaderStartChecker.name and each.verdict == "violated"]
+    doubtful = [each for each in found if each.check == LeaderStartChecker.name and each.verdict != "violated"]
     for each in found:
         if each.check == UncleanElectionChecker.name and each.cause in causes:
             continue
         if each.check == TruncationChecker.name and any(_is_same_loss(each, loss) for loss in losses):
+            continue
+        if each in doubtful and any(_is_same_loss(other, each) for other in found):
+            # The truncation proves it.
             continue
         if each in losses and any(_is_part_of(each, other) for other in found):
             continue

@@ -26,6 +26,8 @@ def describe(seen: Observation) -> str:
             return "loads its log"
         case K.LOG_CREATED:
             return "creates an empty log"
+        case K.COPY_CREATED:
+            return "begins to move its log to another directory"
         case K.LOG_DELETED:
             return "deletes its log"
         case K.LOG_SWAPPED:

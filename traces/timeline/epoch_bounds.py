@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .clocks import MARGIN, Clocks, Order
 from .event_kind import EventKind
 from .observation import Observation
 
@@ -33,7 +34,12 @@ def epoch_bounds(observations: Sequence[Observation]) -> list[EpochBounds]:
     lowers: list[int | None] = []
     epoch: int | None = None
     leads = False
+    latest = -1
     for each in observations:
+        if each.time is not None and each.time < latest - MARGIN:
+            # The clock went back, or the lines are out of order: nothing before counts.
+            epoch, leads = None, False
+        latest = latest if each.time is None else each.time
         starts = each.kind in _ROLES and each.leader_epoch is not None
         before = each.previous_epoch
         earlier = before is not None and each.leader_epoch is not None and 0 <= before < each.leader_epoch
@@ -54,7 +60,11 @@ def epoch_bounds(observations: Sequence[Observation]) -> list[EpochBounds]:
             epoch, leads = each.leader_epoch, False
     uppers: list[int | None] = []
     upper: int | None = None
+    soonest: int | None = None
     for each in reversed(observations):
+        if each.time is not None and soonest is not None and each.time > soonest + MARGIN:
+            upper = None
+        soonest = soonest if each.time is None else each.time
         if each.kind in _ROLES and each.leader_epoch is not None:
             before = each.previous_epoch
             upper = before if before is not None and 0 <= before < each.leader_epoch else each.leader_epoch
@@ -65,8 +75,8 @@ def epoch_bounds(observations: Sequence[Observation]) -> list[EpochBounds]:
     return [EpochBounds(lower, each) for lower, each in zip(lowers, uppers, strict=True)]
 
 
-def is_before_epoch(seen: Observation, bounds: EpochBounds, epoch: int, start: Observation) -> bool:
-    """Whether an observation was certainly made before a leader epoch began at the leader.
+def order_before_epoch(seen: Observation, bounds: EpochBounds, epoch: int, start: Observation, clocks: Clocks) -> Order:
+    """What shows that an observation was made before a leader epoch began at the leader.
 
     Epochs decide if the node's later lines bound its epoch. Otherwise its last known epoch and both clocks must agree.
 
@@ -75,9 +85,11 @@ def is_before_epoch(seen: Observation, bounds: EpochBounds, epoch: int, start: O
         bounds: Its bounds.
         epoch: The later leader epoch.
         start: The line in which the leader starts that epoch.
+        clocks: Of the partition's nodes.
     """
     if bounds.upper is not None and bounds.upper < epoch:
-        return True
+        return Order.EPOCHS
     if bounds.lower is None or bounds.lower >= epoch:
-        return False
-    return seen.time is not None and start.time is not None and seen.time < start.time
+        return Order.UNKNOWN
+    # The next epoch leaves no room for a role of which no line tells.
+    return clocks.order(seen, start, trusted=bounds.lower == epoch - 1)

@@ -13,6 +13,7 @@ class EventKind(StrEnum):
 
     # Brokers: server logs.
     LOG_CREATED = "log created"  # an empty log; [topic_id, directory]
+    COPY_CREATED = "copy created"  # a copy that moves to another directory; [directory]
     LOG_DELETED = "log deleted"  # [directory]
     LOG_LOADED = "log loaded"  # [high_watermark, log_start, log_end]
     LEADER_STARTED = "leader started"  # leader_epoch, leader = node, log_end, [high_watermark, isr, previous_epoch]

@@ -22,8 +22,9 @@ class Incarnations:
     """The incarnation of each observation.
 
     A node's observations are cut where its log or the topic is deleted, where the topic id changes, and where leader
-    epochs go back or start again without their records. Parts with one topic id belong together. Without a cut all
-    observations belong together. A part without a topic id, if there are several parts, is comparable only with itself.
+    epochs go back or start again without their records. Parts with one topic id belong together. Without a cut or a
+    deletion all observations belong together. A part without a topic id, if there are several parts, is comparable only
+    with itself.
     """
 
     by_observation: Mapping[int, Incarnation]
@@ -34,7 +35,8 @@ class Incarnations:
     def of(cls, timeline: PartitionTimeline) -> Incarnations:
         """Cut the observations of each node."""
         parts: list[tuple[Incarnation, list[Observation]]] = []
-        cut = False
+        # What ends at one node may be created again at another, whose lines begin later.
+        cut = any(each.kind in _ENDS for each in timeline.observations)
         processes = {(each.node, each.client) for each in timeline.observations}
         for node, client in sorted(processes, key=lambda each: (each[0] or -1, each[1] or "")):
             own = _parts([each for each in timeline.observations if (each.node, each.client) == (node, client)])

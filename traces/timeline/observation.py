@@ -32,7 +32,8 @@ class Observation:
         sequence: Position within the process, over all its files.
         text: The message as the timeline shows it.
         time: Milliseconds since 1970 by the clock of the process; ``None`` if unknown or relative.
-        zoned: Whether the source states the time zone of ``time``; otherwise it is read as UTC.
+        zoned: Whether the source, or the user, states the time zone of ``time``; otherwise it is read as UTC.
+        relative: Whether ``time`` counts from an unknown day: the lines of the file have no date.
         began: Time at which a client sent the request; ``time`` is then the time of the response.
         node: Broker or controller id.
         client: Name of a client process; a client has no ``node``.
@@ -62,6 +63,7 @@ class Observation:
     text: str = ""
     time: int | None = None
     zoned: bool = False
+    relative: bool = False
     began: int | None = None
     node: int | None = None
     client: str | None = None
@@ -109,5 +111,5 @@ class Observation:
         return {
             name: sorted(value) if isinstance(value, frozenset) else value
             for name, value in values.items()
-            if value is not None and value != "" and not (name == "zoned" and not value)
+            if value is not None and value != "" and not (name in ("zoned", "relative") and not value)
         }

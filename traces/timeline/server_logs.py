@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...model.core.errors import BadInput
+from ..kafka.server_log.cluster_id import cluster_id_of
 from ..kafka.server_log.line import Line
 from ..kafka.server_log.line_reader import read_lines
 from ..kafka.server_log.node_id import node_id_of
 from ..kafka.server_log.patterns import match_message
 from ..kafka.server_log.streams import Stream, adopt_nodes, merge_streams
+from ..kafka.server_log.time_order import in_time_order
 from ..words import counted
 from .event_kind import EventKind
 from .observation import Observation
@@ -54,14 +56,19 @@ class ServerLogs:
         problems: list[BadInput] = []
         remarks: list[str] = []
         left = MAX_EVENTS
+        clusters: dict[str, str] = {}
         for path in paths:
-            found, problem, remark = _read_file(path, left)
+            found, problem, remark = _read_file(path, left, clusters)
             if remark is not None:
                 remarks.append(remark)
             if problem is not None:
                 problems.append(problem)
             streams += found
             left -= sum(len(each.items) for each in found)
+        if len(clusters) > 1:
+            (one, first), (other, second) = sorted(clusters.items(), key=lambda each: each[1])[:2]
+            what = f"the lines are of several clusters: {one} ({first}) and {other} ({second})"
+            return SourceResult((), (*problems, BadInput(what, "the server logs", "name the logs of one cluster")))
         streams.sort(key=lambda each: (each.file, each.name))
         adopt_nodes(streams)
         notes = list(remarks)
@@ -71,8 +78,15 @@ class ServerLogs:
         return SourceResult(tuple(_observations(streams)), tuple(problems), tuple(notes))
 
 
-def _read_file(path: Path, left: int) -> tuple[list[Stream[_Event]], BadInput | None, str | None]:
-    """The streams of one file, what cannot be read of it, and what is worth a note."""
+def _read_file(
+    path: Path, left: int, clusters: dict[str, str]
+) -> tuple[list[Stream[_Event]], BadInput | None, str | None]:
+    """The streams of one file, what cannot be read of it, and what is worth a note.
+
+    Args:
+        left: Events that may still be read.
+        clusters: Ids of the clusters, each with a line that names it; the file's are added.
+    """
     streams: dict[str, Stream[_Event]] = {}
     lines = 0
     events = 0
@@ -86,6 +100,9 @@ def _read_file(path: Path, left: int) -> tuple[list[Stream[_Event]], BadInput | 
             node = node_id_of(line.message)
             if node is not None:
                 stream.nodes.add(node)
+            cluster = cluster_id_of(line.logger_class, line.message)
+            if cluster is not None:
+                clusters.setdefault(cluster, f"{path}, line {line.number}")
             try:
                 found = list(match_message(line.logger_class, line.message))
             except ValueError as wrong:
@@ -113,7 +130,13 @@ def _read_file(path: Path, left: int) -> tuple[list[Stream[_Event]], BadInput | 
             problem = BadInput(why, str(path), _SOURCE_FIX)
     elif problem is None and not events:
         remark = f"{path}: {counted(lines, 'log line')}, none about partitions, controllers or the quorum"
+    for stream in streams.values():
+        stream.items = in_time_order(stream.items, _time_of)
     return list(streams.values()), problem, remark
+
+
+def _time_of(event: _Event) -> int | None:
+    return event.line.time
 
 
 def _why_no_lines(path: Path) -> str | None:
@@ -168,6 +191,8 @@ def _convert(event: _Event, stream: Stream[_Event], node: int | None, sequence: 
     if kind is EventKind.UNCLEAN_ELECTION and line.logger_class == "logger" and "leader_epoch" not in fields:
         # The new leader itself logs that it recovers from the election.
         fields["leader"] = node
+    if kind is EventKind.LOG_CREATED and str(fields.get("directory", "")).endswith("-future"):
+        kind = EventKind.COPY_CREATED
     if fields.get("topic") is not None:
         fields["partition"] = ""
     partition = fields.pop("partition", None)
@@ -182,6 +207,7 @@ def _convert(event: _Event, stream: Stream[_Event], node: int | None, sequence: 
         text=line.message,
         time=line.time,
         zoned=line.zoned,
+        relative=line.relative,
         node=node,
         logger=line.logger,
         level=line.level,

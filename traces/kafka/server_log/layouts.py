@@ -48,6 +48,14 @@ LAYOUTS: Final[Mapping[str, str]] = {
 _COMPILED = {name: re.compile(_START + text) for name, text in LAYOUTS.items()}
 _ANY_LEVEL = re.compile(r"TRACE|DEBUG|INFO|WARN|ERROR|FATAL")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_HEADING = re.compile(
+    r"==> (.+) <=="
+    r"|[\W_]*((?:(?:logs?|output) (?:of|from|on) )?(?:the )?(?:kafka|broker|node|server|controller|pod|container)s?"
+    r"[ _.#-]{0,3}(?:id )?[ =:#]{0,2}\d{1,9})(?:[ '\u2019]s)?(?: \(?\w{1,20}\)?)?(?: logs?| output)?[\W_]*",
+    re.IGNORECASE,
+)
+"""A line between the lines of two nodes: ``==> broker-1/server.log <==`` of ``tail``, or ``Broker 2:``."""
+_LONGEST_HEADING = 200
 _MAX_PREFIX = 400
 _MAX_DEPTH = 5
 _DAY = timedelta(days=1)
@@ -93,6 +101,7 @@ class LayoutParser:
     """Parse the lines of one file. It remembers the layout of the last line, and the day of times without a date."""
 
     _name: str = "kafka"
+    _section: str = ""
     _day: int = 0
     _last: int = 0
 
@@ -112,6 +121,9 @@ class LayoutParser:
         line = self._of_text(number, text)
         if line is not None:
             yield line
+        elif depth == 0 and len(text) < _LONGEST_HEADING and (heading := _HEADING.fullmatch(text)) is not None:
+            # What follows is another file or another node.
+            self._section = next(each for each in heading.groups() if each is not None)
 
     def _of_text(self, number: int, text: str) -> Line | None:
         found = self._match(text)
@@ -126,8 +138,9 @@ class LayoutParser:
             parts["level"].replace("WARNING", "WARN"),
             parts.get("logger") or "",
             parts["message"].rstrip(),
-            stream_name(text[: found.start()]),
+            "/".join(filter(None, (self._section, stream_name(text[: found.start()])))),
             zoned,
+            parts.get("clock") is not None and parts.get("date") is None,
         )
 
     def _match(self, text: str) -> re.Match[str] | None:
@@ -217,12 +230,13 @@ class LayoutParser:
         if not logger:
             inner = next(self.parse(number, message, depth + 1), None)
             if inner is not None:
-                outer = inner.time is None and time is not None
+                outer = (inner.time is None or inner.relative) and time is not None
                 return replace(
                     inner,
                     stream="/".join(filter(None, (stream, inner.stream))),
                     time=time if outer else inner.time,
                     zoned=zoned if outer else inner.zoned,
+                    relative=inner.relative and not outer,
                 )
             if not message.startswith("["):
                 return None

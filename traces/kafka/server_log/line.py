@@ -20,6 +20,7 @@ class Line:
         stream: The part of the line before Kafka's own layout, such as a container's name. Lines of one stream of
             one file come from one process.
         zoned: Whether the line states its time zone.
+        relative: Whether the line has a time of day only.
     """
 
     number: int
@@ -30,6 +31,7 @@ class Line:
     message: str
     stream: str = ""
     zoned: bool = False
+    relative: bool = False
 
     @property
     def logger_class(self) -> str:

@@ -18,6 +18,7 @@ from .truncation import because, cause_of
 K = EventKind
 SKEW: Final = 1000
 """Milliseconds by which the clocks of a client and of a broker may differ."""
+_LARGEST_SKEW: Final = 5000
 _QUARTER: Final = 15 * 60 * 1000
 _ZONES: Final = tuple(_QUARTER * quarter for quarter in range(-14 * 4, 12 * 4 + 1))
 """What to add to a client's time to get a broker's time, for every time zone of the broker."""
@@ -59,9 +60,15 @@ class AcknowledgedChecker:
                 f"broker {start.node} starts as leader of {timeline.partition} in epoch {start.leader_epoch} at offset"
                 f" {start.log_end}, and the acknowledged {_offsets(offsets)} ({first.where}) are lost{because(cause)}"
             )
-            proven = (certain or by_epoch) and weak is None
+            slow = None if by_epoch else _skew_that_explains(acks, starts, start, lost)
+            again = _may_be_new_topic(timeline, start, by_epoch=by_epoch)
+            proven = (certain or by_epoch) and weak is None and slow is None and not again
             if not certain and not by_epoch:
                 message += "; this holds if the brokers' logs, which name no time zone, are in UTC"
+            elif again:
+                message += "; this holds if the topic was not deleted and created again in between"
+            elif slow is not None:
+                message += f"; this holds if the clocks of client and broker differ by less than {slow / 1000:.1f} s"
             elif weak is not None:
                 message += "; this holds if the producer used acks=all, which the history does not say"
             found.append(
@@ -112,6 +119,23 @@ def _fits(acks: Sequence[Observation], starts: Sequence[Observation], shift: int
             if _is_later(start, ack, shift) and ack.offset >= start.log_end:
                 return False
     return True
+
+
+def _skew_that_explains(
+    acks: Sequence[Observation], starts: Sequence[Observation], start: Observation, lost: Sequence[Observation]
+) -> int | None:
+    """The least skew of the clocks with which no record is lost; ``None`` if it is larger than usual."""
+    if start.time is None or any(each.time is None for each in lost):
+        return None
+    shift = max(start.time - (each.time or 0) for each in lost) - SKEW
+    return shift + SKEW if 0 < shift <= _LARGEST_SKEW and _fits(acks, starts, shift) else None
+
+
+def _may_be_new_topic(timeline: PartitionTimeline, start: Observation, *, by_epoch: bool) -> bool:
+    """Whether a leader may be one of another topic of the same name: of its first epoch, or after a deletion."""
+    if any(each.kind in (K.LOG_DELETED, K.TOPIC_DELETED) for each in timeline.observations):
+        return True
+    return start.leader_epoch == 0 and not by_epoch
 
 
 def _offsets(offsets: Sequence[int]) -> str:

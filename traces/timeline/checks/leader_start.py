@@ -7,13 +7,15 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from ..checker import CheckResult
+from ..clocks import Clocks, Order, is_before_on_node
 from ..contradiction import Contradiction
 from ..elections import UncleanElection, unclean_elections
-from ..epoch_bounds import EpochBounds, epoch_bounds, is_before_epoch
+from ..epoch_bounds import EpochBounds, epoch_bounds, order_before_epoch
 from ..event_kind import EventKind
 from ..incarnations import Incarnations
 from ..observation import METADATA_LOG, Observation
 from ..partition_timeline import PartitionTimeline
+from .leaders import LeaderChecker
 from .truncation import because, cause_of, records
 
 K = EventKind
@@ -43,6 +45,9 @@ class LeaderStartChecker:
                     reports.append((node, index, seen, bounds))
                 if is_leader_start(seen):
                     starts.append((index, seen))
+        clocks = Clocks.of(timeline)
+        # Two leaders of one epoch show that the lines may be about two topics of one name.
+        same_topic = not any(each.verdict == "unknown" for each in LeaderChecker().check(timeline).contradictions)
         times = sorted({start.time for _, start in starts if start.time is not None})
         reports = list(_decisive(reports, incarnations, times))
         comparisons = 0
@@ -52,20 +57,27 @@ class LeaderStartChecker:
             assert start.leader_epoch is not None and start.log_end is not None
             # Later leaders lack what an earlier one has lost already.
             since = lost_in.get(incarnations[start])
-            earlier = [
-                (seen, bounds)
-                for node, place, seen, bounds in reports
-                if incarnations[seen] == incarnations[start]
-                and seen is not start
-                and (since is None or (bounds.lower is not None and bounds.lower >= since))
-                and _is_earlier(node, place, seen, bounds, index, start)
-            ]
-            comparisons += len(earlier)
-            worst = max(earlier, key=lambda each: (each[0].high_watermark or 0, each[0].where), default=None)
-            if worst is not None and (worst[0].high_watermark or 0) > start.log_end:
-                found.append(_contradiction(timeline.partition, start, *worst, elections))
-                lost_in[incarnations[start]] = start.leader_epoch
+            earlier: dict[Order, list[tuple[Observation, EpochBounds]]] = {each: [] for each in Order}
+            for each in reports:
+                *_, seen, bounds = each
+                if incarnations[seen] != incarnations[start] or seen is start:
+                    continue
+                if since is None or (bounds.lower is not None and bounds.lower >= since):
+                    earlier[_order(each, index, start, clocks)].append((seen, bounds))
+            certain = earlier[Order.EPOCHS] + earlier[Order.CLOCKS]
+            comparisons += len(certain)
+            for proven, members in ((same_topic, certain), (False, earlier[Order.ASSUMED])):
+                worst = max(members, key=lambda each: (each[0].high_watermark or 0, each[0].where), default=None)
+                if worst is not None and (worst[0].high_watermark or 0) > start.log_end:
+                    unless = None if proven else _SAME_TOPIC if members is certain else _AGREE
+                    found.append(_contradiction(timeline.partition, start, *worst, elections, unless))
+                    lost_in[incarnations[start]] = start.leader_epoch
+                    break
         return CheckResult(comparisons, tuple(found))
+
+
+_SAME_TOPIC = "the topic was not deleted and created again in between"
+_AGREE = "the nodes' clocks and time zones agree (--time-zone names the zones)"
 
 
 def _decisive(reports: Sequence[Report], incarnations: Incarnations, times: Sequence[int]) -> Iterator[Report]:
@@ -93,18 +105,22 @@ def is_leader_start(seen: Observation) -> bool:
     return leads and seen.leader_epoch is not None and seen.log_end is not None and seen.node is not None
 
 
-def _is_earlier(node: int, place: int, seen: Observation, bounds: EpochBounds, index: int, start: Observation) -> bool:
+def _order(report: Report, index: int, start: Observation, clocks: Clocks) -> Order:
+    """What shows that a report comes before a leader's start."""
     assert start.leader_epoch is not None
+    node, place, seen, bounds = report
     if node == start.node:
-        ordered = seen.file == start.file or (
-            seen.time is not None and start.time is not None and seen.time < start.time
-        )
-        return place < index and ordered
-    return is_before_epoch(seen, bounds, start.leader_epoch, start)
+        return Order.EPOCHS if place < index and is_before_on_node(seen, start) else Order.UNKNOWN
+    return order_before_epoch(seen, bounds, start.leader_epoch, start, clocks)
 
 
 def _contradiction(
-    partition: str, start: Observation, seen: Observation, bounds: EpochBounds, elections: list[UncleanElection]
+    partition: str,
+    start: Observation,
+    seen: Observation,
+    bounds: EpochBounds,
+    elections: list[UncleanElection],
+    unless: str | None,
 ) -> Contradiction:
     assert start.log_end is not None and seen.high_watermark is not None
     lost = (start.log_end, seen.high_watermark - 1)
@@ -118,7 +134,9 @@ def _contradiction(
             f"{who} {start.node} starts as leader of {partition} in epoch {start.leader_epoch} at offset"
             f" {start.log_end}, below the high watermark {seen.high_watermark} that {reporter} reported before"
             f" ({seen.where}): the committed {records(lost, 'lost')}{because(cause)}"
+            + ("" if unless is None else f"; this holds if {unless}")
         ),
+        verdict="violated" if unless is None else "unknown",
         evidence=(seen, start),
         cause=None if cause is None else cause.source,
         lost=lost,

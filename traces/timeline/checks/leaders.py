@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from ..checker import CheckResult
 from ..contradiction import Contradiction
@@ -35,7 +36,7 @@ class LeaderChecker:
     def check(self, timeline: PartitionTimeline) -> CheckResult:
         """Group the claims by incarnation of the topic and by epoch."""
         incarnations = Incarnations.of(timeline)
-        claims: dict[tuple[object, int], dict[int, Observation]] = defaultdict(dict)
+        claims: dict[tuple[object, int], dict[int, list[Observation]]] = defaultdict(lambda: defaultdict(list))
         counts: dict[tuple[object, int], int] = defaultdict(int)
         for seen in timeline.observations:
             # Events of a node, without a partition, name controllers and their epochs.
@@ -43,27 +44,46 @@ class LeaderChecker:
             if names_leader and seen.leader is not None and seen.leader_epoch is not None:
                 key = (incarnations[seen], seen.leader_epoch)
                 counts[key] += 1
-                first = claims[key].get(seen.leader)
-                # The leader's own line is better evidence than another node's.
-                if first is None or (first.node != seen.leader and seen.node == seen.leader):
-                    claims[key][seen.leader] = seen
+                claims[key][seen.leader].append(seen)
         found = []
         for (_, epoch), by_leader in sorted(claims.items(), key=lambda each: each[0][1]):
             if len(by_leader) > 1:
-                evidence = tuple(by_leader[leader] for leader in sorted(by_leader))
-                proven = timeline.partition == METADATA_LOG or all(map(incarnations.is_identified, evidence))
+                evidence = _nearest([by_leader[leader] for leader in sorted(by_leader)])
+                proven = all(map(incarnations.is_identified, evidence))
                 found.append(_contradiction(timeline, epoch, evidence, proven=proven))
         return CheckResult(sum(count - 1 for count in counts.values()), tuple(found))
+
+
+_SOON = 60_000
+"""Milliseconds in which no topic is deleted, created again and led for several epochs."""
+_MOST = 200
+
+
+def _nearest(claims: Sequence[Sequence[Observation]]) -> tuple[Observation, ...]:
+    """One claim for each leader: those nearest in time. A leader's own line is better evidence than another node's."""
+    first, *others = claims
+
+    def rank(one: Observation, other: Observation) -> tuple[bool, int, int]:
+        if one.time is None or other.time is None:
+            return True, 0, 0
+        distance = abs(one.time - other.time)
+        own = (one.node == one.leader) + (other.node == other.leader)
+        return distance > _SOON, -own, distance
+
+    pairs = [(one, other) for one in first[:_MOST] for other in others[0][:_MOST]]
+    one, other = min(pairs, key=lambda pair: rank(*pair))
+    return (one, other, *(each[0] for each in others[1:]))
 
 
 def _contradiction(
     timeline: PartitionTimeline, epoch: int, evidence: tuple[Observation, ...], *, proven: bool
 ) -> Contradiction:
     proven = proven or not _may_be_recreated(timeline, epoch, evidence)
+    subject = "a cluster" if timeline.partition == METADATA_LOG else "a topic"
     leaders = " and ".join(f"{each.leader} ({each.where})" for each in evidence)
     message = f"leader epoch {epoch} of {timeline.partition} has several leaders: {leaders}"
     if not proven:
-        message += "; not all lines name a topic id, so the topic may have been deleted and created again"
+        message += f"; not all lines name an id of {subject}, so it may have been deleted and created again"
     return Contradiction(
         check=LeaderChecker.name,
         partition=timeline.partition,
@@ -74,11 +94,13 @@ def _contradiction(
 
 
 def _may_be_recreated(timeline: PartitionTimeline, epoch: int, evidence: tuple[Observation, ...]) -> bool:
-    """Whether the lines fit a topic of the same name that was created again: before topic ids nothing else tells."""
-    if epoch == 0:
+    """Whether the lines fit a topic of the same name that was created again: without topic ids only times tell."""
+    if epoch == 0 and timeline.partition != METADATA_LOG:
         return True
     times = [each.time for each in evidence if each.time is not None]
-    if len(times) < len(evidence):
+    if len(times) < len(evidence) or max(times) - min(times) > _SOON:
+        return True
+    if any(each.relative for each in evidence) and len({each.file for each in evidence}) > 1:
         return True
     between = (
         each

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..checker import CheckResult
+from ..clocks import is_before_on_node
 from ..contradiction import Contradiction
 from ..elections import UncleanElection, unclean_elections
 from ..epoch_bounds import epoch_bounds
@@ -33,13 +36,14 @@ class TruncationChecker:
         for node in timeline.nodes:
             own = [each for each in timeline.of_process(node) if each.partition]
             bounds = epoch_bounds(own)
+            directories = {each.directory for each in own if each.directory is not None and each.kind in _OF_LOG}
             memory = WatermarkMemory()
             last: Observation | None = None
             incarnation = None
             for seen, bound in zip(own, bounds, strict=True):
                 if incarnations[seen] != incarnation:
                     memory, incarnation = WatermarkMemory(), incarnations[seen]
-                if seen.kind is K.TRUNCATED and seen.offset is not None:
+                if seen.kind is K.TRUNCATED and seen.offset is not None and not _may_be_future(seen, directories):
                     known = watermark_before(seen, memory)
                     if known is not None:
                         comparisons += 1
@@ -55,6 +59,16 @@ class TruncationChecker:
         return CheckResult(comparisons, tuple(found))
 
 
+_OF_LOG = frozenset(
+    {K.COPY_CREATED, K.TRUNCATED, K.TRUNCATED_FULLY, K.TRUNCATION_NO_EFFECT, K.APPENDED, K.HIGH_WATERMARK, K.LOG_START}
+)
+
+
+def _may_be_future(seen: Observation, directories: Collection[str]) -> bool:
+    """Whether the log may be the copy that moves to another directory: it has no high watermark of its own."""
+    return seen.directory is not None and len(directories) > 1
+
+
 def watermark_before(seen: Observation, memory: WatermarkMemory) -> Observation | None:
     """The line with the high watermark before a truncation: the line itself, or an earlier one of the broker."""
     if seen.high_watermark is not None:
@@ -62,9 +76,7 @@ def watermark_before(seen: Observation, memory: WatermarkMemory) -> Observation 
     known = memory.current
     if known is None:
         return None
-    # Lines of two files with one time may stand in either order.
-    ordered = known.file == seen.file or (known.time is not None and seen.time is not None and known.time < seen.time)
-    return known if ordered else None
+    return known if is_before_on_node(known, seen) else None
 
 
 def _contradiction(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 
 from ..checker import CheckResult
 from ..contradiction import Contradiction
@@ -39,13 +40,24 @@ class VoteChecker:
                 message=(
                     f"node {node} votes in epoch {epoch} for "
                     + " and for ".join(f"node {each} ({known[each].where})" for each in sorted(known))
+                    + ("; a cluster that was formatted in between may do so" if _far_apart(known.values()) else "")
                 ),
                 evidence=tuple(known[each] for each in sorted(known)),
+                verdict="unknown" if _far_apart(known.values()) else "violated",
             )
             for (_, node, epoch), known in sorted(votes.items(), key=lambda each: each[0][1:])
             if len(known) > 1
         ]
         return CheckResult(comparisons, tuple(found))
+
+
+_AN_HOUR = 3_600_000
+
+
+def _far_apart(votes: Collection[Observation]) -> bool:
+    """Whether the cluster may have been formatted between the votes: its epochs begin again."""
+    times = [each.time for each in votes if each.time is not None]
+    return len(times) < len(votes) or max(times) - min(times) > _AN_HOUR
 
 
 def _vote_of(seen: Observation) -> int | None:
