@@ -15,7 +15,9 @@ from ...traces.timeline.partition_timeline import PartitionTimeline
 from ...traces.timeline.rows import PartitionRows, partition_rows
 from ...traces.timeline.sources import read_sources
 from ...traces.timeline.text import print_partition, print_verdict, verdict_of
+from ...traces.timeline.time_zones import TimeZones
 from ...traces.timeline.timeline import Timeline, topic_of
+from ...traces.words import counted
 from .options import refuse_twice, unwrapped
 from .output import note, print_json, refuse_unwritable, stdout, write_text
 from .report_files import ReportFiles
@@ -27,6 +29,7 @@ _INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_
 def timeline(
     *path: Path,
     topic: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    time_zone: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     html: Path | None = None,
     verbose: Annotated[bool, Parameter(negative=())] = False,
     json: Annotated[bool, Parameter(negative=())] = False,
@@ -40,9 +43,12 @@ def timeline(
     Parameters
     ----------
     path
-        Files, or folders of them: all files of all nodes together. Compressed files are read too.
+        Files, folders or archives of them: all files of all nodes together. Compressed files are read too.
     topic
         Show this topic alone (repeatable).
+    time_zone
+        Time zone of logs that name none, as [SOURCE=]ZONE (repeatable). ZONE is a name such as Europe/Berlin or an
+        offset such as +02:00. SOURCE is a file or folder; without it the zone is that of all other logs.
     html
         Write the timelines to this HTML page.
     verbose
@@ -54,7 +60,7 @@ def timeline(
         raise BadInput("no file is named", "FILE", "name server logs of Kafka's brokers and controllers")
     refuse_twice(topic=topic)
     refuse_unwritable(html)
-    read = read_sources(path)
+    read = read_sources(path, TimeZones.parse(time_zone, path))
     for problem in read.problems:
         note(f"fencepost: {problem}")
     timelines = Timeline.of(read.observations, topic)
@@ -103,7 +109,9 @@ def _print(
     for each in notes:
         out.print(f"note: {each}", markup=False, soft_wrap=True)
     if hidden:
-        out.print(f"note: {hidden} partitions of internal topics are not shown; --topic shows one", soft_wrap=True)
+        out.print(
+            f"note: {counted(hidden, 'partition')} of internal topics not shown; --topic shows one", soft_wrap=True
+        )
     print_verdict(out, report, len(problems))
 
 

@@ -1,7 +1,8 @@
 """Histories of Jepsen's ``kafka`` workload, in EDN, as a source of observations.
 
-A history is a vector of operations, or one operation after the other. Jepsen names partitions by integers: key 5 is
-partition ``key-5`` here. Only completions are observations; an invocation says when its completion's request was sent.
+A history is a vector of operations, or one operation after the other. Jepsen's keys stand for topic-partitions that
+each test chooses by itself, so key 5 is ``key 5`` here, not the name of a partition. Only completions are observations;
+an invocation says when its completion's request was sent.
 """
 
 from __future__ import annotations
@@ -181,4 +182,4 @@ def _is_pair(value: object) -> bool:
 
 def _partition(key: object) -> str:
     text = str(key)
-    return f"key-{text}" if text.isdigit() else text if re.fullmatch(r"\S+-[0-9]+", text) else f"{text}-0"
+    return text if re.fullmatch(r"\S+-[0-9]+", text) else f"key {text}"

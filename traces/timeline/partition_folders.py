@@ -21,6 +21,32 @@ _EPOCHS: Final = "leader-epoch-checkpoint"
 _FIX: Final = "copy the folder again while the broker is down"
 
 
+_OF_BROKER: Final = frozenset(
+    {
+        _META,
+        "replication-offset-checkpoint",
+        "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "cleaner-offset-checkpoint",
+    }
+)
+_PASSING: Final = ("-delete", "-future", "-stray")
+
+
+def is_data_directory(path: Path) -> bool:
+    """Whether a folder is a broker's data directory: it has the broker's own files."""
+    return path.is_dir() and any((path / name).is_file() for name in _OF_BROKER)
+
+
+def partition_folders_of(directory: Path) -> list[Path]:
+    """The partition folders of a data directory, without copies that move and topics that are being deleted."""
+    return [
+        each
+        for each in sorted(directory.iterdir())
+        if each.is_dir() and partition_of_folder(each.name) is not None and not each.name.endswith(_PASSING)
+    ]
+
+
 class PartitionFolders:
     """Read partition folders: segments and the leader epoch cache."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from ..words import counted
 from .event_kind import EventKind
 from .observation import Observation
 from .source import SourceResult
+from .time_zones import TimeZones, ZonedLines
 
 MAX_EVENTS: Final = 2_000_000
 """Events of all files together."""
@@ -46,6 +48,9 @@ class ServerLogs:
 
     name = "server log"
 
+    def __init__(self, zones: TimeZones | None = None) -> None:
+        self._zones = zones or TimeZones()
+
     def accepts(self, path: Path) -> bool:
         """Accept every file: a file without a line of Kafka's is a problem that names the reason."""
         return path.is_file()
@@ -58,7 +63,7 @@ class ServerLogs:
         left = MAX_EVENTS
         clusters: dict[str, str] = {}
         for path in paths:
-            found, problem, remark = _read_file(path, left, clusters)
+            found, problem, remark = _read_file(path, left, clusters, self._zones.zone_of(path))
             if remark is not None:
                 remarks.append(remark)
             if problem is not None:
@@ -79,21 +84,24 @@ class ServerLogs:
 
 
 def _read_file(
-    path: Path, left: int, clusters: dict[str, str]
+    path: Path, left: int, clusters: dict[str, str], zone: tzinfo | None
 ) -> tuple[list[Stream[_Event]], BadInput | None, str | None]:
     """The streams of one file, what cannot be read of it, and what is worth a note.
 
     Args:
         left: Events that may still be read.
+        zone: Time zone of lines that name none; ``None`` reads them as UTC.
         clusters: Ids of the clusters, each with a line that names it; the file's are added.
     """
     streams: dict[str, Stream[_Event]] = {}
+    zoned = None if zone is None else ZonedLines(zone)
     lines = 0
     events = 0
     problem: BadInput | None = None
     try:
         for line in read_lines(path):
             lines += 1
+            line = line if zoned is None else zoned.convert(line)
             stream = streams.get(line.stream)
             if stream is None:
                 stream = streams[line.stream] = Stream(str(path), line.stream)
@@ -146,7 +154,9 @@ def _why_no_lines(path: Path) -> str | None:
     if not head:
         return None
     if head[257:262] == b"ustar":
-        return "it is a tar archive; unpack it first"
+        return "it is a damaged tar archive"
+    if b"fencepost-trace" in head:
+        return "it is a trace, which fencepost replay checks"
     if b"\0" in head[:1024] and head[:2] not in (b"\xff\xfe", b"\xfe\xff") and head[:2] != b"\x1f\x8b":
         return "it is a binary file"
     return "no line has a known layout of Kafka's logs"

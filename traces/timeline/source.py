@@ -29,8 +29,8 @@ class SourceResult:
 class Source(Protocol):
     """Read one kind of file, for example server logs or Jepsen histories.
 
-    ``fencepost timeline`` gives each file to the first source in ``sources.SOURCES`` that accepts it, and then calls
-    ``read`` once per source with all of its files. Server logs are the last source, which accepts every file.
+    ``fencepost timeline`` gives each file to the first source of ``sources.all_sources`` that accepts it, and then
+    calls ``read`` once per source with all of its files. Server logs are the last source, which accepts every file.
     """
 
     @property

@@ -24,8 +24,8 @@ _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
 @contextmanager
-def open_text(path: Path, *, errors: str = "strict") -> Iterator[IO[str]]:
-    """Open a file as text, whatever its lines' length.
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that may be compressed.
 
     Raises:
         BadInput: The file cannot be read, or its compressed data is damaged; also inside the block.
@@ -35,16 +35,27 @@ def open_text(path: Path, *, errors: str = "strict") -> Iterator[IO[str]]:
             head = raw.read(6)
         opener = next((each for magic, each in _OPENERS if head.startswith(magic)), open)
         with opener(path, "rb") as data:
-            start = data.read(2)
-            data.seek(0)
-            encoding = "utf-16" if start in _UTF_16 else "utf-8-sig"
-            with TextIOWrapper(data, encoding=encoding, errors=errors) as text:
-                yield text
+            yield data
     except _DAMAGED as damaged:
         raise BadInput(f"the compressed data is damaged: {damaged}", str(path), "copy the file again") from damaged
     except OSError as failed:
         why = failed.strerror or str(failed)
         raise BadInput(f"cannot be read: {why}", str(path), "name a file that you may read") from failed
+
+
+@contextmanager
+def open_text(path: Path, *, errors: str = "strict") -> Iterator[IO[str]]:
+    """Open a file as text, whatever its lines' length.
+
+    Raises:
+        BadInput: The file cannot be read, or its compressed data is damaged; also inside the block.
+    """
+    with open_bytes(path) as data:
+        start = data.read(2)
+        data.seek(0)
+        encoding = "utf-16" if start in _UTF_16 else "utf-8-sig"
+        with TextIOWrapper(data, encoding=encoding, errors=errors) as text:
+            yield text
 
 
 def read_head(path: Path, size: int) -> str:

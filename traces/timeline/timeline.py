@@ -40,15 +40,21 @@ class Timeline:
                         members.append(replace(each, partition=partition))
                 elif each.node is not None and each.node in reporters[partition]:
                     members.append(each)
-        names = sorted(by_partition, key=lambda name: (name == METADATA_LOG, topic_of(name), number_of(name)))
+        names = sorted(by_partition, key=lambda name: (name == METADATA_LOG, topic_of(name), number_of(name), name))
         return cls(tuple(PartitionTimeline.of(name, by_partition[name]) for name in names))
 
 
 def topic_of(partition: str) -> str:
-    """``orders`` of ``orders-0``."""
-    return partition.rpartition("-")[0]
+    """``orders`` of ``orders-0``; ``key`` of Jepsen's ``key 5``."""
+    return partition.rpartition(_separator(partition))[0]
 
 
 def number_of(partition: str) -> int:
     """``0`` of ``orders-0``."""
-    return int(partition.rpartition("-")[2])
+    number = partition.rpartition(_separator(partition))[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def _separator(partition: str) -> str:
+    # Topics have no space in their names.
+    return " " if " " in partition else "-"
