@@ -1,4 +1,4 @@
-"""What all tests share: the profiles of Hypothesis, a proof that fails, and which of them are asked (``asking.py``).
+"""Shared by all tests: the tiers (``tiers.py``), the profiles of Hypothesis, and a proof with a wrong lemma.
 
 ``HYPOTHESIS_PROFILE=ci`` (the default) draws the same examples in every run; ``long`` draws ten times as many, from a
 seed that the header prints and that ``--hypothesis-seed`` brings back.
@@ -15,27 +15,25 @@ from fencepost.model.protocols.fencing.proof import kip_320
 from fencepost.model.prove.proof import Proof
 from hypothesis import HealthCheck, settings
 
-from .asking import (
-    drawn_by_commit,
+from .tiers import (
+    pytest_addoption,
     pytest_collection_modifyitems,
     pytest_configure,
     pytest_report_header,
-    pytest_runtest_call,
-    pytest_runtest_logreport,
     pytest_sessionfinish,
     pytest_terminal_summary,
+    random_seed,
 )
 
 __all__ = (
-    "drawn_by_commit",
     "proof_with_a_wrong_lemma",
+    "pytest_addoption",
     "pytest_collection_modifyitems",
     "pytest_configure",
     "pytest_report_header",
-    "pytest_runtest_call",
-    "pytest_runtest_logreport",
     "pytest_sessionfinish",
     "pytest_terminal_summary",
+    "random_seed",
 )
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)

@@ -11,8 +11,6 @@ from fencepost.model.core.ground import ground
 from fencepost.model.core.registry import PROTOCOLS, REGISTRY
 from fencepost.model.explore.result import Verdict
 
-pytestmark = pytest.mark.asked("runs")
-
 CONSTANTS = {
     "snapshots": {"max_chunks": 2},
     "compaction": {"max_changes": 2},

@@ -379,7 +379,7 @@ def test_a_wrong_option_gets_one_line(fencepost: Fencepost) -> None:
     assert "--frobnicate" in fencepost("check", "--frobnicate").complaint
 
 
-@pytest.mark.night
+@pytest.mark.nightly
 def test_everything_that_is_built_in_is_as_it_should_be() -> None:
     """The obligations of ``check`` without a path, but for the three that take longest and have tests of their own.
 

@@ -63,7 +63,7 @@ def test_a_search_that_was_killed_goes_on_to_the_same_counterexample(process: Fe
     goes_on(process, tmp_path, 4, 1, *BROKEN, "--engine", "batch")
 
 
-@pytest.mark.night(seconds=80)
+@pytest.mark.nightly(seconds=80)
 @pytest.mark.parametrize("variant", ["kip-320", "truncate-to-hw"])
 def test_killed_at_20_moments_it_goes_on_to_the_same_answer(process: Fencepost, tmp_path: Path, variant: str) -> None:
     goes_on(process, tmp_path, 20, 2, "fencing", "--variant", variant, "--log-size", 3, "--max-records", 3)
@@ -175,7 +175,7 @@ def peaked(budget: int, folder: Path, engine: str) -> tuple[str, int, float]:
     return verdict, distinct, share
 
 
-@pytest.mark.night(seconds=150)
+@pytest.mark.nightly(seconds=150)
 @pytest.mark.parametrize(("engine", "budgets"), [("batch", BUDGETS[::3]), ("compiled", BUDGETS)])
 def test_memory_is_what_was_granted(tmp_path: Path, engine: str, budgets: tuple[int, ...]) -> None:
     for budget in budgets:

@@ -8,8 +8,6 @@ import pytest
 
 from .conftest import Fencepost
 
-pytestmark = pytest.mark.asked("runs")
-
 
 def one_reason(rows: list[dict[str, object]]) -> set[object]:
     return {row["reason"] for row in rows}

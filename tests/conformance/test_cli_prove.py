@@ -26,8 +26,6 @@ from fencepost.model.prove.solve import RLIMIT
 
 from .conftest import Fencepost
 
-pytestmark = pytest.mark.asked("runs")
-
 PROMISES = ["type_ok", *fencing.traced().invariants, "log_matching", "committed_never_lost", "consumers_agree"]
 FENCED = "follower_fetch.epoch_not_fenced"
 
@@ -55,7 +53,7 @@ ALONE = {"fencing": ["kip-320"], "compaction": ["kip-280-safe"]}
 
 # By day ``fencepost check`` proves that of truncation and the first of snapshots, beside these tests (tox -e check).
 @pytest.mark.parametrize(
-    "chosen", ["fencing", *(pytest.param(each, marks=pytest.mark.night) for each in ("compaction", ""))]
+    "chosen", ["fencing", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("compaction", ""))]
 )
 def test_everything_is_proved_in_a_process_of_its_own(process: Fencepost, chosen: str) -> None:
     said = process("prove", *([chosen] if chosen else []), "--json", seconds=1200)

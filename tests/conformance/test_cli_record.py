@@ -91,7 +91,7 @@ def test_the_command_writes_what_replay_and_ingest_take(stage: Stage, fencepost:
 
 
 @pytest.mark.kafka
-@pytest.mark.night(seconds=40)
+@pytest.mark.nightly(seconds=40)
 def test_of_a_quorum_whose_leader_is_killed_what_it_shows_is_explained(fencepost: Fencepost, tmp_path: Path) -> None:
     """Of the data directory of one node, too."""
     with needs_kafka():

@@ -18,8 +18,6 @@ from fencepost.model.core.ground import System, ground
 from fencepost.model.explore.simulate import Simulated, simulate
 from fencepost.model.protocols.compaction import compaction
 
-pytestmark = pytest.mark.asked("runs", "compaction")
-
 DEVIATIONS = Path(__file__).resolve().parents[2] / "specs" / "DEVIATIONS.md"
 
 STATED = {
@@ -82,8 +80,8 @@ def simulated(at: str, *drop: str) -> Simulated:
         (BY_TIMESTAMP, {"clean", "leader_write", "consumer_fetch", "consumer_skip"}),
         (SETS, {"set_topic_strategy", "clean"}),
         (FAILOVER, {"clean", "leader_write", "follower_fetch", "consumer_fetch"}),
-        pytest.param(BY_HEADER, {"clean", "leader_write"}, marks=pytest.mark.night(seconds=30)),
-        pytest.param(LOGS, {"clean", "follower_fetch"}, marks=pytest.mark.night(seconds=90)),
+        pytest.param(BY_HEADER, {"clean", "leader_write"}, marks=pytest.mark.nightly(seconds=30)),
+        pytest.param(LOGS, {"clean", "follower_fetch"}, marks=pytest.mark.nightly(seconds=90)),
     ],
 )
 def test_what_running_brokers_may_do_the_model_may_do_too(at: str, happens: set[str]) -> None:
@@ -100,14 +98,14 @@ def test_every_difference_that_is_stated_has_its_row_and_is_found() -> None:
     assert {STATED[kind] for kind in found} == rows - {"CR3"}
 
 
-@pytest.mark.night(seconds=90)
+@pytest.mark.nightly(seconds=90)
 def test_a_follower_may_end_where_nothing_is() -> None:
     assert {STATED[kind] for kind in simulated(LOGS).kinds} == {"CR1", "CR3"}
 
 
 @pytest.mark.parametrize(
     "guard",
-    [*DROPPED, *(pytest.param(guard, marks=pytest.mark.night(seconds=30)) for guard in DROPPED_BY_NIGHT)],
+    [*DROPPED, *(pytest.param(guard, marks=pytest.mark.nightly(seconds=30)) for guard in DROPPED_BY_NIGHT)],
 )
 def test_a_text_that_lets_more_happen_is_noticed(guard: str) -> None:
     at = (DROPPED | DROPPED_BY_NIGHT)[guard]

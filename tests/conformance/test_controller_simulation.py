@@ -18,8 +18,6 @@ from fencepost.model.core.ground import System, ground
 from fencepost.model.explore.simulate import Simulated, simulate
 from fencepost.model.protocols.controller import controller
 
-pytestmark = pytest.mark.asked("runs", "controller")
-
 DEVIATIONS = Path(__file__).resolve().parents[2] / "specs" / "DEVIATIONS.md"
 
 STATED = {
@@ -75,9 +73,9 @@ def simulated(at: str, *drop: str) -> Simulated:
         (ALONE, {"register_broker", "unfence_broker", "shut_down", "remove_topic", "fence_as_asked"}),
         (EMPTY, {"register_broker", "unfence_broker", "create_topic"}),
         (FAILOVER, {"activate", "elect_leader", "fence_broker"}),
-        pytest.param(UNCLEAN, {"register_broker", "elect_leader"}, marks=pytest.mark.night(seconds=30)),
-        pytest.param(DATA, {"alter_partition", "move_partition"}, marks=pytest.mark.night(seconds=30)),
-        pytest.param(MORE, {"alter_partition", "unfence_broker"}, marks=pytest.mark.night(seconds=200)),
+        pytest.param(UNCLEAN, {"register_broker", "elect_leader"}, marks=pytest.mark.nightly(seconds=30)),
+        pytest.param(DATA, {"alter_partition", "move_partition"}, marks=pytest.mark.nightly(seconds=30)),
+        pytest.param(MORE, {"alter_partition", "unfence_broker"}, marks=pytest.mark.nightly(seconds=200)),
     ],
 )
 def test_what_a_running_cluster_may_do_the_model_may_do_too(at: str, happens: set[str]) -> None:
@@ -95,7 +93,7 @@ def test_every_difference_that_is_stated_is_found_and_has_its_row() -> None:
     assert {STATED[kind] for kind in found} == {"I12", "I13", "I14", "I16"}
 
 
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 def test_the_other_differences_are_found_too() -> None:
     found = simulated(DATA).kinds | simulated(UNCLEAN).kinds
     assert {STATED[kind] for kind in found} >= {"I15", "I17"}
@@ -103,7 +101,7 @@ def test_the_other_differences_are_found_too() -> None:
 
 @pytest.mark.parametrize(
     "guard",
-    [*DROPPED, *(pytest.param(guard, marks=pytest.mark.night(seconds=100)) for guard in DROPPED_BY_NIGHT)],
+    [*DROPPED, *(pytest.param(guard, marks=pytest.mark.nightly(seconds=100)) for guard in DROPPED_BY_NIGHT)],
 )
 def test_a_text_that_lets_more_happen_is_noticed(guard: str) -> None:
     at = (DROPPED | DROPPED_BY_NIGHT)[guard]

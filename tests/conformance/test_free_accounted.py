@@ -30,8 +30,6 @@ from fencepost.model.core.registry import PROTOCOLS
 
 from .freely import Freely
 
-pytestmark = pytest.mark.asked("runs")
-
 QUORUM = Freely("snapshots", FreeQuorum, FreeQuorum.implemented)
 CLUSTER = Freely("controller", FreeControllers)
 BROKERS = {

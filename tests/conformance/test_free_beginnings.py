@@ -85,7 +85,6 @@ def runs(ways: Ways, memory: Memory) -> list[Ran]:
     return [play(ModelSystem(), ways, run_seed(PLAN.seed, each), PLAN, memory, met) for each in range(PLAN.runs)]
 
 
-@pytest.mark.asked("runs")
 def test_runs_go_on_from_there(ways: Ways) -> None:
     found = runs(ways, Memory())
     seeds = [run_seed(PLAN.seed, number) for number in range(PLAN.runs)]
@@ -100,7 +99,6 @@ def test_runs_go_on_from_there(ways: Ways) -> None:
     assert [ran.events for ran in runs(ways, Memory())] == [ran.events for ran in found]
 
 
-@pytest.mark.asked("runs")
 def test_they_come_further_than_runs_that_are_all_drawn(ways: Ways, monkeypatch: pytest.MonkeyPatch) -> None:
     def seldomest() -> int:
         """How often the five steps happened that happened least."""

@@ -36,8 +36,6 @@ from fencepost.model.explore import Verdict
 
 from .freely import Freely
 
-pytestmark = pytest.mark.asked("runs", "compaction")
-
 ALONE, USUAL = PLAN.free[:2]
 DEFECTS = {each.name: each for each in all_defects() if each.protocol == "compaction"}
 BROKERS = Freely("compaction", RunningCompaction)
@@ -54,7 +52,7 @@ def test_brokers_are_followed_whatever_happens() -> None:
     assert {"record_epoch[0][5]", "horizon[0][0]", "committed[0]", "table[1]"} <= found.met.cells
 
 
-@pytest.mark.night(seconds=400)
+@pytest.mark.nightly(seconds=400)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_night_of_it(seed: int) -> None:
     found = BROKERS.run(PLAN.free, FreePlan(runs=240, events=250, seed=seed))

@@ -18,8 +18,6 @@ from fencepost.impl.log.records import Record
 from fencepost.impl.net.clock import SimulatedClock
 from fencepost.impl.replica.broker import Broker
 
-pytestmark = pytest.mark.asked("runs", "compaction")
-
 CONSTANTS = {"keys": 2, "timestamps": 2, "header_values": 2, "log_size": 8}
 STRATEGIES = ("offset", "timestamp", "header")
 RETENTION = 300

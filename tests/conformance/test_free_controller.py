@@ -38,8 +38,6 @@ from fencepost.traces.format import Value
 
 from .freely import Freely
 
-pytestmark = pytest.mark.asked("runs", "controller")
-
 USUAL = "3/3/2"
 FIRST = TopicPartition("first", 0)
 DEFECTS = {each.name: each for each in all_defects() if each.protocol == "controller"}
@@ -115,7 +113,7 @@ def test_a_heartbeat_of_a_former_process_says_nothing_of_a_snapshot() -> None:
     system.close()
 
 
-@pytest.mark.night(seconds=400)
+@pytest.mark.nightly(seconds=400)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_night_of_it(seed: int) -> None:
     found = CLUSTER.run(PLAN.free, FreePlan(runs=180, events=250, seed=seed))
@@ -291,7 +289,6 @@ def test_a_batch_whose_offset_is_torn_is_none() -> None:
     assert list(_rising([(0, b"1"), (3, b"2"), (2, b"3"), (4, b"4")])) == [(0, b"1"), (3, b"2")]
 
 
-@pytest.mark.asked("runs")  # of another protocol, too
 def test_running_systems_are_held_to_a_text_of_their_own() -> None:
     text = held_to("controller")
     assert text.name == cluster.name == "controller"

@@ -25,8 +25,6 @@ from fencepost.impl.wire.messages import (
 
 from .freely import Freely
 
-pytestmark = pytest.mark.asked("runs", "controller")
-
 CLUSTER = Freely("controller", FreeControllers)
 LATER = Event(What.TIME, args=(("ms", 200),))
 FIRST = TopicPartition("first", 0)

@@ -14,8 +14,6 @@ from fencepost.model.explore import Verdict
 
 from .freely import Freely
 
-pytestmark = pytest.mark.asked("runs", "controller")
-
 CLUSTER = Freely("controller", FreeControllers)
 
 PLANTED = {

@@ -29,8 +29,6 @@ from . import planted_free as planted
 from .conftest import Fencepost
 from .planted_free import ways_of
 
-pytestmark = pytest.mark.asked("runs")
-
 SMALL = {"replicas": 2, "log_size": 2, "max_records": 4, "max_leader_epoch": 4}
 PLAN = FreePlan(runs=2 * AHEAD + 5, events=60, seed=4)
 

@@ -36,8 +36,6 @@ from fencepost.impl.wire.messages import TopicPartition
 
 from .freely import Freely
 
-pytestmark = pytest.mark.asked("runs")
-
 LOG = TopicPartition("t", 0)
 
 

@@ -194,7 +194,6 @@ FREELY = {
 }
 
 
-@pytest.mark.asked("runs")
 @pytest.mark.parametrize("name", FREELY)
 def test_an_application_beside_running_brokers_finds_a_fault(name: str) -> None:
     patch, words = FREELY[name]

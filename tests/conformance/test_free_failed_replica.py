@@ -16,8 +16,6 @@ from fencepost.impl.wire.messages import NO_LEADER
 
 from .test_free_fencing import first_parting, ways_at
 
-pytestmark = pytest.mark.asked("runs", "fencing")
-
 _FILE = "controller/controller.py"
 _FAILS = "            self._commit({key.partition: state.fail(key.broker, unclean=self.unclean)})\n"
 FAULTS = {

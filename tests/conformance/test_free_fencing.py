@@ -17,8 +17,6 @@ from fencepost.model.protocols.fencing import fencing
 
 from .seeds import first_parted
 
-pytestmark = pytest.mark.asked("runs", "fencing")
-
 NAMES = ("replicas", "log_size", "max_records", "max_leader_epoch")
 
 
@@ -51,7 +49,7 @@ def test_the_model_follows_wherever_brokers_go(portfolio: list[Ways]) -> None:
     assert {name.split("[")[0] for name in found.met.cells} == set(ways_at("2/1/1/0").system.traced.variables)
 
 
-@pytest.mark.night
+@pytest.mark.nightly
 @pytest.mark.parametrize("constants", PLAN.free)
 def test_the_model_follows_for_long(constants: str) -> None:
     found = run_freely(RunningCluster(), [ways_at(constants)], FreePlan(runs=60, seed=2))

@@ -16,8 +16,6 @@ from fencepost.model.explore.result import Verdict
 
 from .test_free_fencing import first_parting, portfolio
 
-pytestmark = pytest.mark.asked("runs", "fencing")
-
 __all__ = ["portfolio"]
 
 

@@ -11,8 +11,6 @@ from fencepost.conformance.protocols.fencing.plan import PLAN
 
 from .test_free_fencing import first_parting, portfolio, ways_at
 
-pytestmark = pytest.mark.asked("runs", "fencing")
-
 __all__ = ["portfolio"]
 
 _CLOSES = "        self.directory.close()\n"

@@ -17,8 +17,6 @@ from fencepost.model.explore.result import Verdict
 
 from .test_free_fencing import first_parting, portfolio, ways_at
 
-pytestmark = pytest.mark.asked("runs", "fencing")
-
 __all__ = ["portfolio"]
 
 

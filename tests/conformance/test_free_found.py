@@ -51,8 +51,6 @@ from fencepost.model.core.ground import ground
 
 from .seeds import first_parted
 
-pytestmark = pytest.mark.asked("runs")
-
 SYSTEMS: dict[str, tuple[Callable[[Parts], FreeSystem], str, Sequence[str]]] = {
     "fencing": (RunningCluster, RunningCluster.implemented, FENCING.free),
     "truncation": (RunningConsumer, RunningConsumer.implemented, TRUNCATION.free),
@@ -212,7 +210,7 @@ def test_what_would_be_lost_is_found_though_nobody_loses_power(what: str) -> Non
     assert first_parting(protocol, patch, word=word) is not None
 
 
-@pytest.mark.night(seconds=15)
+@pytest.mark.nightly(seconds=15)
 def test_an_end_of_an_epoch_that_is_cut_in_memory_alone_is_found() -> None:
     """What is lost with it takes a loss of power just then; the files tell it before."""
     patch = Patch(

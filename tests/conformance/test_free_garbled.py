@@ -19,8 +19,6 @@ from fencepost.impl.wire.messages import Envelope, MetadataRequest, ProduceReque
 from . import test_free_truncation_held as consumers
 from .test_free_fencing import first_parting, ways_at
 
-pytestmark = pytest.mark.asked("runs")
-
 PARTITION = TopicPartition("t", 0)
 TWO = b"".join(encode_batch([Record(b"a" * 9, timestamp=1)], base_offset=base) for base in (0, 1))
 

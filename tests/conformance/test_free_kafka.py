@@ -53,7 +53,6 @@ def held(jvm: Jvm, variant: str, plan: FreePlan) -> tuple[Free, Ways]:
     return run_freely(brokers(jvm, variant), [ways], plan), ways
 
 
-@pytest.mark.asked("kafka", "fencing")
 @pytest.mark.parametrize("variant", [SHIPPED, FENCES])
 def test_it_does_what_the_variant_of_what_is_shipped_says(jvm: Jvm, variant: str) -> None:
     """Nothing is taken on trust: every cell is seen, and all that brokers do comes about."""
@@ -66,7 +65,6 @@ def test_it_does_what_the_variant_of_what_is_shipped_says(jvm: Jvm, variant: str
     assert {What.CRASH, What.START, What.CUT, What.LOSE, What.REPEAT, What.TIMER, What.CALL} <= happened
 
 
-@pytest.mark.asked("kafka", "fencing")
 @pytest.mark.usefixtures("as_found")
 def test_of_two_brokers_one_commits_while_the_other_is_gone(jvm: Jvm) -> None:
     """With two in-sync replicas wanted it never would: no fault, and runs come to peace around one that is down."""
@@ -76,7 +74,6 @@ def test_of_two_brokers_one_commits_while_the_other_is_gone(jvm: Jvm) -> None:
     assert free.verdict is Verdict.HOLDS and free.met.events > 10_101
 
 
-@pytest.mark.asked("kafka", "fencing")
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize(("seed", "cell"), [(3, "remote_leo"), (0, "maximal_isr")], ids=["K11", "K12"])
 def test_what_breaks_the_protocol_is_found_by_draw(jvm: Jvm, seed: int, cell: str) -> None:
@@ -88,7 +85,6 @@ def test_what_breaks_the_protocol_is_found_by_draw(jvm: Jvm, seed: int, cell: st
     assert any(each.cell.startswith(cell) for each in parted.cells)
 
 
-@pytest.mark.asked("kafka", "fencing")
 @pytest.mark.usefixtures("as_found")
 def test_a_controller_that_fences_otherwise_is_found(jvm: Jvm, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: its record has the ISR that was before, so that the leader hears of nothing."""
@@ -106,7 +102,6 @@ def test_a_controller_that_fences_otherwise_is_found(jvm: Jvm, monkeypatch: pyte
     assert {each.cell.partition("[")[0] for each in parted.cells} <= {"request_isr", "later_isr"}
 
 
-@pytest.mark.asked("kafka", "fencing")
 def test_the_same_seed_is_the_same_run(jvm: Jvm) -> None:
     is_repeatable(lambda plan: held(jvm, SHIPPED, plan)[0])
 
@@ -120,7 +115,6 @@ def test_without_maven_one_line_says_so(fencepost: Fencepost, monkeypatch: pytes
     wants_maven(fencepost, monkeypatch, tmp_path)
 
 
-@pytest.mark.asked("kafka", "fencing")
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("defect", FOUND[BROKERS], ids=str.lower)
 def test_a_defect_planted_in_kafkas_classes_is_found(jvm: Jvm, defect: str) -> None:
@@ -130,7 +124,6 @@ def test_a_defect_planted_in_kafkas_classes_is_found(jvm: Jvm, defect: str) -> N
     assert found(free, defect).sort is not Sort.RAISED
 
 
-@pytest.mark.asked("kafka", "fencing")
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("defect", LATER[BROKERS], ids=str.lower)
 def test_a_defect_that_takes_more_records_and_epochs_is_found(jvm: Jvm, defect: str) -> None:
@@ -144,7 +137,6 @@ def test_a_defect_that_takes_more_records_and_epochs_is_found(jvm: Jvm, defect: 
     assert run_freely(brokers(jvm, SHIPPED), [ways], plan).verdict is Verdict.HOLDS
 
 
-@pytest.mark.asked("kafka", "fencing")
 def test_a_defect_is_gone_when_another_one_is_planted_or_none(jvm: Jvm) -> None:
     """Of brokers that were there before, too: one JVM is for all of them."""
     plan = FreePlan(runs=2, events=60, seed=9)

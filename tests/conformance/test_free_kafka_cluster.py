@@ -107,7 +107,7 @@ FAULTS = {
 
 
 @pytest.mark.kafka
-@pytest.mark.night(seconds=200)
+@pytest.mark.nightly(seconds=200)
 def test_it_does_what_the_variant_says(stage: Stage) -> None:
     """Of some thousand events none is otherwise than the model has it; K11 takes more than is drawn here."""
     free = held(stage, FreePlan(runs=40, events=80, seed=1))
@@ -181,7 +181,7 @@ def test_k11_is_found_on_real_processes(stage: Stage, variant: str) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.night(seconds=120)
+@pytest.mark.nightly(seconds=120)
 def test_a_leader_that_is_killed_comes_back(stage: Stage) -> None:
     """SIGKILL, another leader by the controller's word, and the process again, which is let into the ISR."""
     system = KafkaProcesses(variant=KAFKA, stage=stage)
@@ -217,7 +217,7 @@ class Faulty(KafkaProcesses):
 
 
 @pytest.mark.kafka
-@pytest.mark.night(seconds=150)
+@pytest.mark.nightly(seconds=150)
 def test_the_command_tells_the_story_and_how_to_repeat_it(
     fencepost: Fencepost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

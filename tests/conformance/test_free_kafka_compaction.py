@@ -57,7 +57,6 @@ def held(jvm: Jvm, plan: FreePlan, at: str = USUAL) -> tuple[Free, Ways]:
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "compaction")
 def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
     """All is seen but who was in time, and nearly all that brokers do comes about."""
     free, ways = held(jvm, PLAN)
@@ -73,7 +72,6 @@ def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "compaction")
 @pytest.mark.parametrize("at", ["1/8/2/3/3/3", "3/8/2/2/1/6"])
 def test_it_does_so_with_one_and_with_three(jvm: Jvm, at: str) -> None:
     free, _ = held(jvm, FreePlan(runs=10, events=150, seed=1), at)
@@ -81,14 +79,13 @@ def test_it_does_so_with_one_and_with_three(jvm: Jvm, at: str) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.night(seconds=300)
+@pytest.mark.nightly(seconds=300)
 def test_a_night_of_it(jvm: Jvm) -> None:
     free, _ = held(jvm, FreePlan(runs=430, events=150, seed=11))
     assert free.verdict is Verdict.HOLDS and free.met.events > 60_000
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "compaction")
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("defect", FOUND[CLEANERS], ids=str.lower)
 def test_a_defect_planted_in_kafkas_cleaner_is_found(jvm: Jvm, defect: str) -> None:
@@ -99,13 +96,11 @@ def test_a_defect_planted_in_kafkas_cleaner_is_found(jvm: Jvm, defect: str) -> N
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "compaction")
 def test_the_same_seed_is_the_same_run(jvm: Jvm) -> None:
     is_repeatable(lambda plan: held(jvm, plan)[0])
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "compaction")
 def test_brokers_in_which_something_was_thrown_are_in_no_later_run() -> None:
     """Other runs go on with the same brokers."""
 
@@ -124,7 +119,6 @@ def test_brokers_in_which_something_was_thrown_are_in_no_later_run() -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "compaction")
 def test_an_answer_to_a_former_process_has_none_that_waits_to_be_registered_replay_anything(jvm: Jvm) -> None:
     """It knows of no topic yet, and Kafka's image takes no change of a partition that it has not."""
     system = KafkaCompaction(make=lambda: jvm)

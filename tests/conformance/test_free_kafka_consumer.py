@@ -52,7 +52,6 @@ def held(
     return run_freely(KafkaConsumers(variant=variant, make=lambda: jvm), [ways], plan), ways
 
 
-@pytest.mark.asked("kafka", "truncation")
 def test_it_does_what_the_variant_of_what_is_shipped_says(jvm: Jvm) -> None:
     """Nothing is taken on trust: every cell is seen, and all that a consumer does comes about."""
     free, ways = held(jvm, SHIPPED, FreePlan(runs=100, events=150, seed=1), BROKEN)
@@ -64,7 +63,6 @@ def test_it_does_what_the_variant_of_what_is_shipped_says(jvm: Jvm) -> None:
     assert {What.CRASH, What.START, What.CUT, What.LOSE, What.REPEAT, What.TIMER, What.TIME, What.CALL} <= happened
 
 
-@pytest.mark.asked("kafka", "truncation")
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("variant", [MENDED, LATE])
 def test_h1_is_found_by_draw(jvm: Jvm, variant: str) -> None:
@@ -77,7 +75,6 @@ def test_h1_is_found_by_draw(jvm: Jvm, variant: str) -> None:
     assert any("not_truncated" in str(each) for each in parted.refusals)
 
 
-@pytest.mark.asked("kafka", "truncation")
 @pytest.mark.usefixtures("as_found")
 def test_v6_is_found_by_draw(jvm: Jvm) -> None:
     """Where H1 is allowed, and an answer of a leader that was left is not, the consumer parts as it takes one."""
@@ -89,7 +86,6 @@ def test_v6_is_found_by_draw(jvm: Jvm) -> None:
     assert any("same_epoch" in str(each) for each in parted.refusals)
 
 
-@pytest.mark.asked("kafka", "truncation")
 def test_v7_where_brokers_often_do_not_know_the_topic(jvm: Jvm, monkeypatch: pytest.MonkeyPatch) -> None:
     """Metadata goes back, and an older leader says that it knows of nothing: the variant of what is shipped agrees."""
     told: list[int] = []
@@ -108,7 +104,6 @@ def test_v7_where_brokers_often_do_not_know_the_topic(jvm: Jvm, monkeypatch: pyt
     assert {"lose_metadata", "update_metadata", "find_truncation"} <= free.met.steps.keys()
 
 
-@pytest.mark.asked("kafka", "truncation")
 @pytest.mark.usefixtures("as_found")
 def test_what_is_shipped_skips_records(jvm: Jvm) -> None:
     """The promise falls, in the model as in the consumer."""
@@ -117,7 +112,6 @@ def test_what_is_shipped_skips_records(jvm: Jvm) -> None:
     assert (parted.sort, parted.broken) == (Sort.PROMISE, "no_unnoticed_gap")
 
 
-@pytest.mark.asked("kafka", "truncation")
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("defect", FOUND[CONSUMER], ids=str.lower)
 def test_a_defect_planted_in_kafkas_classes_is_found(jvm: Jvm, defect: str) -> None:
@@ -127,7 +121,6 @@ def test_a_defect_planted_in_kafkas_classes_is_found(jvm: Jvm, defect: str) -> N
     assert found(free, defect).sort is not Sort.RAISED
 
 
-@pytest.mark.asked("kafka", "truncation")
 def test_the_same_seed_is_the_same_run(jvm: Jvm) -> None:
     is_repeatable(lambda plan: held(jvm, SHIPPED, plan, BROKEN)[0])
 

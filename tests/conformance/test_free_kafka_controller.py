@@ -47,7 +47,6 @@ def held(jvm: Jvm, plan: FreePlan, at: str = USUAL) -> tuple[Free, Ways]:
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "controller")
 def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
     """Every cell is seen, nearly all that controllers do comes about, and nearly every refusal with its code."""
     free, ways = held(jvm, FreePlan(runs=60, events=150, seed=5))
@@ -68,7 +67,6 @@ def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "controller")
 @pytest.mark.parametrize("at", ["2/3/1", "3/1/2"])
 def test_it_does_so_with_fewer_of_them(jvm: Jvm, at: str) -> None:
     """Two brokers; and one controller, which commits by itself."""
@@ -77,14 +75,13 @@ def test_it_does_so_with_fewer_of_them(jvm: Jvm, at: str) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.night(seconds=240)
+@pytest.mark.nightly(seconds=240)
 def test_a_night_of_it(jvm: Jvm) -> None:
     free, _ = held(jvm, FreePlan(runs=500, events=150, seed=11))
     assert free.verdict is Verdict.HOLDS and free.met.events > 100_000
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "controller")
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("defect", FOUND[CONTROLLERS], ids=str.lower)
 def test_a_defect_planted_in_kafkas_controller_is_found(jvm: Jvm, defect: str) -> None:
@@ -95,14 +92,12 @@ def test_a_defect_planted_in_kafkas_controller_is_found(jvm: Jvm, defect: str) -
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "controller")
 def test_nothing_is_found_where_nothing_is_planted(jvm: Jvm) -> None:
     free, _ = held(jvm, PLAN)
     assert free.verdict is Verdict.HOLDS
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "controller")
 def test_the_same_seed_is_the_same_run(jvm: Jvm) -> None:
     is_repeatable(lambda plan: held(jvm, plan)[0])
 

@@ -45,7 +45,6 @@ def held(jvm: Jvm, plan: FreePlan, variant: str = SHIPPED) -> tuple[Free, Ways]:
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "snapshots")
 def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
     """Nothing is taken on trust: every cell is seen, and nearly all that nodes do comes about."""
     free, ways = held(jvm, PLAN)
@@ -65,7 +64,6 @@ def refused(free: Free, request: str, error: str) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "snapshots")
 @pytest.mark.usefixtures("as_found")
 def test_an_error_that_cannot_be_written_is_found_by_draw(jvm: Jvm) -> None:
     """F24: the variant without what is wrong in 4.4.0 parts from it where an error of FetchSnapshot is told."""
@@ -74,7 +72,6 @@ def test_an_error_that_cannot_be_written_is_found_by_draw(jvm: Jvm) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "snapshots")
 def test_the_same_seed_is_the_same_run(jvm: Jvm) -> None:
     is_repeatable(lambda plan: held(jvm, plan)[0])
 
@@ -107,7 +104,6 @@ def finds(jvm: Jvm, defect: str, plan: FreePlan = PLAN) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "snapshots")
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("defect", FOUND[QUORUM], ids=str.lower)
 def test_a_defect_planted_in_kafkas_quorum_is_found(jvm: Jvm, defect: str) -> None:
@@ -115,7 +111,7 @@ def test_a_defect_planted_in_kafkas_quorum_is_found(jvm: Jvm, defect: str) -> No
 
 
 @pytest.mark.kafka
-@pytest.mark.night(seconds=120)
+@pytest.mark.nightly(seconds=120)
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("defect", LATER[QUORUM], ids=str.lower)
 def test_a_defect_that_opens_a_hole_of_the_text_is_found_by_longer_runs(jvm: Jvm, defect: str) -> None:
@@ -124,7 +120,7 @@ def test_a_defect_that_opens_a_hole_of_the_text_is_found_by_longer_runs(jvm: Jvm
 
 
 @pytest.mark.kafka
-@pytest.mark.night(seconds=120)
+@pytest.mark.nightly(seconds=120)
 def test_it_holds_where_those_are_found(jvm: Jvm) -> None:
     """The same runs, with nothing planted."""
     free, _ = held(jvm, FreePlan(runs=250, events=150, seed=3))

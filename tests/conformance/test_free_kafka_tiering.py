@@ -58,7 +58,6 @@ def held(jvm: Jvm, plan: FreePlan, variant: str = SHIPPED, at: str = USUAL) -> t
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "tiering")
 def test_it_does_what_is_shipped(jvm: Jvm) -> None:
     """All is seen, and what brokers and their remote log managers do most comes about."""
     free, ways = held(jvm, PLAN)
@@ -71,7 +70,6 @@ def test_it_does_what_is_shipped(jvm: Jvm) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "tiering")
 @pytest.mark.parametrize("at", ["2/6/9/16", "3/10/12/20"])
 def test_it_does_so_at_other_constants(jvm: Jvm, at: str) -> None:
     free, _ = held(jvm, FreePlan(runs=10, events=150, seed=2), at=at)
@@ -79,14 +77,13 @@ def test_it_does_so_at_other_constants(jvm: Jvm, at: str) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.night(seconds=400)
+@pytest.mark.nightly(seconds=400)
 def test_a_night_of_it(jvm: Jvm) -> None:
     free, _ = held(jvm, FreePlan(runs=430, events=150, seed=11))
     assert free.verdict is Verdict.HOLDS and free.met.events > 90_000
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "tiering")
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("defect", FOUND[TIERED], ids=str.lower)
 def test_a_defect_planted_in_kafkas_remote_log_manager_is_found(jvm: Jvm, defect: str) -> None:
@@ -97,7 +94,6 @@ def test_a_defect_planted_in_kafkas_remote_log_manager_is_found(jvm: Jvm, defect
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "tiering")
 def test_the_same_seed_is_the_same_run(jvm: Jvm) -> None:
     is_repeatable(lambda plan: held(jvm, plan)[0])
 
@@ -129,7 +125,6 @@ def test_without_maven_one_line_says_so(fencepost: Fencepost, monkeypatch: pytes
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "tiering")
 @pytest.mark.usefixtures("as_found")
 def test_what_was_never_uploaded_is_deleted_and_that_is_found_by_draw(jvm: Jvm) -> None:
     """TK1: local retention goes by the highest offset that a log ever knew to be in remote storage."""
@@ -139,7 +134,6 @@ def test_what_was_never_uploaded_is_deleted_and_that_is_found_by_draw(jvm: Jvm) 
 
 
 @pytest.mark.kafka
-@pytest.mark.asked("kafka", "tiering")
 @pytest.mark.usefixtures("as_found")
 def test_epochs_come_last_and_that_is_found_by_draw(jvm: Jvm) -> None:
     """TK4: a follower has cut its log to begin behind what is in remote storage, and then the store fails."""

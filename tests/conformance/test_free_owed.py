@@ -22,8 +22,6 @@ from fencepost.impl.wire.quorum import DeleteRecordsResponse
 
 from .freely import Freely
 
-pytestmark = pytest.mark.asked("runs")
-
 SYSTEMS: dict[str, tuple[Freely, Sequence[str]]] = {
     "fencing": (Freely("fencing", RunningCluster, RunningCluster.implemented), FENCING.free),
     "snapshots": (Freely("snapshots", FreeQuorum, FreeQuorum.implemented), SNAPSHOTS.free),

@@ -30,8 +30,6 @@ from fencepost.model.protocols.fencing.state import is_true_leader
 from . import planted_free as planted
 from .planted_free import followed, ways_of
 
-pytestmark = pytest.mark.asked("runs")
-
 BINDING = binding_of("fencing", "--protocol")
 
 

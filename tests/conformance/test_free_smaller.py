@@ -111,7 +111,6 @@ def test_time_passes_at_once(ways: Ways) -> None:
     system.close()
 
 
-@pytest.mark.asked("free")
 def test_what_is_waited_for_happens_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A heartbeat from before its broker wished to stop is late, and unfences it (15 events, each of which is needed).
 
@@ -146,7 +145,6 @@ def found_with(*patches: Patch) -> Free:
     return found
 
 
-@pytest.mark.asked("free")
 @pytest.mark.parametrize("name", ["shutdown-leads-on", "fenced-stays-in-isr"])
 def test_a_run_that_begins_with_elections_becomes_short(name: str) -> None:
     """Each message of an election is an event, and who is elected is named by all that follow."""

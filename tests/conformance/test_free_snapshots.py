@@ -23,8 +23,6 @@ from fencepost.traces.format import Value
 
 from .freely import Freely
 
-pytestmark = pytest.mark.asked("runs", "snapshots")
-
 VOTERS = "3/0/8/8/2/0/0/1"
 FIVE = "5/0/4/8/1/0/0/1"
 ALONE = "2/1/8/4/3/0/0/1"
@@ -53,7 +51,7 @@ def test_the_quorum_is_followed_whatever_happens() -> None:
     assert {"told[0]", "committed[0]", "synced[1]", "counted[0][1]", "supporters[2]"} <= found.met.cells
 
 
-@pytest.mark.night
+@pytest.mark.nightly
 def test_a_night_of_it() -> None:
     found = QUORUM.run(PLAN.free, FreePlan(runs=330, events=300, seed=1))
     assert (found.verdict, found.reason) == (Verdict.HOLDS, None)
@@ -210,7 +208,7 @@ OF_THE_MACHINE = {
 
 
 @pytest.mark.parametrize(
-    "what", [pytest.param(what, marks=pytest.mark.night if what == RARE else ()) for what in OF_THE_MACHINE]
+    "what", [pytest.param(what, marks=pytest.mark.nightly if what == RARE else ()) for what in OF_THE_MACHINE]
 )
 def test_a_state_machine_that_holds_what_no_client_has_appended_is_found(what: str) -> None:
     found = QUORUM.first_parted(PLAN.free, FreePlan(), OF_THE_MACHINE[what])
@@ -229,7 +227,7 @@ def test_who_is_well_or_has_not_noticed_may_lead_in_peace(around: tuple[Event, .
     assert ran.history[-1].observed is not None and ran.history[-1].observed["leader[0]"] == 1
 
 
-@pytest.mark.night(seconds=10)
+@pytest.mark.nightly(seconds=10)
 def test_a_chunk_that_is_never_asked_for_again_is_found_in_peace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fencepost.conformance.free.play.PEACEFUL", 1)
     asks = "        self._fetch_snapshot = node.requests.request(self.leader, body, self._fetched_snapshot)\n"

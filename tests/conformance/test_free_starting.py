@@ -35,8 +35,6 @@ from fencepost.impl.wire.messages import TopicPartition
 
 from .freely import Freely
 
-pytestmark = pytest.mark.asked("runs")
-
 HERE = TopicPartition("t", 0)
 SYSTEMS: dict[str, tuple[Freely, Sequence[str]]] = {
     "fencing": (Freely("fencing", RunningCluster, RunningCluster.implemented), FENCING.free),

@@ -16,8 +16,6 @@ from fencepost.conformance.testing import Failed, assert_runs_freely
 from .conftest import Fencepost
 from .test_lockstep_template import blocks
 
-pytestmark = pytest.mark.asked("runs")
-
 SOURCE = Path(template_free.__file__).read_text(encoding="utf-8")
 WRITE = "            self.disk.write((*self.log, Record(asked.number, self.epoch)), self.epoch)\n"
 SYNC = "            self.disk.sync()\n"
@@ -105,14 +103,16 @@ def test_the_template_runs_clean() -> None:
         assert found.met.refused[action, guard] > 0
 
 
-@pytest.mark.night
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(4))
 def test_the_template_runs_clean_for_long(seed: int) -> None:
     assert assert_runs_freely(TemplateFree, seed=seed).met.events > 20_000
 
 
 @pytest.mark.usefixtures("_few_draws")
-@pytest.mark.parametrize("bug", [bug if bug in BY_DAY else pytest.param(bug, marks=pytest.mark.night) for bug in BUGS])
+@pytest.mark.parametrize(
+    "bug", [bug if bug in BY_DAY else pytest.param(bug, marks=pytest.mark.nightly) for bug in BUGS]
+)
 def test_a_planted_bug_is_found(my_brokers: Path, bug: str) -> None:
     """With the settings that the command has by default, but for the seed of one."""
     patch(my_brokers, BUGS[bug])

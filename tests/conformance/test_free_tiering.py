@@ -50,8 +50,6 @@ from fencepost.traces.format import Value
 
 from .freely import Freely
 
-pytestmark = pytest.mark.asked("runs", "tiering")
-
 USUAL = PLAN.free[0]
 DEFECTS = {each.name: each for each in all_defects() if each.protocol == "tiering"}
 BROKERS = Freely("tiering", FreeTiering)
@@ -171,7 +169,7 @@ def test_an_answer_is_owed_by_who_leads_still() -> None:
     assert owed.unanswered([0, 1, 2]) is None
 
 
-@pytest.mark.night(seconds=400)
+@pytest.mark.nightly(seconds=400)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_night_of_it(seed: int) -> None:
     found = BROKERS.run(PLAN.free, FreePlan(runs=250, events=250, seed=seed))

@@ -72,7 +72,6 @@ FAULTS = {
 }
 
 
-@pytest.mark.asked("runs", "tiering")
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found(name: str) -> None:
     patch, word = FAULTS[name]

@@ -15,8 +15,6 @@ from fencepost.conformance.protocols.tiering.free import FreeTiering
 
 from .freely import Freely
 
-pytestmark = pytest.mark.asked("runs", "tiering")
-
 BROKERS = Freely("tiering", FreeTiering)
 
 

@@ -24,8 +24,6 @@ from fencepost.model.core.registry import PROTOCOLS
 
 from .freely import Freely
 
-pytestmark = pytest.mark.asked("runs")
-
 MISTIMED = {
     "a broker's heartbeat comes a millisecond early": (
         "controller",

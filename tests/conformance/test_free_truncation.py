@@ -23,8 +23,6 @@ from fencepost.model.protocols.truncation import truncation
 
 from .seeds import first_parted
 
-pytestmark = pytest.mark.asked("runs", "truncation")
-
 EVENTS = 300
 SEED = 6
 
@@ -63,7 +61,7 @@ def test_thousands_of_events_are_explained_and_what_matters_is_among_them() -> N
         assert met.steps.get(action, 0) > 0, action
 
 
-@pytest.mark.night
+@pytest.mark.nightly
 def test_more_seeds_are_explained_and_every_action_is_taken() -> None:
     met = Met()
     for seed in range(100, 104):

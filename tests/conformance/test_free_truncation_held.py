@@ -38,8 +38,6 @@ from fencepost.model.protocols.truncation import truncation
 
 from .seeds import first_parted
 
-pytestmark = pytest.mark.asked("runs", "truncation")
-
 
 @cache
 def portfolio() -> tuple[Ways, ...]:
@@ -349,7 +347,7 @@ def test_what_a_producer_is_told_is_safe() -> None:
     check_acknowledged(ASKED, 0, WANTED[:1], LEADS, LOG)
 
 
-@pytest.mark.night(seconds=30)
+@pytest.mark.nightly(seconds=30)
 def test_a_repeat_that_is_acknowledged_too_early_is_found() -> None:
     patch = Patch(
         "replica/leader.py",

@@ -6,8 +6,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
+from random import Random
 
 import pytest
 from fencepost import impl
@@ -38,8 +39,6 @@ from fencepost.traces.story import Json
 
 from .conftest import Fencepost
 
-pytestmark = pytest.mark.asked("runs")
-
 IMPL = Path(impl.__path__[0])
 FENCING = (("replicas", 2), ("log_size", 2), ("max_records", 2), ("max_leader_epoch", 2))
 PLANS = {
@@ -69,7 +68,7 @@ def fates(rows: Iterable[Row]) -> list[tuple[Fate, Killer | None]]:
 # Of impl/.
 
 
-@pytest.mark.parametrize("events", [50, pytest.param(FreePlan.events, marks=pytest.mark.night(seconds=60))])
+@pytest.mark.parametrize("events", [50, pytest.param(FreePlan.events, marks=pytest.mark.nightly(seconds=60))])
 @pytest.mark.parametrize("protocol", PLANS)
 def test_a_recorded_run_of_a_free_system_comes_out_the_same(
     protocol: str, events: int, monkeypatch: pytest.MonkeyPatch
@@ -213,13 +212,11 @@ def test_an_argument_for_what_is_killed_is_refuted() -> None:
 
 
 @pytest.mark.parametrize("part", range(3))
-def test_thirty_drawn_mutants_are_judged(
-    fencepost: Fencepost, drawn_by_commit: Callable[[str, int], int], part: int
-) -> None:
+def test_thirty_drawn_mutants_are_judged(fencepost: Fencepost, random_seed: int, part: int) -> None:
     """Ten of each of three protocols, which are drawn too."""
     driven = [name for name in REGISTRY if (harness := find_harness(name)) is not None and harness.drives]
-    protocol = sorted(driven, key=lambda name: drawn_by_commit(f"{name}, for generated mutants", 1 << 31))[part]
-    seed = drawn_by_commit(f"generated mutants, part {part}", 1 << 31)
+    protocol = Random(random_seed).sample(sorted(driven), 3)[part]
+    seed = (random_seed + part) % (1 << 31)
     of = ("mutants", "--impl", "--protocol", protocol, "--generated", 10, "--seed", seed)
     said = fencepost(*of, "--cpu", "2s", "--json").json
     assert said["seed"] == seed and len(said["rows"]) == 10 and said["lines"] > 200
@@ -230,16 +227,14 @@ def test_thirty_drawn_mutants_are_judged(
         assert row["by"] or row["cut"] or row["events"] > 10_000, row
 
 
-@pytest.mark.night(seconds=1800)
+@pytest.mark.nightly(seconds=1800)
 @pytest.mark.parametrize("part", range(10))
-def test_five_hundred_drawn_mutants_are_judged(
-    fencepost: Fencepost, drawn_by_commit: Callable[[str, int], int], part: int
-) -> None:
+def test_five_hundred_drawn_mutants_are_judged(fencepost: Fencepost, random_seed: int, part: int) -> None:
     """In ten parts, as all take some five hours of one core: a night that is broken off keeps those that it had.
 
     Prints what was judged, as ``pytest -rP`` shows: survivors are there to be read.
     """
-    seed = drawn_by_commit(f"generated mutants of a night, part {part}", 1 << 31)
+    seed = (random_seed + part) % (1 << 31)
     said = fencepost("mutants", "--impl", "--generated", 50, "--seed", seed, "--json").json
     print(json.dumps(said))
     assert said["complaints"] == [] and sum(said["counts"].values()) == 50

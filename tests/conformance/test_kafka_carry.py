@@ -176,7 +176,7 @@ def kafka() -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.usefixtures("kafka")
 def test_the_explorers_story_of_k11_breaks_its_promise_on_real_brokers(fencepost: Fencepost, tmp_path: Path) -> None:
     """Found by the explorer, carried out on brokers: nobody writes a step of it."""
@@ -192,7 +192,7 @@ def test_the_explorers_story_of_k11_breaks_its_promise_on_real_brokers(fencepost
 
 
 @pytest.mark.kafka
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.usefixtures("kafka")
 @pytest.mark.parametrize(
     ("steps", "variant", "code", "says"),

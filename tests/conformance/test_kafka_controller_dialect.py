@@ -17,7 +17,7 @@ from .kafka_dialect import Walk, shipped
 from .kafka_jvm import one_jvm
 from .test_kafka_controller_driver import SESSION, A, B, C, Controllers, working
 
-pytestmark = [pytest.mark.kafka, pytest.mark.asked("kafka", "controller")]
+pytestmark = pytest.mark.kafka
 LARGE = 1_000_000
 """More bytes than any log here has, and more milliseconds than any run here takes."""
 

@@ -67,7 +67,6 @@ def written(logs: Mapping[int, Sequence[Stored]]) -> dict[int, list[str]]:
 
 
 # It asks the command line as well, which other tests of Kafka's classes do not.
-@pytest.mark.asked("runs", "fencing")
 def test_k11_an_acknowledged_record_is_lost(stage: Stage, tmp_path: Path, fencepost: Fencepost) -> None:
     """Two elections in one metadata update; and what ``fencepost check`` says of the brokers' directories."""
     said: list[str] = []
@@ -92,7 +91,6 @@ def test_k11_an_acknowledged_record_is_lost(stage: Stage, tmp_path: Path, fencep
     assert fencepost("check", *now, *report).code == 0
 
 
-@pytest.mark.asked("kafka", "fencing")
 def test_k11_not_where_each_election_is_heard_of_by_itself(stage: Stage) -> None:
     """The control run: the same steps, but for the metadata that is held."""
     said: list[str] = []
@@ -103,7 +101,6 @@ def test_k11_not_where_each_election_is_heard_of_by_itself(stage: Stage) -> None
     assert ["Leader" in line for line in found.roles[A]] == [True, False, True, False]
 
 
-@pytest.mark.asked("kafka", "truncation")
 def test_h1_a_consumer_passes_over_a_record_in_silence(stage: Stage) -> None:
     """One unclean election, and nothing is thrown; beside it the two topics in which all is well."""
     said: list[str] = []
@@ -127,7 +124,7 @@ def test_h1_a_consumer_passes_over_a_record_in_silence(stage: Stage) -> None:
     assert written(found.clean.last) == {broker: ["r@1", "y@2"] for broker in (A, B, C)}
 
 
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 def test_v6_a_consumer_takes_a_late_answer_and_passes_over_a_record(stage: Stage) -> None:
     """Of a leader that it has left; and the control run, in which the answer is not late, and the consumer is told."""
     said: list[str] = []
@@ -145,7 +142,7 @@ def test_v6_a_consumer_takes_a_late_answer_and_passes_over_a_record(stage: Stage
     assert written(found.last) == {A: ["y@2", "z@2"], B: ["y@2", "z@2"], C: []}
 
 
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 def test_v7_a_consumer_is_told_of_a_truncation_that_never_was(impatient: Stage) -> None:
     """It has asked a broker that does not know the topic yet; and the control run, in which it has not."""
     said: list[str] = []
@@ -167,7 +164,7 @@ def test_v7_a_consumer_is_told_of_a_truncation_that_never_was(impatient: Stage) 
     assert written(found.last) == {A: ["r@0", "s@1", "t@1"], B: ["r@0", "s@1", "t@1"], C: []}
 
 
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 def test_k12_an_acknowledged_record_is_lost(impatient: Stage, tmp_path: Path, fencepost: Fencepost) -> None:
     """A leader forgets whom it has proposed for the ISR; and the control run, in which it does not."""
     said: list[str] = []
@@ -190,7 +187,7 @@ def test_k12_an_acknowledged_record_is_lost(impatient: Stage, tmp_path: Path, fe
     assert told.code == 1 and "committed and lost: offset 0" in told.out
 
 
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=["SIGINT", "SIGTERM", "SIGKILL"])
 def test_a_finding_that_is_broken_off_leaves_no_process(stage: Stage, tmp_path: Path, how: signal.Signals) -> None:
     if how == signal.SIGKILL and shutil.which("setpriv") is None:

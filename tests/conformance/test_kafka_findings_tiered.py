@@ -20,7 +20,7 @@ from fencepost.conformance.kafka.cluster.tk17 import tk17
 from .kafka_jvm import needs_kafka
 from .test_kafka_findings import in_the_docs
 
-pytestmark = [pytest.mark.kafka, pytest.mark.asked("kafka", "tiering")]
+pytestmark = pytest.mark.kafka
 
 
 @pytest.fixture(scope="module")

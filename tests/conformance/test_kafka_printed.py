@@ -24,7 +24,7 @@ from .kafka_jvm import commands_below, needs_kafka
 pytestmark = pytest.mark.kafka
 
 
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 def test_k14_real_brokers_fence_a_follower_in_the_same_leader_epoch(tmp_path: Path) -> None:
     said: list[str] = []
     with needs_kafka():
@@ -41,7 +41,7 @@ def test_k14_real_brokers_fence_a_follower_in_the_same_leader_epoch(tmp_path: Pa
     assert steps.count("controller_fence_follower") == 2 and "controller_shrink_isr" not in steps
 
 
-@pytest.mark.night(seconds=180)
+@pytest.mark.nightly(seconds=180)
 @pytest.mark.parametrize(
     ("record", "wanted"),
     [

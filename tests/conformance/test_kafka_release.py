@@ -41,14 +41,14 @@ def test_all_drivers_are_for_the_release_that_is_driven_by_default() -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 def test_its_consumer_does_what_the_variant_of_what_is_shipped_says(older: Jvm) -> None:
     free, _ = held(older, SHIPPED, FreePlan(runs=60, events=150, seed=10), BROKEN)
     assert free.verdict is Verdict.HOLDS and free.met.events > 5_000
 
 
 @pytest.mark.kafka
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.parametrize(("variant", "seed", "cell"), [(MENDED, 9, "validating"), (ENDS, 1, "position")])
 def test_h1_and_v6_are_there_too(
     older: Jvm, monkeypatch: pytest.MonkeyPatch, variant: str, seed: int, cell: str
@@ -60,13 +60,13 @@ def test_h1_and_v6_are_there_too(
 
 
 @pytest.mark.kafka
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 def test_v7_is_there_too(older: Jvm) -> None:
     reader.test_v7_metadata_goes_back_once_a_broker_has_not_known_the_topic(reader.Story(older))
 
 
 @pytest.mark.kafka
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.parametrize(("drives", "what"), [(BROKERS, "brokers"), (QUORUM, "a quorum's nodes")])
 def test_what_does_not_compile_against_it_is_said_in_one_line(drives: str, what: str) -> None:
     with needs_kafka():

@@ -17,7 +17,7 @@ from .kafka_jvm import one_jvm
 from .kafka_tiers import EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LAST_TIERED, Tiers
 from .test_kafka_driver import A, B, C
 
-pytestmark = [pytest.mark.kafka, pytest.mark.asked("kafka", "tiering")]
+pytestmark = pytest.mark.kafka
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from .kafka_tiers import EARLIEST, EARLIEST_PENDING_UPLOAD, Tiers
 from .test_kafka_driver import A, B, C
 from .test_kafka_tiered_dialect import half_built
 
-pytestmark = [pytest.mark.kafka, pytest.mark.asked("kafka", "tiering")]
+pytestmark = pytest.mark.kafka
 FINISHED, DELETED = "COPY_SEGMENT_FINISHED", "DELETE_SEGMENT_FINISHED"
 
 

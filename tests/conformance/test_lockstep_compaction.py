@@ -23,8 +23,6 @@ from fencepost.model.core.ground import System, ground
 from fencepost.model.explore.result import Verdict
 from fencepost.model.protocols.compaction import compaction
 
-pytestmark = pytest.mark.asked("runs", "compaction")
-
 DEFECTS = {each.name: each for each in all_defects() if each.protocol == "compaction"}
 ONE = "1/4/2/1/0/0/0/0/0/0"
 TWO = "2/3/1/2/1/1/1/2/0/1"
@@ -78,7 +76,6 @@ def searched(name: str, at: str, examples: int = 400) -> Conformance:
         return conform(it, system(at), in_lockstep("compaction")[1], plan)
 
 
-@pytest.mark.asked("runs")  # of another protocol, too
 def test_adapters_are_driven_beside_the_text_that_is_explored() -> None:
     text, binding = in_lockstep("compaction")
     assert text is compaction and held_to("compaction") is not compaction

@@ -19,8 +19,6 @@ from fencepost.model.explore.result import Verdict
 from . import planted
 from .planted import SMALL, held
 
-pytestmark = pytest.mark.asked("runs")
-
 VARIANTS = [
     ("fencing", "kip-320"),
     ("fencing", "kip-320-restarts"),

@@ -20,8 +20,6 @@ from fencepost.model.explore.result import Verdict
 
 from .planted import SMALL, held
 
-pytestmark = pytest.mark.asked("runs")
-
 TRACED = PROTOCOLS["fencing"].traced("kip-320")
 GUARDS = [f"{action.name}.{guard}" for action in TRACED.actions for guard, _ in action.guards]
 

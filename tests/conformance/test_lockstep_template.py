@@ -12,8 +12,6 @@ from fencepost.conformance.protocols.fencing.template import TemplateAdapter
 
 from .conftest import Fencepost
 
-pytestmark = pytest.mark.asked("runs")
-
 TUTORIAL = Path(__file__).parents[2] / "docs" / "conformance.md"
 SOURCE = Path(template.__file__).read_text(encoding="utf-8")
 FREE = Path(template_free.__file__).read_text(encoding="utf-8")

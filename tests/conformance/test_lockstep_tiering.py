@@ -24,8 +24,6 @@ from fencepost.model.core.ground import System, ground
 from fencepost.model.explore.result import Verdict
 from fencepost.model.protocols.tiering import tiering
 
-pytestmark = pytest.mark.asked("runs", "tiering")
-
 DEFECTS = {each.name: each for each in all_defects() if each.protocol == "tiering"}
 PAIR = {"leader": 0, "follower": 1}
 ALONE: tuple[ModelStep, ...] = (
@@ -60,7 +58,6 @@ def driven(*steps: ModelStep, lost: int | None = None) -> tuple[Disagreement | N
         return found, [call[0] for call, _ in machine.history[-1].run]
 
 
-@pytest.mark.asked("runs")  # of another protocol, too
 def test_adapters_are_driven_beside_the_text_that_is_explored_at_the_constants_of_the_plan() -> None:
     text, binding = in_lockstep("tiering")
     assert text is tiering and held_to("tiering") is not tiering

@@ -50,7 +50,6 @@ def test_each_is_named_once_and_those_of_kafka_name_its_issue() -> None:
     assert known <= issues
 
 
-@pytest.mark.asked("defects")
 @pytest.mark.parametrize("name", IN_STEP)
 def test_it_is_killed(name: str) -> None:
     row = judge().row(BY_NAME[name])
@@ -61,7 +60,6 @@ def test_it_is_killed(name: str) -> None:
     assert row.cell("replay").outcome in (Outcome.KILLED, Outcome.EQUIVALENT)
 
 
-@pytest.mark.asked("free")
 @pytest.mark.parametrize(("protocol", "name"), RUNNING)
 def test_it_is_found_running_freely(protocol: str, name: str) -> None:
     """By the disagreement as it is found; that it becomes small is seen by night."""
@@ -74,8 +72,7 @@ def test_it_is_found_running_freely(protocol: str, name: str) -> None:
     assert freely().clean(chosen, found).parted is None
 
 
-@pytest.mark.night(seconds=60)
-@pytest.mark.asked("free")
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.parametrize(("protocol", "name"), RUNNING)
 def test_it_is_killed_running_freely(protocol: str, name: str) -> None:
     row = judge().row(BY_NAME[name])
@@ -102,7 +99,7 @@ def test_the_same_seed_finds_the_same_run() -> None:
     assert first.tries == again.tries
 
 
-@pytest.mark.night(seconds=30)
+@pytest.mark.nightly(seconds=30)
 @pytest.mark.parametrize("name", IN_STEP)
 def test_it_is_killed_soon_in_the_median_of_ten_seeds(name: str) -> None:
     runs = [judge().drive(BY_NAME[name], seed) for seed in range(10)]

@@ -32,8 +32,6 @@ from fencepost.model.explore.compare import Change
 from fencepost.model.prove.implied import Implications, Relation
 from fencepost.model.prove.proof import Proof
 
-pytestmark = pytest.mark.asked("runs")
-
 FENCING = PROTOCOLS["fencing"].traced("kip-320")
 TINY = ("2/1/1/1",)
 SNAPSHOTS = PROTOCOLS["snapshots"].traced("kip-630-safe")
@@ -44,7 +42,6 @@ JUDGED = [name for name, protocol in PROTOCOLS.items() if plan_of(protocol).rung
 """The protocols whose mutants are judged: their plans say where."""
 EIGHTHS = range(8)
 """Parts in which a matrix is asked."""
-asked = pytest.mark.asked("matrix")
 
 
 def line(row: Row) -> str:
@@ -169,7 +166,6 @@ def explorer_of(protocol: str) -> Explorer:
     return Explorer(PROTOCOLS[protocol].traced())
 
 
-@asked
 @pytest.mark.parametrize("part", EIGHTHS)
 @pytest.mark.parametrize("protocol", JUDGED)
 def test_the_whole_matrix(protocol: str, part: int) -> None:
@@ -182,7 +178,6 @@ def test_the_whole_matrix(protocol: str, part: int) -> None:
     assert Matrix.of(rows).exit_code == 0
 
 
-@asked
 @pytest.mark.parametrize("part", EIGHTHS)
 @pytest.mark.parametrize("protocol", JUDGED)
 def test_nothing_that_is_killed_is_implied(protocol: str, part: int) -> None:

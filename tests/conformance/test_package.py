@@ -130,17 +130,16 @@ def test_ci_runs_the_test_command_of_the_readme_and_nothing_else() -> None:
     subprocess.run(["bash", "-n", script], check=True)
 
 
-def test_the_tests_are_shared_among_workers_and_the_ten_slowest_are_named() -> None:
-    """By day and by night: whoever is done takes of what others have left."""
+def test_tox_shares_tests_among_workers() -> None:
+    """In both tiers: a worker without work takes tests of another. The ten slowest are named."""
     tox = ConfigParser(interpolation=None)
     assert tox.read(ROOT / "tox.ini")
-    command = tox["testenv:tests"]["commands"].split()
-    options = dict(pairwise(command))
-    assert command[0] == "pytest" and "{posargs}" in command
-    assert (options["-n"], options["--dist"], options["--durations"]) == ("3", "worksteal", "10")
-    first, then = tox["testenv:nightly"]["commands"].split("\n")[-2:]
-    assert first == "{[testenv:tests]commands}"
-    assert "--dist worksteal --durations 10 " in then
+    for environment in ("tests", "nightly"):
+        runs = [line for line in tox[f"testenv:{environment}"]["commands"].split("\n") if "pytest" in line]
+        assert runs and all(
+            "--dist worksteal --durations 10 " in line and line.endswith("{posargs}") for line in runs
+        )
+    assert tox["tox"]["env_list"] == "tests"
 
 
 NEED_NOT = "root may write anywhere"
@@ -151,7 +150,7 @@ def calls_of(name: str) -> Iterator[tuple[str, ast.Call]]:
     """The calls of pytest's ``name`` in the tests, each with where it is; not in those that are about such words."""
     for path in sorted((ROOT / "tests").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        if f".{name}(" not in text or path.name == "test_day_and_night.py":
+        if f".{name}(" not in text or path.name == "test_tiers.py":
             continue
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name:
@@ -159,7 +158,7 @@ def calls_of(name: str) -> Iterator[tuple[str, ast.Call]]:
 
 
 def test_whoever_lacks_something_says_so_by_the_word_that_ci_fails_by() -> None:
-    """``asking.py`` tells a test that could not run from one that need not by how its reason begins."""
+    """``tiers.py`` tells a test that could not run from one that need not by how its reason begins."""
     found = 0
     for name in ("skip", "skipif", "importorskip"):
         for where, call in calls_of(name):
@@ -171,9 +170,9 @@ def test_whoever_lacks_something_says_so_by_the_word_that_ci_fails_by() -> None:
     assert found > 15
 
 
-def test_what_runs_by_night_says_its_seconds_by_their_name() -> None:
-    """A bare number would be no number of seconds, and the test none that a day may draw."""
-    marks = list(calls_of("night"))
+def test_nightly_marks_name_their_seconds() -> None:
+    """The shards are balanced by them."""
+    marks = list(calls_of("nightly"))
     assert len(marks) > 10
     for where, call in marks:
         assert not call.args and [each.arg for each in call.keywords] == ["seconds"], where

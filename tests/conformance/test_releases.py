@@ -121,7 +121,7 @@ def check_stages(release: Release, out: Path, lost: list[int], fencepost: Fencep
 
 
 @pytest.mark.kafka
-@pytest.mark.night(seconds=240)
+@pytest.mark.nightly(seconds=240)
 @pytest.mark.parametrize("release", releases(), ids=lambda release: release.name)
 def test_release_is_supported_as_the_table_says(release: Release, process: Fencepost, tmp_path: Path) -> None:
     out = tmp_path / release.name

@@ -12,8 +12,6 @@ from fencepost.model.explore import Limits, Verdict
 
 from .planted import SeesNothing
 
-pytestmark = pytest.mark.asked("runs")
-
 SMALL = {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}
 
 

@@ -98,9 +98,11 @@ def simulated(at: str, *drop: str) -> Simulated:
     [
         (ROOM, {"start_copy", "copy_segment", "finish_copy", "delete_local", "expire", "start_deletion"}),
         (FOLLOWER, {"start_at_log_start", "start_at_local_start", "build_to_epuo"}),
-        pytest.param(FAILOVER, {"build_to_epuo", "note_copied", "delete_records"}, marks=pytest.mark.night(seconds=30)),
-        pytest.param(LOG, {"build_to_epuo", "build_to_local_start"}, marks=pytest.mark.night(seconds=30)),
-        pytest.param(OLD_WAY, {"build_to_local_start", "truncate_fully"}, marks=pytest.mark.night(seconds=30)),
+        pytest.param(
+            FAILOVER, {"build_to_epuo", "note_copied", "delete_records"}, marks=pytest.mark.nightly(seconds=30)
+        ),
+        pytest.param(LOG, {"build_to_epuo", "build_to_local_start"}, marks=pytest.mark.nightly(seconds=30)),
+        pytest.param(OLD_WAY, {"build_to_local_start", "truncate_fully"}, marks=pytest.mark.nightly(seconds=30)),
     ],
 )
 def test_what_running_brokers_may_do_the_model_may_do_too(at: str, happens: set[str]) -> None:
@@ -115,14 +117,14 @@ def test_every_difference_that_is_stated_has_its_row() -> None:
     assert set(STATED.values()) == rows
 
 
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 def test_every_difference_that_is_stated_is_found() -> None:
     assert simulated(FAILOVER).kinds | simulated(LOG).kinds == set(STATED)
 
 
 @pytest.mark.parametrize(
     "guard",
-    [*DROPPED, *(pytest.param(guard, marks=pytest.mark.night(seconds=30)) for guard in DROPPED_BY_NIGHT)],
+    [*DROPPED, *(pytest.param(guard, marks=pytest.mark.nightly(seconds=30)) for guard in DROPPED_BY_NIGHT)],
 )
 def test_a_text_that_lets_more_happen_is_noticed(guard: str) -> None:
     at = (DROPPED | DROPPED_BY_NIGHT)[guard]

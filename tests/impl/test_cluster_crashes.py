@@ -12,7 +12,7 @@ from .cluster_faults import FAULTS
 from .ledger import Violation
 from .rack import Parts
 
-pytestmark = [pytest.mark.asked("runs"), pytest.mark.draws]
+pytestmark = pytest.mark.draws
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 STORIES = 200

@@ -15,7 +15,7 @@ def test_every_crash_is_recovered_from(seed: int) -> None:
     assert any("cleaned" in kind for kind in found) and any("swap" in kind for kind in found)
 
 
-@pytest.mark.night(seconds=150)
+@pytest.mark.nightly(seconds=150)
 def test_many_crashes_are_recovered_from() -> None:
     found = run(8_000, 280)
     assert sum(found.values()) == 8_000

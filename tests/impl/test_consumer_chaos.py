@@ -23,8 +23,6 @@ from fencepost.impl.wire.messages import MetadataResponse
 
 from .leaders import TP, Leader, Reader
 
-pytestmark = pytest.mark.asked("runs")
-
 Row = tuple[int, bytes | None]
 
 

@@ -23,8 +23,6 @@ from fencepost.impl.wire.messages import BROKER_PRINCIPAL, CONTROLLER, FIRST_CLI
 
 from .leaders import TP, Reader
 
-pytestmark = pytest.mark.asked("runs")
-
 Row = tuple[int, bytes | None]
 CONSUMER = FIRST_CLIENT - 1
 BROKER = BrokerConfig(

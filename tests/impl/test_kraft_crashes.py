@@ -9,7 +9,7 @@ import pytest
 from .kraft_crashes import CrashFailure, Story, main, play_many
 from .kraft_faults import CRASH_FAULTS
 
-pytestmark = [pytest.mark.asked("runs"), pytest.mark.draws]
+pytestmark = pytest.mark.draws
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 STORIES = 30
@@ -23,7 +23,7 @@ def test_every_acknowledged_change_survives_and_every_image_is_equal() -> None:
     assert acknowledged.keys() >= kinds
 
 
-@pytest.mark.night(seconds=900)
+@pytest.mark.nightly(seconds=900)
 @pytest.mark.parametrize("seed", range(2, 7) if LONG else [2])
 def test_every_acknowledged_change_survives_5_000_crashes(seed: int) -> None:
     crashes, _, _ = play_many(5_000, seed)
@@ -50,7 +50,6 @@ def play_stories() -> None:
         Story(seed).play()
 
 
-@pytest.mark.asked("defects")
 @pytest.mark.parametrize("name", CRASH_FAULTS)
 def test_each_defect_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stories of ``play_many`` without it are clean."""

@@ -102,7 +102,6 @@ FOUND: dict[str, tuple[Plant, Story]] = {
 }
 
 
-@pytest.mark.asked("defects")
 @pytest.mark.parametrize("name", FOUND)
 def test_each_defect_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     planted, story = FOUND[name]

@@ -10,7 +10,7 @@ from fencepost.impl.log import LogError
 from .crashes import CrashFailure, crash_points, main
 from .faults import FAULTS
 
-pytestmark = [pytest.mark.asked("runs"), pytest.mark.draws]
+pytestmark = pytest.mark.draws
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 TRIES = 12

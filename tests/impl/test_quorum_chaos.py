@@ -9,8 +9,6 @@ from fencepost.impl.net import Faults
 
 from .quorum_rack import Rack
 
-pytestmark = pytest.mark.asked("runs")
-
 ROUNDS = 40
 
 

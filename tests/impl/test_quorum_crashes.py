@@ -11,7 +11,7 @@ from .quorum_crashes import crash_points, main
 from .quorum_faults import CHAOS_FAULTS, CRASH_FAULTS
 from .test_quorum_chaos import chaos
 
-pytestmark = [pytest.mark.asked("runs"), pytest.mark.draws]
+pytestmark = pytest.mark.draws
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 TRIES = 24

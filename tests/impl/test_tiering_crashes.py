@@ -21,7 +21,7 @@ def test_everything_acknowledged_is_served_by_every_broker() -> None:
     assert acknowledged > 300 and emptied > 5
 
 
-@pytest.mark.night(seconds=400)
+@pytest.mark.nightly(seconds=400)
 @pytest.mark.parametrize("seed", range(2, 6) if LONG else [2])
 def test_everything_acknowledged_is_served_after_3_000_crashes(seed: int) -> None:
     crashes, _, _ = play_many(3_000, seed)
@@ -48,7 +48,6 @@ def play_stories() -> None:
         Story(seed).play(4)
 
 
-@pytest.mark.asked("defects")
 @pytest.mark.parametrize("name", CRASH_FAULTS)
 def test_each_defect_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stories of ``play_many`` without it are clean."""

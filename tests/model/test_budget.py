@@ -12,8 +12,6 @@ from fencepost.model.core.protocol import Protocol
 from fencepost.model.core.terms import Term
 from fencepost.traces.vocabulary import PROTOCOLS
 
-pytestmark = pytest.mark.asked("model")
-
 VARIANTS = [(protocol, name) for protocol in PROTOCOLS.values() for name in protocol.variants]
 
 

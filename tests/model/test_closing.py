@@ -14,8 +14,6 @@ from fencepost.model.explore.batch import search_batch
 from fencepost.model.explore.closing import Closure, Model
 from fencepost.model.explore.compare import compare
 
-pytestmark = pytest.mark.asked("model")
-
 FENCING = PROTOCOLS["fencing"].traced()
 SNAPSHOTS = PROTOCOLS["snapshots"].traced()
 AT = {

@@ -18,8 +18,6 @@ from fencepost.model.protocols.compaction import compaction
 
 from .conftest import COMPILED
 
-pytestmark = pytest.mark.asked("model", "compaction")
-
 DEFAULT = "2/2/1/2/0/0/1/1/0/1"
 PROMISES = tuple(compaction.invariants)
 SAFE = "kip-280-safe"
@@ -124,8 +122,7 @@ def test_the_default_constants_and_variant() -> None:
     assert set(OTHERS) == set(compaction.variants)
 
 
-@pytest.mark.asked("model", "compaction")
-@pytest.mark.night(seconds=30)
+@pytest.mark.nightly(seconds=30)
 def test_the_mended_rules_keep_every_promise_at_the_default_constants() -> None:
     answer = answer_to(at(DEFAULT))
     assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, 6732593, 23)
@@ -142,8 +139,7 @@ def test_distinct_states_and_depth_of_the_safe_variants(constants: str, variant:
     assert all(answer.witnesses.values())
 
 
-@pytest.mark.asked("model", "compaction")
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.parametrize(
     ("variant", "constants", "expected"),
     [

@@ -32,11 +32,7 @@ SMALL = {
     "tiering": {"log_size": 1},
     "truncation": {"log_size": 1, "max_records": 1, "max_leader_epoch": 1},
 }
-VARIANTS = [
-    pytest.param(protocol, variant, marks=pytest.mark.asked("compiled", protocol))
-    for protocol, spec in PROTOCOLS.items()
-    for variant in spec.variants
-]
+VARIANTS = [(protocol, variant) for protocol, spec in PROTOCOLS.items() for variant in spec.variants]
 ENOUGH = Limits(max_states=100_000)
 
 pytestmark = needs_compiler

@@ -18,8 +18,6 @@ from fencepost.model.protocols.controller import controller
 
 from .conftest import COMPILED
 
-pytestmark = pytest.mark.asked("model", "controller")
-
 DEFAULT = "2/2/1/2/2/1/0/1"
 DATA = "2/1/1/3/0/1/0/1"
 """One controller, no snapshots: brokers, partitions and their data."""
@@ -119,16 +117,14 @@ def test_the_default_constants_and_variant() -> None:
     assert set(OTHERS) | {"removes-last", "kip-631-safe"} == set(controller.variants)
 
 
-@pytest.mark.asked("model", "controller")
-@pytest.mark.night(seconds=40)
+@pytest.mark.nightly(seconds=40)
 def test_all_of_it_at_once() -> None:
     """Two of everything but partitions, with snapshots; and one more epoch in place of them by default."""
     answer = answer_to(at("2/2/1/2/1/1/1/1"))
     assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, 7558328, 40)
 
 
-@pytest.mark.asked("model", "controller")
-@pytest.mark.night(seconds=30)
+@pytest.mark.nightly(seconds=30)
 def test_the_mended_rules_keep_every_promise_at_the_default_constants() -> None:
     answer = answer_to(at(DEFAULT))
     assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, 4344926, 28)
@@ -191,8 +187,7 @@ def test_who_joins_an_isr_is_who_was_proposed() -> None:
     assert actions[-1] == "alter_partition"
 
 
-@pytest.mark.asked("model", "controller")
-@pytest.mark.night(seconds=20)
+@pytest.mark.nightly(seconds=20)
 def test_so_it_is_with_the_mended_rules() -> None:
     """With one record more."""
     answer = answer_to(at("2/1/1/6/0/1/0/0"))
@@ -244,8 +239,7 @@ def test_what_holds_in_the_end_and_by_whose_fairness() -> None:
         assert check_property(graph, controller.liveness[name], rest).verdict is Verdict.VIOLATED, action
 
 
-@pytest.mark.asked("model", "controller")
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 def test_who_may_not_join_is_refused_in_the_end() -> None:
     """It takes one record more to see that a leader waits for ever without INELIGIBLE_REPLICA."""
     graph = build_graph(at("2/1/1/4/0/1/0/0"))

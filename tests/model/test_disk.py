@@ -34,8 +34,6 @@ from hypothesis import strategies as st
 from .conftest import needs_compiler
 from .test_compiled import ENOUGH, SMALL, wide
 
-pytestmark = pytest.mark.asked("compiled")
-
 At = Callable[..., System]
 
 VARIANTS = [(protocol, variant) for protocol, spec in PROTOCOLS.items() for variant in spec.variants]
@@ -83,7 +81,7 @@ def test_it_agrees_with_memory_about_every_protocol(protocol: str, variant: str 
     assert agree(system, tmp_path, "batch")
 
 
-@pytest.mark.night(seconds=100)
+@pytest.mark.nightly(seconds=100)
 @needs_compiler
 def test_it_agrees_with_memory_about_every_variant_by_both_engines(tmp_path: Path) -> None:
     for number, (protocol, variant) in enumerate(VARIANTS):
@@ -94,7 +92,7 @@ def test_it_agrees_with_memory_about_every_variant_by_both_engines(tmp_path: Pat
         assert same_files(*folders), (protocol, variant)
 
 
-@pytest.mark.night(seconds=20)
+@pytest.mark.nightly(seconds=20)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_it_agrees_with_memory_at_default_constants(protocol: str, tmp_path: Path) -> None:
     query = Query.of(ground(PROTOCOLS[protocol].traced(None), {}))

@@ -19,8 +19,6 @@ from fencepost.model.explore.disk import files, manifest
 from fencepost.model.explore.disk.manifest import LOCK, MANIFEST, Directory
 from fencepost.model.explore.disk.search import explore_on_disk
 
-pytestmark = pytest.mark.asked("compiled")
-
 At = Callable[..., System]
 
 

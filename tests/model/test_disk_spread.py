@@ -23,8 +23,6 @@ from fencepost.model.explore.disk.tasks import Asked, Expanded, expand_slice
 from .conftest import needs_compiler
 from .test_disk_files import told
 
-pytestmark = pytest.mark.asked("compiled")
-
 At = Callable[..., System]
 
 
@@ -129,7 +127,7 @@ def asked_words(asked: Asked) -> int:
     return tasks._words(asked)
 
 
-@pytest.mark.night(seconds=10)
+@pytest.mark.nightly(seconds=10)
 @needs_compiler
 def test_two_processes_come_to_the_files_of_one(at: At, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()

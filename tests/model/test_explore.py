@@ -24,8 +24,6 @@ from fencepost.model.protocols.fencing import fencing
 
 from .conftest import needs_compiler, small_enough
 
-pytestmark = pytest.mark.asked("model")
-
 At = Callable[..., System]
 
 EXHAUSTIVE = ("batch", "reference")

@@ -20,15 +20,13 @@ from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.snapshots import snapshots
 from fencepost.model.protocols.truncation import truncation
 
-pytestmark = pytest.mark.asked("model")
-
 PROTOCOLS: dict[str, Protocol] = {each.name: each for each in (fencing, truncation, snapshots)}
 CASES = [
     line.split()
     for line in (Path(__file__).parent / "bounded_cases.txt").read_text().splitlines()
     if not line.startswith("#")
 ]
-nightly = (pytest.mark.asked("model"), pytest.mark.night)
+nightly = pytest.mark.nightly
 
 
 @cache

@@ -14,8 +14,6 @@ from fencepost.model.explore import Exploration, Query, Verdict, explore
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.fencing import fencing
 
-pytestmark = pytest.mark.asked("model", "fencing")
-
 At = Callable[..., System]
 
 LARGE = "3/2/2/2"

@@ -40,8 +40,7 @@ def test_every_promise_holds_where_an_isr_is_proposed(at: At, constants: str, di
     assert all(answer.coverage[action].discoveries for action in proposes)
 
 
-@pytest.mark.asked("model", "fencing")
-@pytest.mark.night
+@pytest.mark.nightly
 def test_every_promise_holds_with_three_replicas_and_two_epochs(at: At) -> None:
     """Four minutes, and 2 GiB."""
     answer = explore(Query.of(at("3/1/1/1", SAFE), symmetry=True))

@@ -22,8 +22,6 @@ from hypothesis import settings
 from .test_fencing_restarts import extra_steps, first_loss
 from .test_fencing_stories import Walk
 
-pytestmark = pytest.mark.asked("model", "fencing")
-
 At = Callable[..., System]
 
 RUNNING = "kip-320-cluster"

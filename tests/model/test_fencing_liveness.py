@@ -13,8 +13,6 @@ from fencepost.model.explore.result import Verdict
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.fencing import fencing
 
-pytestmark = pytest.mark.asked("model", "fencing")
-
 ADOPTS = fencing.liveness["final_leader_adopts_epoch"]
 COMMITS = fencing.liveness["final_leader_commits_record"]
 KIP = fencing.fairness["kip"].conditions

@@ -22,8 +22,6 @@ from .test_fencing_guards import BREAKS as BREAKS_ANYWAY
 from .test_fencing_guards import ROOM
 from .test_fencing_stories import Walk
 
-pytestmark = pytest.mark.asked("model", "fencing")
-
 At = Callable[..., System]
 
 SAFE, RESUMES, FORGETS = "kip-320-restarts", "kip-320-resumes", "kip-320-forgets"

@@ -185,15 +185,13 @@ def test_every_step_of_a_quorum_is_one_of_the_log_or_nothing() -> None:
     assert found.came_back > 0 and found.deposed > 0
 
 
-@pytest.mark.asked("model")
-@pytest.mark.night(seconds=180)
+@pytest.mark.nightly(seconds=180)
 def test_with_crashes_too() -> None:
     found = Quorum(voters(2, 2, "restart")).compare()
     assert (found.apart, found.came_back > 0, found.deposed > 0) == ({}, True, True)
 
 
-@pytest.mark.asked("model")
-@pytest.mark.night(seconds=180)
+@pytest.mark.nightly(seconds=180)
 def test_with_more_records() -> None:
     """A leader commits a record of an older epoch by its own, and two are pending at once."""
     found = Quorum(voters(4, 1)).compare()

@@ -25,8 +25,6 @@ from fencepost.model.protocols.logs import OFFSET
 from fencepost.model.protocols.snapshots import snapshots
 from fencepost.model.protocols.truncation import truncation
 
-pytestmark = pytest.mark.asked("model")
-
 SMALL = {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}
 MUTANTS = mutants(fencing.traced("kip-320"))
 SHIFTED = [mutant for mutant in MUTANTS if mutant.change != "dropped"]

@@ -25,12 +25,9 @@ from fencepost.model.prove.solve import RLIMIT, ask
 
 from .test_prove_fencing import rank, reachable
 
-pytestmark = pytest.mark.asked("model", "fencing")
-
 SEED = 1
 KIP_497 = fencing.traced("kip-497")
 LEAST = {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 0}
-asked = pytest.mark.asked("proofs", "fencing")
 
 NEEDED_FOR = {
     "log_matching": "become_follower.log_is_a_prefix",
@@ -99,9 +96,7 @@ def test_what_is_promised(proof: Proof) -> None:
     assert all(lemma.doc.endswith(".") and lemma.doc.count(". ") == 0 for lemma in proof.lemmas.values())
 
 
-@pytest.mark.parametrize(
-    "proof", [pytest.param(kip_320_brokers, marks=asked), kip_497], ids=lambda proof: proof.variant
-)
+@pytest.mark.parametrize("proof", [kip_320_brokers, kip_497], ids=lambda proof: proof.variant)
 def test_every_promise_is_proved(proof: Proof) -> None:
     attached = attach(proof, fencing.traced(proof.variant))
     run = prove(attached)
@@ -117,7 +112,6 @@ def test_every_promise_is_proved(proof: Proof) -> None:
     assert all(witness.found is not None for witness in run.witnesses)
 
 
-@asked
 @BOTH
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_neither_seed_nor_order_changes_a_verdict(proof: Proof, seed: int) -> None:
@@ -146,7 +140,6 @@ def test_every_lemma_is_accounted_for() -> None:
     assert all(kip_497.lemmas[name].promise for name in used_by_none)
 
 
-@asked
 @pytest.mark.parametrize("lemma", NEEDED_FOR)
 def test_every_lemma_is_needed(lemma: str) -> None:
     assert proved(kip_497, NEEDED_FOR[lemma])
@@ -159,7 +152,6 @@ def test_a_leader_counts_its_isr() -> None:
     assert not proved(without_lemma(kip_320_brokers, "leader_counts_its_isr"), "become_follower.weak_isr")
 
 
-@asked
 @pytest.mark.parametrize("hint", WITHOUT_HINT)
 def test_every_hint_is_needed(hint: str) -> None:
     proof = copy.copy(kip_497)

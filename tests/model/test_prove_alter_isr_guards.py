@@ -14,7 +14,6 @@ from fencepost.model.prove.run import judge
 
 from .guards import confirmed, counterexample_without, guards_of, proved_without
 
-asked = pytest.mark.asked("proofs", "fencing")
 KIP_497 = fencing.traced("kip-497")
 
 NEEDED = {
@@ -91,19 +90,16 @@ def test_every_twin_is_accounted_for_once() -> None:
     assert set(TWINS) == kip_497.twins
 
 
-@asked
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
     assert counterexample_without(kip_497, guard) == NEEDED[guard]
 
 
-@asked
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
     proved_without(kip_497, guard)
 
 
-@asked
 @pytest.mark.parametrize("variant", TWINS)
 def test_no_twin_is_proved(variant: str) -> None:
     run = judge(kip_497, fencing.traced(variant))

@@ -15,7 +15,6 @@ from fencepost.model.prove.implied import Implications, Relation
 from . import test_fencing_brokers as explored
 from .guards import counterexample_without, guards_of, proved_without
 
-asked = pytest.mark.asked("proofs", "fencing")
 BROKERS = kip_320_brokers.protocol.traced(kip_320_brokers.variant)
 
 NEEDED = {
@@ -96,20 +95,17 @@ def test_what_is_explored_agrees_with_what_is_proved() -> None:
     assert set(STUTTERS) <= set(explored.STUTTERS)
 
 
-@asked
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
     assert counterexample_without(kip_320_brokers, guard) == NEEDED[guard]
 
 
-@asked
 @pytest.mark.parametrize("guard", [*IMPLIED, *STUTTERS])
 def test_without_it_there_are_no_steps_but_such_as_change_nothing(guard: str, implications: Implications) -> None:
     found = implications.judge(BROKERS.drop(guard), guard.partition(".")[0])
     assert found.relation is (Relation.SAME if guard in IMPLIED else Relation.STILL)
 
 
-@asked
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
     proved_without(kip_320_brokers, guard)

@@ -16,7 +16,6 @@ from fencepost.model.prove.proof import Proof
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import ask
 
-asked = pytest.mark.asked("proofs", "compaction")
 NEEDED_FOR = {
     "brokers_clean_alike": "elect_leader.best_is_beaten_by_none",
     "leader_is_in_its_epoch": "elect_leader.no_epoch_from_the_future",
@@ -95,7 +94,6 @@ def test_it_is_registered() -> None:
     assert all(lemma.doc.endswith(".") for lemma in kip_280.lemmas.values())
 
 
-@asked
 def test_every_promise_is_proved() -> None:
     run = prove(attach(kip_280, kip_280.protocol.traced()), witnesses=False)
     assert (run.verdict, [result.obligation.name for result in run.failed]) == (Verdict.HOLDS, [])
@@ -117,8 +115,7 @@ def test_whatever_the_brokers_strategy_is_at_first(strategy: int) -> None:
     assert not ask(obligation.smt.replace(bound, "(<= default_strategy 4)")).proved
 
 
-@asked
-@pytest.mark.night(seconds=40)
+@pytest.mark.nightly(seconds=40)
 @pytest.mark.parametrize("seed", range(1, 10))
 def test_neither_seed_nor_order_changes_a_verdict(seed: int) -> None:
     run = prove(attach(kip_280, kip_280.protocol.traced()), seed=seed, shuffle=seed, witnesses=False)
@@ -126,7 +123,6 @@ def test_neither_seed_nor_order_changes_a_verdict(seed: int) -> None:
     assert [result.obligation.name for result in run.failed] == []
 
 
-@asked
 def test_a_proof_at_other_constants_takes_hints_with_their_indices() -> None:
     """A hint over the other proof's index would be of no conjunct's values here, and say nothing."""
     taken, bare = under(2), under(2)
@@ -139,7 +135,6 @@ def test_a_proof_at_other_constants_takes_hints_with_their_indices() -> None:
     assert indices == {taken.protocol.indices[index.name] for index in indices}
 
 
-@asked
 def test_every_action_can_happen_where_all_conjuncts_hold() -> None:
     """Against vacuity: one obligation of each action, and a witness for it."""
     run = prove(attach(kip_280, kip_280.protocol.traced()), conjuncts=["follower_is_behind"])
@@ -152,7 +147,6 @@ def test_every_lemma_and_hint_is_accounted_for() -> None:
     assert set(WITHOUT_HINT) == {spec.text.__name__ for specs in kip_280.hint_texts.values() for spec in specs}
 
 
-@asked
 @pytest.mark.parametrize("lemma", NEEDED_FOR)
 def test_every_lemma_is_needed(lemma: str) -> None:
     less = copy.copy(kip_280)
@@ -161,7 +155,6 @@ def test_every_lemma_is_needed(lemma: str) -> None:
     assert not proved(less, NEEDED_FOR[lemma])
 
 
-@asked
 @pytest.mark.parametrize("hint", WITHOUT_HINT)
 def test_every_hint_is_needed(hint: str) -> None:
     less = copy.copy(kip_280)
@@ -172,7 +165,6 @@ def test_every_hint_is_needed(hint: str) -> None:
     assert not proved(less, WITHOUT_HINT[hint])
 
 
-@asked
 @pytest.mark.parametrize("variant", TWINS)
 def test_no_variant_with_a_hole_is_proved(variant: str) -> None:
     assert proved(kip_280, TWINS[variant])

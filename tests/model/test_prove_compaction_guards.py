@@ -11,7 +11,6 @@ from fencepost.model.protocols.compaction.proof import kip_280
 
 from .guards import counterexample_without, guards_of, proved_without
 
-asked = pytest.mark.asked("proofs", "compaction")
 SAFE = kip_280.protocol.traced()
 
 NEEDED = {
@@ -94,13 +93,11 @@ def test_every_guard_is_accounted_for_once() -> None:
     assert sorted([*NEEDED, *REDUNDANT]) == guards_of(SAFE)
 
 
-@asked
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
     assert counterexample_without(kip_280, guard, LARGER) == NEEDED[guard]
 
 
-@asked
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
     proved_without(kip_280, guard)

@@ -26,9 +26,6 @@ from fencepost.model.prove.proof import Proof
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 
-pytestmark = pytest.mark.asked("model", "controller")
-
-asked = pytest.mark.asked("proofs", "controller")
 SEED = 631
 MOST = RLIMIT // 8
 """Of z3's resource units, for one obligation: about a second."""
@@ -145,15 +142,13 @@ def test_it_is_registered() -> None:
     assert kip_631.told == "at bootstrapped 0"
 
 
-@asked
-@pytest.mark.night(seconds=20)
+@pytest.mark.nightly(seconds=20)
 @pytest.mark.parametrize("name", HEAVY)
 def test_neither_seed_nor_order_changes_a_verdict(name: str) -> None:
     assert [proved(kip_631, name, seed) for seed in range(3)] == [True] * 3
 
 
-@asked
-@pytest.mark.night(seconds=120)
+@pytest.mark.nightly(seconds=120)
 @pytest.mark.parametrize("seed", range(10))
 def test_every_promise_is_proved(seed: int) -> None:
     attached = attach(kip_631, SAFE)
@@ -168,8 +163,7 @@ def test_every_promise_is_proved(seed: int) -> None:
     assert names == {("follows", FOLLOWS), *((action, name) for action in actions for name in inductive)}
 
 
-@asked
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 def test_every_action_can_happen_where_all_conjuncts_hold() -> None:
     """Against vacuity: one obligation of each action, and a witness for it."""
     run = prove(attach(kip_631, SAFE), conjuncts=["stable_is_in_log"])
@@ -177,7 +171,6 @@ def test_every_action_can_happen_where_all_conjuncts_hold() -> None:
     assert [w.action for w in run.witnesses if w.found is None] == []
 
 
-@asked
 def test_the_promise_that_follows_is_proved_of_every_state() -> None:
     assert proved(kip_631, f"follows.{FOLLOWS}")
 
@@ -190,7 +183,6 @@ def test_every_lemma_and_hint_is_accounted_for() -> None:
     assert set(WITHOUT_HINT) == {spec.text.__name__ for specs in kip_631.hint_texts.values() for spec in specs}
 
 
-@asked
 @pytest.mark.parametrize("lemma", NEEDED_FOR)
 def test_every_lemma_is_needed(lemma: str) -> None:
     less = copy.copy(kip_631)
@@ -199,7 +191,6 @@ def test_every_lemma_is_needed(lemma: str) -> None:
     assert not proved(less, NEEDED_FOR[lemma])
 
 
-@asked
 @pytest.mark.parametrize("hint", WITHOUT_HINT)
 def test_every_hint_is_needed(hint: str) -> None:
     less = copy.copy(kip_631)
@@ -211,7 +202,6 @@ def test_every_hint_is_needed(hint: str) -> None:
     assert not proved(less, WITHOUT_HINT[hint], seed)
 
 
-@asked
 @pytest.mark.parametrize("variant", TWINS)
 def test_no_variant_with_a_hole_is_proved(variant: str) -> None:
     action, _, conjunct = TWINS[variant].partition(".")

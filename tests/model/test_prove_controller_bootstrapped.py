@@ -18,7 +18,6 @@ from fencepost.model.prove.proof import Proof
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 
-asked = pytest.mark.asked("proofs", "controller")
 SEED = 631
 MOST = RLIMIT // 8
 """Of z3's resource units, for one obligation: about a second."""
@@ -58,8 +57,7 @@ def test_it_is_the_other_half_of_one_proof() -> None:
     assert kip_631_bootstrapped.hint_texts.keys() == kip_631.hint_texts.keys()
 
 
-@asked
-@pytest.mark.night(seconds=120)
+@pytest.mark.nightly(seconds=120)
 @pytest.mark.parametrize("seed", range(10))
 def test_every_promise_is_proved(seed: int) -> None:
     attached = attach(kip_631_bootstrapped, SAFE)
@@ -71,8 +69,7 @@ def test_every_promise_is_proved(seed: int) -> None:
     assert {result.obligation.conjunct for result in run.results} == set(attached.conjuncts)
 
 
-@asked
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 def test_every_action_can_happen_but_for_one_that_is_proved_not_to() -> None:
     run = prove(attach(kip_631_bootstrapped, SAFE), conjuncts=["stable_is_in_log"])
     assert [w.action for w in run.witnesses] == [action.name for action in SAFE.actions]
@@ -90,7 +87,6 @@ def test_what_may_happen_is_not_shown_never_to() -> None:
     assert run.verdict is Verdict.UNKNOWN
 
 
-@asked
 @pytest.mark.parametrize("lemma", OWN)
 def test_every_lemma_of_its_own_is_needed(lemma: str) -> None:
     less = copy.copy(kip_631_bootstrapped)
@@ -99,7 +95,6 @@ def test_every_lemma_of_its_own_is_needed(lemma: str) -> None:
     assert not proved(less, OWN[lemma])
 
 
-@asked
 @pytest.mark.parametrize("variant", TWINS)
 def test_no_variant_with_a_hole_is_proved(variant: str) -> None:
     action, _, conjunct = TWINS[variant].partition(".")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 
-import pytest
 from fencepost.model.explore import Verdict
 from fencepost.model.protocols.controller.proof import kip_631
 from fencepost.model.prove.attached import attach
@@ -13,9 +12,6 @@ from fencepost.model.prove.finite import Concrete
 from fencepost.model.prove.proof import Proof
 from fencepost.model.prove.run import prove
 
-pytestmark = pytest.mark.asked("model", "controller")
-
-asked = pytest.mark.asked("proofs", "controller")
 SAFE = kip_631.protocol.traced()
 DATA = {name for name, lemma in kip_631.lemmas.items() if lemma.layer == 1}
 AT = {**dict.fromkeys(kip_631.protocol.constants, 1), "replicas": 2, "log_size": 10, "max_controller_epoch": 0}
@@ -95,14 +91,12 @@ def test_the_lemmas_of_data_are_a_layer_above_the_others() -> None:
     assert not any(conjunct.promise for name, conjunct in conjuncts.items() if name in DATA)
 
 
-@asked
 def test_a_last_member_that_returns_without_its_logs_is_noticed() -> None:
     attached = attach(kip_631, kip_631.protocol.traced("last-member-returns"))
     run = prove(attached, actions=["register_broker"], conjuncts=["lost_is_doubted"], witnesses=False)
     assert run.verdict is Verdict.VIOLATED
 
 
-@asked
 def test_a_stale_broker_epoch_is_noticed() -> None:
     """It takes a log of six records: one of five has no counterexample to induction."""
     attached = attach(kip_631, kip_631.protocol.traced("stale-broker-epoch"))
@@ -112,7 +106,6 @@ def test_a_stale_broker_epoch_is_noticed() -> None:
     assert failed.counterexample is not None and failed.counterexample.constants["log_size"] == 6
 
 
-@asked
 def test_what_was_acknowledged_can_be_lost_without_a_guard() -> None:
     """The guards by which a leader knows that all whom it counts on have the record."""
     for guard in ("acknowledge.isr_has_it", "elect_leader.not_doubted", "leader_write.not_acknowledged"):

@@ -25,7 +25,6 @@ from fencepost.model.prove.implied import Implications, Relation
 
 from .guards import counterexample_without, guards_of, proved_without
 
-asked = pytest.mark.asked("proofs", "controller")
 SAFE = kip_631.protocol.traced()
 PROOFS = {"bootstrapped-0": kip_631, "bootstrapped-1": kip_631_bootstrapped}
 by_both = pytest.mark.parametrize("proof", PROOFS.values(), ids=PROOFS.keys())
@@ -272,13 +271,11 @@ def test_of_what_nothing_needs_it_is_said_who_asks_for_it() -> None:
     assert set(by_others.values()) == {1}
 
 
-@asked
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
     assert counterexample_without(kip_631, guard, LARGER) == NEEDED[guard]
 
 
-@asked
 @by_both
 @pytest.mark.parametrize("guard", [*IMPLIED, *STUTTERS])
 def test_without_it_there_are_no_steps_but_such_as_change_nothing(guard: str, proof: FixedProof) -> None:
@@ -286,7 +283,6 @@ def test_without_it_there_are_no_steps_but_such_as_change_nothing(guard: str, pr
     assert found.relation is (Relation.SAME if guard in IMPLIED else Relation.STILL)
 
 
-@asked
 @by_both
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str, proof: FixedProof) -> None:

@@ -23,8 +23,6 @@ from fencepost.model.prove.proof import Proof
 from fencepost.model.prove.run import judge, prove
 from fencepost.model.prove.solve import ask
 
-pytestmark = pytest.mark.asked("model")
-
 PROOFS = {
     proof.cores.stem.removeprefix("cores-"): proof
     for each in REGISTRY.values()
@@ -101,7 +99,6 @@ IN_ITS_ORDER = {
 """Obligations whose core is not enough in its own order with one seed, and is in another."""
 
 
-@pytest.mark.asked("proofs", "controller")
 @pytest.mark.parametrize("name", IN_ITS_ORDER)
 def test_it_is_asked_in_another_order_where_z3_gives_up(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     proof, seed = IN_ITS_ORDER[name]

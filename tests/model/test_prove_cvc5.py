@@ -1,4 +1,4 @@
-"""A second opinion: cvc5 refutes the very SMT-LIB texts that z3 refuted. Skips where cvc5 is missing (tox -e cvc5).
+"""A second opinion: cvc5 refutes the very SMT-LIB texts that z3 refuted. Skips where cvc5 is missing.
 
 Asked are five proofs of three protocols, but for ``BEYOND``, for which cvc5's budget is not enough. Not asked: those of
 kip-630-votes, and of the protocols whose proofs take z3 minutes (kip-631-safe, kip-280-safe, kip-1023-safe).
@@ -28,7 +28,7 @@ with suppress(ImportError):
     import cvc5
 
 # Of each test, as workers do not tell of a whole file that is skipped.
-pytestmark = pytest.mark.skipif(cvc5 is None, reason="absent: cvc5 (tox -e cvc5 has it)")
+pytestmark = pytest.mark.skipif(cvc5 is None, reason="absent: cvc5")
 
 RLIMIT = 1_000_000
 """Of cvc5's resource units, for one obligation."""
@@ -67,7 +67,6 @@ def obligations_of(variant: str) -> Obligations:
     return Obligations(attach(proof, proof.protocol.traced(variant)))
 
 
-@pytest.mark.asked("cvc5")
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize(
     ("variant", "least"),
@@ -91,7 +90,6 @@ def test_cvc5_needs_a_lemma_that_z3_does_without() -> None:
         assert (answer(smt) == "unsat") is proved
 
 
-@pytest.mark.asked("cvc5")
 @pytest.mark.parametrize(
     ("variant", "obligation"),
     [
@@ -120,7 +118,6 @@ def test_cvc5_does_not_prove_half_a_snapshot_s_vote() -> None:
     assert answer(obligations.obligation("grant_vote", "no_committed_record_lost").smt) != "unsat"
 
 
-@pytest.mark.asked("cvc5")
 @pytest.mark.parametrize(
     ("guard", "conjunct"),
     [

@@ -24,7 +24,7 @@ from fencepost.model.prove.proof import Proof
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 
-pytestmark = [pytest.mark.asked("model", "fencing"), pytest.mark.draws]
+pytestmark = pytest.mark.draws
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 SEED = 320

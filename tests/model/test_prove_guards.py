@@ -18,8 +18,6 @@ from fencepost.model.prove.run import judge
 
 from .guards import counterexample_without, first_counterexample, guards_of, proved_without
 
-pytestmark = pytest.mark.asked("model", "fencing")
-
 NEEDED = {
     "controller_elect_leader.in_quorum_isr": "leader_in_isr",
     # The bounds are the model's: what holds for all constants must stay within them.
@@ -69,13 +67,11 @@ def test_every_guard_is_accounted_for_once() -> None:
     assert sorted([*NEEDED, *REDUNDANT]) == guards_of(fencing.traced())
 
 
-@pytest.mark.asked("proofs", "fencing")
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
     assert counterexample_without(kip_320, guard) == NEEDED[guard]
 
 
-@pytest.mark.asked("proofs", "fencing")
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
     proved_without(kip_320, guard)

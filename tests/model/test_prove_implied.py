@@ -20,8 +20,6 @@ from fencepost.model.prove.implied import Implications, Implied, Relation
 from fencepost.model.prove.proof import Proof
 from fencepost.model.prove.run import prove
 
-pytestmark = pytest.mark.asked("model")
-
 FENCING = PROTOCOLS["fencing"].traced("kip-320")
 SNAPSHOTS = PROTOCOLS["snapshots"].traced("kip-630-safe")
 

@@ -25,8 +25,6 @@ from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 
-pytestmark = pytest.mark.asked("model", "snapshots")
-
 SEED = 630
 
 HEAVY = (
@@ -52,9 +50,8 @@ def test_it_is_registered() -> None:
     assert all(lemma.doc.endswith(".") and lemma.doc.count(". ") == 0 for lemma in kip_630.lemmas.values())
 
 
-@pytest.mark.asked("proofs", "snapshots")
 @pytest.mark.parametrize(
-    "variant", [pytest.param("kip-630-safe", marks=pytest.mark.night(seconds=45)), "kip-630-nodes"]
+    "variant", [pytest.param("kip-630-safe", marks=pytest.mark.nightly(seconds=45)), "kip-630-nodes"]
 )
 def test_every_promise_is_proved(variant: str) -> None:
     attached = attach(kip_630, snapshots.traced(variant))
@@ -78,7 +75,7 @@ def test_neither_seed_nor_order_changes_a_verdict(seed: int) -> None:
         assert answer.proved, (name, answer)
 
 
-@pytest.mark.night(seconds=45)
+@pytest.mark.nightly(seconds=45)
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_no_verdict_of_all_depends_on_seed_or_order(seed: int) -> None:
     # An order may cost thirty times as much as another one.
@@ -151,7 +148,7 @@ STORY = [
 """Replica 2 has half a snapshot and the log behind it, by responses that came late."""
 
 
-@pytest.mark.parametrize(("walks", "length"), [(2, 6), pytest.param(60, 15, marks=pytest.mark.night(seconds=60))])
+@pytest.mark.parametrize(("walks", "length"), [(2, 6), pytest.param(60, 15, marks=pytest.mark.nightly(seconds=60))])
 @pytest.mark.parametrize("begun", [0, 6, 10, 14, 16])
 def test_all_conjuncts_hold_along_walks(begun: int, walks: int, length: int) -> None:
     """On runs that begin with a part of the story."""

@@ -18,8 +18,6 @@ from fencepost.model.prove.run import judge
 
 from .guards import confirmed, counterexample_without, first_counterexample, guards_of, proved_without
 
-asked = pytest.mark.asked("proofs", "snapshots")
-
 NEEDED = {
     "become_candidate.not_leading": "acknowledged_is_held",
     "become_candidate.epoch_available": "type_ok",
@@ -148,19 +146,16 @@ def test_every_variant_is_accounted_for_once() -> None:
     assert sorted([*TWINS, *ELSEWHERE, *proved, "kip-630-quorum"]) == sorted(snapshots.variants)
 
 
-@asked
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
     assert counterexample_without(kip_630, guard) == NEEDED[guard]
 
 
-@asked
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
     proved_without(kip_630, guard)
 
 
-@asked
 @pytest.mark.parametrize("variant", TWINS)
 def test_no_variant_with_a_hole_is_proved(variant: str) -> None:
     run = judge(kip_630, snapshots.traced(variant))

@@ -19,9 +19,6 @@ from fencepost.model.prove.proof import Proof
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 
-pytestmark = pytest.mark.asked("model", "tiering")
-
-asked = pytest.mark.asked("proofs", "tiering")
 SEED = 1023
 SAFE = kip_1023.protocol.traced()
 
@@ -75,14 +72,12 @@ def test_it_is_registered() -> None:
     assert kip_1023.told == "at transactions 1"
 
 
-@asked
 @pytest.mark.parametrize("name", HEAVY)
 def test_neither_seed_nor_order_changes_a_verdict(name: str) -> None:
     assert [proved(kip_1023, name, seed) for seed in range(3)] == [True] * 3
 
 
-@asked
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.parametrize("seed", range(10))
 def test_every_promise_is_proved(seed: int) -> None:
     attached = attach(kip_1023, SAFE)
@@ -97,8 +92,7 @@ def test_every_promise_is_proved(seed: int) -> None:
     }
 
 
-@asked
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 def test_every_action_can_happen_where_all_conjuncts_hold() -> None:
     """Against vacuity: one obligation of each action, and a witness for it."""
     run = prove(attach(kip_1023, SAFE), conjuncts=["no_epoch_from_the_future"])
@@ -106,7 +100,6 @@ def test_every_action_can_happen_where_all_conjuncts_hold() -> None:
     assert [w.action for w in run.witnesses if w.found is None] == []
 
 
-@asked
 @pytest.mark.parametrize("variant", TWINS)
 def test_no_variant_with_a_hole_is_proved(variant: str) -> None:
     action, _, conjunct = TWINS[variant].partition(".")

@@ -11,7 +11,6 @@ from fencepost.model.protocols.tiering.proof import kip_1023
 
 from .guards import counterexample_without, guards_of, proved_without
 
-asked = pytest.mark.asked("proofs", "tiering")
 SAFE = kip_1023.protocol.traced()
 
 NEEDED = {
@@ -131,13 +130,11 @@ def test_every_guard_is_accounted_for_once() -> None:
     assert sorted([*NEEDED, *REDUNDANT]) == guards_of(SAFE)
 
 
-@asked
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
     assert counterexample_without(kip_1023, guard) == NEEDED[guard]
 
 
-@asked
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
     proved_without(kip_1023, guard)

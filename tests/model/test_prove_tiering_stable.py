@@ -14,7 +14,6 @@ from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 
-asked = pytest.mark.asked("proofs", "tiering")
 SAFE = kip_1023_stable.protocol.traced()
 MOST = RLIMIT // 8
 """Of z3's resource units, for one obligation: about a second."""
@@ -29,8 +28,7 @@ def test_it_is_the_other_half_of_one_proof() -> None:
     assert kip_1023_stable.hint_texts.keys() == kip_1023.hint_texts.keys()
 
 
-@asked
-@pytest.mark.night(seconds=30)
+@pytest.mark.nightly(seconds=30)
 @pytest.mark.parametrize("seed", range(10))
 def test_every_promise_is_proved(seed: int) -> None:
     attached = attach(kip_1023_stable, SAFE)
@@ -40,14 +38,12 @@ def test_every_promise_is_proved(seed: int) -> None:
     assert {result.obligation.conjunct for result in run.results} == set(attached.conjuncts)
 
 
-@asked
 def test_every_action_can_happen_but_for_one_that_is_proved_not_to() -> None:
     run = prove(attach(kip_1023_stable, SAFE), conjuncts=["all_is_stable"])
     assert [w.action for w in run.witnesses if not w.right] == []
     assert [w.action for w in run.witnesses if w.never] == ["end_transaction"]
 
 
-@asked
 def test_without_its_lemma_a_transaction_may_end() -> None:
     less = copy.copy(kip_1023_stable)
     less.lemmas = {name: each for name, each in kip_1023_stable.lemmas.items() if name != "all_is_stable"}
@@ -55,7 +51,6 @@ def test_without_its_lemma_a_transaction_may_end() -> None:
     assert not ask(Obligations(attach(less, SAFE)).impossible("end_transaction")).proved
 
 
-@asked
 def test_no_variant_that_deletes_too_soon_is_proved() -> None:
     """The planted fault: local records go before the metadata of their copy are committed."""
     attached = attach(kip_1023_stable, kip_1023_stable.protocol.traced("deletes-uncommitted"))

@@ -27,8 +27,6 @@ from fencepost.model.prove.proof import Proof
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 
-pytestmark = pytest.mark.asked("model", "truncation")
-
 SEED = 320
 
 HEAVY = (
@@ -91,7 +89,7 @@ def test_neither_seed_nor_order_changes_a_verdict(seed: int) -> None:
         assert answer.proved and answer.resources < RLIMIT / 4, (name, answer)
 
 
-@pytest.mark.night(seconds=20)
+@pytest.mark.nightly(seconds=20)
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_no_verdict_of_all_depends_on_seed_or_order(seed: int) -> None:
     run = prove(attach(kip_320_mended, truncation.traced()), seed=seed, shuffle=seed, witnesses=False)
@@ -121,7 +119,6 @@ def test_every_lemma_and_hint_is_accounted_for() -> None:
     assert given == set(WITHOUT_HINT)
 
 
-@pytest.mark.asked("proofs", "truncation")
 @pytest.mark.parametrize("lemma", NEEDED_FOR)
 def test_every_lemma_is_needed(lemma: str) -> None:
     assert proved(kip_320_mended, NEEDED_FOR[lemma])
@@ -233,8 +230,8 @@ def reachable(concrete: Concrete) -> Iterator[tuple[State, str]]:
     ("size", "states"),
     [
         ("2/1/1/1", 1390),
-        pytest.param("2/1/1/2", 10794, marks=pytest.mark.night),
-        pytest.param("2/2/2/1", 23170, marks=pytest.mark.night),
+        pytest.param("2/1/1/2", 10794, marks=pytest.mark.nightly),
+        pytest.param("2/2/2/1", 23170, marks=pytest.mark.nightly),
     ],
 )
 def test_all_conjuncts_hold_in_every_reachable_state(size: str, states: int) -> None:
@@ -280,7 +277,7 @@ def taken(concrete: Concrete, state: State, action: str, params: Params) -> Stat
     return after
 
 
-@pytest.mark.parametrize(("walks", "length"), [(3, 12), pytest.param(60, 25, marks=pytest.mark.night(seconds=40))])
+@pytest.mark.parametrize(("walks", "length"), [(3, 12), pytest.param(60, 25, marks=pytest.mark.nightly(seconds=40))])
 @pytest.mark.parametrize("begun", [0, 9, 12, 14])
 def test_all_conjuncts_hold_along_walks(begun: int, walks: int, length: int) -> None:
     """On runs that begin with a part of the story."""

@@ -24,9 +24,6 @@ from fencepost.model.prove.run import ProofRun, judge, prove
 
 from .guards import confirmed, counterexample_without, first_counterexample, guards_of, proved_without
 
-pytestmark = pytest.mark.asked("model", "truncation")
-
-asked = pytest.mark.asked("proofs", "truncation")
 MENDED = "kip-320-mended"
 
 NEEDED = {
@@ -131,19 +128,16 @@ def run_that_breaks(run: ProofRun) -> tuple[str, int]:
     return broken.violated, len(broken.path)
 
 
-@asked
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
     assert counterexample_without(kip_320_mended, guard) == NEEDED[guard]
 
 
-@asked
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
     proved_without(kip_320_mended, guard)
 
 
-@asked
 @pytest.mark.parametrize("variant", TWINS)
 def test_no_variant_with_a_hole_is_proved(variant: str) -> None:
     run = judge(kip_320_mended, truncation.traced(variant))

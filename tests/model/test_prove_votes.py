@@ -26,9 +26,6 @@ from fencepost.model.prove.solve import ask
 from .guards import confirmed, counterexample_without, guards_of, proved_without
 from .test_prove_snapshots import reachable
 
-pytestmark = pytest.mark.asked("model", "snapshots")
-
-asked = pytest.mark.asked("proofs", "snapshots")
 VOTES = snapshots.traced("kip-630-votes")
 ELECTIONS = ("initial", "become_candidate", "grant_vote", "refuse_vote", "become_follower", "hear_vote")
 
@@ -70,7 +67,7 @@ def test_it_is_registered() -> None:
     assert promises == list(snapshots.invariant_names)
 
 
-@pytest.mark.parametrize("actions", [ELECTIONS, pytest.param((), marks=[asked, pytest.mark.night(seconds=50)])])
+@pytest.mark.parametrize("actions", [ELECTIONS, pytest.param((), marks=pytest.mark.nightly(seconds=50))])
 def test_every_promise_is_proved(actions: tuple[str, ...]) -> None:
     attached = attach(kip_630_votes, VOTES)
     run = prove(attached, actions=actions)
@@ -83,7 +80,7 @@ def test_every_promise_is_proved(actions: tuple[str, ...]) -> None:
     assert all(witness.found is not None for witness in run.witnesses)
 
 
-@pytest.mark.night(seconds=50)
+@pytest.mark.nightly(seconds=50)
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_neither_seed_nor_order_changes_a_verdict(seed: int) -> None:
     run = prove(attach(kip_630_votes, VOTES), seed=seed, shuffle=seed, witnesses=False)
@@ -150,7 +147,6 @@ def test_without_it_an_obligation_fails(guard: str) -> None:
     assert counterexample_without(kip_630_votes, guard) == NEEDED[guard]
 
 
-@asked
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
     proved_without(kip_630_votes, guard)

@@ -19,8 +19,6 @@ from hypothesis import settings
 
 from .conftest import small_enough
 
-pytestmark = pytest.mark.asked("model")
-
 At = Callable[..., System]
 Steps = set[tuple[str, Params, State]]
 

@@ -16,8 +16,6 @@ from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.refinements import REFINEMENTS, UNREAD
 from fencepost.model.protocols.snapshots import snapshots
 
-pytestmark = pytest.mark.asked("model")
-
 At = Callable[..., System]
 
 UNSPLIT = "kip-320-brokers"
@@ -152,8 +150,7 @@ def test_what_takes_another_epoch_to_tell_them_apart(
     assert (rows(found), found.reason, found.broken) == (row, None, None)
 
 
-@pytest.mark.asked("model")
-@pytest.mark.night
+@pytest.mark.nightly
 def test_with_another_epoch_a_running_cluster_differs_in_nothing_else(at: At) -> None:
     found = held(at("2/1/1/1", CLUSTER), UNSPLIT)
     assert rows(found).keys() == (GRANTED_LATE | OF_NODES).keys() | {("controller_fail_over",), ("leader_write_again",)}
@@ -194,7 +191,7 @@ def voting(variant: str, constants: str) -> System:
     ("constants", "distinct"),
     [
         ("2/0/1/1/1/0/0/1", 771),
-        pytest.param("3/0/1/1/1/0/0/1", 84001, marks=[pytest.mark.asked("model"), pytest.mark.night]),
+        pytest.param("3/0/1/1/1/0/0/1", 84001, marks=pytest.mark.nightly),
     ],
 )
 def test_votes_that_travel_are_votes_refused_at_first(constants: str, distinct: int) -> None:

@@ -36,8 +36,6 @@ from fencepost.traces.shipping import digest_of
 from .concrete import Concrete
 from .conftest import COMPILED
 
-pytestmark = pytest.mark.asked("model")
-
 PARTITION = Index("partition", Sort.INT, lambda c: c["partitions"])
 Side = enumeration("side", "left", "right")
 SEED = 631

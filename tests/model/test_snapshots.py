@@ -15,8 +15,6 @@ from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.snapshots import snapshots
 from fencepost.model.prove.crosscheck import RefusedStep, Sample, Transition, crosscheck, exhaustive
 
-pytestmark = pytest.mark.asked("model", "snapshots")
-
 SEED = 630
 VARIANTS = tuple(snapshots.variants)
 DEFAULT = "3/0/2/1/1/0/0/1"

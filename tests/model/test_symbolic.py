@@ -18,8 +18,6 @@ from fencepost.model.interpret.symbolic import Symbolic
 from fencepost.model.protocols.fencing import fencing
 from fencepost.model.prove.crosscheck import CrossCheck, Sample, changed, crosscheck, disturbed, exhaustive, sampled
 
-pytestmark = pytest.mark.asked("model")
-
 SEED = 320
 SMALL = {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}
 LARGER = {"replicas": 3, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}

@@ -13,8 +13,6 @@ from fencepost.model.prove.crosscheck import exhaustive
 
 from .every_step import at, drawn, every_step, tells_apart
 
-pytestmark = pytest.mark.asked("model", "compaction")
-
 SEED = 280
 SMALLEST = ("2/1/1/1/0/0/1/0/0/0", "1/2/1/1/0/0/0/1/0/0")
 """Two replicas with an election; one whose strategy is set while it cleans."""
@@ -28,16 +26,14 @@ def test_every_transition_at_the_smallest_constants(constants: str) -> None:
     every_step(at(compaction, SAFE, constants), SEED)
 
 
-@pytest.mark.asked("model", "compaction")
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.parametrize("variant", compaction.variants)
 def test_every_transition_of_every_variant(variant: str) -> None:
     for constants in SMALLEST:
         every_step(at(compaction, variant, constants), SEED)
 
 
-@pytest.mark.asked("model", "compaction")
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.parametrize("variant", [SAFE, "empty-batch", "kip-280"])
 def test_five_hundred_transitions_at_larger_constants(variant: str) -> None:
     check = drawn(at(compaction, variant, LARGER), SEED, 500, 100_000)

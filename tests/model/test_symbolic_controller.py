@@ -24,16 +24,14 @@ def test_every_transition_at_the_smallest_constants(constants: str) -> None:
     every_step(at(controller, SAFE, constants), SEED)
 
 
-@pytest.mark.asked("model", "controller")
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.parametrize("variant", controller.variants)
 def test_every_transition_of_every_variant(variant: str) -> None:
     for constants in SMALLEST:
         every_step(at(controller, variant, constants), SEED)
 
 
-@pytest.mark.asked("model", "controller")
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.parametrize("variant", [SAFE, "isr-changes", "concurrent-snapshots", "kip-631"])
 def test_a_thousand_transitions_at_larger_constants(variant: str) -> None:
     check = drawn(at(controller, variant, LARGER), SEED, 1000, 100_000)

@@ -16,8 +16,6 @@ from fencepost.model.prove.spread import lone_refusals, spread
 
 from .every_step import at, drawn, every_step, tells_apart
 
-pytestmark = pytest.mark.asked("model", "snapshots")
-
 SEED = 630
 SMALLEST = ("2/1/1/0/1/0/1/1", "3/0/1/0/1/0/0/1")
 """One voter, one observer and one late response; three voters. Nothing diverges there, and one offset is never cut."""
@@ -29,8 +27,7 @@ MIXED = "3/1/3/1/2/1/1/0"
 """Every constant at a value that matters: each guard has something to refuse."""
 SAFE = "kip-630-safe"
 
-nightly = pytest.mark.night
-of_model = pytest.mark.asked("model", "snapshots")
+nightly = pytest.mark.nightly
 
 IMPLIED = {
     "grant_vote.candidate_stands": "no vote is up to date with a log of nobody's",
@@ -57,7 +54,6 @@ def test_every_transition_of_the_others(variant: str) -> None:
     every_step(at(snapshots, variant, SMALLEST[0]), SEED, refused=300)
 
 
-@of_model
 @nightly
 @pytest.mark.parametrize("constants", SMALLEST)
 @pytest.mark.parametrize("variant", snapshots.variants)
@@ -65,7 +61,6 @@ def test_every_transition_and_every_refused_step(variant: str, constants: str) -
     every_step(at(snapshots, variant, constants), SEED, thorough=100, refused=None)
 
 
-@of_model
 @nightly
 def test_every_transition_where_logs_diverge() -> None:
     check = every_step(at(snapshots, SAFE, DIVERGING), SEED, thorough=100, refused=50_000)
@@ -78,7 +73,6 @@ def test_two_thousand_transitions_at_larger_constants() -> None:
     assert min(check.by_action.values()) >= 80, "as many of one action as of another"
 
 
-@of_model
 @nightly
 @pytest.mark.parametrize("constants", LARGEST)
 @pytest.mark.parametrize("variant", snapshots.variants)

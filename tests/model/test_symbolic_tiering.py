@@ -12,8 +12,6 @@ from fencepost.model.prove.crosscheck import exhaustive
 
 from .every_step import at, drawn, every_step, tells_apart
 
-pytestmark = pytest.mark.asked("model", "tiering")
-
 SEED = 1023
 SMALLEST = "2/1/0/1/0/1/1/1"
 LARGER = "2/3/2/1/1/1/1/1"
@@ -24,15 +22,13 @@ def test_every_transition_at_the_smallest_constants() -> None:
     every_step(at(tiering, SAFE, SMALLEST), SEED)
 
 
-@pytest.mark.asked("model", "tiering")
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.parametrize("variant", tiering.variants)
 def test_every_transition_of_every_variant(variant: str) -> None:
     every_step(at(tiering, variant, SMALLEST), SEED)
 
 
-@pytest.mark.asked("model", "tiering")
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.parametrize("variant", [SAFE, "kip-1023", "epochs-to-local-start", "first-on-remote", "keeps-highest"])
 def test_a_thousand_transitions_at_larger_constants(variant: str) -> None:
     check = drawn(at(tiering, variant, LARGER), SEED, 1000, 100_000)

@@ -25,8 +25,6 @@ from fencepost.model.prove.crosscheck import Transition, disturbed, exhaustive, 
 
 from .concrete import Concrete
 
-pytestmark = pytest.mark.asked("model")
-
 SEED = 320
 SMALL = {"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}
 LARGER = {"replicas": 3, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}

@@ -17,8 +17,6 @@ from fencepost.model.protocols.fencing import fencing
 
 from .conftest import small_enough
 
-pytestmark = pytest.mark.asked("model")
-
 At = Callable[..., System]
 
 

@@ -18,8 +18,6 @@ from fencepost.model.protocols.tiering import tiering
 
 from .conftest import COMPILED
 
-pytestmark = pytest.mark.asked("model", "tiering")
-
 DEFAULT = "2/2/1/1/1/1/1/1"
 SAFE = "kip-1023-safe"
 BROKERS = "up-to-gap"
@@ -144,8 +142,7 @@ def test_distinct_states_and_depth_of_the_safe_variant(constants: str, expected:
     assert all(answer.witnesses.values())
 
 
-@pytest.mark.asked("model", "tiering")
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.parametrize(("constants", "expected"), LARGER.items())
 def test_it_holds_at_larger_constants(constants: str, expected: tuple[int, int]) -> None:
     """Three leader epochs, with unclean elections, retention, or tiering off and on; logs of three and of four."""

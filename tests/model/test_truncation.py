@@ -15,8 +15,6 @@ from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.truncation import truncation
 from fencepost.model.prove.crosscheck import crosscheck, exhaustive, sampled
 
-pytestmark = pytest.mark.asked("model", "truncation")
-
 SEED = 320
 CLIENT = "kip-320-client"
 """A consumer that runs by itself: ``test_truncation_client.py``; Apache Kafka's: ``test_truncation_kafka.py``."""

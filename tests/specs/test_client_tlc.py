@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from fencepost.model.core.ground import State, System, ground
 from fencepost.model.explore import Query, explore
 from fencepost.model.interpret.reference import Reference
@@ -16,8 +15,6 @@ from .clients import Cells
 from .drawn import draw, edges_of_python, edges_of_tlc, named_in
 from .modules import SPECS
 from .tlc import Tlc, thorough
-
-pytestmark = pytest.mark.asked("tlc")
 
 CLIENT = "kip-320-client"
 LEAST = (1, 1, 1, 0)

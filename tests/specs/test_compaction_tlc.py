@@ -13,8 +13,6 @@ from .graphs import hold_graph, states_without
 from .modules import SPECS, camel, snake
 from .tlc import Tlc, thorough
 
-pytestmark = pytest.mark.asked("tlc", "compaction")
-
 # replicas/log size/keys/timestamps/header values/repeated headers/leader epoch/changes/brokers' strategy/consumers
 ELECTIONS = (2, 1, 1, 1, 0, 0, 1, 0, 0, 1)
 TIMESTAMPS = (1, 2, 1, 2, 0, 0, 0, 0, 2, 1)

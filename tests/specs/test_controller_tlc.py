@@ -13,8 +13,6 @@ from .graphs import hold_graph, states_without
 from .modules import SPECS, camel, snake
 from .tlc import Tlc, thorough
 
-pytestmark = pytest.mark.asked("tlc", "controller")
-
 # replicas/nodes/partitions/log size/controller epoch/bootstrapped/snapshots/removals
 DATA = (2, 1, 1, 2, 0, 1, 0, 1)
 FAILOVER = (1, 2, 1, 1, 1, 1, 1, 1)

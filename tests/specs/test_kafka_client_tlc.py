@@ -18,8 +18,6 @@ from .drawn import conjunction, draw, edges_of_python, edges_of_tlc, named_in
 from .modules import SPECS, camel, snake
 from .tlc import Tlc, TlcRun, thorough
 
-pytestmark = pytest.mark.asked("tlc")
-
 KAFKA, LATE = "kip-320-kafka", "kip-320-kafka-late"
 ENDS, SHIPPED = "kip-320-kafka-ends", "kip-320-kafka-shipped"
 LEAST = (1, 1, 1, 0)

@@ -14,7 +14,6 @@ from .test_quorum_tlc import NAMES, cfg_constants, told
 from .tlc import Tlc
 
 # The text is a free run's, which the state of "tlc" leaves out.
-pytestmark = pytest.mark.asked("night")
 
 VARIANTS = (VARIANT, SHIPPED)
 # replicas/observers/log size/leader epoch/chunks/minimum records/lag expires

@@ -14,8 +14,6 @@ from .drawn import draw, edges_of_python, edges_of_tlc, read_edges
 from .modules import SPECS, camel
 from .tlc import Tlc
 
-pytestmark = pytest.mark.asked("tlc")
-
 QUORUM = "kip-630-quorum"
 NAMES = tuple(name for name in snapshots.constants if name != "late_responses")
 # replicas/observers/log size/leader epoch/chunks/minimum records/lag expires, as the cfgs have them

@@ -13,8 +13,6 @@ from .graphs import hold_graph, states_without
 from .modules import SPECS, camel, snake
 from .tlc import Tlc, thorough
 
-pytestmark = pytest.mark.asked("tlc", "snapshots")
-
 # replicas/observers/log size/leader epoch/chunks/minimum records/late responses/lag expires
 LATE = (2, 1, 2, 0, 1, 0, 1, 1)
 VOTERS = (2, 0, 2, 1, 1, 0, 0, 1)

@@ -13,8 +13,6 @@ from .graphs import hold_graph, states_without
 from .modules import SPECS, camel, snake
 from .tlc import Tlc, thorough
 
-pytestmark = pytest.mark.asked("tlc", "tiering")
-
 SAFE = "kip-1023-safe"
 # replicas/log size/leader epoch/last tiered offset/unclean/transactions/switches/expires
 ONE_RECORD = (2, 1, 1, 1, 1, 0, 0, 1)

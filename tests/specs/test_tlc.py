@@ -122,7 +122,6 @@ SIZES = [(variant, size) for variant in VARIANTS if variant not in LARGE for siz
 SIZES += [(CLUSTER, "2111"), (CLUSTER, "2221")]
 SIZES += [(variant, size) for variant in sorted(PROPOSES) for size in ("2111", "3110")]
 SIZES += [(variant, size) for variant, sizes in KAFKAS.items() for size in sizes]
-pytestmark = pytest.mark.asked("tlc", "fencing")
 SLOW_CFGS = {("kip-320", "3222"), ("kip-320-stale-acks", "3112"), (CLUSTER, "2221")}
 SLOW_CFGS |= {(variant, "3110") for variant in PROPOSES} | {(variant, sizes[1]) for variant, sizes in KAFKAS.items()}
 QUICK_LIVE = {"Kip320-live-fetch", "Kip320Restarts-live-fetch", "Kip320Brokers-live-fetch"}

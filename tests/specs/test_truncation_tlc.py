@@ -14,8 +14,6 @@ from .graphs import hold_graph, states_without
 from .modules import SPECS, camel, snake
 from .tlc import Tlc, thorough
 
-pytestmark = pytest.mark.asked("tlc", "truncation")
-
 VARIANTS = tuple(name for name, each in truncation.variants.items() if not each.rules.client)
 # Distinct states and depth at 2/1/1/2 (replicas/log size/records/leader epoch).
 GRAPHS = {

@@ -18,7 +18,7 @@ import pytest
 
 from .modules import SPECS, camel
 
-thorough = pytest.mark.night
+thorough = pytest.mark.nightly
 """What takes TLC more than some ten seconds, and what is told by the rest already."""
 
 

@@ -99,7 +99,6 @@ def has_the_records_of_its_seed_where_the_bundled_one_has_others(recorded: Path)
     assert [r["value"] for r in mine["produced"]] != [r["value"] for r in bundled["produced"]]
 
 
-@pytest.mark.asked("kafka", "fencing")
 @pytest.mark.usefixtures("kafka")
 def test_a_recording_is_what_the_bundled_one_is_but_for_its_records(tmp_path: Path) -> None:
     """One run for all that is asked of it: it takes half a minute."""
@@ -123,7 +122,6 @@ def commands_below(pid: int) -> dict[psutil.Process, str]:
     return found
 
 
-@pytest.mark.asked("kafka", "fencing")
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["SIGTERM", "SIGKILL"])
 def test_a_recorder_that_is_killed_leaves_no_process(kafka: None, tmp_path: Path, how: signal.Signals) -> None:
     if how == signal.SIGKILL and shutil.which("setpriv") is None:
@@ -153,7 +151,7 @@ def test_a_recorder_that_is_killed_leaves_no_process(kafka: None, tmp_path: Path
         assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.parametrize("scenario", ["compacted", "tiered"])
 def test_the_other_scenarios_come_to_what_is_bundled(kafka: None, tmp_path: Path, scenario: str) -> None:
     """Another seed gives other records, and the same logs: which stages, how far cleaned, where a log starts."""

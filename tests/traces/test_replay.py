@@ -23,8 +23,6 @@ from fencepost.traces.stepper import CompiledStepper, Stepper
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-pytestmark = pytest.mark.asked("runs")
-
 Model = Any
 Walk = Any
 Counterexample = Any

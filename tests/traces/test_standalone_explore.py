@@ -42,7 +42,7 @@ def levels(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.spark
-@pytest.mark.night(seconds=400)
+@pytest.mark.nightly(seconds=400)
 @pytest.mark.parametrize(("variant", "code"), [("kip-320", 0), ("kip-320-first-try", 1)])
 def test_drivers_and_workers_that_are_killed_change_nothing(tmp_path: Path, variant: str, code: int) -> None:
     """Twenty are killed, each with all its processes; a driver that was killed is begun again in the same directory."""

@@ -25,8 +25,6 @@ from fencepost.traces.corpus.simulate import Simulation, simulate, simulation, w
 from fencepost.traces.replay import replay
 from fencepost.traces.stepper import CompiledStepper
 
-pytestmark = pytest.mark.asked("runs")
-
 DROPPED = "follower_fetch.epoch_not_fenced dropped"
 SHIFTED = "leader_inc_high_watermark.hw' bound +1"
 CLAIMED = "leader_expand_isr.reached_high_watermark dropped"

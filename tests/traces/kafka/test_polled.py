@@ -62,7 +62,7 @@ def test_without_skipped_steps_nothing_can_be_said() -> None:
     assert replay(abstracted(of_two(WRITTEN), VARIANT).trace).verdict is Verdict.UNKNOWN
 
 
-@pytest.mark.night(seconds=120)
+@pytest.mark.nightly(seconds=120)
 def test_a_committed_record_that_a_new_leader_lacks_is_a_violation() -> None:
     """However many steps were missed: all that the model can come to was tried. With few of them that is not said."""
     trace = abstracted(of_two(LOST), VARIANT).trace

@@ -141,7 +141,7 @@ def test_generated_logs_replay_as_in_kafka(jvm: Jvm, tmp_path: Path) -> None:
     assert len(rejected) > len(ODD) / 2 and rejected.total() > BY_DAY / 5
 
 
-@pytest.mark.night(seconds=500)
+@pytest.mark.nightly(seconds=500)
 def test_many_generated_logs_replay_as_in_kafka(jvm: Jvm, tmp_path: Path) -> None:
     seen, rejected = check(jvm, BY_NIGHT, tmp_path)
     assert set(seen) == {"", "transaction in a snapshot", *ODD}

@@ -19,7 +19,7 @@ from fencepost.traces.mine.job import Asked, mine
 TRACES, PLANTED, STEPS, FAULTS = 400, 80, 40, 16
 
 
-@pytest.mark.night(seconds=60)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.parametrize("protocol", REGISTRY)
 def test_what_is_planted_is_found_and_nothing_else(
     protocol: str, tmp_path: Path, truth: Any, drawn_by_commit: Callable[[str, int], int]

@@ -151,7 +151,7 @@ def test_killed_and_interrupted_it_comes_to_the_batch_jobs_answer(
 
 
 @pytest.mark.spark
-@pytest.mark.night(seconds=90)
+@pytest.mark.nightly(seconds=90)
 def test_killed_twice_and_interrupted_it_comes_to_the_batch_jobs_answer(folder: Path, tmp_path: Path) -> None:
     followed, checkpoint, expected = killed_and_interrupted(folder, tmp_path, ["before", "after"])
     # Once more, with nothing new: the answer is that of the checkpoint.

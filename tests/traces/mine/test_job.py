@@ -189,7 +189,6 @@ def test_a_model_too_large_to_be_grounded_is_unknown_at_once(
     assert "unknown  1 trace, the first 7: grounding 270,207 instances of actions over 8,386 cells takes" in said
 
 
-@pytest.mark.asked("runs")
 def test_the_changes_that_explain_an_outcome_are_those_of_the_reference(tmp_path: Path) -> None:
     """Of all planted faults, each outcome's mutants, found for whole columns, beside those of the shortest trace."""
     asked = simulation("truncation", None, {}, 6_000, 40, 11, 1)

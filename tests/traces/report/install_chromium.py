@@ -1,6 +1,6 @@
 """Install Debian's Chromium for the browser tests, where it is missing and may be installed.
 
-Run by the tox environment ``browser`` before its tests. Prints one line on what it did, or why it did nothing. The
+Run by tox before the tests. Prints one line on what it did, or why it did nothing. The
 tests then skip without a browser and say so; where ``FENCEPOST_REQUIRE_BROWSER`` is set, this fails instead.
 """
 
