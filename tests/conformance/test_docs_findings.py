@@ -25,6 +25,7 @@ def test_each_finding_has_one() -> None:
     ]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("command", "story"), STORIES, ids=["k11", "k12", "tk1", "tk4", "h1"])
 def test_a_story_of_a_model_is_what_the_command_prints(
     command: str, story: str, fencepost: Fencepost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

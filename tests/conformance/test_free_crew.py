@@ -63,6 +63,7 @@ def told(free: Free) -> dict[str, object]:
     }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "make", [ModelSystem, planted.ShowsLess, planted.AnswersWrongly], ids=lambda make: make.__name__
 )

@@ -53,6 +53,7 @@ def held(jvm: Jvm, variant: str, plan: FreePlan) -> tuple[Free, Ways]:
     return run_freely(brokers(jvm, variant), [ways], plan), ways
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", [SHIPPED, FENCES])
 def test_it_does_what_the_variant_of_what_is_shipped_says(jvm: Jvm, variant: str) -> None:
     """Nothing is taken on trust: every cell is seen, and all that brokers do comes about."""
@@ -74,6 +75,7 @@ def test_of_two_brokers_one_commits_while_the_other_is_gone(jvm: Jvm) -> None:
     assert free.verdict is Verdict.HOLDS and free.met.events > 10_101
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize(("seed", "cell"), [(3, "remote_leo"), (0, "maximal_isr")], ids=["K11", "K12"])
 def test_what_breaks_the_protocol_is_found_by_draw(jvm: Jvm, seed: int, cell: str) -> None:
@@ -115,6 +117,7 @@ def test_without_maven_one_line_says_so(fencepost: Fencepost, monkeypatch: pytes
     wants_maven(fencepost, monkeypatch, tmp_path)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("defect", FOUND[BROKERS], ids=str.lower)
 def test_a_defect_planted_in_kafkas_classes_is_found(jvm: Jvm, defect: str) -> None:
@@ -124,6 +127,7 @@ def test_a_defect_planted_in_kafkas_classes_is_found(jvm: Jvm, defect: str) -> N
     assert found(free, defect).sort is not Sort.RAISED
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("defect", LATER[BROKERS], ids=str.lower)
 def test_a_defect_that_takes_more_records_and_epochs_is_found(jvm: Jvm, defect: str) -> None:

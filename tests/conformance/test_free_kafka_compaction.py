@@ -71,6 +71,7 @@ def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
     assert {("leader_write", "leads"), ("leader_write", "has_key")} <= set(free.met.refused)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.kafka
 @pytest.mark.parametrize("at", ["1/8/2/3/3/3", "3/8/2/2/1/6"])
 def test_it_does_so_with_one_and_with_three(jvm: Jvm, at: str) -> None:
@@ -85,6 +86,7 @@ def test_a_night_of_it(jvm: Jvm) -> None:
     assert free.verdict is Verdict.HOLDS and free.met.events > 60_000
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.kafka
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("defect", FOUND[CLEANERS], ids=str.lower)

@@ -63,6 +63,7 @@ def test_it_does_what_the_variant_of_what_is_shipped_says(jvm: Jvm) -> None:
     assert {What.CRASH, What.START, What.CUT, What.LOSE, What.REPEAT, What.TIMER, What.TIME, What.CALL} <= happened
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("variant", [MENDED, LATE])
 def test_h1_is_found_by_draw(jvm: Jvm, variant: str) -> None:
@@ -112,6 +113,7 @@ def test_what_is_shipped_skips_records(jvm: Jvm) -> None:
     assert (parted.sort, parted.broken) == (Sort.PROMISE, "no_unnoticed_gap")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("defect", FOUND[CONSUMER], ids=str.lower)
 def test_a_defect_planted_in_kafkas_classes_is_found(jvm: Jvm, defect: str) -> None:

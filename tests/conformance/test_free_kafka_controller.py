@@ -66,6 +66,7 @@ def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
     } <= set(free.met.refused)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.kafka
 @pytest.mark.parametrize("at", ["2/3/1", "3/1/2"])
 def test_it_does_so_with_fewer_of_them(jvm: Jvm, at: str) -> None:
@@ -81,6 +82,7 @@ def test_a_night_of_it(jvm: Jvm) -> None:
     assert free.verdict is Verdict.HOLDS and free.met.events > 100_000
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.kafka
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("defect", FOUND[CONTROLLERS], ids=str.lower)

@@ -103,6 +103,7 @@ def finds(jvm: Jvm, defect: str, plan: FreePlan = PLAN) -> None:
     found(free, defect)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.kafka
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("defect", FOUND[QUORUM], ids=str.lower)

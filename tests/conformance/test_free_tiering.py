@@ -78,6 +78,7 @@ SEEDS = {"forgets-objects": 1, "latest-is-local": 3}
 """Where a run comes early in which it shows, as one in which a follower has to begin anew."""
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", FOUND)
 def test_a_planned_defect_is_found(name: str) -> None:
     found = BROKERS.first_parted(PLAN.free, FreePlan(runs=12, seed=SEEDS.get(name, 0)), *DEFECTS[name].patches)
@@ -93,6 +94,7 @@ KEPT = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", KEPT)
 def test_what_goes_too_early_or_never_is_found(name: str) -> None:
     found = BROKERS.first_parted(PLAN.free, FreePlan(runs=60, seed=8), *DEFECTS[name].patches)
@@ -103,6 +105,7 @@ def test_what_goes_too_early_or_never_is_found(name: str) -> None:
 EXPIRED = "broker 0 keeps the records from 0 to 2, which retention lets go"
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("retention", "age", "wanted"),
     [
@@ -410,6 +413,7 @@ def cells_of_a_log(start: int, epochs: list[int]) -> dict[str, Value]:
     )
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("start", "epochs", "ends"),
     [

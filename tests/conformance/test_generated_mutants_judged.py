@@ -68,6 +68,7 @@ def fates(rows: Iterable[Row]) -> list[tuple[Fate, Killer | None]]:
 # Of impl/.
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("events", [50, pytest.param(FreePlan.events, marks=pytest.mark.nightly(seconds=60))])
 @pytest.mark.parametrize("protocol", PLANS)
 def test_a_recorded_run_of_a_free_system_comes_out_the_same(
@@ -161,6 +162,7 @@ def test_planted_mutants_become_what_they_are() -> None:
     assert told in summary(found) and summary(found).endswith("62 % of 8 not equivalent are killed")
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("does", "ended"), [("sleep", "hung"), ("work", "exit code 0")])
 def test_who_sleeps_for_ever_has_hung_and_who_works_has_not(
     monkeypatch: pytest.MonkeyPatch, does: str, ended: str
@@ -181,6 +183,7 @@ def test_who_sleeps_for_ever_has_hung_and_who_works_has_not(
     os.close(out)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("do", "seconds", "told"), [("record", 2, "answer"), ("judge", 2, "ended"), ("record", 0, "ended")]
 )
@@ -211,6 +214,7 @@ def test_an_argument_for_what_is_killed_is_refuted() -> None:
     assert found.complaints == (f"{mutant.name}: it is argued to be equivalent (nobody asks), and yet it is killed",)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("part", range(3))
 def test_thirty_drawn_mutants_are_judged(fencepost: Fencepost, random_seed: int, part: int) -> None:
     """Ten of each of three protocols, which are drawn too."""

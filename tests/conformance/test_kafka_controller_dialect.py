@@ -163,6 +163,7 @@ def back(there: Controllers, broker: int, previous: int) -> None:
     assert there.beat(A, broker, epoch) == "NONE" and not there.broker(A, broker)["fenced"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("orderly", [True, False], ids=["in order", "logs lost"])
 def test_o4_the_last_member_stays_and_leads_again(jvm: Jvm, *, orderly: bool) -> None:
     """Without eligible leader replicas: whether it had stopped in order makes no difference, as in the text."""
@@ -192,6 +193,7 @@ def test_o4_the_last_member_stays_and_leads_again(jvm: Jvm, *, orderly: bool) ->
         assert walk.refused_by("elect_leader", node=0, partition=0, leader=0) == refused
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("orderly", [True, False], ids=["in order", "logs lost"])
 def test_o4_with_eligible_leader_replicas_it_leads_again_as_the_last_known_leader(jvm: Jvm, *, orderly: bool) -> None:
     """It leaves the ISR as it is fenced, is eligible until it registers without its epoch, and leads in recovery."""
@@ -208,6 +210,7 @@ def test_o4_with_eligible_leader_replicas_it_leads_again_as_the_last_known_leade
         assert (held["leader"], held["isr"], held["recovering"]) == (0, [0], 0 if orderly else 1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("orderly", [True, False], ids=["in order", "logs lost"])
 def test_o4_not_where_another_one_is_eligible(jvm: Jvm, *, orderly: bool) -> None:
     """Broker 1 left an ISR that was below min.insync.replicas then: it has all that was acknowledged."""

@@ -255,6 +255,7 @@ def test_tk8_a_segment_of_another_lineage_counts_up_to_where_they_part(jvm: Jvm)
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("stored", [True, False], ids=["stored", "not stored"])
 def test_tk4_a_process_that_ends_leaves_the_same_where_its_high_watermark_was_stored(jvm: Jvm, *, stored: bool) -> None:
     """Who knows no epoch fetches from its high watermark on: from behind what is in remote storage, or from 0 again."""

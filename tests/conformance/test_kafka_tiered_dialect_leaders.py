@@ -109,6 +109,7 @@ def test_tk2_a_new_leaders_log_begins_where_remote_storage_does(jvm: Jvm) -> Non
         assert (walk["log_start[1]"], walk["highest_remote[1]"]) == (start, 1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("gap", [True, False], ids=["a gap", "none"])
 def test_tk2_it_claims_a_gap_in_remote_storage(jvm: Jvm, *, gap: bool) -> None:
     """Its predecessor's log start had moved past what was uploaded. Where all is uploaded nothing is lost."""
@@ -210,6 +211,7 @@ def test_tk6_0_is_taken_for_an_epoch_and_no_earlier_one_is_asked_for(jvm: Jvm) -
 # -- TK9: who is deposed while it deletes ------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("hears", [True, False], ids=["hears", "does not hear"])
 def test_tk9_who_hears_of_another_leader_deletes_no_more(jvm: Jvm, *, hears: bool) -> None:
     """It had begun. Who does not hear deletes all that the new leader serves."""
@@ -314,6 +316,7 @@ def test_tk10_the_log_start_moves_at_the_leader_alone(jvm: Jvm) -> None:
         assert walk.broken == ([] if variant == "kip-1023-safe" else ["isr_can_serve"])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("given_up", [True, False], ids=["given up", "kept"])
 def test_tk11_a_leader_counts_a_copy_that_its_successor_has_given_up(jvm: Jvm, *, given_up: bool) -> None:
     """A has not heard that B, which has nothing, was elected uncleanly; B deletes what is of epochs before its own."""
@@ -336,6 +339,7 @@ def test_tk11_a_leader_counts_a_copy_that_its_successor_has_given_up(jvm: Jvm, *
         assert tiers.starts(A) == (0, 1, 4), "it deletes on its disk what is in remote storage as far as it knows"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("written", [False, True], ids=["not written", "written"])
 def test_tk12_a_process_that_starts_has_a_former_log_start_without_its_epochs(jvm: Jvm, *, written: bool) -> None:
     """Unless its checkpoint was written meanwhile."""
@@ -434,6 +438,7 @@ def test_tk15_a_copy_is_forgotten_when_another_one_begins_there(jvm: Jvm) -> Non
         assert (left["start"], sorted(remote(tiers, DELETED))) == (0, [0, 1, 1])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("flag", [True, False], ids=["from tiered", "not"])
 def test_tk16_an_empty_follower_looks_for_what_comes_before_a_log_start(jvm: Jvm, *, flag: bool) -> None:
     """A's records were deleted by DeleteRecords before anything was uploaded; without the flag C begins there."""
@@ -455,6 +460,7 @@ def test_tk16_an_empty_follower_looks_for_what_comes_before_a_log_start(jvm: Jvm
     assert tiers.starts(C) == ((3, 4, 5) if flag else (3, 3, 5))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("restarted", [False, True], ids=["runs on", "starts again"])
 def test_tk17_a_local_log_start_stays_above_where_a_log_is_cut(jvm: Jvm, *, restarted: bool) -> None:
     """A has deleted the first record when C, which is empty, is elected uncleanly, and uploads nothing; B joins C."""

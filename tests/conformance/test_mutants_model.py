@@ -85,6 +85,7 @@ def judged(protocol: str, rungs: Sequence[str] = (), names: Iterable[str] | None
     return list(model_rows(Explorer(traced, rungs), which, arguments, OfSurvivors(protocol)))
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("protocol", JUDGED)
 def test_every_mutant_is_pinned_and_accounted_for(protocol: str) -> None:
     traced = PROTOCOLS[protocol].traced()
@@ -100,6 +101,7 @@ def test_every_mutant_is_pinned_and_accounted_for(protocol: str) -> None:
     assert unknown_names(traced, arguments) == []
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "name",
     [
@@ -118,6 +120,7 @@ def test_snapshots_that_survive_differ_as_is_argued(name: str) -> None:
     assert line(row) == pins("snapshots")[name]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "name",
     [
@@ -166,6 +169,7 @@ def explorer_of(protocol: str) -> Explorer:
     return Explorer(PROTOCOLS[protocol].traced())
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("part", EIGHTHS)
 @pytest.mark.parametrize("protocol", JUDGED)
 def test_the_whole_matrix(protocol: str, part: int) -> None:
@@ -178,6 +182,7 @@ def test_the_whole_matrix(protocol: str, part: int) -> None:
     assert Matrix.of(rows).exit_code == 0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("part", EIGHTHS)
 @pytest.mark.parametrize("protocol", JUDGED)
 def test_nothing_that_is_killed_is_implied(protocol: str, part: int) -> None:
@@ -195,6 +200,7 @@ def test_nothing_that_is_killed_is_implied(protocol: str, part: int) -> None:
             assert Relation.UNKNOWN in relations or (Relation.FEWER in relations and missed), mutant.name
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("name", "outcome", "detail"),
     [
@@ -333,6 +339,7 @@ class Rash:
         return Cell(outcome, relation=self.relation)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("name", "has", "relations"),
     [

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from configparser import ConfigParser
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
-from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -136,9 +135,7 @@ def test_tox_shares_tests_among_workers() -> None:
     assert tox.read(ROOT / "tox.ini")
     for environment in ("tests", "nightly"):
         runs = [line for line in tox[f"testenv:{environment}"]["commands"].split("\n") if "pytest" in line]
-        assert runs and all(
-            "--dist worksteal --durations 10 " in line and line.endswith("{posargs}") for line in runs
-        )
+        assert runs and all("--dist worksteal --durations 10 " in line and line.endswith("{posargs}") for line in runs)
     assert tox["tox"]["env_list"] == "tests"
 
 

@@ -75,6 +75,7 @@ def agree(system: System, folder: Path, engine: str, *invariants: str) -> bool:
     return essence(answer) == essence(expected)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("protocol", "variant"), DEFAULTS)
 def test_it_agrees_with_memory_about_every_protocol(protocol: str, variant: str | None, tmp_path: Path) -> None:
     system = ground(PROTOCOLS[protocol].traced(variant), SMALL[protocol])
@@ -127,6 +128,7 @@ def test_a_constraint_confines_what_is_expanded(at: At, engine: str, tmp_path: P
     assert agree(replace(system, constraint=terms.FALSE), tmp_path / "none", engine)
 
 
+@pytest.mark.sampled(2)
 @needs_compiler
 @pytest.mark.parametrize("limit", [60, 300, 1 << 40])
 def test_keys_of_one_word_and_values_of_any_width(limit: int, tmp_path: Path) -> None:
@@ -191,6 +193,7 @@ def short_of_memory(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return spilled
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("engine", "constants"), [("batch", "2/2/2/2"), pytest.param("compiled", "3/2/2/1", marks=needs_compiler)]
 )
@@ -316,6 +319,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled(2)
 @needs_compiler
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(at: At, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spread_module, "SLICE", 70)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("engine", ["batch", pytest.param("compiled", marks=needs_compiler)])
 @pytest.mark.parametrize("variant", ["kip-320", "truncate-to-hw"])
 def test_files_and_answer_are_those_of_one_process(at: At, engine: str, variant: str, tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def test_kip_320_holds(at: At) -> None:
     assert 1 + sum(seen.discoveries for seen in answer.coverage.values()) == answer.distinct
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("variant", "constants", "expected"),
     [
@@ -103,6 +104,7 @@ def test_two_replicas_show_only_the_older_flaws(
     assert lengths(at(constants, variant)) == expected
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("variant", "counts"),
     [

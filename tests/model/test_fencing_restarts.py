@@ -30,6 +30,7 @@ SAFE, RESUMES, FORGETS = "kip-320-restarts", "kip-320-resumes", "kip-320-forgets
 # --- how many states, and what breaks
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("variant", "counts"),
     [
@@ -52,6 +53,7 @@ def test_every_promise_holds_where_replicas_crash(at: At) -> None:
     assert answer.coverage["restart"].discoveries
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("variant", "constants", "weak", "strong"),
     [
@@ -121,6 +123,7 @@ def first_loss(system: System) -> int | None:
     return None
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("variant", "lengths"),
     [
@@ -137,6 +140,7 @@ def test_what_was_once_committed_stays_on_the_isr(at: At, variant: str, lengths:
         assert first_loss(at(constants, variant)) == length, constants
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("constants", ["2/1/1/1", "2/2/2/2", "3/1/1/1"])
 def test_a_crash_adds_nothing_that_an_idle_replica_could_not_do(at: At, constants: str) -> None:
     """Less roles, and with high watermarks at most as high, each state is one that ``kip-320`` reaches too.
@@ -350,6 +354,7 @@ def test_every_guard_is_accounted_for_once() -> None:
     assert sorted([*anyway, *BREAKS, *IMPLIED, *STUTTERS, *MORE]) == sorted(guards)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("guard", BREAKS)
 def test_without_it_a_promise_breaks(at: At, guard: str) -> None:
     constants, violated, length = BREAKS[guard]
@@ -357,6 +362,7 @@ def test_without_it_a_promise_breaks(at: At, guard: str) -> None:
     assert (answer.verdict, answer.violated, len(answer.path or [])) == (Verdict.VIOLATED, violated, length)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("guard", IMPLIED)
 def test_the_guards_beside_it_say_as_much(at: At, guard: str) -> None:
     for constants in ("2/2/2/2", "3/1/1/1"):
@@ -365,6 +371,7 @@ def test_the_guards_beside_it_say_as_much(at: At, guard: str) -> None:
         assert (less.verdict, less.distinct, less.transitions) == (Verdict.HOLDS, full.distinct, full.transitions)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("guard", STUTTERS)
 def test_without_it_there_are_only_more_steps_that_change_nothing(at: At, guard: str) -> None:
     system = at("2/1/1/1", SAFE)
@@ -372,6 +379,7 @@ def test_without_it_there_are_only_more_steps_that_change_nothing(at: At, guard:
     assert extra and all(before == after for before, after in extra)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("guard", MORE)
 def test_without_it_there_are_more_steps_and_no_promise_breaks(at: At, guard: str) -> None:
     for constants, distinct in zip(("2/2/2/2", "3/1/1/1"), MORE[guard], strict=True):

@@ -67,6 +67,7 @@ def obligations_of(variant: str) -> Obligations:
     return Obligations(attach(proof, proof.protocol.traced(variant)))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize(
     ("variant", "least"),
@@ -90,6 +91,7 @@ def test_cvc5_needs_a_lemma_that_z3_does_without() -> None:
         assert (answer(smt) == "unsat") is proved
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("variant", "obligation"),
     [
@@ -118,6 +120,7 @@ def test_cvc5_does_not_prove_half_a_snapshot_s_vote() -> None:
     assert answer(obligations.obligation("grant_vote", "no_committed_record_lost").smt) != "unsat"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("guard", "conjunct"),
     [

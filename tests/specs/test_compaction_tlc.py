@@ -70,12 +70,14 @@ SLOW_BREACHES = {
 """All but ``removes-last``, of which TLC would look at seven million states."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", [*BREACHES, *(pytest.param(variant, marks=thorough) for variant in SLOW_BREACHES)])
 def test_the_cfgs_of_the_twins_break_as_the_explorer_says(tlc: Tlc, variant: str) -> None:
     run = tlc.run("compaction", SPECS / f"Compaction-{variant}.cfg")
     assert (run.violated, len(run.trace)) == (BREACHES | SLOW_BREACHES)[variant]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", ["kip-280-safe", "empty-batch"])
 def test_what_is_safe_holds_at_small_constants(tlc: Tlc, variant: str) -> None:
     promises = [camel(name) for name in compaction.invariant_names]
@@ -84,6 +86,7 @@ def test_what_is_safe_holds_at_small_constants(tlc: Tlc, variant: str) -> None:
     assert (run.violated, run.distinct, run.depth) == (None, *expected[variant])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("variant", "constants"),
     [pytest.param(*each, marks=() if each in QUICK else thorough) for each in GRAPHS],

@@ -103,6 +103,7 @@ def walked(system: System, steps: tuple[tuple[str, dict[str, int]], ...]) -> Sta
     return state
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", list(MODULES))
 def test_from_drawn_states_the_steps_are_those_of_the_python_protocol(tlc: Tlc, variant: str) -> None:
     """And each guard, but for few, alone refuses a step of these states: without it there would be another edge."""
@@ -150,6 +151,7 @@ def run_from(tlc: Tlc, variant: str, system: System, begin: State, steps: int) -
 HOLES = {"h1": (READS_WHAT_IS_LOST, {ENDS, SHIPPED}), "v6": (FETCHES_IN_VAIN, {LATE, SHIPPED})}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("hole", "variant"), [(hole, variant) for hole in HOLES for variant in MODULES])
 def test_two_steps_more_break_a_promise_where_the_variant_has_the_hole(tlc: Tlc, hole: str, variant: str) -> None:
     """A validation, or a late answer, and the record that is read behind it; TLC finds what our steps find."""
@@ -165,6 +167,7 @@ def test_two_steps_more_break_a_promise_where_the_variant_has_the_hole(tlc: Tlc,
         assert run.violated is None
 
 
+@pytest.mark.sampled(2)
 @thorough
 @pytest.mark.parametrize("variant", list(MODULES))
 def test_the_cfg_of_the_promises_holds(tlc: Tlc, variant: str) -> None:

@@ -66,6 +66,7 @@ def walked(system: System) -> State:
     return state
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_from_drawn_states_the_steps_are_those_of_the_python_text(tlc: Tlc, variant: str) -> None:
     """Every action happens in them, and a dropped guard is another edge."""
@@ -81,6 +82,7 @@ def test_from_drawn_states_the_steps_are_those_of_the_python_text(tlc: Tlc, vari
         assert edges_of_python(mutant, states, told) != ours, f"the comparison would see {dropped} gone"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_cfg_breaks_where_the_largest_epoch_is_left(tlc: Tlc, variant: str) -> None:
     """No guard bounds that step, and the shortest way to it is the explorer's."""

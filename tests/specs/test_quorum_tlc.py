@@ -68,6 +68,7 @@ def told(system: System, state: State) -> dict[str, Any]:
     }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("constants", list(GRAPHS), ids=lambda each: "/".join(map(str, each)))
 def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, constants: tuple[int, ...]) -> None:
     """Same states, depth and, by action name, edges; with the promises of the cfg."""

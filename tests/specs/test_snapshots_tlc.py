@@ -50,6 +50,7 @@ SLOW_BREACHES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", [*BREACHES, *(pytest.param(variant, marks=thorough) for variant in SLOW_BREACHES)])
 def test_the_cfgs_of_the_twins_break_as_the_explorer_says(tlc: Tlc, variant: str) -> None:
     run = tlc.run("snapshots", SPECS / f"Snapshots-{variant}.cfg")
@@ -68,6 +69,7 @@ def test_the_safe_variant_holds_at_small_constants(tlc: Tlc) -> None:
     assert (run.violated, run.distinct, run.depth) == (None, *GRAPHS["kip-630-safe", VOTERS])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("variant", "constants"),
     [pytest.param(*each, marks=() if each in QUICK else thorough) for each in GRAPHS],

@@ -130,6 +130,7 @@ LIVE_BROKEN = {"Kip101-live-fetch", "Kip320Restarts-live-fetch", "Kip320Brokers-
 
 
 # The comparison of the graphs, below, has the counts as well.
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("variant", "constants"),
     [(variant, constants) for variant in VARIANTS for constants in GRAPHS[variant] if constants != COMPARED[variant]],
@@ -152,6 +153,7 @@ def slow_breaches(variant: str, size: str, invariant: str) -> bool:
     return told or size == "3112" or (size == "3222" and variant != "kip-279")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("variant", "size", "invariant", "steps"),
     [pytest.param(*b, marks=thorough) if slow_breaches(*b[:3]) else b for b in BREACHES],
@@ -163,6 +165,7 @@ def test_shortest_counterexamples(tlc: Tlc, variant: str, size: str, invariant: 
     assert len(run.trace) == (steps or 0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("variant", "size"),
     [pytest.param(*each, marks=thorough) if each in SLOW_CFGS else each for each in SIZES],
@@ -174,6 +177,7 @@ def test_the_cfgs_of_the_promises(tlc: Tlc, variant: str, size: str) -> None:
     assert (run.violated, len(run.trace)) == ((first, steps) if steps else (None, 0))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("specification", "property_", "holds"),
     [
@@ -191,6 +195,7 @@ def test_liveness_of_kip_320(tlc: Tlc, specification: str, property_: str, holds
     assert tlc.run("kip-320", cfg).violated == (None if holds else "Temporal properties")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "cfg",
     [
@@ -206,6 +211,7 @@ def test_the_cfgs_of_liveness(tlc: Tlc, cfg: Path) -> None:
     assert tlc.run(variant, cfg).violated == ("Temporal properties" if broken else None)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str) -> None:
     """Same states and, by action name, the same edges: not only as many."""

@@ -50,6 +50,7 @@ def cfg_of(variant: str, constants: tuple[int, ...], *checked: str) -> str:
     return "\n".join([text, *(f"INVARIANT {name}" for name in checked), ""])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", list(BREACHES))
 def test_the_cfgs_of_the_twins_break_as_the_explorer_says(tlc: Tlc, variant: str) -> None:
     run = check(tlc, SPECS / f"Truncation-{variant}-2232.cfg")
@@ -62,6 +63,7 @@ def test_the_cfg_of_the_mended_variant_holds(tlc: Tlc) -> None:
     assert (run.violated, run.distinct, run.depth) == (None, 856370, 30)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("promise", "constants", "steps"),
     [
@@ -81,6 +83,7 @@ def test_the_mended_variant_holds_at_small_constants(tlc: Tlc) -> None:
     assert (run.violated, run.distinct, run.depth) == (None, 23170, 22)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "variant",
     [

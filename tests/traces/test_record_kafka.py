@@ -122,6 +122,7 @@ def commands_below(pid: int) -> dict[psutil.Process, str]:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["SIGTERM", "SIGKILL"])
 def test_a_recorder_that_is_killed_leaves_no_process(kafka: None, tmp_path: Path, how: signal.Signals) -> None:
     if how == signal.SIGKILL and shutil.which("setpriv") is None:
