@@ -1,6 +1,6 @@
 """The obligations of mining: a small corpus with planted bugs, and one of clean traces, through Spark.
 
-Both come along with the package (``traces/mine/bundled``, whose README says how they are made anew), and so does what
+Both come along with the package (``traces/bundled``, whose README says how they are made anew), and so does what
 was planted where. Spark takes seconds to start, so that all of it goes on beside the other obligations; these only
 wait for it.
 """

@@ -34,6 +34,7 @@ _PLACES = (
     ".ingest:ingest",
     ".mine:mine",
     ".timeline:timeline",
+    ".examples:examples",
     ".protocols:protocols",
     ".new:new",
 )

@@ -43,6 +43,7 @@ from ..check.task import Task, carry_out
 from ..stages import stages
 from . import options, output
 from .annotations import annotate, place_of
+from .bundled_paths import resolve_bundled, resolve_bundled_store
 from .help_groups import grouped
 from .options import Positive, Seconds, unwrapped
 from .progress import progress_bar
@@ -139,7 +140,11 @@ def check(
         return _check_bundled(variant, budget, report, search=not no_search, json=json)
     limits = ReadLimits() if max_records is None else ReadLimits(items=max_records)
     cluster = read_cluster(
-        "", path, topics=topic or None, limits=limits, store=None if remote is None else read_store(remote)
+        "",
+        resolve_bundled(path),
+        topics=topic or None,
+        limits=limits,
+        store=None if remote is None else read_store(resolve_bundled_store(remote)),
     )
     if not cluster.report.brokers:
         for fault in cluster.refused:

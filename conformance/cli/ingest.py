@@ -22,6 +22,7 @@ from ...traces.corpus.relay import relay
 from ...traces.kafka.abstraction import abstract
 from ...traces.words import counted
 from ..check.files import Cluster, read_cluster
+from .bundled_paths import resolve_bundled_one
 from .explore import protocol_named
 from .help_groups import grouped
 from .ingest_printed import printed_traces
@@ -101,6 +102,7 @@ def ingest(
     start = time.perf_counter()
     refuse_taken(out)
     refuse_master(master)
+    src = None if src is None else resolve_bundled_one(src)
     logs = kafka_log or []
     columns = _columns(column)
     given = None if logs or protocol is None else _given(protocol, variant, constants, not incomplete)

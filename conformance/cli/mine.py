@@ -26,6 +26,7 @@ from ...traces.replay import Budget
 from ...traces.report.folder import refuse_unwritable
 from ...traces.report.mining import refuse_out, write_mining
 from ...traces.words import counted
+from .bundled_paths import resolve_bundled_one
 from .explore import protocol_named
 from .help_groups import grouped
 from .masters import MINED, SPARK, Work, master_for, refuse_master
@@ -121,6 +122,7 @@ def mine(
         refuse_out(out)
         _warn_unwritable(out)
     refuse_master(master)
+    corpus = resolve_bundled_one(corpus)
     asked = Asked(corpus, variant, max_groups, Budget(max_skipped, max_frontier), max_states)
     said: set[Problem] = set()
     if follow:

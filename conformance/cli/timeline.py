@@ -18,6 +18,7 @@ from ...traces.timeline.text import print_partition, print_verdict, verdict_of
 from ...traces.timeline.time_zones import TimeZones
 from ...traces.timeline.timeline import Timeline, topic_of
 from ...traces.words import counted
+from .bundled_paths import resolve_bundled
 from .options import refuse_twice, unwrapped
 from .output import note, print_json, refuse_unwritable, stdout, write_text
 from .report_files import ReportFiles
@@ -60,6 +61,7 @@ def timeline(
         raise BadInput("no file is named", "FILE", "name server logs of Kafka's brokers and controllers")
     refuse_twice(topic=topic)
     refuse_unwritable(html)
+    path = resolve_bundled(path)
     read = read_sources(path, TimeZones.parse(time_zone, path))
     for problem in read.problems:
         note(f"fencepost: {problem}")

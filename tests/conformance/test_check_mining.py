@@ -22,12 +22,14 @@ from fencepost.conformance.check.mining import bundled_mining
 from fencepost.conformance.check.task import Task, carry_out
 from fencepost.conformance.cli import check as checking
 from fencepost.conformance.cli import main
+from fencepost.traces import bundled as bundled_recordings
 from fencepost.traces.corpus.layout import Events
 from fencepost.traces.corpus.manifest import PLANTED, read_corpus
 from fencepost.traces.corpus.spread import SERIAL
 from fencepost.traces.mine import bundled
 from fencepost.traces.report.obligation import Obligation, overall
 
+BUNDLED_README = Path(bundled_recordings.__file__).with_name("README.md")
 HOLDS, VIOLATED, UNKNOWN = "holds", "violated", "unknown"
 
 
@@ -192,8 +194,8 @@ def rows(folder: Path) -> list[Events]:
 
 
 def test_the_commands_of_the_readme_write_the_two_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (bundled.folder() / "README.md").read_text(encoding="utf-8").replace("\\\n", " ")
-    commands = re.findall(r"^\$ fencepost (.*)$", text, re.MULTILINE)
+    text = BUNDLED_README.read_text(encoding="utf-8").replace("\\\n", " ")
+    commands = re.findall(r"^\$ fencepost (simulate .*)$", text, re.MULTILINE)
     assert len(commands) == 2
     monkeypatch.chdir(tmp_path)
     for command in commands:

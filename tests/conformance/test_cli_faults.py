@@ -69,6 +69,8 @@ PLACES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "ingest-engine": (f"{CLI}.ingest:ingest_files", ("ingest", "bad.jsonl", "--out", "new")),
     "mine-input": (f"{CLI}.mine:read_corpus", ("mine", "corpus")),
     "mine-engine": (f"{CLI}.mine:run", ("mine", "corpus", "--master", "serial")),
+    "examples-input": (f"{CLI}.examples:load_manifest", ("examples",)),
+    "examples-report": (f"{CLI}.examples:unpack", ("examples", "examples")),
     "protocols-engine": (f"{CLI}.protocols:described", ("protocols", "fencing")),
     "protocols-json": (f"{CLI}.protocols:print_json", ("protocols", "fencing", "--json")),
     "timeline-input": (f"{CLI}.timeline:read_sources", ("timeline", "broker")),

@@ -32,11 +32,8 @@ NEEDED = [
     "specs/Kip320-2222.cfg",
     "specs/DEVIATIONS.md",
     "traces/trace.schema.json",
-    "traces/kafka/corpus/corpus.json",
-    "traces/kafka/corpus/1-steady/broker-1/meta.properties",
-    "traces/kafka/corpus/6-unclean-election/broker-3/payments-0/00000000000000000000.log",
-    "traces/kafka/corpus_compacted/3-failover/broker-1/cleaner-offset-checkpoint",
-    "traces/kafka/corpus_tiered/corpus.json",
+    "traces/bundled/failover.tar.gz",
+    "traces/bundled/mining.tar.gz",
     "traces/report/page.html.j2",
     "traces/report/index.html.j2",
 ]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...model.core.errors import BadInput
+from ..bundled.unpacked import unpacked
 from .cluster import BROKER_IDS, CONTROLLER_ID, NODE_NAMES, Cluster
 
 if TYPE_CHECKING:
@@ -204,13 +205,13 @@ def load_manifest(corpus: Path) -> dict[str, Any]:
     return manifest
 
 
-BUNDLED = {"failover": "corpus", "compacted": "corpus_compacted", "tiered": "corpus_tiered"}
-"""The recorded corpora that are part of the package: scenario to folder."""
+BUNDLED = ("failover", "compacted", "tiered")
+"""The recorded scenarios that are part of the package."""
 
 
 def bundled_corpus(scenario: str = "failover") -> Path:
-    """The recorded corpus of a scenario that is part of the package."""
-    return Path(__file__).parent / BUNDLED[scenario]
+    """Folder with the unpacked corpus of a bundled scenario."""
+    return unpacked(scenario)
 
 
 def node_directories(corpus: Path, stage: str) -> list[Path]:

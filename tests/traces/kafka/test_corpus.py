@@ -1,4 +1,4 @@
-"""The reader and the checks on files that a real Kafka 4.4.0 cluster wrote (``traces/kafka/corpus``)."""
+"""The reader and the checks on files that a real Kafka 4.4.0 cluster wrote (``traces/bundled/failover.tar.gz``)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import fencepost
 import pytest
 from fencepost.traces.kafka.batches import Limits, SegmentScan
 from fencepost.traces.kafka.broker import BrokerFiles, read_broker
+from fencepost.traces.kafka.capture import bundled_corpus
 from fencepost.traces.kafka.checks import FilesReport, check_brokers
 from fencepost.traces.kafka.directories import read_brokers
 from fencepost.traces.kafka.problems import ProblemLog
 from fencepost.traces.kafka.records import Record
 from fencepost.traces.kafka.statefiles import encode_uuid
 
-assert fencepost.__file__ is not None
-CORPUS = Path(fencepost.__file__).parent / "traces" / "kafka" / "corpus"
+CORPUS = bundled_corpus()
 INDEX: dict[str, Any] = json.loads((CORPUS / "corpus.json").read_text())
 STAGES = sorted(path.name for path in CORPUS.iterdir() if path.is_dir())
 

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from fencepost.traces.kafka.capture import bundled_corpus
 from fencepost.traces.timeline.checkers import TimelineReport, check_timeline
 from fencepost.traces.timeline.event_kind import EventKind
 from fencepost.traces.timeline.observation import Observation
@@ -15,7 +16,7 @@ from fencepost.traces.timeline.timeline import Timeline
 
 K = EventKind
 DUMPS = Path(__file__).parent / "dumps"
-CORPUS = Path(__file__).parents[3] / "traces" / "kafka" / "corpus"
+CORPUS = bundled_corpus()
 RECORDS = sorted(DUMPS.glob("*-records.txt"))
 BATCHES = sorted(DUMPS.glob("*-batches.txt"))
 HEADER = {"format": "fencepost-client-history", "version": 1, "acks": "all"}
