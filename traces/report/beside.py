@@ -11,7 +11,7 @@ from markupsafe import Markup
 from ..story import Moment, Story
 from ..words import printable
 from .lanes import pairs_words
-from .page import asset, environment, policy
+from .page import environment, joined, policy
 
 
 class Box(NamedTuple):
@@ -53,7 +53,7 @@ class Beside:
 
 def render_beside(page: Beside, links: Sequence[str] = ()) -> str:
     """The page as text, with no script in it. ``links``: where each run can be stepped through."""
-    style = asset("beside.css")
+    style = joined("tables.css", "beside.css")
     return (
         environment()
         .get_template("beside.html.j2")

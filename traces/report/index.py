@@ -21,7 +21,7 @@ from .folder import REPORT, new_folder
 from .junit import junit_of
 from .obligation import Note, Obligation, grouped, overall, summary
 from .overview import Overview
-from .page import asset, environment, policy, render_page
+from .page import environment, joined, policy, render_page
 from .replicas import COLUMNS, MARK, NUMBERS
 
 FORMAT: Final = "fencepost-report"
@@ -122,7 +122,7 @@ def _names(results: Sequence[Obligation]) -> list[str]:
 def _index(
     results: Sequence[Obligation], notes: Sequence[Note], overview: Overview | None, answer: Answer | None
 ) -> str:
-    style = asset("index.css")
+    style = joined("tables.css", "index.css")
     # By identity: two obligations may be equal, and each still has a page of its own.
     names = {id(each): name for each, name in zip(results, _names(results), strict=True)}
     # A check over files shows first what does not hold; a check of everything has one table.

@@ -25,7 +25,7 @@ def render_timelines(
     notes: Sequence[str] = (),
 ) -> str:
     """The page as text, for a file in UTF-8: no script, and nothing from the network."""
-    style = joined("partition_timeline.css")
+    style = joined("tables.css", "partition_timeline.css")
     return (
         environment()
         .get_template("partition_timeline.html.j2")

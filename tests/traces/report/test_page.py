@@ -163,7 +163,7 @@ def test_text_on_every_epoch_colour_can_be_read() -> None:
     assert min(contrast(fill, ink) for fill, ink in pairs) >= 4.5
 
 
-@pytest.mark.parametrize("sheet", ["story.css", "index.css"])
+@pytest.mark.parametrize("sheet", ["story.css", "tables.css"])
 @pytest.mark.parametrize("scheme", [0, 1])
 def test_text_can_be_read_in_light_and_dark(sheet: str, scheme: int) -> None:
     found = re.findall(r"--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)", asset(sheet))
