@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..core.ground import State, System
 from ..interpret.staged import stage
-from .path import rebuild
+from .path import path_to
 from .result import Limits, Step
 
 
@@ -25,7 +25,7 @@ def run_to(
     while level:
         for state in level:
             if goal(state):
-                return rebuild(system, _ancestry(parent, state), _taken(staged.successors), first)
+                return path_to(system, staged.successors, parent, state)
         following: list[State] = []
         for state in filter(staged.expandable, level):
             for _, after in staged.successors(state):
@@ -36,16 +36,3 @@ def run_to(
             raise ValueError(f"more than {most:,} states, and none of them meets the goal")
         level = following
     return None
-
-
-def _taken(
-    successors: Callable[[State], list[tuple[int, State]]],
-) -> Callable[[State, State], tuple[int, State] | None]:
-    return lambda before, wanted: next(((number, s) for number, s in successors(before) if s == wanted), None)
-
-
-def _ancestry(parent: dict[State, State | None], state: State) -> list[State]:
-    chain = [state]
-    while (before := parent[chain[-1]]) is not None:
-        chain.append(before)
-    return chain[::-1]

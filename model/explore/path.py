@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from ..core.ground import State, System
 from ..interpret.batch import Batch
 from ..interpret.packing import Words
 from ..interpret.reference import Reference
+from ..interpret.staged import Successors
 from .result import Exploration, Step, Verdict
 
 Link = TypeVar("Link")
@@ -42,6 +43,24 @@ def rebuild(system: System, chain: Sequence[Link], taken: Taken[Link], start: St
         path.append(Step(instance, after))
         state = after
     return path
+
+
+def ancestry(parent: Mapping[State, State | None], state: State) -> list[State]:
+    """The states from the first one of a search to this one, by the state that was found before each."""
+    chain = [state]
+    while (before := parent[chain[-1]]) is not None:
+        chain.append(before)
+    return chain[::-1]
+
+
+def path_to(system: System, successors: Successors, parent: Mapping[State, State | None], state: State) -> list[Step]:
+    """The steps to a state from the first one of a search that remembers the state before each."""
+    chain = ancestry(parent, state)
+
+    def link(before: State, wanted: State) -> tuple[int, State] | None:
+        return next(((number, after) for number, after in successors(before) if after == wanted), None)
+
+    return rebuild(system, chain, link, chain[0])
 
 
 def taken(

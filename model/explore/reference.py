@@ -6,7 +6,7 @@ from collections import Counter
 
 from ..core.ground import State
 from ..interpret.symmetry import Symmetry
-from .path import rebuild
+from .path import ancestry, rebuild
 from .result import Coverage, Exploration, OnProgress, Query, Verdict, Watch, conclude
 
 
@@ -44,7 +44,7 @@ def explore_reference(query: Query, on_progress: OnProgress | None = None) -> Ex
                         return number, after
                 return None
 
-            answer.path = rebuild(system, _ancestry(parent, state), taken)
+            answer.path = rebuild(system, ancestry(parent, state), taken)
             break
         for name, happens in staged.witnesses.items():
             answer.witnesses[name] += sum(map(happens, level))
@@ -80,10 +80,3 @@ def explore_reference(query: Query, on_progress: OnProgress | None = None) -> Ex
     answer.seconds = watch.seconds
     answer.memory = watch.peak
     return conclude(answer) if answer.verdict is Verdict.HOLDS else answer
-
-
-def _ancestry(parent: dict[State, State | None], state: State) -> list[State]:
-    chain = [state]
-    while (before := parent[chain[-1]]) is not None:
-        chain.append(before)
-    return chain[::-1]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from ..core.algebra import Value
@@ -27,7 +28,7 @@ from ..core.protocol import TracedProtocol
 from ..interpret.reader import Reader, bound
 from ..interpret.reference import IntState, Reference
 from ..interpret.staged import stage
-from .path import rebuild
+from .path import path_to
 from .result import Limits, OnProgress, Step, Verdict, Watch
 
 PATH: Final = 2
@@ -273,22 +274,14 @@ def refine(
     seen: set[State] = set()
     kinds: dict[tuple[str, str, tuple[str, ...]], Apart] = {}
 
-    def path_to(state: State) -> list[Step]:
-        chain = [state]
-        while (before := parent[chain[-1]]) is not None:
-            chain.append(before)
-
-        def taken(at: State, wanted: State) -> tuple[int, State] | None:
-            return next(((number, after) for number, after in staged.successors(at) if after == wanted), None)
-
-        return rebuild(system, chain[::-1], taken)
+    steps_to = partial(path_to, system, staged.successors, parent)
 
     def look(state: State) -> None:
         if image[state] not in seen:
             seen.add(image[state])
             broken = next((name for name, holds in promises.items() if not holds(image[state])), None)
             if broken is not None and answer.broken is None:
-                answer.broken, answer.broken_path = broken, path_to(state)
+                answer.broken, answer.broken_path = broken, steps_to(state)
 
     if image[system.initial] != runs.compared(abstract.initial):
         answer.verdict, answer.reason = Verdict.VIOLATED, "the initial state maps to another one than the initial one"
@@ -314,7 +307,7 @@ def refine(
                     if known is not None:
                         kinds[kind] = replace(known, count=known.count + 1)
                         continue
-                    path = [*path_to(state), Step(instance, after)]
+                    path = [*steps_to(state), Step(instance, after)]
                     kinds[kind] = Apart(instance.action, nearest, guards, path, image[state], image[after], 1)
             if watch.due(len(parent) + done):
                 watch.report(depth, len(parent), len(level) - done)

@@ -13,11 +13,10 @@ from typing import Final
 from ..core import terms
 from ..core.ground import State, System
 from ..core.terms import Sort, Term
+from .staged import operation
 
 MAX_PASSES: Final = 20_000_000
 """Passes through loops that one state may take: about six seconds."""
-
-_INFIX: Final = {"lt": "<", "le": "<=", "eq": "==", "add": "+", "sub": "-"}
 
 
 class WorkSpentError(Exception):
@@ -96,25 +95,18 @@ class _Source:
         if op in terms.BINDERS:
             return self._loop(term)
         args = [self(each) for each in term.args]
-        if op in _INFIX:
-            return f"({args[0]} {_INFIX[op]} {args[1]})"
-        if op in ("and", "or"):
-            return "(" + f" {op} ".join(args) + ")"
-        if op == "not":
-            return f"(not {args[0]})"
-        if op == "ite":
-            return f"({args[1]} if {args[0]} else {args[2]})"
+        simple = operation(op, args)
+        if simple is not None:
+            return simple
         if op in ("min", "max"):
             return f"{op}({args[0]}, {args[1]})"
         if op == "member":
             replica = self._temporary()
             return f"(({replica} := {args[0]}) >= 0 and {args[1]} >> {replica} & 1 == 1)"
-        if op in ("with", "without"):
-            replica = self._temporary()
-            bit = f"(1 << {replica} if ({replica} := {args[1]}) >= 0 else 0)"
-            return f"({args[0]} | {bit})" if op == "with" else f"({args[0]} & ~{bit})"
-        assert op == "majority", f"{op} is no operation of a condition"
-        return f"(2 * ({args[0]} & {args[1]}).bit_count() > ({args[1]}).bit_count())"
+        assert op in ("with", "without"), f"{op} is no operation of a condition"
+        replica = self._temporary()
+        bit = f"(1 << {replica} if ({replica} := {args[1]}) >= 0 else 0)"
+        return f"({args[0]} | {bit})" if op == "with" else f"({args[0]} & ~{bit})"
 
     def _temporary(self) -> str:
         return f"t{next(self._fresh)}"

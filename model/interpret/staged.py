@@ -7,7 +7,7 @@ reading of the text in ``reference.py`` this is about two hundred times as fast 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.ground import Instance, State, System
@@ -49,14 +49,9 @@ def expression(term: Term, names: Mapping[Term, str] | None = None) -> str:
         return repr(term.value)
     if op == "cell":
         return f"c{term.value}"
-    if op in _INFIX:
-        return f"({args[0]} {_INFIX[op]} {args[1]})"
-    if op in ("and", "or"):
-        return "(" + f" {op} ".join(args) + ")"
-    if op == "not":
-        return f"(not {args[0]})"
-    if op == "ite":
-        return f"({args[1]} if {args[0]} else {args[2]})"
+    simple = operation(op, args)
+    if simple is not None:
+        return simple
     if op in ("min", "max"):
         symbol = "<" if op == "min" else ">"
         return f"({args[0]} if {args[0]} {symbol} {args[1]} else {args[1]})"
@@ -66,14 +61,27 @@ def expression(term: Term, names: Mapping[Term, str] | None = None) -> str:
             return f"({args[1]} & {1 << literal(replica)} != 0)"
         # NONE is -1 and in no set; a shift by it would raise.
         return f"({args[0]} >= 0 and {args[1]} >> {args[0]} & 1 == 1)"
-    if op == "majority":
-        return f"(2 * ({args[0]} & {args[1]}).bit_count() > ({args[1]}).bit_count())"
     if op in ("with", "without"):
         replica = term.args[1]
         known = replica.op == "const"
         bit = str(1 << literal(replica)) if known else f"(1 << {args[1]} if {args[1]} >= 0 else 0)"
         return f"({args[0]} | {bit})" if op == "with" else f"({args[0]} & ~{bit})"
     raise AssertionError(f"{op} is not ground")
+
+
+def operation(op: str, args: Sequence[str]) -> str | None:
+    """An operation on Python expressions; None for one that ground and traced terms write in different ways."""
+    if op in _INFIX:
+        return f"({args[0]} {_INFIX[op]} {args[1]})"
+    if op in ("and", "or"):
+        return "(" + f" {op} ".join(args) + ")"
+    if op == "not":
+        return f"(not {args[0]})"
+    if op == "ite":
+        return f"({args[1]} if {args[0]} else {args[2]})"
+    if op == "majority":
+        return f"(2 * ({args[0]} & {args[1]}).bit_count() > ({args[1]}).bit_count())"
+    return None
 
 
 def _shared(term: Term, seen: dict[Term, int]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from ...model.core.ground import State, System
-from ...model.explore.path import rebuild
+from ...model.explore.path import path_to
 from ...model.explore.result import Step
 from ...model.interpret.staged import stage
 from .log_conditions import Condition
@@ -37,7 +37,7 @@ def guided_run(system: System, conditions: Sequence[Condition], most: int) -> tu
     while waiting and len(parent) <= most:
         far, depth, _, state = heapq.heappop(waiting)
         if not far:
-            return rebuild(system, _ancestry(parent, state), _taken(staged.successors), first), len(parent)
+            return path_to(system, staged.successors, parent, state), len(parent)
         if not staged.expandable(state):
             continue
         for _, after in staged.successors(state):
@@ -69,16 +69,3 @@ def _missed(system: System, conditions: Sequence[Condition]) -> Callable[[State]
         return missed
 
     return count_missed
-
-
-def _taken(
-    successors: Callable[[State], list[tuple[int, State]]],
-) -> Callable[[State, State], tuple[int, State] | None]:
-    return lambda before, wanted: next(((number, s) for number, s in successors(before) if s == wanted), None)
-
-
-def _ancestry(parent: dict[State, State | None], state: State) -> list[State]:
-    chain = [state]
-    while (before := parent[chain[-1]]) is not None:
-        chain.append(before)
-    return chain[::-1]
