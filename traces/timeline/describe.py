@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from .event_kind import EventKind
 from .observation import Observation
@@ -12,86 +13,74 @@ K = EventKind
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+_TEXTS: Final[Mapping[EventKind, str]] = {
+    K.LEADER_STARTED: "leads from {log_end}",
+    K.ROLE_SKIPPED: "keeps its role",
+    K.LOG_LOADED: "loads its log",
+    K.LOG_CREATED: "creates an empty log",
+    K.COPY_CREATED: "begins to move its log to another directory",
+    K.LOG_DELETED: "deletes its log",
+    K.LOG_SWAPPED: "swaps the log directory",
+    K.LOG_CORRUPT: "finds corruption, truncates to {offset}",
+    K.LOG_START: "moves log start to {log_start}",
+    K.LOG_CONTENT: "log from {log_start} to {log_end}",
+    K.ISR_SHRINK: "shrinks ISR to {isr}",
+    K.ISR_EXPAND: "expands ISR to {isr}",
+    K.ISR_REQUESTED: "ISR {isr} requested",
+    K.ISR_UPDATED: "ISR is {isr}",
+    K.TRUNCATED_FULLY: "drops its log, starts at {offset}",
+    K.TRUNCATION_DECIDED: "decides to truncate to {offset}",
+    K.TRUNCATION_NO_EFFECT: "need not truncate to {offset}",
+    K.TRUNCATION_REFUSED: "stops: its leader ends at {offset}",
+    K.FETCHER_ADDED: "fetches from broker {leader} at {offset}",
+    K.FETCHER_REMOVED: "stops fetching",
+    K.FOLLOWER_FETCH: "sees broker {follower} at {offset}",
+    K.HIGH_WATERMARK: "high watermark {high_watermark}",
+    K.APPENDED: "appends up to {log_end}",
+    K.REPLICA_OFFLINE: "replica goes offline",
+    K.PARTITION_CREATED: "controller creates it, replicas {replicas}",
+    K.TOPIC_DELETED: "topic is deleted",
+    K.NODE_STARTED: "node starts",
+    K.NODE_STOPPED: "node stops",
+    K.EPOCH_START: "epoch starts at {offset}",
+}
+"""By kind, the predicate; ``{field}`` stands for a field of the observation."""
+
+
 def describe(seen: Observation) -> str:
     """The event as a short predicate of its node: ``truncates to 90``."""
+    text = _TEXTS.get(seen.kind)
+    return _special(seen) if text is None else text.format_map(_Shown(seen))
+
+
+class _Shown(dict[str, str]):
+    """The fields of an observation as text; ``?`` for an unknown one."""
+
+    def __init__(self, seen: Observation) -> None:
+        super().__init__()
+        self._seen = seen
+
+    def __missing__(self, name: str) -> str:
+        value = getattr(self._seen, name)
+        return ids(value) if name in ("isr", "replicas") else _value(value)
+
+
+def _special(seen: Observation) -> str:
+    """An event whose predicate depends on its fields."""
     match seen.kind:
-        case K.LEADER_STARTED:
-            return f"leads from {_value(seen.log_end)}"
         case K.FOLLOWER_STARTED:
             leader = "nobody" if seen.leader in (None, -1) else str(seen.leader)
             return f"follows {leader} from {_value(seen.log_end)}"
-        case K.ROLE_SKIPPED:
-            return "keeps its role"
-        case K.LOG_LOADED:
-            return "loads its log"
-        case K.LOG_CREATED:
-            return "creates an empty log"
-        case K.COPY_CREATED:
-            return "begins to move its log to another directory"
-        case K.LOG_DELETED:
-            return "deletes its log"
-        case K.LOG_SWAPPED:
-            return "swaps the log directory"
-        case K.LOG_CORRUPT:
-            return f"finds corruption, truncates to {_value(seen.offset)}"
-        case K.LOG_START:
-            return f"moves log start to {_value(seen.log_start)}"
-        case K.LOG_CONTENT:
-            return f"log from {_value(seen.log_start)} to {_value(seen.log_end)}"
-        case K.ISR_SHRINK:
-            return f"shrinks ISR to {ids(seen.isr)}"
-        case K.ISR_EXPAND:
-            return f"expands ISR to {ids(seen.isr)}"
-        case K.ISR_REQUESTED:
-            return f"ISR {ids(seen.isr)} requested"
-        case K.ISR_UPDATED:
-            return f"ISR is {ids(seen.isr)}"
         case K.TRUNCATED:
             below = "" if seen.high_watermark is None else f", below HW {seen.high_watermark}"
             return f"truncates to {_value(seen.offset)}{below}"
-        case K.TRUNCATED_FULLY:
-            return f"drops its log, starts at {_value(seen.offset)}"
-        case K.TRUNCATION_DECIDED:
-            return f"decides to truncate to {_value(seen.offset)}"
-        case K.TRUNCATION_NO_EFFECT:
-            return f"need not truncate to {_value(seen.offset)}"
-        case K.TRUNCATION_REFUSED:
-            return f"stops: its leader ends at {_value(seen.offset)}"
         case K.FETCH_RESET:
             target = f"log end {seen.offset}" if seen.offset is not None else f"log start {_value(seen.log_start)}"
             return f"resets to the leader's {target}"
-        case K.FETCHER_ADDED:
-            return f"fetches from broker {_value(seen.leader)} at {_value(seen.offset)}"
-        case K.FETCHER_REMOVED:
-            return "stops fetching"
-        case K.FOLLOWER_FETCH:
-            return f"sees broker {_value(seen.follower)} at {_value(seen.offset)}"
-        case K.HIGH_WATERMARK:
-            return f"high watermark {_value(seen.high_watermark)}"
-        case K.APPENDED:
-            return f"appends up to {_value(seen.log_end)}"
-        case K.REPLICA_OFFLINE:
-            return "replica goes offline"
-        case _:
-            return _other(seen)
-
-
-def _other(seen: Observation) -> str:
-    """Events of controllers, nodes, files and clients."""
-    match seen.kind:
-        case K.PARTITION_CREATED:
-            return f"controller creates it, replicas {ids(seen.replicas)}"
         case K.PARTITION_CHANGED:
             return f"controller: {_changes(seen)}"
         case K.UNCLEAN_ELECTION:
-            who = "" if seen.leader is None else f" of broker {seen.leader}"
-            return f"UNCLEAN election{who}"
-        case K.TOPIC_DELETED:
-            return "topic is deleted"
-        case K.NODE_STARTED:
-            return "node starts"
-        case K.NODE_STOPPED:
-            return "node stops"
+            return "UNCLEAN election" + ("" if seen.leader is None else f" of broker {seen.leader}")
         case K.CONTROLLER_CHANGED:
             return "no active controller" if seen.leader == -1 else f"active controller is {_value(seen.leader)}"
         case K.QUORUM_ROLE:
@@ -103,8 +92,6 @@ def _other(seen: Observation) -> str:
         case K.BATCH:
             last = None if seen.log_end is None else seen.log_end - 1
             return f"batch {_value(seen.offset)} to {_value(last)}"
-        case K.EPOCH_START:
-            return f"epoch starts at {_value(seen.offset)}"
         case K.RECORD:
             return f"record {_value(seen.offset)}" + ("" if seen.value is None else f" is {seen.value}")
         case K.ASSIGNED:
