@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .event_kind import EventKind
@@ -37,9 +37,8 @@ class Incarnations:
         parts: list[tuple[Incarnation, list[Observation]]] = []
         # What ends at one node may be created again at another, whose lines begin later.
         cut = any(each.kind in _ENDS for each in timeline.observations)
-        processes = {(each.node, each.client) for each in timeline.observations}
-        for node, client in sorted(processes, key=lambda each: (each[0] or -1, each[1] or "")):
-            own = _parts([each for each in timeline.observations if (each.node, each.client) == (node, client)])
+        for (node, client), observations in timeline.by_process.items():
+            own = _parts(observations)
             cut = cut or len(own) > 1
             for number, members in enumerate(own):
                 known = next((each.topic_id for each in members if each.topic_id is not None), None)
@@ -58,7 +57,7 @@ class Incarnations:
         return id(observation) in self.identified
 
 
-def _parts(observations: list[Observation]) -> list[list[Observation]]:
+def _parts(observations: Sequence[Observation]) -> list[list[Observation]]:
     """Cut one process's observations, in its order."""
     parts: list[list[Observation]] = [[]]
     epoch = -1

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
 
 from .observation import Observation
+
+Process: TypeAlias = tuple[int | None, str | None]
+"""A node and no client, or a client and no node."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +29,17 @@ class PartitionTimeline:
         """Sort the observations of one partition."""
         return cls(partition, tuple(_merge(observations)))
 
+    @cached_property
+    def by_process(self) -> Mapping[Process, tuple[Observation, ...]]:
+        """The observations of each node and each client, in its own order."""
+        found: dict[Process, list[Observation]] = {}
+        for each in self.observations:
+            found.setdefault((each.node, each.client), []).append(each)
+        return {process: tuple(members) for process, members in found.items()}
+
     def of_process(self, node: int | None, client: str | None = None) -> tuple[Observation, ...]:
         """Observations of one node or one client, in its own order."""
-        return tuple(each for each in self.observations if each.node == node and each.client == client)
+        return self.by_process.get((node, client), ())
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -36,7 +49,7 @@ class PartitionTimeline:
 
 def _merge(observations: Iterable[Observation]) -> Sequence[Observation]:
     """Order by time; an event never comes before an earlier event of its own process."""
-    processes: dict[tuple[int | None, str | None], list[Observation]] = {}
+    processes: dict[Process, list[Observation]] = {}
     for each in observations:
         processes.setdefault((each.node, each.client), []).append(each)
     keyed: list[tuple[int, str, int, Observation]] = []
