@@ -34,12 +34,13 @@ def file_findings(cluster: Cluster, *, losses: bool = True) -> tuple[Finding, ..
     ]
     proven = {each.subject for each in results if each.check == LOSSES and each.verdict == "violated"}
     unread = _unread_partitions(cluster)
-    blocked = [each for each in results if each.verdict == "unknown" and _partition(each.subject) in unread]
-    found = [
-        _finding(each)
-        for each in results
-        if each not in blocked and (each.check not in RESTATED or each.subject not in proven)
-    ]
+    blocked: list[CheckResult] = []
+    found: list[Finding] = []
+    for each in results:
+        if each.verdict == "unknown" and _partition(each.subject) in unread:
+            blocked.append(each)
+        elif each.check not in RESTATED or each.subject not in proven:
+            found.append(_finding(each))
     told = {each.where for each in results if each.verdict == "violated"}
     found += _unreadable([each for each in cluster.report.problems if each.severity == "error"], told)
     if blocked:

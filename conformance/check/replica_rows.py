@@ -27,7 +27,12 @@ def replica_table(cluster: Cluster, suspects: Iterable[str]) -> ReplicaTable:
     """
     wanted = set(suspects)
     keys = sorted({key for broker in cluster.report.brokers for key in broker.partitions})
-    rows = {key: _rows(cluster, key) for key in keys if key[0] != METADATA_TOPIC or _name(key) in wanted}
+    comparisons = {(each.topic, each.partition): each for each in cluster.report.comparisons}
+    rows = {
+        key: _rows(cluster, key, comparisons.get(key))
+        for key in keys
+        if key[0] != METADATA_TOPIC or _name(key) in wanted
+    }
     with_finding = [key for key in rows if _name(key) in wanted]
     # A leader enters its epoch before its followers do, and a high watermark lags: neither is a difference of logs.
     alike = {"leader", "newest", "same"}
@@ -38,7 +43,7 @@ def replica_table(cluster: Cluster, suspects: Iterable[str]) -> ReplicaTable:
     return ReplicaTable(tuple(row for key in ordered for row in rows[key]), shown, tuple(_name(key) for key in equal))
 
 
-def _rows(cluster: Cluster, key: Key) -> list[ReplicaRow]:
+def _rows(cluster: Cluster, key: Key, comparison: PartitionComparison | None) -> list[ReplicaRow]:
     """One row for each replica of a partition, by node id."""
     holders = [broker for broker in cluster.report.brokers if key in broker.partitions]
     holders.sort(key=lambda broker: (broker.node_id is None, broker.node_id or 0, broker.label))
@@ -46,7 +51,6 @@ def _rows(cluster: Cluster, key: Key) -> list[ReplicaRow]:
     others = cluster.report.other_topics
     current = [broker for broker in holders if (broker.label, key) not in others]
     reference = _reference(current or holders, key, state)
-    comparisons = {(each.topic, each.partition): each for each in cluster.report.comparisons}
     rows = []
     for number, broker in enumerate(holders):
         files, best = broker.partitions[key], reference.partitions[key]
@@ -64,7 +68,7 @@ def _rows(cluster: Cluster, key: Key) -> list[ReplicaRow]:
                 log_end=files.log_end,
                 log=_OTHER[others[broker.label, key].sure]
                 if (broker.label, key) in others
-                else _compared(broker, reference, key, state, comparisons.get(key)),
+                else _compared(broker, reference, key, state, comparison),
                 differs=frozenset(name for name in values if values[name] != wanted[name]),
                 first=number == 0,
             )
