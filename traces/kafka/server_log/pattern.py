@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from ...timeline.event_kind import EventKind
@@ -147,20 +148,21 @@ class LoggerPatterns:
     prefixes: tuple[str, ...]
     patterns: tuple[Pattern, ...]
 
-    def __post_init__(self) -> None:
-        compiled = [compile_template(each) for each in self.prefixes]
-        object.__setattr__(self, "_prefixes", compiled)
-        object.__setattr__(self, "_rows", [(compile_template(each.text), each) for each in self.patterns])
+    @cached_property
+    def _compiled_prefixes(self) -> list[re.Pattern[str]]:
+        return [compile_template(each) for each in self.prefixes]
+
+    @cached_property
+    def _rows(self) -> list[tuple[re.Pattern[str], Pattern]]:
+        return [(compile_template(each.text), each) for each in self.patterns]
 
     def match(self, message: str) -> Iterator[tuple[EventKind, Fields]]:
         """Yield the events of a message. Raises ValueError for a number that is none of Kafka's."""
-        prefixes: list[re.Pattern[str]] = self._prefixes  # type: ignore[attr-defined]
-        rows: list[tuple[re.Pattern[str], Pattern]] = self._rows  # type: ignore[attr-defined]
-        for prefix in prefixes:
+        for prefix in self._compiled_prefixes:
             before = prefix.match(message)
             if before is None:
                 continue
-            for regex, pattern in rows:
+            for regex, pattern in self._rows:
                 found = regex.match(message, before.end())
                 if found is None:
                     continue
