@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO
 
 from ...model.core.errors import BadInput
-
-_OPENERS: Final[tuple[tuple[bytes, Any], ...]] = (
-    (b"\x1f\x8b", gzip.open),
-    (b"BZh", bz2.open),
-    (b"\xfd7zXZ\x00", lzma.open),
-)
-_DAMAGED: Final = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
-_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
+from ..compressed import DAMAGED, UTF_16, open_decompressed
 
 
 @contextmanager
@@ -31,12 +20,9 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
         BadInput: The file cannot be read, or its compressed data is damaged; also inside the block.
     """
     try:
-        with path.open("rb") as raw:
-            head = raw.read(6)
-        opener = next((each for magic, each in _OPENERS if head.startswith(magic)), open)
-        with opener(path, "rb") as data:
+        with open_decompressed(path) as data:
             yield data
-    except _DAMAGED as damaged:
+    except DAMAGED as damaged:
         raise BadInput(f"the compressed data is damaged: {damaged}", str(path), "copy the file again") from damaged
     except OSError as failed:
         why = failed.strerror or str(failed)
@@ -53,7 +39,7 @@ def open_text(path: Path, *, errors: str = "strict") -> Iterator[IO[str]]:
     with open_bytes(path) as data:
         start = data.read(2)
         data.seek(0)
-        encoding = "utf-16" if start in _UTF_16 else "utf-8-sig"
+        encoding = "utf-16" if start in UTF_16 else "utf-8-sig"
         with TextIOWrapper(data, encoding=encoding, errors=errors) as text:
             yield text
 

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from ....model.core.errors import BadInput
+from ...compressed import DAMAGED, UTF_16, open_decompressed
 from .layouts import LayoutParser
 from .line import Line
 
 LONGEST: Final = 1 << 20
 """Bytes of a line; the reader skips a longer one."""
 
-_OPENERS: Final[tuple[tuple[bytes, Any], ...]] = (
-    (b"\x1f\x8b", gzip.open),
-    (b"BZh", bz2.open),
-    (b"\xfd7zXZ\x00", lzma.open),
-)
-_UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 _FIX = "name a node's server.log"
 
 
@@ -44,17 +35,14 @@ def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
         if path.exists() and not path.is_file():
             what = "it is a folder" if path.is_dir() else "it is no regular file"
             raise BadInput(what, str(path), _FIX)
-        with path.open("rb") as raw:
-            head = raw.read(6)
-            raw.seek(0)
-            opener = next((each for magic, each in _OPENERS if head.startswith(magic)), None)
-            encoding = _UTF_16.get(head[:2])
-            with raw if opener is None else opener(raw, "rb") as file:
-                for line in _whole_lines(file) if encoding is None else _decoded_lines(file, encoding):
-                    number += 1
-                    if line is not None:
-                        yield number, line
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as damaged:
+        with open_decompressed(path) as file:
+            encoding = UTF_16.get(file.read(2))
+            file.seek(0)
+            for line in _whole_lines(file) if encoding is None else _decoded_lines(file, encoding):
+                number += 1
+                if line is not None:
+                    yield number, line
+    except DAMAGED as damaged:
         where = f"{path}, line {number}" if number else str(path)
         raise BadInput(f"the compressed data is damaged after it: {damaged}", where, "copy the file again") from damaged
     except OSError as failed:
