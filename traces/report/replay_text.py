@@ -17,7 +17,7 @@ from ..diagnose import value_words
 from ..replay import EXPLAINED
 from ..story import split_cell
 from ..words import counted, printable
-from .terminal import STORY_WIDTH, Terminal
+from .terminal import STORY_WIDTH, VERDICT_STYLES, Terminal
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ..format import TraceEvent
     from ..replay import Replay
 
-_STYLES: Final = {"holds": "bold green", "violated": "bold red", "unknown": "bold yellow"}
 _LAST_STEPS: Final = 8
 _MAX_CALLS: Final = 4
 _MAX_OBSERVED: Final = 12
@@ -64,7 +63,7 @@ def replay_renderable(answer: Replay, name: str) -> RenderableType:
 
 
 def _head(answer: Replay, name: str) -> Text:
-    text = Text(answer.verdict.value, style=_STYLES[answer.verdict.value])
+    text = Text(answer.verdict.value, style=VERDICT_STYLES[answer.verdict.value])
     if answer.violated not in (None, EXPLAINED):
         text.append(f": {answer.violated}", style="bold")
     text.append(f"  {printable(name)}", style="bold")

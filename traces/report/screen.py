@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ..words import counted, printable
 from .replicas import COLUMNS, MARK, NUMBERS
-from .terminal import UNBOUNDED
+from .terminal import UNBOUNDED, VERDICT_STYLES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,6 @@ MAX_ROWS: Final = 12
 MAX_FINDINGS: Final = 6
 MAX_DETAILS: Final = 2
 MAX_NAMES: Final = 3
-_STYLES: Final = {"holds": "bold green", "violated": "bold red", "unknown": "bold yellow"}
 
 
 def print_replicas(table: ReplicaTable, console: Console, *, everything: bool = False) -> None:
@@ -98,7 +97,7 @@ def print_answer(answer: Answer, console: Console, *, everything: bool = False, 
 
 def print_verdict(answer: Answer, console: Console) -> None:
     """Print ``violated: 2 problems in payments-0``."""
-    console.print(Text.assemble((answer.verdict, _STYLES[answer.verdict]), f": {printable(answer.headline)}"))
+    console.print(Text.assemble((answer.verdict, VERDICT_STYLES[answer.verdict]), f": {printable(answer.headline)}"))
 
 
 def print_finding(

@@ -14,9 +14,7 @@ from rich.text import Text
 
 from ..words import printable
 from .obligation import Obligation, grouped, overall, summary
-from .terminal import Terminal
-
-_STYLES = {"holds": "bold green", "violated": "bold red", "unknown": "bold yellow"}
+from .terminal import VERDICT_STYLES, Terminal
 
 
 class _Name:
@@ -57,7 +55,7 @@ def closing_table(results: Sequence[Obligation]) -> Table:
         table.add_section()
         table.add_row(_Name(printable(group), style="bold"))
         for each in members:
-            style = "green" if each.met else _STYLES["unknown" if each.verdict == "unknown" else "violated"]
+            style = "green" if each.met else VERDICT_STYLES["unknown" if each.verdict == "unknown" else "violated"]
             table.add_row(
                 Padding(_Name(("" if each.met else "! ") + printable(each.name)), (0, 0, 0, 2)),
                 Text(each.outcome, style=style),
@@ -76,4 +74,4 @@ def print_table(results: Sequence[Obligation], console: Console | None = None) -
             said = f"! {each.name}: {each.outcome}" + (f". {each.detail}" if each.detail else "")
             out.print(Text(printable(said)))
     verdict = overall(results)
-    out.print(Text.assemble((verdict, _STYLES[verdict]), f": {summary(results)}"))
+    out.print(Text.assemble((verdict, VERDICT_STYLES[verdict]), f": {summary(results)}"))

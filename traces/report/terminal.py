@@ -22,6 +22,9 @@ UNBOUNDED: Final = 1_000_000
 
 STORY_WIDTH: Final = 80
 
+VERDICT_STYLES: Final = {"holds": "bold green", "violated": "bold red", "unknown": "bold yellow"}
+"""Styles of Rich by the verdict."""
+
 
 class Terminal(Console):
     """Rich's console, but that it believes nothing that it is told.

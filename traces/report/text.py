@@ -27,7 +27,7 @@ from .lanes import (
     replica_lane,
     words,
 )
-from .terminal import STORY_WIDTH, Terminal
+from .terminal import STORY_WIDTH, VERDICT_STYLES, Terminal
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 SINGLY: Final = 8
 """Up to this many records a log is drawn record by record."""
 _EPOCH_STYLES: Final = ("cyan", "yellow", "green", "magenta", "blue", "red")
-_VERDICT_STYLES: Final = {"holds": "bold green", "violated": "bold red", "unknown": "bold yellow"}
 
 
 def print_story(story: Story, console: Console | None = None, *, enabled: bool = False) -> None:
@@ -119,7 +118,7 @@ def _head(story: Story) -> Text:
     text = Text()
     text.append(printable(f"{story.protocol} {story.variant}"), style="bold")
     text.append(f"  {pairs_words(story.constants)}\n")
-    text.append(story.verdict, style=_VERDICT_STYLES[story.verdict])
+    text.append(story.verdict, style=VERDICT_STYLES[story.verdict])
     if story.violated:
         text.append(": " + printable(story.violated), style="bold")
     if story.headline:

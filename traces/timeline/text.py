@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..report.terminal import VERDICT_STYLES
 from ..words import counted, printable
 from .checkers import TimelineReport
 from .contradiction import Contradiction
@@ -18,8 +19,6 @@ from .rows import PartitionRows, Row
 
 MAX_ROWS: Final = 40
 """Rows of one partition: the last ones, and all evidence before them."""
-
-_STYLES = {"holds": "bold green", "violated": "bold red", "unknown": "bold yellow"}
 
 
 def print_partition(out: Console, rows: PartitionRows, *, everything: bool = False) -> None:
@@ -103,7 +102,7 @@ def print_verdict(out: Console, report: TimelineReport, unread: int) -> None:
     for each in report.contradictions:
         out.print(Text(contradiction_text(each)), soft_wrap=not out.is_terminal)
     verdict = verdict_of(report, unread)
-    out.print(Text.assemble((verdict, _STYLES[verdict]), f": {summary(report, unread)}"))
+    out.print(Text.assemble((verdict, VERDICT_STYLES[verdict]), f": {summary(report, unread)}"))
 
 
 def contradiction_text(each: Contradiction) -> str:
