@@ -32,12 +32,8 @@ def run_app(app: App, arguments: Sequence[str], note: Callable[[str], None]) -> 
     try:
         result = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
         return ExitCode.DONE if result is None else _checked(result)
-    except CycloptsError as error:
-        command = " ".join([app.name[0], *(error.command_chain or ())])
-        note(f"fencepost: {' '.join(str(error).split())}; see {command} --help")
-        return ExitCode.BAD_INPUT
     except BaseException as error:
-        return report_end(error, note)
+        return report_end(error, note, app.name[0])
 
 
 def run_module(app: App) -> NoReturn:
@@ -57,11 +53,11 @@ def run_module(app: App) -> NoReturn:
     sys.exit(128 + terminated[0] if terminated else code)
 
 
-def report_end(error: BaseException, note: Callable[[str], None]) -> ExitCode:
-    """Report the exception that ended a command in one line, and return its exit code."""
+def report_end(error: BaseException, note: Callable[[str], None], program: str = "fencepost") -> ExitCode:
+    """Report the exception that ended a command of a program in one line, and return its exit code."""
     code = ExitCode.BAD_INPUT if isinstance(error, CycloptsError) else exit_code(error)
     try:
-        note(f"fencepost: {_line(error, code)}")
+        note(f"fencepost: {_line(error, code, program)}")
     except BaseException:
         # No memory, or no standard error: the code must still come from here.
         with suppress(OSError):
@@ -75,11 +71,11 @@ def _checked(result: object) -> ExitCode:
     return result
 
 
-def _line(error: BaseException, code: ExitCode) -> str:
+def _line(error: BaseException, code: ExitCode, program: str) -> str:
     if code is ExitCode.INTERRUPTED:
         return "interrupted"
     if isinstance(error, CycloptsError):
-        command = " ".join(["fencepost", *(error.command_chain or ())])
+        command = " ".join([program, *(error.command_chain or ())])
         return f"{' '.join(str(error).split())}; see {command} --help"
     if isinstance(error, FencepostError):
         return str(error)
@@ -95,4 +91,4 @@ def _fault(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     mend = "report it with these lines" if debug else f"run it again with {DEBUG}=1 and report it with the traceback"
-    return f"a fault of Fencepost's own, which says nothing of what was asked: {said}{place}; {mend}"
+    return f"a fault of Fencepost's own, and no verdict: {said}{place}; {mend}"
