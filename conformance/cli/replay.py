@@ -69,7 +69,7 @@ def replay(
     html: Path | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> ExitCode:
-    """Replay a trace: keep every model state that explains it, and say what refuses it where none is left.
+    """Replay a trace: follow every model state that explains it, and report the guards that refuse its next event.
 
     Of a file with faults, the events before the first fault are replayed; the exit code is 2 then.
 
@@ -99,7 +99,7 @@ def replay(
         Apache Kafka, whose messages wait at proxies until the trace has them arrive. What is seen after each step must
         be what the model has. A step that a cluster cannot be made to take ends it, with verdict unknown.
     html
-        Page to write the run to that explains the trace, as far as one does.
+        Page to write: the run that explains the trace, or its longest part that one explains.
     json
         Print one JSON object on standard output.
     """

@@ -78,9 +78,9 @@ class Plan:
 class Conformance:
     """The answer. ``failure``: the smallest run that ends in a disagreement, ``found``: how many steps the first had.
 
-    ``repeatable``: whether that run ended in the same way each time, None if there was no time to repeat it; a system
-    that answers otherwise when it is asked the same again can not be shrunk. ``minimal``: whether shrinking came to its
-    end. ``faults``: the kinds that the adapter can bring about, of those wanted.
+    ``repeatable``: whether that run ended in the same way each time, None if there was no time to repeat it; the run of
+    a system that answers differently in a repetition is not shrunk. ``minimal``: whether shrinking ended by itself.
+    ``faults``: the selected kinds that the adapter can inject.
     """
 
     verdict: Verdict
@@ -229,7 +229,7 @@ class _Runner:
         except OutOfTime:
             raise _Stop from None
         if played.disagreement is not None:
-            # What is repeated in order to shrink it says nothing about coverage.
+            # Repetitions that shrink the run do not count as coverage.
             self.coverage.frozen = True
             if self.first is None:
                 self.first = played

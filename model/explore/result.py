@@ -1,4 +1,4 @@
-"""What an exploration is asked, and what it answers."""
+"""The query of an exploration, and its answer."""
 
 from __future__ import annotations
 
@@ -150,9 +150,9 @@ class Exploration:
     ``violated`` and ``path`` are those of the first.
     """
     whole: bool = True
-    """With ``findings``: whether every reachable state was seen, so that all other invariants hold. Else ``reason``."""
+    """With ``findings``: whether every reachable state was visited, so that all other invariants hold."""
     engine_note: str | None = None
-    """What else there is to say of the engine, in words: by which compiler it was compiled, and from when on it ran."""
+    """More on the engine: its compiler, and the number of states from which it ran."""
 
     @property
     def transitions(self) -> dict[str, int]:
@@ -161,7 +161,7 @@ class Exploration:
 
     @property
     def undecided(self) -> tuple[str, ...]:
-        """The invariants that are neither violated nor known to hold, where ``findings`` were asked for."""
+        """With ``findings``: the invariants that are neither violated nor known to hold."""
         if self.findings is None or self.whole:
             return ()
         violated = {each.invariant for each in self.findings}
@@ -227,7 +227,7 @@ class Watch:
         return memory.peak()
 
     def report(self, depth: int, distinct: int, frontier: int) -> None:
-        """Tell whoever watches."""
+        """Report the progress."""
         if self._on_progress is not None:
             self._on_progress(Progress(depth, distinct, frontier))
 
@@ -237,7 +237,7 @@ class Watch:
         return f"runs of more than {most} steps (--max-depth)" if most is not None and steps > most else None
 
     def due(self, seen: int) -> bool:
-        """Whether ``EVERY`` states were seen since this was last so: for whoever takes up one state at a time."""
+        """Whether ``EVERY`` states were seen since this was last so: for engines that expand one state at a time."""
         if seen < self._next:
             return False
         self._next = seen + self.EVERY

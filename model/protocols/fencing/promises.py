@@ -1,4 +1,4 @@
-"""What ``fencing`` promises in every state, and what some run of it must meet."""
+"""The invariants of ``fencing``, and the states that some run of it must reach."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def weak_isr(k: Algebra, s: View) -> Value:
 def strong_isr(k: Algebra, s: View) -> Value:
     """A presumed leader's records below its high watermark are on every member of the controller's ISR.
 
-    Whoever is elected next has them, so what a consumer saw is never lost.
+    The next leader has them, so no record that a consumer saw is lost.
     """
     return k.forall(REPLICA, lambda r: k.implies(presumes_leadership(s, r), _committed_on(k, s, r, s.quorum_isr)))
 
@@ -42,9 +42,9 @@ def leader_in_isr(k: Algebra, s: View) -> Value:
 
 @fencing.always_in(lambda rules: rules.running)
 def acknowledged_is_kept(k: Algebra, s: View) -> Value:
-    """A record that its producer was told of is at that offset in the log of every member of the controller's ISR.
+    """An acknowledged record is at its offset in the log of every member of the controller's ISR.
 
-    Whoever is elected next has it, so that ``acks=all`` means what it says.
+    The next leader has it, as ``acks=all`` promises.
     """
 
     def kept(replica: Value, record: Value) -> Value:
@@ -59,7 +59,7 @@ def acknowledged_is_kept(k: Algebra, s: View) -> Value:
 
 @fencing.always_in(lambda rules: rules.running)
 def read_is_kept(k: Algebra, s: View) -> Value:
-    """A record that a consumer was given is at that offset in the log of every member of the controller's ISR."""
+    """A record that a consumer read is at that offset in the log of every member of the controller's ISR."""
 
     def kept(replica: Value, offset: Value) -> Value:
         record = s.read[offset]
@@ -83,9 +83,10 @@ def written_once(k: Algebra, s: View) -> Value:
 
 @fencing.implied_in(keeps_committed)
 def clients_agree(k: Algebra, s: View) -> Value:
-    """A record that its producer was told of is the one that is read there, and each record is at one offset.
+    """Consumers read an acknowledged record at its offset, and each record is at one offset.
 
-    The logs of the controller's ISR have both, by ``acknowledged_is_kept`` and ``read_is_kept``, and each record once.
+    The logs of the controller's ISR have all acknowledged and read records (``acknowledged_is_kept``,
+    ``read_is_kept``), each once (``written_once``).
     """
 
     def same(record: Value, offset: Value) -> Value:

@@ -225,10 +225,10 @@ RECORD = Index("record", Sort.INT, lambda c: c["max_records"])
 
 
 def keeps_committed(rules: Rules) -> bool:
-    """Whether what clients are told lasts: a running variant in which no record below a high watermark is lost.
+    """Whether an acknowledged or read record stays: in a running variant that loses none below a high watermark.
 
-    With K11, K12 or K14, a stale leader may commit another record once the controller's ISR is empty, and then no
-    invariant compares it with anything.
+    In a variant with K11, K12 or K14 a stale leader may commit another record once the controller's ISR is empty, and
+    no invariant compares that record with others.
     """
     safe = rules.remote_leo in (RemoteLeo.OF_EPOCH, RemoteLeo.OF_OFFICE)
     return rules.running and safe and not (rules.forgets or rules.fences)
