@@ -144,7 +144,7 @@ def test_search_adds_a_violation() -> None:
     assert [(each.subject, each.text) for each in answer.findings] == [("orders-0", "ruled out")]
 
 
-def test_violation_by_the_search_is_printed_after_the_files_verdict() -> None:
+def test_violation_by_the_search_follows_the_verdict_on_files() -> None:
     searched = [search("violated", "ruled out")]
     out = io.StringIO()
     console = Terminal(out, width=80, plain=True)

@@ -206,7 +206,7 @@ closer.close(3)
 
 
 @pytest.mark.usefixtures("systems")
-def test_hang_of_a_process_that_cannot_be_interrupted_is_violated() -> None:
+def test_uninterruptible_hang_of_a_process_is_violated() -> None:
     program = """
 from fencepost.conformance.free import watch
 watch.WatchedSystem.__init__.__defaults__ = (60.0, 0.5)

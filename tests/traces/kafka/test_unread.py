@@ -93,7 +93,7 @@ def test_directory_without_permission_leaves_comparisons_unknown(open_folder: Pa
     assert agreement.message.endswith(f"{roots[2]} was skipped (Permission denied)")
 
 
-def test_skipped_directory_matters_only_where_a_replica_is_missing(tmp_path: Path) -> None:
+def test_skipped_directory_matters_if_a_replica_is_missing(tmp_path: Path) -> None:
     decided = metadata_partition([topic_record("t"), partition_record([1, 2], [1, 2], 1)])
     roots = [
         write_broker(tmp_path / f"b{node}", node, {"t-0": partition(0), "__cluster_metadata-0": decided})

@@ -99,7 +99,7 @@ def test_truncation_below_own_high_watermark_is_violated(tmp_path: Path) -> None
     assert "broker 1 truncates a-0 to offset 40, below its high watermark 60" in found.message
 
 
-def test_truncation_line_that_names_its_high_watermark_needs_no_other_line(tmp_path: Path) -> None:
+def test_truncation_line_with_its_high_watermark_is_enough(tmp_path: Path) -> None:
     warning = (
         "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] Truncating a-0 to offset 40 below high watermark 55"
     )
@@ -348,7 +348,7 @@ def test_acknowledged_record_is_unknown_if_acks_are_unknown(tmp_path: Path) -> N
     assert found.verdict == "unknown" and "acks=all" in found.message
 
 
-def test_acknowledged_record_is_unknown_if_the_zone_may_explain_it(tmp_path: Path) -> None:
+def test_acknowledgement_is_unknown_if_the_zone_may_explain_it(tmp_path: Path) -> None:
     """The logs name no zone: read as UTC+1, all acknowledgements follow the second leader."""
     history = [produced(40, 3), produced(41, 4)]
     files = {"broker_1": [leader(0, 1, 0, 0)], "broker_2": [leader(600, 2, 1, 3)]}

@@ -172,7 +172,7 @@ def test_prefixes_tell_nodes_of_one_file_apart(tmp_path: Path) -> None:
     assert nodes == [(node, kind) for node in (7, 9) for kind, *_ in EXPECTED]
 
 
-def test_file_of_several_nodes_without_prefix_leaves_lines_unattributed(tmp_path: Path) -> None:
+def test_file_of_several_nodes_leaves_lines_unattributed(tmp_path: Path) -> None:
     path = tmp_path / "mixed.log"
     other = [(t, v, m.replace("id=7", "id=9").replace("replicaId=7", "replicaId=9"), c) for t, v, m, c in LINES]
     path.write_text("\n".join(kafka(*each) for each in (*LINES, *other)))
