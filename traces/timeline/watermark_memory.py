@@ -29,6 +29,15 @@ class WatermarkMemory:
     _end_shown: bool = False
     _in_sync: bool = False
     _role_end: int | None = None
+    _role_shows_watermark: bool = False
+
+    @property
+    def may_be_leaders(self) -> bool:
+        """Whether the log's high watermark may now be the leader's.
+
+        The line that made the node a follower has the one before, and the node has appended nothing since.
+        """
+        return self._role_shows_watermark and not self._in_sync
 
     @property
     def current(self) -> Observation | None:
@@ -44,6 +53,7 @@ class WatermarkMemory:
             if current is not None and seen.offset is not None and seen.offset < (current.high_watermark or 0):
                 self._forget()
         elif seen.kind is K.NODE_STARTED:
+            self._role_shows_watermark = False
             self._survives, self._end_shown, self._since_restart = self._highest is None, False, None
         elif seen.kind is K.LOG_LOADED and seen.log_end is not None:
             self._survives, self._end_shown, self._since_restart = self._reaches(seen), True, None
@@ -69,6 +79,7 @@ class WatermarkMemory:
                 self._raise(seen)
             if seen.kind is K.FOLLOWER_STARTED:
                 self._follow(seen.log_end)
+                self._role_shows_watermark = seen.high_watermark is not None
             elif seen.kind is K.LEADER_STARTED:
                 self._in_sync = True
 
@@ -76,6 +87,7 @@ class WatermarkMemory:
         self._in_sync, self._role_end = False, end
 
     def _forget(self) -> None:
+        self._role_shows_watermark = False
         self._highest, self._since_restart, self._survives, self._end_shown = None, None, True, False
 
     def _reaches(self, seen: Observation) -> bool:

@@ -143,6 +143,15 @@ def test_truncation_without_loss_holds(tmp_path: Path, lines: list[str]) -> None
     assert not of_check(report(tmp_path, broker_1=lines), TRUNCATION)
 
 
+def test_truncation_line_with_the_leaders_watermark_is_no_proof(tmp_path: Path) -> None:
+    """In 2.7 and 2.8 the warning names the high watermark of the answer that also made the follower truncate."""
+    warning = "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] Truncating a-0 to offset 5 below high watermark 6"
+    warned = line(3, warning, FETCHER, "WARN")
+    assert not of_check(report(tmp_path, broker_1=[follower(1, 1, 1, 7, 5, 2), warned]), TRUNCATION)
+    (found,) = of_check(report(tmp_path, broker_1=[follower(1, 1, 1, 7, 6, 2), warned]), TRUNCATION)
+    assert (found.verdict, found.lost) == ("violated", (5, 5))
+
+
 def test_follower_watermark_of_a_diverging_log_is_no_proof(tmp_path: Path) -> None:
     """Since 2.7 a follower takes over its leader's high watermark before it truncates."""
     watermark = line(2, "[UnifiedLog partition=a-0, dir=/data] Setting high watermark (offset=6, segment=[-1:-1])", LOG)

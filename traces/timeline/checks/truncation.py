@@ -71,7 +71,7 @@ def _may_be_future(seen: Observation, directories: Collection[str]) -> bool:
 
 def watermark_before(seen: Observation, memory: WatermarkMemory) -> Observation | None:
     """The line with the high watermark before a truncation: the line itself, or an earlier one of the broker."""
-    if seen.high_watermark is not None:
+    if seen.high_watermark is not None and not memory.may_be_leaders:
         return seen
     known = memory.current
     if known is None:
