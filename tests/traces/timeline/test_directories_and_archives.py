@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from fencepost.traces.kafka.capture import bundled_corpus
 from fencepost.traces.timeline.checkers import check_timeline
 from fencepost.traces.timeline.event_kind import EventKind
 from fencepost.traces.timeline.source import SourceResult
@@ -25,7 +26,7 @@ LOG = (
 @pytest.fixture(scope="module")
 def cluster() -> Path:
     """Data directories of a real cluster."""
-    return Path(__file__).parents[3] / "traces" / "kafka" / "corpus" / "6-unclean-election"
+    return bundled_corpus() / "6-unclean-election"
 
 
 def contents(read: SourceResult) -> set[tuple[str, int | None]]:
