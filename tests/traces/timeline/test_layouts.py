@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import random
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -117,6 +118,40 @@ LAYOUTS: dict[str, Layout] = {
     "json in compose": lambda t, v, m, c: (
         "kafka-1 | " + escaped({"timestamp": iso(t), "level": v, "logger": c, "message": m})
     ),
+    "american": lambda t, v, m, c: f"3/4/2026, 10{t[13:].replace(',', '.')} AM {v} {c} - {m}",
+    "twelve hours": lambda t, v, m, c: f"[{t} AM] {v} {m} ({c})",
+    "points": lambda t, v, m, c: f"04.03.2026 {t[11:]} {v} [main] {c} - {m}",
+    "day and month": lambda t, v, m, c: f"04-Mar-2026 {t[11:].replace(',', '.')} {v} [main] {c} {m}",
+    "zone abbreviated": lambda t, v, m, c: f"[{t} CET] {v} {m} ({c})",
+    "lower case": lambda t, v, m, c: f"[{t}] {v.lower()} {m} ({c})",
+    "tabs": lambda t, v, m, c: f"{t}\t{v}\tmain\t{c}\t{m}",
+    "bars": lambda t, v, m, c: f"{t} | {v} | main | {c} | {m}",
+    "brackets": lambda t, v, m, c: f"[{t}][{v:5}][{c}] {m}",
+    "logfmt": lambda t, v, m, c: f'ts={iso(t)} level={v.lower()} logger={c} msg="{m}"',
+    "csv": lambda t, v, m, c: f'kafka-1,"{kafka(t, v, m, c)}",x',
+    "csv columns": lambda t, v, m, c: f'{iso(t)},{v},{c},"{m}"',
+    "bold": lambda t, v, m, c: f"**{kafka(t, v, m, c)}**",
+    "list item": lambda t, v, m, c: f"  - `{kafka(t, v, m, c)}`",
+    "html": lambda t, v, m, c: kafka(t, v, m, c).replace('"', "&quot;") + "&nbsp;",
+    "coloured without escape": lambda t, v, m, c: f"[32m[{t}] [1;34m{v}[0m {m} ([36m{c}[0m)",
+    "test containers": lambda t, v, m, c: f"09:59:59.101 [stream] INFO tc.kafka - STDOUT: {kafka(t, v, m, c)}",
+    "json splunk": lambda t, v, m, c: escaped({"preview": False, "result": {"_raw": kafka(t, v, m, c), "host": "k1"}}),
+    "json vector": lambda t, v, m, c: escaped({"file": "/var/log/x", "message": kafka(t, v, m, c), "host": "k1"}),
+    "json fluent bit": lambda t, v, m, c: escaped(
+        {"date": 1772618409.1, "log": kafka(t, v, m, c), "kubernetes": {"pod_name": "kafka-1"}}
+    ),
+    "json elastic": lambda t, v, m, c: escaped(
+        {"_index": "k", "_source": {"@timestamp": iso(t), "message": m, "log": {"level": v, "logger": c}}}
+    ),
+    "json datadog": lambda t, v, m, c: escaped({"attributes": {"timestamp": iso(t), "message": kafka(t, v, m, c)}}),
+    "json stackdriver": lambda t, v, m, c: escaped(
+        {"jsonPayload": {"message": m, "logger": c, "level": v}, "timestamp": iso(t)}
+    ),
+    "json azure": lambda t, v, m, c: escaped({"TimeGenerated": iso(t), "LogMessage": kafka(t, v, m, c)}),
+    "json logback": lambda t, v, m, c: escaped(
+        {"@timestamp": iso(t), "level": v, "loggerName": c, "message": "{}", "arguments": [m], "formattedMessage": m}
+    ),
+    "json journald bytes": lambda t, v, m, c: escaped({"MESSAGE": list(kafka(t, v, m, c).encode()), "_PID": "7"}),
     "json seconds": lambda t, v, m, c: escaped(
         {"ts": 1772618400 + int(t[18]) + int(t[20:]) / 1000, "severity": v, "logger": c, "msg": m}
     ),
@@ -156,6 +191,68 @@ def test_byte_order_mark_is_skipped(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "server.log"
     path.write_text("\n".join(kafka(*each) for each in LINES), encoding=encoding)
     assert events(path) == EXPECTED
+
+
+def wrapped(width: int, before: str = "") -> str:
+    parts = [kafka(*each) for each in LINES]
+    return "\n".join(before + each[at : at + width] for each in parts for at in range(0, len(each), width))
+
+
+DOCUMENTS = {
+    "pretty array": json.dumps([json.loads(LAYOUTS["json ecs"](*each)) for each in LINES], indent=2),
+    "search engine": json.dumps(
+        {"took": 3, "hits": {"hits": [json.loads(LAYOUTS["json elastic"](*each)) for each in LINES]}}, indent=1
+    ),
+    "Loki": json.dumps(
+        {"data": {"result": [{"stream": {"pod": "k"}, "values": [["1772618409000000000", kafka(*x)] for x in LINES]}]}}
+    ),
+    "fence": "\n".join(["It says:", "```", *(kafka(*each) for each in LINES), "```"]),
+    "Jira": "{noformat}" + "\n".join(kafka(*each) for each in LINES) + "{noformat}",
+    "wrapped at 80": wrapped(80),
+    "wrapped and quoted": wrapped(76, "> "),
+    "wrapped between words": "\n".join(line for each in LINES for line in textwrap.wrap(kafka(*each), 90)),
+    "split by the container runtime": "\n".join(
+        f"2026-03-04T10:00:09.123456789Z stdout {'F' if at + 60 >= len(text) else 'P'} {text[at : at + 60]}"
+        for text in (kafka(*each) for each in LINES)
+        for at in range(0, len(text), 60)
+    ),
+    "split by Docker": "\n".join(
+        json.dumps({"log": text[at : at + 60], "stream": "stdout", "time": "2026-03-04T10:00:09.1Z"})
+        for text in (kafka(*each) + "\n" for each in LINES)
+        for at in range(0, len(text), 60)
+    ),
+    "carriage returns": "\r".join(kafka(*each) for each in LINES),
+    "zero bytes": "\0" * 300 + "\n".join(kafka(*each) for each in LINES),
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_document_yields_the_events(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "kafka.log"
+    path.write_text(DOCUMENTS[name], newline="")
+    assert events(path) == EXPECTED
+
+
+def test_times_without_a_date_stay_in_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "kafka.log"
+    path.write_text("\n".join(f"[{t[11:]}] {v} {m} ({c})" for t, v, m, c in LINES))
+    read = read_sources([path])
+    assert [each.kind.value for each in read.observations] == [each[0] for each in EXPECTED]
+    assert all(each.relative for each in read.observations)
+
+
+@pytest.mark.parametrize("width", range(60, 150, 3))
+def test_lines_that_are_cut_off_prove_nothing_false(tmp_path: Path, width: int) -> None:
+    """A cut may leave the first digits of a number: offset 110 is not offset 11."""
+    path = tmp_path / "kafka.log"
+    log = "[UnifiedLog partition=rides-4, dir=/var/lib/kafka] Truncating to offset 110"
+    lines = [
+        kafka("2026-03-04 10:00:00,000", "INFO", FOLLOWER.replace("offset 31", "offset 120"), "state.change.logger"),
+        *[kafka("2026-03-04 10:00:01,000", "INFO", log, LINES[1][3])] * 4,
+        "2026-03-04 10:00:02,000 INFO [main] UnifiedLog:312 - " + log,
+    ]
+    path.write_text("\n".join(each[:width] for each in lines))
+    assert check_timeline(Timeline.of(read_sources([path]).observations)).verdict != "violated"
 
 
 def test_prefixes_tell_nodes_of_one_file_apart(tmp_path: Path) -> None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Final
 
 from ....model.core.errors import BadInput
 from ...compressed import DAMAGED, UTF_16, open_decompressed
+from .json_documents import read_document
 from .layouts import LayoutParser
 from .line import Line
+from .wrapped_lines import rejoin
 
 LONGEST: Final = 1 << 20
 """Bytes of a line; the reader skips a longer one."""
 
+_WIDE = re.compile(rb"[\t -~]\0[\t -~]\0[\t -~]\0")
+"""UTF-16 without a byte order mark."""
 _FIX = "name a node's server.log"
 
 
@@ -24,7 +30,14 @@ def read_lines(path: Path) -> Iterator[Line]:
         BadInput: The file cannot be read, is no regular file, or its compressed data is damaged.
     """
     parser = LayoutParser()
-    for number, text in read_text_lines(path):
+    lines = read_text_lines(path)
+    head = list(islice(lines, 1))
+    if head and head[0][1].lstrip("\ufeff \t")[:1] in ("{", "["):
+        document = read_document(head[0][1], path)
+        if document is not None:
+            yield from parser.parse_value(1, document)
+            return
+    for number, text in rejoin(chain(head, lines)):
         yield from parser.parse(number, text)
 
 
@@ -36,7 +49,8 @@ def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
             what = "it is a folder" if path.is_dir() else "it is no regular file"
             raise BadInput(what, str(path), _FIX)
         with open_decompressed(path) as file:
-            encoding = UTF_16.get(file.read(2))
+            head = file.read(6)
+            encoding = "utf-16-le" if _WIDE.match(head) else UTF_16.get(head[:2])
             file.seek(0)
             for line in _whole_lines(file) if encoding is None else _decoded_lines(file, encoding):
                 number += 1
@@ -53,7 +67,9 @@ def _whole_lines(file: IO[bytes]) -> Iterator[str | None]:
     while line := file.readline(LONGEST):
         whole = line.endswith(b"\n") or len(line) < LONGEST
         if whole:
-            yield line.decode("utf-8", "replace").rstrip("\r\n")
+            text = line.decode("utf-8", "replace").rstrip("\r\n")
+            # Old Macintosh files, and progress bars, have carriage returns alone.
+            yield from text.split("\r") if "\r" in text else (text,)
             continue
         while not whole:
             rest = file.readline(LONGEST)
