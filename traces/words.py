@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def counted(count: int, noun: str) -> str:
     """``1 file``, ``12,345 files``."""
     return f"{count:,} {noun}" + ("" if count == 1 else "es" if noun.endswith("ch") else "s")
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def brokers_named(labels: Sequence[str]) -> str:
+    """``broker 1``, ``brokers 1 and 2``; labels of other forms as they are."""
+    if len(labels) > 1 and all(label.startswith("broker ") for label in labels):
+        return f"brokers {listed([label.removeprefix('broker ') for label in labels])}"
+    return listed(labels)
 
 
 def printable(text: str) -> str:

@@ -85,6 +85,13 @@ class Cluster:
         spare = count(1 + max((*target.nodes, *assigned), default=-1))
         return (*target.nodes, *others, *islice(spare, target.unseen - len(others)))
 
+    def has_lost(self, topic: str, number: int) -> bool:
+        """Whether the files prove that the partition has lost committed records."""
+        name = _named((topic, number))
+        return any(
+            each.check == LOSSES and each.subject == name and each.verdict == "violated" for each in self.report.checks
+        )
+
     def compacted(self, topic: str, number: int) -> bool:
         """Whether holes in a partition's logs are what its configuration allows: on each broker that holds it."""
         images = {each.label: each.metadata for each in self.report.brokers}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...traces.kafka.cross_checks import AGREEMENT
+from ...traces.kafka.loss_words import loss_words
 from ...traces.kafka.losses import NAME as LOSSES
 from ...traces.kafka.problems import Problem
 from ...traces.kafka.verdicts import CheckResult
@@ -34,13 +35,17 @@ def file_findings(cluster: Cluster, *, losses: bool = True) -> tuple[Finding, ..
     ]
     proven = {each.subject for each in results if each.check == LOSSES and each.verdict == "violated"}
     unread = _unread_partitions(cluster)
+    parts: dict[tuple[str, str], list[CheckResult]] = {}
+    for each in results:
+        if each.data.get("within"):
+            parts.setdefault((each.subject, each.data["within"]), []).append(each)
     blocked: list[CheckResult] = []
     found: list[Finding] = []
     for each in results:
         if each.verdict == "unknown" and _partition(each.subject) in unread:
             blocked.append(each)
-        elif each.check not in RESTATED or each.subject not in proven:
-            found.append(_finding(each))
+        elif (each.check not in RESTATED or each.subject not in proven) and not each.data.get("within"):
+            found.append(_finding(each, parts.get((each.subject, each.data.get("follower", "")), ())))
     told = {each.where for each in results if each.verdict == "violated"}
     found += _unreadable([each for each in cluster.report.problems if each.severity == "error"], told)
     if blocked:
@@ -79,9 +84,11 @@ def _partition(subject: str) -> str:
     return subject.rpartition(": ")[2]
 
 
-def _finding(result: CheckResult) -> Finding:
+def _finding(result: CheckResult, parts: Sequence[CheckResult]) -> Finding:
+    """One finding. ``parts``: the results of other replicas that show the same loss, which it names."""
+    text = loss_words(result.data, [each.data for each in parts]) if parts else result.message
     details = tuple(result.data.get("told", ())) or ((result.where,) if result.where else ())
-    return Finding(result.verdict, result.subject, result.message, details, result.check)
+    return Finding(result.verdict, result.subject, text, details, result.check)
 
 
 def _merged(findings: Sequence[Finding]) -> list[Finding]:

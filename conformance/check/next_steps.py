@@ -10,6 +10,7 @@ from ...traces.kafka.losses import NAME as LOSSES
 from ...traces.kafka.partition import METADATA_TOPIC
 from ...traces.kafka.unclean_elections import NAME as UNCLEAN
 from ...traces.report.answer import Finding
+from ...traces.words import brokers_named
 from .files import Cluster
 from .truncations import PrescribedTruncation
 
@@ -73,7 +74,7 @@ def next_steps(
     unread = any(each.severity == "error" and each.kind != "old-magic" for each in cluster.report.problems)
     if rescued:
         one = len(rescued) == 1
-        what = f"the {'directory' if one else 'directories'} of {_listed(rescued)}"
+        what = f"the {'directory' if one else 'directories'} of {brokers_named(rescued)}"
         when = "it starts: it has records that it" if one else "they start: they have records that they"
         steps.append(f"Copy {what} before {when} will delete.")
     for finding in findings:
@@ -92,7 +93,8 @@ def next_steps(
             steps.append(ADVICE[finding.check])
     missing = missing_brokers(cluster, findings)
     if missing:
-        steps.append(f"Check again with the directory of {_listed([f'broker {node}' for node in missing])}.")
+        noun = "directory" if len(missing) == 1 else "directories"
+        steps.append(f"Check again with the {noun} of {brokers_named([f'broker {node}' for node in missing])}.")
     if cluster.refused:
         steps.append("Correct the skipped paths, and check again.")
     if findings and not steps:
@@ -114,7 +116,3 @@ def missing_brokers(cluster: Cluster, findings: Sequence[Finding]) -> list[int]:
         for node in state.replicas
     }
     return sorted(wanted - present)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -39,7 +39,7 @@ def remarks(cluster: Cluster) -> list[str]:
 
 def _losses(results: Iterable[CheckResult]) -> Iterable[str]:
     for result in results:
-        if result.check != LOSSES or result.verdict == "holds" or result.informative:
+        if result.check != LOSSES or result.verdict == "holds" or result.informative or result.data.get("within"):
             continue
         what = "lost" if result.verdict == "violated" else "missing, whether lost is unknown"
         for told in result.data.get("told", ()):

@@ -20,6 +20,7 @@ from ...traces.story import Json, Story
 from ...traces.words import counted
 from ..harness import plan_of
 from .files import Cluster
+from .release_variants import earlier_variants, lossy_variants
 from .task import Outcome, Task, unknown
 
 MAX_OFFSETS = 4
@@ -96,7 +97,9 @@ class Searches:
         if target.holes:
             what = "log lacks offsets that another has (compaction leaves such holes)"
             return unknown(f"broker {target.holes[0]}'s {what}")
-        found = self.answer(target)
+        default = self.variant == self.protocol.default_variant
+        earlier = earlier_variants(cluster, self.registration) if default else ()
+        found = self.answer(target, earlier, lost=cluster.has_lost(*key))
         if found.run is None:
             return Outcome(found.verdict, found.sentence, found.states, "states")
         logs = merge_equal(target) if found.merged else target
@@ -105,19 +108,26 @@ class Searches:
         story = reach_story(replace(found, sentence=sentence), found.run, logs, ids, self.registration)
         return Outcome(found.verdict, sentence, found.states, "states", story)
 
-    def answer(self, target: Abstraction) -> SearchAnswer:
-        """The answer for logs, remembered for all that the model sees alike."""
-        if target.shape not in self._found:
+    def answer(self, target: Abstraction, earlier: tuple[str, ...] = (), *, lost: bool = False) -> SearchAnswer:
+        """The answer for logs, remembered for all that the model sees alike.
+
+        Args:
+            target: The logs.
+            earlier: Older variants that the brokers may have run.
+            lost: Whether the files prove a loss, so that its cause is looked for first.
+        """
+        shape = (*target.shape, earlier, lost)
+        if shape not in self._found:
             if self._spent >= self.limits.max_seconds:
                 reason = f"more than {self.limits.max_seconds:g} seconds of searching (--max-seconds)"
                 return SearchAnswer(Verdict.UNKNOWN, reason, 0)
             start = time.monotonic()
             self._states = 0
-            self._found[target.shape] = self._search(target)
+            self._found[shape] = self._search(target, earlier, lost)
             self._spent += time.monotonic() - start
-        return self._found[target.shape]
+        return self._found[shape]
 
-    def _search(self, target: Abstraction) -> SearchAnswer:
+    def _search(self, target: Abstraction, earlier: tuple[str, ...], lost: bool) -> SearchAnswer:
         """Search in the cheapest order: guided, the proof's invariants, then a cause or every state."""
         proof = self.registration.find_proof()
         small = merge_equal(target)
@@ -135,7 +145,9 @@ class Searches:
         # A cached epoch without records is no proof of a leader: retention and stale caches leave such entries too.
         if is_ruled_out(proof, replace(target, newest=())):
             sentence = f"no run of {self.variant} ends in these logs, by its proved invariants"
-            return self._cause(sentence, target, small)
+            if lost or not earlier:
+                return self._cause(sentence, target, small, earlier)
+            return self._search_earlier(sentence, target, small, earlier)
         if not searchable:
             reason = f"the logs differ in {len(target.blocks)} places; the search goes up to {MAX_OFFSETS}"
             return SearchAnswer(Verdict.UNKNOWN, f"not ruled out by the invariants; {reason}", self._states)
@@ -163,15 +175,39 @@ class Searches:
         sentence = f"reachable by {counted(len(found.search.path), 'step')} of {found.variant}"
         return SearchAnswer(Verdict.HOLDS, sentence, self._states, found, merged)
 
-    def _cause(self, sentence: str, target: Abstraction, small: Abstraction) -> SearchAnswer:
+    def _search_earlier(
+        self, sentence: str, target: Abstraction, small: Abstraction, earlier: tuple[str, ...]
+    ) -> SearchAnswer:
+        """Search older variants before a cause: logs that the variant cannot have may be theirs.
+
+        They have no proof, so without a run that loses records the answer stays ``unknown``.
+        """
+        searchable = len(target.blocks) <= MAX_OFFSETS
+        for variant in earlier if searchable else ():
+            found = self._reach_or_guide(self.protocol, variant, target, small)
+            if found.search.path is not None:
+                merged = found.system.constants["replicas"] < target.replicas
+                reached = self._reached(found, merged=merged)
+                return replace(reached, sentence=f"{reached.sentence}, and by no run of {self.variant}")
+        cause = self._cause(sentence, target, small, earlier)
+        if cause.run is not None:
+            return cause
+        reason = f"{sentence}; the release may be older, and no run of {' or '.join(earlier)} was found"
+        return replace(cause, verdict=Verdict.UNKNOWN, sentence=reason)
+
+    def _reach_or_guide(self, protocol: Protocol, variant: str, target: Abstraction, small: Abstraction) -> Reach:
+        found = self._reach(protocol, variant, small, QUICK)
+        return found if found.verdict is Verdict.HOLDS else self._guided(protocol, variant, target, GUIDED)
+
+    def _cause(
+        self, sentence: str, target: Abstraction, small: Abstraction, earlier: tuple[str, ...] = ()
+    ) -> SearchAnswer:
         """Look for a run that loses records, first by unclean elections alone; ``violated`` in any case."""
         lossy = self.registration.find_lossy()
         if lossy is None or len(target.blocks) > MAX_OFFSETS:
             return SearchAnswer(Verdict.VIOLATED, sentence, self._states)
-        for variant in reversed(lossy.variants):
-            found = self._reach(lossy, variant, small, QUICK)
-            if found.verdict is not Verdict.HOLDS:
-                found = self._guided(lossy, variant, target, GUIDED)
+        for variant in lossy_variants(lossy, self.registration, earlier):
+            found = self._reach_or_guide(lossy, variant, target, small)
             if found.search.path is not None:
                 sentence += f"; a run of {counted(len(found.search.path), 'step')} that loses records ends in them"
                 return SearchAnswer(

@@ -63,6 +63,8 @@ class Registration:
     harness: object | Ref | None = None
     brokers_logs: bool = False
     lossy: Protocol | Ref | None = None
+    earlier: tuple[str, ...] = ()
+    """The variants of earlier releases that brokers' logs may come from, newest first; ``lossy`` has ``NAME-...``."""
 
     @property
     def name(self) -> str:

@@ -118,7 +118,7 @@ def _coming(
     found: list[Truncation] = []
     for follower in replicas:
         behind = newest[follower[0]] < newest[leader[0]]
-        if follower is leader or not (behind or elected):
+        if follower is leader or not (behind or elected) or not _is_assigned(follower, state):
             continue
         each = _truncate(leader[2], follower[2], leader[0], follower[0], leader[1], state)
         # A follower that has more records of the leader's own epoch is a newer copy.
@@ -127,6 +127,11 @@ def _coming(
     if elected is None:
         found += [each for each in examined if newest[each.leader] == newest[each.follower]]
     return tuple(found)
+
+
+def _is_assigned(replica: Replica, state: PartitionState | None) -> bool:
+    """Whether a broker is a replica still: one that is none any more deletes its folder and truncates nothing."""
+    return state is None or replica[1] is None or replica[1] in state.replicas
 
 
 def _truncate(

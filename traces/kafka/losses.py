@@ -7,7 +7,7 @@ prove a loss.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from .codecs import CodecError
 from .committed import led_epoch
 from .divergence import offset_ranges, range_words
 from .epoch_conflicts import conflicting_rows
+from .loss_words import loss_words
 from .records import Record, RecordError
 from .truncation import effective_epochs, prescribe
 from .verdicts import CheckResult
@@ -103,6 +104,29 @@ class _Loss:
     doubt: str
     """Why the rows may not be lost after all; empty for a proven loss."""
 
+    assigned: bool = True
+    """Whether the broker is still a replica, and so will truncate."""
+    within: str | None = None
+    """The replica that holds all of the same lost records; None if no other does."""
+
+    def election(self, elections: Sequence[UncleanElection]) -> UncleanElection | None:
+        """The unclean election that lost the rows: the first one after the newest of them."""
+        newest = int(self.files.records.leader_epoch[self.rows].max())
+        return next((each for each in elections if each.leader_epoch > newest), None)
+
+    def contains(self, other: _Loss) -> bool:
+        """Whether these rows include all of another replica's."""
+        ours, theirs = self.files.records.take(self.rows), other.files.records.take(other.rows)
+        at = np.searchsorted(ours.offset, theirs.offset)
+        if len(theirs) > len(ours) or bool(np.any(at >= len(ours))):
+            return False
+        same = ours.take(at)
+        return (
+            np.array_equal(same.offset, theirs.offset)
+            and np.array_equal(same.leader_epoch, theirs.leader_epoch)
+            and np.array_equal(same.payload_hash, theirs.payload_hash)
+        )
+
     @property
     def rank(self) -> tuple[bool, int]:
         """Proven losses first, then the larger."""
@@ -132,10 +156,10 @@ def check_committed_kept(
     state = image.partition(topic, number) if image is not None else None
     leader = next((r for r in replicas if state is not None and r[1] is not None and r[1] == state.leader), None)
     newest = max(replicas, key=lambda each: (_effective_latest(each[2]), each is leader, each[2].log_end))
-    results: list[CheckResult] = []
+    worst: list[_Loss] = []
     doubtful: list[str] = []
     for replica in replicas:
-        label, _, files = replica
+        label, node, files = replica
         end = files.high_watermark
         if end is None:
             doubtful.append(f"{label} has no high watermark")
@@ -151,7 +175,9 @@ def check_committed_kept(
             absent = _absent(replica, leader, state, end)
             losses += [] if absent is None else [absent]
         if losses:
-            results.append(_lost(subject, max(losses, key=lambda each: each.rank), elections, limits))
+            assigned = state is None or node is None or node in state.replicas
+            worst.append(replace(max(losses, key=lambda each: each.rank), assigned=assigned))
+    results = [_lost(subject, loss, elections, limits) for loss in _nested(worst, elections)]
     cut_off = _cut_off(replicas, state)
     if cut_off is not None:
         results.append(CheckResult(NAME, "violated", subject, cut_off))
@@ -171,6 +197,29 @@ def check_committed_kept(
         return [CheckResult(NAME, "unknown", subject, "no log here has a leader epoch", informative=True)]
     message = f"{(leader or newest)[0]} has every committed record of the others"
     return [CheckResult(NAME, "holds", subject, message)]
+
+
+def _nested(losses: Sequence[_Loss], elections: Sequence[UncleanElection]) -> list[_Loss]:
+    """The losses, each with the replica whose loss includes it: one fact, which is reported once."""
+    primary: list[_Loss] = []
+    within: dict[str, str] = {}
+    for loss in sorted(losses, key=lambda each: -len(each.rows)):
+        of = next(
+            (
+                each
+                for each in primary
+                if not loss.doubt
+                and each.leader == loss.leader
+                and each.election(elections) == loss.election(elections)
+                and each.contains(loss)
+            ),
+            None,
+        )
+        if of is not None:
+            within[loss.label] = of.label
+        elif not loss.doubt:
+            primary.append(loss)
+    return [replace(loss, within=within.get(loss.label)) for loss in losses]
 
 
 def _cut_off(replicas: Sequence[Replica], state: PartitionState | None) -> str | None:
@@ -259,7 +308,7 @@ def _lost(subject: str, loss: _Loss, elections: Sequence[UncleanElection], limit
     ranges = offset_ranges(files.records.offset[loss.rows])
     first_epoch = int(files.records.leader_epoch[loss.rows].min())
     start = next((e for e in effective_epochs(loss.leader_files) if e.epoch > first_epoch), None)
-    cause = next((e for e in elections if e.leader_epoch > first_epoch), None)
+    cause = loss.election(elections)
     data: dict[str, Any] = {
         "leader": loss.leader,
         "follower": loss.label,
@@ -286,18 +335,20 @@ def _lost(subject: str, loss: _Loss, elections: Sequence[UncleanElection], limit
         leader_epoch=None,
         by_controller=False,
     )
-    data |= {"truncate_to": cut.offset, "records_truncated": cut.records_lost}
-    truncated = f"{loss.label} truncates to {cut.offset} and loses {counted(cut.records_lost, 'record')}"
-    if not cut.records_lost:
-        truncated = f"{loss.leader} led on without records of {loss.label}"
     if cause is not None:
-        message = f"{cause}; {truncated}"
+        because = str(cause)
     elif start is not None:
-        message = f"{truncated}: leader epoch {start.epoch} starts at {start.start_offset} on {loss.leader}"
+        because = f"leader epoch {start.epoch} starts at {start.start_offset} on {loss.leader}"
     else:
-        message = f"{truncated}: {loss.leader} has led a later epoch without them"
-    message += f"; committed and lost: {range_words(ranges)}"
-    return CheckResult(NAME, "violated", subject, message, records[0].where, data=data)
+        because = f"{loss.leader} has led a later epoch without them"
+    data |= {
+        "truncate_to": cut.offset,
+        "records_truncated": cut.records_lost,
+        "assigned": loss.assigned,
+        "because": because,
+        "within": loss.within,
+    }
+    return CheckResult(NAME, "violated", subject, loss_words(data), records[0].where, data=data)
 
 
 def lost_record(files: PartitionFiles, row: int, limits: Limits) -> LostRecord:

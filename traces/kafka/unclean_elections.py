@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..words import counted
+from ..words import brokers_named, counted
 from .epoch_conflicts import conflicting_rows, latest_epoch
 from .truncation import effective_epochs
 from .verdicts import CheckResult
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from .cross_checks import Replica
     from .image import MetadataImage, PartitionState
+    from .partition import PartitionFiles
 
 NAME = "unclean_election_losses_known"
 
@@ -125,33 +126,42 @@ def _doubts(replicas: Sequence[Replica], election: UncleanElection) -> list[str]
     entries = [] if reference is None else effective_epochs(reference)
     start = next((entry.start_offset for entry in entries if entry.epoch >= election.leader_epoch), None)
     doubts: list[str] = []
-    missing = [node for node in election.last_isr if node not in by_node]
+    missing = [f"broker {node}" for node in election.last_isr if node not in by_node]
     if missing:
-        noun = "directory is" if len(missing) == 1 else "directories are"
-        names = ", ".join(f"broker {node}" for node in missing)
-        doubts.append(f"{names}'s {noun} missing")
-    for node in election.last_isr:
-        if node in missing:
-            continue
-        label, files = by_node[node]
-        if files.unread is not None:
-            doubts.append(f"{label}'s log was not read ({files.unread})")
-        elif files.damaged:
-            doubts.append(f"part of {label}'s log could not be read")
-        elif latest_epoch(files) >= election.leader_epoch:
-            doubts.append(f"{label} has followed a later leader and may have truncated")
-        elif reference is None or start is None:
-            doubts.append(f"no directory shows where leader epoch {election.leader_epoch} starts")
-        elif files.high_watermark is None:
-            doubts.append(f"{label} has no high watermark")
-        elif 0 < start <= reference.log_start and files.log_start < start:
-            doubts.append(f"the log of that epoch starts at {start} now, where deletion may hide the loss")
-        else:
-            rows = conflicting_rows(reference, files)
-            above = int((files.records.offset[rows] >= files.high_watermark).sum())
-            if above and not len(rows) - above:
-                doubts.append(
-                    f"{label} has {counted(above, 'record')} above its checkpointed high watermark "
-                    f"{files.high_watermark} that may have been committed"
-                )
-    return list(dict.fromkeys(doubts))
+        named, alone = brokers_named(missing), len(missing) == 1
+        doubts.append(f"{named}'s directory is missing" if alone else f"the directories of {named} are missing")
+    by_doubt: dict[tuple[str, str], list[str]] = {}
+    for label, files in (by_node[node] for node in election.last_isr if node in by_node):
+        doubt = _doubt(files, election, reference, start)
+        if doubt is not None:
+            by_doubt.setdefault(doubt, []).append(label)
+    for (one, many), labels in by_doubt.items():
+        doubts.append((one if len(labels) == 1 else many).format(brokers_named(labels)))
+    return doubts
+
+
+def _doubt(
+    files: PartitionFiles, election: UncleanElection, reference: PartitionFiles | None, start: int | None
+) -> tuple[str, str] | None:
+    """Why the log of one member of the last ISR does not decide: of one broker, and of several; ``{}`` names them."""
+    if files.unread is not None:
+        reason = files.unread.replace("{", "{{").replace("}", "}}")
+        return f"{{}}'s log was not read ({reason})", f"the logs of {{}} were not read ({reason})"
+    if files.damaged:
+        return "part of {}'s log could not be read", "parts of the logs of {} could not be read"
+    if latest_epoch(files) >= election.leader_epoch:
+        after = "followed a later leader and may have truncated"
+        return f"{{}} has {after}", f"{{}} have {after}"
+    if reference is None or start is None:
+        return (f"no directory shows where leader epoch {election.leader_epoch} starts",) * 2
+    mark = files.high_watermark
+    if mark is None:
+        return "{} has no high watermark", "{} have no high watermark"
+    if 0 < start <= reference.log_start and files.log_start < start:
+        return (f"the log of that epoch starts at {start} now, where deletion may hide the loss",) * 2
+    rows = conflicting_rows(reference, files)
+    above = int((files.records.offset[rows] >= mark).sum())
+    if above and not len(rows) - above:
+        what, may = counted(above, "record"), f"checkpointed high watermark {mark} that may have been committed"
+        return f"{{}} has {what} above its {may}", f"{{}} have {what} each above their {may}"
+    return None

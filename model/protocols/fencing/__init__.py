@@ -18,4 +18,5 @@ REGISTRATION = Registration(
     harness="fencepost.conformance.protocols.fencing:HARNESS",
     brokers_logs=True,
     lossy=".lossy:lossy",
+    earlier=("kip-279", "kip-101"),
 )

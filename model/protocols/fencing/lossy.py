@@ -1,4 +1,4 @@
-"""KIP-320 on a cluster that loses records: by unclean leader elections (KIP-106) and by disks that lose their log.
+"""KIP-320, KIP-279 and KIP-101 on clusters that lose records: by unclean elections (KIP-106) and by lost disks.
 
 It is a protocol of its own beside ``fencing``: the same state and steps, and two more. It breaks the invariants by
 design, so no plan and no proof is about it; ``fencepost check`` looks in it for the cause of a loss.
@@ -27,6 +27,8 @@ lossy.variables = dict(fencing.variables)
 lossy.indices = dict(fencing.indices)
 lossy.actions = dict(fencing.actions)
 lossy.invariants = dict(fencing.invariants)
+for _name, _truncation in (("kip-101", Truncation.EPOCH_END), ("kip-279", Truncation.FIRST_MISMATCH)):
+    lossy.variant(f"{_name}-unclean", LossyRules(_truncation), f"{_name} with unclean leader elections")
 lossy.variant(
     "kip-320-lossy",
     LossyRules(Truncation.FIRST_MISMATCH, fenced=True, loses_logs=True),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from .encoder import (
+    CLUSTER,
     TOPIC_ID,
     Partition,
     cache_of,
@@ -123,6 +124,7 @@ def write_cluster(
     *,
     ends: Mapping[int, int] | None = None,
     clean: Sequence[int] = (),
+    cluster_id: str | None = CLUSTER,
 ) -> list[Path]:
     """Write one directory for each broker, and one for the controller of a KRaft cluster.
 
@@ -132,6 +134,7 @@ def write_cluster(
         controller: The metadata log; without one, a ZooKeeper cluster without topic ids.
         ends: By broker, how many records its own copy of the metadata log has; all by default.
         clean: The brokers that were shut down cleanly.
+        cluster_id: The cluster id in ``meta.properties``; None for a release before 2.4.
     """
     found = []
     for broker, held in replicas.items():
@@ -151,6 +154,9 @@ def write_cluster(
                 directory=None if controller is None else _directory_id(broker),
             )
         )
+        if controller is None:
+            lines = ["version=0", f"broker.id={broker}", *([f"cluster.id={cluster_id}"] if cluster_id else [])]
+            (found[-1] / "meta.properties").write_text("".join(f"{line}\n" for line in ["#", *lines]))
     if controller is not None:
         log_of_all = {METADATA: metadata_partition(controller.values)}
         found.append(write_broker(root / "controller-100", 100, log_of_all, directory=_directory_id(100)))

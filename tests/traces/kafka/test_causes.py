@@ -332,6 +332,25 @@ def _third_replica_proves_what_the_absent_one_lost(root: Path) -> list[Path]:
     return write_cluster(root, {1: records((0, 10)), 3: records((0, 5), (3, 30))}, controller, ends={1: end})
 
 
+@case("violated", "broker 2 is no replica any more, and has 4 records that broker 3 began without")
+def _loser_is_no_replica_any_more(root: Path) -> list[Path]:
+    controller, ends = lost_election()
+    controller.start(4).change(Replicas=[3, 4], Isr=[3, 4])
+    new = records((0, 5), (2, 2))
+    return write_cluster(root, {2: records((0, 9)), 3: new, 4: new}, controller, ends=ends)
+
+
+@case("violated", "broker 4 was elected uncleanly in leader epoch 4")
+def _second_unclean_election_loses_the_first_leaders_records(root: Path) -> list[Path]:
+    controller = Controller(2, 3, 4).topic(2, 3, 4).change(Isr=[2]).stop(3).stop(4)
+    ends = {2: controller.end}
+    controller.elect_uncleanly(2, 3)
+    ends[3] = controller.end
+    controller.elect_uncleanly(3, 4)
+    logs = {2: records((0, 9)), 3: records((0, 5), (2, 5)), 4: records((0, 2), (4, 30))}
+    return write_cluster(root, logs, controller, ends=ends)
+
+
 # -- leaders without records ------------------------------------------------------------------------------------------
 
 

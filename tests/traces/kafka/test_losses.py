@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from fencepost.traces.kafka.checks import OF_ONE_TOPIC, FilesReport, check_brokers
 from fencepost.traces.kafka.directories import read_brokers
+from fencepost.traces.kafka.loss_words import loss_words
 from fencepost.traces.kafka.losses import NAME, key_words, time_words
 
 from .encoder import (
@@ -191,6 +192,31 @@ def test_new_leader_without_records_proves_the_loss(tmp_path: Path) -> None:
     ]
     cuts = [(t.leader, t.follower, t.offset, t.committed_lost) for t in found.comparisons[0].truncations]
     assert cuts == [("broker 3", "broker 1", 2, ((2, 9),)), ("broker 3", "broker 2", 2, ((2, 3),))]
+
+
+def test_loss_of_several_replicas_names_them_once(tmp_path: Path) -> None:
+    leader = Partition({0: log(5, 5)}, [(5, 0), (6, 2)], 2)
+    logs = [partition(*[5] * 6, hw=6), partition(*[5] * 6, hw=6), leader, partition(5, 5, 5, hw=3)]
+    found = without_log(tmp_path, *logs)
+    violated = [each.data for each in found.checks if each.check == NAME and each.verdict == "violated"]
+    assert [(each["follower"], each["within"]) for each in violated] == [
+        ("broker 1", None),
+        ("broker 2", "broker 1"),
+        ("broker 4", "broker 1"),
+    ]
+    assert loss_words(violated[0], violated[1:]) == (
+        "brokers 1 and 2 truncate to 2 and lose 4 records each: leader epoch 6 starts at 2 on broker 3; "
+        "committed and lost: offsets 2 to 5; broker 4 has offset 2 of them"
+    )
+
+
+def test_different_losses_are_not_one(tmp_path: Path) -> None:
+    """Each of two followers has another record of its own at offset 1."""
+    leader = Partition({0: log(5)}, [(5, 0), (7, 1)], 1)
+    other = Partition({0: log(5) + log(6, start=1)}, [(5, 0), (6, 1)], 2)
+    found = without_log(tmp_path, partition(5, 5, hw=2), leader, other)
+    lost = [each.data for each in found.checks if each.check == NAME and each.verdict == "violated"]
+    assert [(each["follower"], each["within"]) for each in lost] == [("broker 1", None), ("broker 3", None)]
 
 
 def test_leader_with_an_empty_disk_proves_the_loss(tmp_path: Path) -> None:

@@ -76,6 +76,18 @@ def test_truncated_evidence_is_unknown(tmp_path: Path) -> None:
     assert verdict == "unknown" and "broker 1 has followed a later leader and may have truncated" in message
 
 
+def test_doubt_of_several_brokers_names_them_once(tmp_path: Path) -> None:
+    decided = [topic_record("t"), partition_record([1, 2, 3], [1, 2], 1), partition_change(leader=-1)]
+    decided.append(partition_change(leader=3, isr=[3]))
+    logs = {1: partition(0, 2), 2: partition(0, 2), 3: partition(0, 2)}
+    ((_, message),) = known(report(tmp_path / "followed", logs, decided))
+    assert message.endswith(
+        "brokers 1 and 2 have followed a later leader and may have truncated, so the loss is unknown"
+    )
+    ((_, message),) = known(report(tmp_path / "missing", {3: partition(0, 2)}, decided))
+    assert message.endswith("the directories of brokers 1 and 2 are missing, so the loss is unknown")
+
+
 def test_records_above_the_high_watermark_are_unknown(tmp_path: Path) -> None:
     """The checkpoint of the high watermark lags by up to 5 seconds."""
     ((verdict, message),) = known(report(tmp_path, {1: partition(0, 0, hw=1), 2: partition(0, 2)}))
