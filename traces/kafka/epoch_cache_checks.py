@@ -45,15 +45,13 @@ def _agree(replicas: Sequence[Replica], subject: str) -> list[CheckResult]:
     """Each epoch starts at one offset: in all caches that match their own batches, above every log start.
 
     Compaction may remove the first records of an epoch before a follower copies it, so a log with holes is left out.
-    No result where fewer than two caches are left.
+    No result if no two caches have an entry in common.
     """
     first: dict[int, tuple[int, str]] = {}
     compared = 0
-    judged = 0
     for label, _, files in replicas:
         if check_epoch_cache(files, label, clean_shutdown=False).verdict != "holds" or files.gaps():
             continue
-        judged += 1
         for entry in files.epoch_cache or ():
             if entry.start_offset <= files.log_start:
                 continue
@@ -65,13 +63,18 @@ def _agree(replicas: Sequence[Replica], subject: str) -> list[CheckResult]:
                     f"{entry.start_offset} in that of {label}"
                 )
                 return [CheckResult(AGREE, "violated", subject, message, str(files.path / CACHE_FILE))]
-    return [CheckResult(AGREE, "holds", subject, f"{compared} entries compared")] if judged > 1 else []
+    return [CheckResult(AGREE, "holds", subject, f"{compared} entries compared")] if compared else []
 
 
 def _elected(
     replicas: Sequence[Replica], history: Sequence[PartitionState], image: MetadataImage, subject: str
 ) -> list[CheckResult]:
-    """No cache has an epoch above the controller's, or one in which the controller elected no leader."""
+    """No cache has an epoch above the controller's, or one in which the controller elected no leader.
+
+    No result without an entry.
+    """
+    if not any(files.epoch_cache for _, _, files in replicas):
+        return []
     leaders: dict[int, int] = {}
     for state in history:
         leaders[state.leader_epoch] = max(state.leader, leaders.get(state.leader_epoch, -1))

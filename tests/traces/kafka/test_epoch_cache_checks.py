@@ -96,6 +96,13 @@ def test_epoch_with_two_starts_is_violated(tmp_path: Path) -> None:
     assert result.message == "leader epoch 2 starts at 2 in the cache of broker 1 and at 1 in that of broker 2"
 
 
+def test_caches_without_a_common_entry_have_no_result(tmp_path: Path) -> None:
+    one, other = partition(0, 0, 2), Partition({2: log(2, start=2)}, [(2, 2)], 2)
+    assert not [each for each in results(tmp_path, one, other, decided=None) if each.check == AGREE]
+    empty = Partition({0: b""}, [], 0)
+    assert not [each for each in results(tmp_path, empty, empty) if each.check == ELECTED]
+
+
 def test_deleted_starts_are_not_compared(tmp_path: Path) -> None:
     trimmed = Partition({2: log(0, 2, start=2)}, [(0, 2), (2, 3)], 4)
     assert only(results(tmp_path, partition(0, 0, 0, 2), trimmed, decided=None), AGREE).verdict == "holds"
