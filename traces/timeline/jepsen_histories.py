@@ -134,6 +134,13 @@ class _History:
         # Without a log of rebalances, a subscribed consumer may be given another position at any poll.
         may_rebalance = client in self._subscribed and "rebalance-log" not in operation
         place = 0
+        if outcome != "ok" and any(isinstance(step, tuple) and step[:1] == ("poll",) for step in steps):
+            # The consumer may have moved on without a result, or back after an abort.
+            for partition in known:
+                yield Observation(
+                    kind=K.ASSIGNED, partition=partition, sequence=sequence + place, outcome="unknown", **shared
+                )
+                place += 1
         for step in steps:
             if not isinstance(step, tuple) or not step:
                 continue

@@ -47,18 +47,22 @@ def render_timelines(
 
 def _partition(rows: PartitionRows) -> dict[str, object]:
     shown = rows.rows[-MAX_PAGE_ROWS:]
+    dates = {time_text(each.seen.time, date=True)[:10] for each in shown if each.seen.time is not None}
+    one_day = len(dates) == 1
+    relative = any(each.seen.relative for each in shown)
     return {
+        "date": f" of {dates.pop()}" if one_day and not relative else "",
         "name": printable(rows.partition),
         "violated": any(each.verdict == "violated" for each in rows.contradictions),
         "left_out": rows.left_out + len(rows.rows) - len(shown),
-        "rows": [_row(each) for each in shown],
+        "rows": [_row(each, date=not one_day) for each in shown],
         "states": [{"node": node, "cells": state_cells(state)} for node, state in rows.states.items()],
     }
 
 
-def _row(row: Row) -> dict[str, object]:
+def _row(row: Row, *, date: bool) -> dict[str, object]:
     return {
-        "time": time_text(row.seen.time, date=True),
+        "time": time_text(row.seen.time, date=date and not row.seen.relative),
         "who": printable(row.who),
         "text": printable(row.text),
         "line": printable(row.seen.text),

@@ -26,6 +26,7 @@ from .time_zones import TimeZones, ZonedLines
 MAX_EVENTS: Final = 2_000_000
 """Events of all files together."""
 
+_EMPTY = "the file is empty"
 _SOURCE_FIX = "name a server.log of Kafka, the output of its process, or a folder of them"
 
 
@@ -60,11 +61,14 @@ class ServerLogs:
         streams: list[Stream[_Event]] = []
         problems: list[BadInput] = []
         remarks: list[str] = []
+        empty: list[Path] = []
         left = MAX_EVENTS
         clusters: dict[str, str] = {}
         for path in paths:
             found, problem, remark = _read_file(path, left, clusters, self._zones.zone_of(path))
-            if remark is not None:
+            if remark == _EMPTY:
+                empty.append(path)
+            elif remark is not None:
                 remarks.append(remark)
             if problem is not None:
                 problems.append(problem)
@@ -77,6 +81,9 @@ class ServerLogs:
         streams.sort(key=lambda each: (each.file, each.name))
         adopt_nodes(streams)
         notes = list(remarks)
+        if empty:
+            others = f" and {counted(len(empty) - 1, 'other file')}" if len(empty) > 1 else ""
+            notes.append(f"{empty[0]}{others}: {_EMPTY if not others else 'the files are empty'}")
         unknown = sum(1 for each in streams for event in each.items if event.node is None and each.node is None)
         if unknown:
             notes.append(f"{counted(unknown, 'event')} of nodes that no line names: they take no part in the checks")
@@ -133,7 +140,7 @@ def _read_file(
     if problem is None and not lines:
         why = _why_no_lines(path)
         if why is None:
-            remark = f"{path}: the file is empty"
+            remark = _EMPTY
         else:
             problem = BadInput(why, str(path), _SOURCE_FIX)
     elif problem is None and not events:

@@ -44,7 +44,7 @@ def _shown(rows: Sequence[Row], everything: bool) -> tuple[list[Row], int]:
 
 
 def _events(rows: Sequence[Row]) -> Table:
-    times = [row.seen.time for row in rows if row.seen.time is not None]
+    times = [row.seen.time for row in rows if row.seen.time is not None and not row.seen.relative]
     several_days = bool(times) and time_text(min(times), date=True)[:10] != time_text(max(times), date=True)[:10]
     starts = any(row.state.log_start for row in rows)
     table = _table()
@@ -58,7 +58,7 @@ def _events(rows: Sequence[Row]) -> Table:
         if not starts:
             del cells[3]
         table.add_row(
-            time_text(row.seen.time, date=several_days),
+            time_text(row.seen.time, date=several_days and not row.seen.relative),
             Text(printable(row.who)),
             Text(printable(("! " if row.marked else "") + row.text), style="bold red" if row.marked else ""),
             *cells,
