@@ -13,7 +13,10 @@ from fencepost.model.explore import Exploration, Query, Verdict, explore
 from fencepost.model.explore.result import Limits
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.truncation import truncation
+from fencepost.model.protocols.truncation.expected import COUNTEREXAMPLES, STATE_COUNTS, WITHOUT_GUARD
 from fencepost.model.prove.crosscheck import crosscheck, exhaustive, sampled
+
+from .pinned import breaches_by_guard, breaches_by_place, graphs_by_variant
 
 SEED = 320
 CLIENT = "kip-320-client"
@@ -23,23 +26,11 @@ DEFAULT = "2/2/3/2"
 PROMISES = tuple(truncation.traced().invariants)
 
 # Distinct states and depth by variant and constants, whatever is broken on the way.
-GRAPHS = {
-    "no-epoch": {"2/1/1/2": (4562, 15), "2/1/2/2": (12734, 17), "2/2/2/1": (7902, 18), DEFAULT: (179238, 22)},
-    "kip-320": {"2/1/1/2": (5846, 17), "2/1/2/2": (23000, 21), "2/2/2/1": (11056, 20), DEFAULT: (381772, 27)},
-    "epoch-ignored": {"2/1/1/2": (9210, 21), "2/1/2/2": (31408, 24), "2/2/2/1": (21506, 20), DEFAULT: (700066, 27)},
-    "reset-earliest": {"2/1/1/2": (11970, 23), "2/1/2/2": (47738, 26), "2/2/2/1": (23414, 27), DEFAULT: (861258, 32)},
-    "reset-latest": {"2/1/1/2": (10746, 23), "2/1/2/2": (42272, 25), "2/2/2/1": (23390, 22), DEFAULT: (904512, 29)},
-    "kip-320-mended": {"2/1/1/2": (10794, 24), "2/1/2/2": (40414, 26), "2/2/2/1": (23170, 22), DEFAULT: (856370, 30)},
-}
+GRAPHS = graphs_by_variant(truncation, STATE_COUNTS)
 # Steps of the shortest run that breaks a promise, at the default constants; those not named hold.
-BREACHES = {
-    "no-epoch": {"no_silent_gap": 12, "out_of_range_only_unchecked": 8},
-    "kip-320": {"no_silent_gap": 13, "truncation_is_true": 9, "reported_divergence": 16},
-    "epoch-ignored": {"no_silent_gap": 12, "out_of_range_only_unchecked": 8},
-    "reset-earliest": {"reported_divergence": 10},
-    "reset-latest": {"reported_divergence": 11},
-    "kip-320-mended": {},
-}
+_BREACHES = breaches_by_place(truncation, COUNTEREXAMPLES)
+BREACHES = {variant: _BREACHES.get((variant, DEFAULT), {}) for variant in VARIANTS}
+GUARDS = breaches_by_guard(truncation, WITHOUT_GUARD, "kip-320-mended")
 
 
 @cache
@@ -135,21 +126,10 @@ def test_no_witness_is_expected_where_it_cannot_be() -> None:
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize(
-    ("dropped", "broken", "length"),
-    [
-        ("elect_cleanly.holds_committed", "unclean_means_lost", 4),
-        ("leader_inc_high_watermark.isr_acknowledges", "unclean_means_lost", 4),
-        ("follower_fetch.epoch_not_fenced", "logs_match", 6),
-        ("consumer_fetch.not_truncated", "no_silent_gap", 12),
-        ("answer_log_truncation.truncated", "truncation_is_true", 3),
-        ("answer_log_truncation.epoch_known", "truncation_is_true", 8),
-        ("answer_unknown_leader_epoch.epoch_unknown", "unknown_epoch_is_stale", 3),
-        ("answer_out_of_range.not_truncated", "out_of_range_only_unchecked", 8),
-    ],
-)
-def test_without_any_one_of_these_guards_a_promise_breaks(dropped: str, broken: str, length: int) -> None:
-    answer = answer_to(at(DEFAULT, "kip-320-mended", dropped))
+@pytest.mark.parametrize("dropped", list(GUARDS))
+def test_without_any_one_of_these_guards_a_promise_breaks(dropped: str) -> None:
+    broken, length, constants = GUARDS[dropped]
+    answer = answer_to(at(constants, "kip-320-mended", dropped))
     assert answer.path is not None
     assert (answer.violated, len(answer.path)) == (broken, length)
 
