@@ -13,7 +13,10 @@ from fencepost.model.core.ground import System, ground
 from fencepost.model.explore import Exploration, Query, Verdict, explore
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.snapshots import snapshots
+from fencepost.model.protocols.snapshots.expected import COUNTEREXAMPLES, STATE_COUNTS
 from fencepost.model.prove.crosscheck import RefusedStep, Sample, Transition, crosscheck, exhaustive
+
+from .pinned import breaches_by_place, graphs_by_variant
 
 SEED = 630
 VARIANTS = tuple(snapshots.variants)
@@ -23,60 +26,13 @@ LATE = "2/1/2/0/1/0/1/1"
 PROMISES = tuple(snapshots.invariants)
 
 # Distinct states and depth of the safe variant.
-SAFE = {
-    "2/0/2/1/1/0/0/1": (6102, 22),
-    "3/0/1/1/1/0/0/1": (10308, 19),
-    "2/1/2/1/2/0/0/1": (9759, 19),
-    LATE: (5752, 20),
-    "3/1/2/1/1/0/0/1": (125824, 28),
-    "3/0/2/1/1/1/0/1": (180928, 28),
-    "3/0/2/1/1/0/0/0": (337362, 28),
-    DEFAULT: (479685, 32),
-}
+_GRAPHS = graphs_by_variant(snapshots, STATE_COUNTS)
+SAFE = _GRAPHS["kip-630-safe"]
 # The same of the others, where nothing leaves its domain.
-OTHERS = {
-    "kip-630": {"2/0/2/1/1/0/0/1": (19847, 36), LATE: (10894, 22)},
-    "lbo-misread": {"2/0/2/1/1/0/0/1": (7933, 35), LATE: (4998, 21)},
-    "snapshot-past-hw": {"2/0/2/1/1/0/0/1": (49516, 22), LATE: (24855, 19)},
-    "vote-half-fetched": {"2/1/2/1/2/0/0/1": (9759, 19), LATE: (5752, 20)},
-    "acknowledge-half-fetched": {"3/0/1/1/1/0/0/1": (10380, 19), LATE: (5752, 20)},
-    "fetch-at-lbo": {"3/0/1/1/1/0/0/1": (10308, 19), DEFAULT: (485244, 32)},
-    "boot-by-hw": {"2/0/2/1/1/0/0/1": (19877, 36), LATE: (10873, 22)},
-    "mixed-chunks": {"2/1/2/1/2/0/0/1": (9759, 19), DEFAULT: (479685, 32)},
-    "stale-responses": {"2/0/2/1/1/0/0/1": (6102, 22), LATE: (5768, 20)},
-    "kip-630-votes": {"2/0/2/1/1/0/0/1": (9155, 24), "3/0/1/1/1/0/0/1": (84001, 22)},
-    "late-votes": {"2/0/2/1/1/0/0/1": (11063, 24), "3/0/1/1/1/0/0/1": (90937, 22)},
-    "kip-630-nodes": {"2/0/2/1/1/0/0/1": (5475, 22), "3/0/1/1/1/0/0/1": (10419, 19)},
-    "kip-630-quorum": {"2/0/2/1/1/0/0/1": (71097, 35), "2/1/2/1/2/0/0/1": (178044, 28)},
-}
+OTHERS = {variant: graph for variant, graph in _GRAPHS.items() if variant != "kip-630-safe"}
 # Steps of the shortest run that breaks a promise asked for alone; those not named hold, or nothing breaks them before
 # something leaves its domain.
-BREACHES = {
-    "kip-630": {
-        "snapshot_in_between": 11,
-        "offsets_in_order": 11,
-        "no_committed_record_lost": 11,
-        "snapshot_is_committed_prefix": 16,
-        "logs_match": 16,
-        "committed_below_high_watermark": 15,
-    },
-    "lbo-past-snapshot": {"snapshot_in_between": 7, "no_committed_record_lost": 7},
-    "lbo-misread": {"no_committed_record_lost": 11},
-    "snapshot-past-hw": {"snapshot_in_between": 5, "snapshot_is_committed_prefix": 4},
-    "delete-at-lbo": {"snapshot_in_between": 9, "no_committed_record_lost": 9},
-    "vote-half-fetched": {"no_committed_record_lost": 12},
-    "acknowledge-half-fetched": {"no_committed_record_lost": 16},
-    "fetch-at-lbo": {
-        "snapshot_is_committed_prefix": 17,
-        "logs_match": 16,
-        "committed_below_high_watermark": 16,
-    },
-    "boot-by-hw": {"no_committed_record_lost": 11},
-    "mixed-chunks": {"snapshot_is_committed_prefix": 16},
-    "stale-responses": {"snapshot_is_committed_prefix": 14},
-    "late-votes": {"no_committed_record_lost": 11},
-}
-BREAKS_AT = {"mixed-chunks": CHUNKED, "stale-responses": LATE, "late-votes": "3/0/1/2/1/0/0/1"}
+BREACHES = breaches_by_place(snapshots, COUNTEREXAMPLES)
 
 
 @cache
@@ -139,11 +95,11 @@ def test_distinct_states_and_depth_of_the_others(variant: str) -> None:
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("variant", list(BREACHES))
-def test_what_each_variant_breaks_and_how_soon(variant: str) -> None:
+@pytest.mark.parametrize(("variant", "constants"), list(BREACHES))
+def test_what_each_variant_breaks_and_how_soon(variant: str, constants: str) -> None:
     """Each promise asked for alone: the two holes that were known, the three that were not, and the twins."""
-    system = at(BREAKS_AT.get(variant, DEFAULT), variant)
-    for name, length in BREACHES[variant].items():
+    system = at(constants, variant)
+    for name, length in BREACHES[variant, constants].items():
         answer = answer_to(system, name)
         assert answer.path is not None
         assert (answer.violated, len(answer.path)) == (name, length)
