@@ -15,8 +15,15 @@ from fencepost.model.explore.liveness import check_property
 from fencepost.model.explore.refine import refine
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.controller import controller
+from fencepost.model.protocols.controller.expected import (
+    COUNTEREXAMPLES,
+    LARGE_COUNTEREXAMPLES,
+    LARGE_STATE_COUNTS,
+    STATE_COUNTS,
+)
 
 from .conftest import COMPILED
+from .pinned import breaches_by_place, graphs_by_variant
 
 DEFAULT = "2/2/1/2/2/1/0/1"
 DATA = "2/1/1/3/0/1/0/1"
@@ -27,60 +34,15 @@ THREE_EPOCHS = "1/2/1/1/2/1/0/1"
 PROMISES = tuple(controller.invariants)
 
 # Distinct states and depth of the safe variant.
-SAFE = {
-    DATA: (40040, 23),
-    "2/1/1/4/0/1/0/1": (339810, 29),
-    "2/1/2/2/0/1/0/1": (9316, 20),
-    "2/1/2/3/0/0/0/1": (1377, 21),
-    "3/1/1/2/0/1/0/1": (52062, 21),
-    "2/2/1/1/1/1/1/1": (96580, 27),
-    "2/2/1/3/1/0/0/1": (449953, 31),
-    "1/3/1/1/1/1/1/1": (176096, 33),
-    SNAPSHOTS: (228116, 35),
-    THREE_EPOCHS: (9998, 17),
-}
+_GRAPHS = graphs_by_variant(controller, STATE_COUNTS)
+SAFE = _GRAPHS["kip-631-safe"]
 # The same of the others: without failover and snapshots, and with both.
 SMALL = "1/2/1/1/1/1/1/1"
-OTHERS = {
-    "kip-631": {DATA: (41602, 23), SMALL: (25840, 25)},
-    "snapshot-lacks-fenced": {DATA: (40040, 23), SMALL: (12228, 24)},
-    "two-snapshots": {DATA: (40040, 23), SMALL: (17530, 24)},
-    "late-order": {DATA: (40040, 23), SMALL: (12276, 26)},
-    "stale-broker-epoch": {DATA: (41602, 23), SMALL: (11136, 24)},
-    "last-member-returns": {DATA: (40040, 23), SMALL: (11136, 24)},
-    "snapshot-pending": {DATA: (40040, 23), SMALL: (11020, 24)},
-    "elects-fenced": {DATA: (40336, 23), SMALL: (11136, 24)},
-    "applies-pending": {DATA: (86142, 23), SMALL: (32846, 24)},
-    "deposed-leader": {DATA: (41824, 23), SMALL: (11136, 24)},
-    "keeps-pending": {DATA: (40040, 23), SMALL: (8590, 23)},
-    "answers-pending": {DATA: (41828, 23), SMALL: (11136, 24)},
-    "isr-changes": {DATA: (40040, 23), SMALL: (11136, 24)},
-    "concurrent-snapshots": {DATA: (40040, 23), SMALL: (11020, 24)},
-}
+OTHERS = {variant: graph for variant, graph in _GRAPHS.items() if variant != "kip-631-safe"}
+LARGE = graphs_by_variant(controller, LARGE_STATE_COUNTS)["kip-631-safe"]
 # Steps of the shortest run that breaks a promise asked for alone, and where.
-BREACHES = {
-    ("kip-631", "1/3/1/1/1/1/1/1"): {
-        "snapshot_is_sufficient": 9,
-        "view_is_of_stable_prefix": 10,
-        "one_snapshot_in_the_making": 13,
-    },
-    ("kip-631", "2/1/1/4/0/1/0/0"): {"acknowledged_is_kept": 16},
-    ("snapshot-lacks-fenced", SMALL): {"snapshot_is_sufficient": 10, "view_is_of_stable_prefix": 11},
-    ("two-snapshots", "1/3/1/1/1/1/1/1"): {"one_snapshot_in_the_making": 14},
-    ("late-order", SMALL): {"one_snapshot_in_the_making": 17},
-    ("last-member-returns", "2/1/1/4/0/1/0/0"): {"acknowledged_is_kept": 16},
-    ("snapshot-pending", "1/1/1/2/0/1/1/1"): {"snapshot_is_sufficient": 7},
-    ("elects-fenced", DATA): {"fenced_broker_leads_nothing": 5},
-    ("applies-pending", "1/2/1/2/1/1/0/1"): {
-        "state_is_of_stable_prefix": 4,
-        "view_is_of_stable_prefix": 4,
-        "acknowledged_is_kept": 8,
-    },
-    ("deposed-leader", DATA): {"fenced_broker_leads_nothing": 8},
-    ("removes-last", "2/1/1/2/0/1/0/1"): {"isr_is_never_empty": 4},
-    ("keeps-pending", "1/2/1/1/1/1/0/1"): {"state_is_of_stable_prefix": 4},
-    ("answers-pending", "1/1/1/2/1/1/0/1"): {"broker_epoch_is_its_own": 8},
-}
+BREACHES = breaches_by_place(controller, COUNTEREXAMPLES)
+LARGE_BREACHES = breaches_by_place(controller, LARGE_COUNTEREXAMPLES)
 RESTARTED = "2/1/1/5/0/1/0/0"
 """Where a stale broker epoch does harm: it takes five records, and nothing is shut down or removed."""
 
@@ -120,14 +82,15 @@ def test_the_default_constants_and_variant() -> None:
 @pytest.mark.nightly(seconds=40)
 def test_all_of_it_at_once() -> None:
     """Two of everything but partitions, with snapshots; and one more epoch in place of them by default."""
-    answer = answer_to(at("2/2/1/2/1/1/1/1"))
-    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, 7558328, 40)
+    constants = "2/2/1/2/1/1/1/1"
+    answer = answer_to(at(constants))
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *LARGE[constants])
 
 
 @pytest.mark.nightly(seconds=30)
 def test_the_mended_rules_keep_every_promise_at_the_default_constants() -> None:
     answer = answer_to(at(DEFAULT))
-    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, 4344926, 28)
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *LARGE[DEFAULT])
     assert answer.query.invariants == ("type_ok", *PROMISES)
     assert all(answer.witnesses.values())
 
@@ -182,9 +145,10 @@ def test_what_each_variant_breaks_and_how_soon(variant: str, constants: str) -> 
 
 def test_who_joins_an_isr_is_who_was_proposed() -> None:
     """KIP-903: a follower is proposed, restarts without its log, and is unfenced before the request is taken up."""
-    answer = answer_to(at(RESTARTED, "stale-broker-epoch"), "acknowledged_is_kept")
+    ((name, length),) = LARGE_BREACHES["stale-broker-epoch", RESTARTED].items()
+    answer = answer_to(at(RESTARTED, "stale-broker-epoch"), name)
     assert answer.path is not None
-    assert (answer.violated, len(answer.path)) == ("acknowledged_is_kept", 21)
+    assert (answer.violated, len(answer.path)) == (name, length)
     actions = [step.instance.action for step in answer.path]
     assert actions.index("propose_expand") < actions.index("crash_broker") < actions.index("unfence_broker") < 20
     assert actions[-1] == "alter_partition"
@@ -193,8 +157,9 @@ def test_who_joins_an_isr_is_who_was_proposed() -> None:
 @pytest.mark.nightly(seconds=20)
 def test_so_it_is_with_the_mended_rules() -> None:
     """With one record more."""
-    answer = answer_to(at("2/1/1/6/0/1/0/0"))
-    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, 1706072, 41)
+    constants = "2/1/1/6/0/1/0/0"
+    answer = answer_to(at(constants))
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *LARGE[constants])
 
 
 @pytest.mark.sampled(3)
