@@ -15,8 +15,16 @@ from fencepost.model.explore.graph import build_graph
 from fencepost.model.explore.liveness import check_property
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.tiering import tiering
+from fencepost.model.protocols.tiering.expected import (
+    COUNTEREXAMPLES,
+    LARGE_STATE_COUNTS,
+    SMALL_STATE_COUNTS,
+    STATE_COUNTS,
+    WITHOUT_GUARD,
+)
 
 from .conftest import COMPILED
+from .pinned import breaches_by_guard, breaches_by_place, graphs_by_variant
 
 DEFAULT = "2/2/1/1/1/1/1/1"
 SAFE = "kip-1023-safe"
@@ -24,61 +32,15 @@ BROKERS = "up-to-gap"
 PROMISES = tuple(tiering.invariants)
 
 # Distinct states and depth of the safe variant.
-GRAPHS = {
-    "2/2/1/1/0/1/0/1": (172489, 38),
-    "2/2/1/1/1/0/0/1": (246751, 36),
-    "2/2/1/0/1/0/0/1": (240093, 36),
-    "2/1/2/1/1/1/1/1": (126290, 32),
-    "2/3/0/1/0/1/1/1": (72476, 34),
-    "3/1/1/1/1/0/0/1": (158332, 31),
-    "3/1/1/1/1/1/1/1": (350525, 34),
-    "3/2/0/1/0/1/1/1": (166989, 33),
-}
-LARGER = {
-    "2/2/2/1/1/0/0/0": (2015847, 46),
-    "2/2/2/1/0/0/0/1": (3775305, 52),
-    "2/3/1/1/1/0/0/0": (819867, 46),
-    "2/4/1/1/0/0/0/0": (3903693, 58),
-    "3/1/2/1/0/0/1/0": (3413770, 46),
-}
+_GRAPHS = graphs_by_variant(tiering, STATE_COUNTS)
+GRAPHS = _GRAPHS[SAFE]
+LARGER = graphs_by_variant(tiering, LARGE_STATE_COUNTS)[SAFE]
+BY_DEFAULT = LARGER.pop(DEFAULT)
 SMALL = "2/1/1/1/1/0/0/1"
 # The same of the others, where they differ from the safe one in something that is seen there.
-OTHERS = {
-    "kip-1023": (4991, 23),
-    "jump-unknown": (4665, 22),
-    "below-log-start": (4625, 22),
-    "offsets-first": (4847, 22),
-    "keeps-uncompared": (4737, 22),
-    "upload-past-hw": (5957, 22),
-    "deposed-segment": (4719, 22),
-    "deletes-uncommitted": (5087, 22),
-    "keeps-highest": (5653, 23),
-    "highest-alone": (4637, 22),
-    "deposed-deletes": (4867, 23),
-    SAFE: (4625, 22),
-}
+OTHERS = {variant: graph[SMALL] for variant, graph in graphs_by_variant(tiering, SMALL_STATE_COUNTS).items()}
 # Steps of the shortest run that breaks a promise asked for alone, at the constants of the plan.
-BREACHES = {
-    "kip-1023": {"leader_can_serve": 16},
-    "jump-unknown": {"lineage_is_leaders": 12},
-    "below-log-start": {"offsets_in_order": 14},
-    "epochs-to-local-start": {"lineage_is_leaders": 14},
-    "flag-ignored": {"only_empty_follower_jumps": 11},
-    "jump-with-data": {"only_empty_follower_jumps": 15},
-    "offsets-first": {"lineage_is_leaders": 11},
-    "keeps-uncompared": {"segments_agree": 20},
-    "short-checkpoint": {"lineage_is_leaders": 24},
-    "upload-past-stable": {"uploaded_is_stable": 5},
-    "upload-past-hw": {"uploaded_is_stable": 4},
-    "deposed-segment": {"leader_can_serve": 13, "lineage_is_leaders": 15, "built_is_uploaded": 15},
-    "deletes-uncommitted": {"leader_can_serve": 7},
-    "keeps-highest": {"leader_can_serve": 14},
-    "highest-alone": {"leader_can_serve": 16},
-    "first-on-remote": {"leader_can_serve": 22},
-    "deposed-deletes": {"leader_can_serve": 16},
-    "disabled-under-isr": {"isr_can_serve": 15},
-    "disabled-at-leader": {"isr_can_serve": 18},
-}
+BREACHES = breaches_by_place(tiering, COUNTEREXAMPLES)
 PLAN = plan_of(tiering)
 
 
@@ -106,18 +68,16 @@ def answer_to(system: System, *invariants: str) -> Exploration:
 def test_the_default_constants_and_variant() -> None:
     assert "/".join(str(spec.default) for spec in tiering.constants.values()) == DEFAULT
     assert tiering.default_variant == SAFE
-    assert {*BREACHES, BROKERS, SAFE} == set(tiering.variants)
-    assert (set(PLAN.breaks), set(PLAN.holds)) == (set(BREACHES), {BROKERS})
+    broken = {variant for variant, _ in BREACHES}
+    assert {*broken, BROKERS, SAFE} == set(tiering.variants)
+    assert (set(PLAN.breaks), set(PLAN.holds)) == (broken, {BROKERS})
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize(
-    ("constants", "expected"),
-    [(PLAN.holds["up-to-gap"], (2555, 22)), (PLAN.stepped, (68777, 34))],
-)
-def test_what_brokers_do_holds_where_nothing_expires(constants: str, expected: tuple[int, int]) -> None:
+@pytest.mark.parametrize("constants", [PLAN.holds[BROKERS], PLAN.stepped])
+def test_what_brokers_do_holds_where_nothing_expires(constants: str) -> None:
     answer = answer_to(at(constants, BROKERS))
-    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *expected)
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *_GRAPHS[BROKERS][constants])
 
 
 def test_what_brokers_do_leaves_a_gap_where_records_expire() -> None:
@@ -130,7 +90,7 @@ def test_what_brokers_do_leaves_a_gap_where_records_expire() -> None:
 def test_the_mended_rules_keep_every_promise_at_the_default_constants() -> None:
     """No action is vacuous there, and every witness is met."""
     answer = answer_to(at(DEFAULT))
-    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, 508209, 39)
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *BY_DEFAULT)
     assert answer.query.invariants == ("type_ok", *PROMISES)
     assert all(answer.witnesses.values()) and all(answer.transitions.values())
     assert set(tiering.actions) - set(answer.transitions) == {"crash_while_building"}
@@ -169,14 +129,17 @@ def test_the_engines_visit_the_same_states() -> None:
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("variant", list(BREACHES))
-def test_what_each_variant_breaks_and_how_soon(variant: str) -> None:
-    for name, length in BREACHES[variant].items():
-        answer = answer_to(at(PLAN.breaks[variant], variant), name)
+@pytest.mark.parametrize(("variant", "constants"), list(BREACHES))
+def test_what_each_variant_breaks_and_how_soon(variant: str, constants: str) -> None:
+    assert constants == PLAN.breaks[variant]
+    for name, length in BREACHES[variant, constants].items():
+        answer = answer_to(at(constants, variant), name)
         assert answer.path is not None
         assert (answer.violated, len(answer.path)) == (name, length)
-    whole = explore(Query.of(at(PLAN.breaks[variant], variant)))
-    assert whole.path is not None and len(whole.path) == min(BREACHES[variant].values()), "nothing breaks sooner"
+    whole = explore(Query.of(at(constants, variant)))
+    assert whole.path is not None and len(whole.path) == min(BREACHES[variant, constants].values()), (
+        "nothing breaks sooner"
+    )
 
 
 NEEDED = {
@@ -211,25 +174,7 @@ def test_an_empty_follower_joins_the_isr_in_the_end(constants: str) -> None:
 
 ONE_RECORD, ONE_EPOCH = "2/1/1/1/1/1/1/1", "2/2/0/1/0/0/1/1"
 # Guards without which a promise breaks, after how many steps, and where.
-GUARDS = {
-    "follower_fetch.offset_is_local": ("offsets_in_order", 11, ONE_EPOCH),
-    "leader_inc_high_watermark.isr_has_it": ("isr_can_serve", 4, ONE_RECORD),
-    "leader_expand_isr.reached_high_watermark": ("isr_can_serve", 7, ONE_RECORD),
-    "leader_expand_isr.has_all_there_is": ("isr_can_serve", 16, ONE_RECORD),
-    "start_copy.one_at_a_time": ("built_is_uploaded", 17, ONE_EPOCH),
-    "start_copy.below_last_stable": ("uploaded_is_stable", 3, ONE_RECORD),
-    "copy_segment.presumes_leadership": ("leader_can_serve", 11, ONE_RECORD),
-    "finish_copy.presumes_leadership": ("leader_can_serve", 15, ONE_RECORD),
-    "delete_local.is_uploaded": ("leader_can_serve", 7, ONE_RECORD),
-    "delete_segment.epoch_is_newest": ("leader_can_serve", 16, ONE_RECORD),
-    "delete_segment.below_log_start": ("leader_can_serve", 11, ONE_RECORD),
-    "disable_tiering.isr_is_whole": ("isr_can_serve", 15, ONE_RECORD),
-    "disable_tiering.isr_reaches_start": ("offsets_in_order", 20, "3/1/2/1/1/0/1/0"),
-    "build_to_local_start.offset_not_local": ("isr_can_serve", 15, ONE_EPOCH),
-    "build_to_epuo.begins_at_epuo": ("only_empty_follower_jumps", 15, ONE_EPOCH),
-    "build_to_epuo.segment_is_of_lineage": ("lineage_is_leaders", 19, ONE_RECORD),
-    "copy_anew.outside_isr": ("isr_can_serve", 12, ONE_RECORD),
-}
+GUARDS = breaches_by_guard(tiering, WITHOUT_GUARD, SAFE)
 
 
 @pytest.mark.sampled(3)
