@@ -15,79 +15,34 @@ from fencepost.model.explore.graph import build_graph
 from fencepost.model.explore.liveness import check_property
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.compaction import compaction
+from fencepost.model.protocols.compaction.expected import (
+    COUNTEREXAMPLES,
+    LARGE_STATE_COUNTS,
+    SMALL_STATE_COUNTS,
+    STATE_COUNTS,
+    WITHOUT_GUARD,
+)
 
 from .conftest import COMPILED
+from .pinned import breaches_by_guard, breaches_by_place, graphs_by_variant
 
 DEFAULT = "2/2/1/2/0/0/1/1/0/1"
 PROMISES = tuple(compaction.invariants)
 SAFE = "kip-280-safe"
 
 # Distinct states and depth of the safe variant, and of the one with an empty batch.
-HOLDS = {
-    "2/2/1/2/0/0/1/0/2/1": ((801825, 22), (913425, 24)),
-    "2/3/1/2/0/0/0/0/2/0": ((336253, 21), (374689, 23)),
-    "2/3/2/1/0/0/0/0/0/0": ((304977, 22), (321425, 22)),
-    "1/3/2/2/0/0/0/0/2/1": ((68306, 16), (69962, 16)),
-    "2/2/1/1/1/0/0/1/0/1": ((456857, 19), (489257, 25)),
-    "1/3/1/1/2/1/0/0/3/0": ((288402, 13), (298161, 13)),
-}
+_GRAPHS = graphs_by_variant(compaction, STATE_COUNTS)
+HOLDS = tuple(_GRAPHS[SAFE])
+_LARGE = graphs_by_variant(compaction, LARGE_STATE_COUNTS)
+BY_DEFAULT = _LARGE[SAFE].pop(DEFAULT)
+LARGE = [(variant, *each) for variant, graph in _LARGE.items() for each in graph.items()]
 # The same of the others: two replicas under timestamps, and one with headers while a strategy is set.
 TIMESTAMPS = "2/2/1/2/0/0/0/0/2/1"
-HEADERS = "1/2/1/1/1/1/0/1/0/0"
-OTHERS = {
-    "kip-280": ((30305, 18), (41445, 11)),
-    "slow-readers": ((28325, 18), (25755, 11)),
-    "uncleaned-tail": ((26729, 18), (25887, 11)),
-    "late-producers": ((25697, 18), (25755, 11)),
-    "reads-again": ((32769, 21), (27807, 13)),
-    "changes-uncleaned": ((25697, 18), (29823, 11)),
-    "rolling-change": ((25697, 18), (37065, 11)),
-    "maps-dirty-part": ((25697, 18), (25755, 11)),
-    "forgets-deletes": ((25697, 18), (25755, 11)),
-    "reads-by-offset": ((25697, 18), (25755, 11)),
-    "removes-last": ((29145, 20), (27807, 13)),
-    "ties-to-lower": ((20177, 18), (18959, 10)),
-    "first-occurrence": ((25697, 18), (25715, 11)),
-    "anomalous-stays": ((25697, 18), (25725, 11)),
-    "trusts-header": ((25697, 18), (29115, 11)),
-    "cleans-uncommitted": ((42297, 18), (41677, 11)),
-    "cleans-active": ((63489, 18), (41663, 11)),
-    "empty-batch": ((29449, 20), (27807, 13)),
-    SAFE: ((25697, 18), (25755, 11)),
-}
-_TOMBSTONES = "1/2/1/2/0/0/0/0/2/0"
-_READ = "1/2/1/2/0/0/0/0/2/1"
-_SET = "1/3/1/2/0/0/0/1/0/0"
-_TWO_KEYS = "1/3/2/2/0/0/0/0/2/0"
+OTHERS = graphs_by_variant(compaction, SMALL_STATE_COUNTS)
 _SLOW = "2/3/2/1/0/0/0/0/0/0"
 """Of these two replicas one may lag. The strategy is ``offset``: so it is in Kafka as shipped."""
-_UNCOMMITTED = "1/2/1/1/0/0/0/0/0/0"
 # Steps of the shortest run that breaks a promise asked for alone, and where.
-BREACHES = {
-    ("kip-280", _SLOW): {"deleted_stays_deleted": 14},
-    ("kip-280", _TOMBSTONES): {"deleted_stays_deleted": 8},
-    ("kip-280", _READ): {"consumer_agrees": 7},
-    ("kip-280", _SET): {"winner_is_kept": 8},
-    ("kip-280", _TWO_KEYS): {"survivor_is_alone": 10},
-    ("slow-readers", _SLOW): {"deleted_stays_deleted": 14},
-    ("slow-readers", "1/3/2/1/0/0/0/0/0/1"): {"consumer_agrees": 11},
-    ("uncleaned-tail", _TOMBSTONES): {"deleted_stays_deleted": 8},
-    ("late-producers", _TWO_KEYS): {"deleted_stays_deleted": 10},
-    ("reads-again", "2/2/1/1/0/0/1/0/0/1"): {"consumer_agrees": 17},
-    ("changes-uncleaned", "2/2/1/2/0/0/0/1/0/0"): {"winner_is_kept": 11},
-    ("rolling-change", _SET): {"winner_is_kept": 8},
-    ("rolling-change", "2/2/1/2/0/0/0/1/0/0"): {"winner_is_kept": 9},
-    ("maps-dirty-part", _TWO_KEYS): {"survivor_is_alone": 10},
-    ("forgets-deletes", _READ): {"consumer_agrees": 7},
-    ("reads-by-offset", _READ): {"consumer_agrees": 7},
-    ("ties-to-lower", "1/3/1/2/0/0/0/0/2/0"): {"winner_is_kept": 8},
-    ("ties-to-lower", "1/3/1/1/1/0/0/0/3/0"): {"winner_is_kept": 8},
-    ("first-occurrence", "1/3/1/1/2/1/0/0/3/0"): {"winner_is_kept": 7},
-    ("anomalous-stays", "1/3/1/1/1/0/0/0/3/0"): {"winner_is_kept": 7},
-    ("trusts-header", "1/3/1/1/1/0/0/1/0/0"): {"winner_is_kept": 8, "header_is_long": 3},
-    ("cleans-uncommitted", _UNCOMMITTED): {"uncommitted_is_whole": 5, "active_segment_is_uncleaned": 4},
-    ("cleans-active", _UNCOMMITTED): {"active_segment_is_uncleaned": 4},
-}
+BREACHES = breaches_by_place(compaction, COUNTEREXAMPLES)
 
 
 @cache
@@ -125,7 +80,7 @@ def test_the_default_constants_and_variant() -> None:
 @pytest.mark.nightly(seconds=30)
 def test_the_mended_rules_keep_every_promise_at_the_default_constants() -> None:
     answer = answer_to(at(DEFAULT))
-    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, 6732593, 23)
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *BY_DEFAULT)
     assert answer.query.invariants == ("type_ok", *PROMISES)
     assert all(answer.witnesses.values())
 
@@ -135,22 +90,13 @@ def test_the_mended_rules_keep_every_promise_at_the_default_constants() -> None:
 @pytest.mark.parametrize("constants", HOLDS)
 def test_distinct_states_and_depth_of_the_safe_variants(constants: str, variant: str) -> None:
     answer = answer_to(at(constants, variant))
-    expected = HOLDS[constants][variant == "empty-batch"]
+    expected = _GRAPHS[variant][constants]
     assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *expected)
     assert all(answer.witnesses.values())
 
 
 @pytest.mark.nightly(seconds=60)
-@pytest.mark.parametrize(
-    ("variant", "constants", "expected"),
-    [
-        (SAFE, "3/2/1/1/0/0/1/0/0/0", (2106391, 27)),
-        (SAFE, "2/3/1/1/0/0/1/0/0/1", (4302329, 28)),
-        (SAFE, "2/2/1/2/0/0/0/2/0/1", (1641409, 20)),
-        ("empty-batch", "3/2/1/1/0/0/1/0/0/0", (2367553, 29)),
-        ("empty-batch", "2/3/1/1/0/0/1/0/0/0", (1508817, 26)),
-    ],
-)
+@pytest.mark.parametrize(("variant", "constants", "expected"), LARGE)
 def test_so_it_is_at_larger_constants(variant: str, constants: str, expected: tuple[int, int]) -> None:
     answer = answer_to(at(constants, variant))
     assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *expected)
@@ -170,7 +116,7 @@ def test_no_action_is_vacuous() -> None:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("variant", list(OTHERS))
 def test_distinct_states_and_depth_of_every_variant(variant: str) -> None:
-    for constants, expected in zip((TIMESTAMPS, HEADERS), OTHERS[variant], strict=True):
+    for constants, expected in OTHERS[variant].items():
         answer = explore(Query.of(at(constants, variant), ("type_ok",)))
         assert (answer.distinct, answer.depth, answer.path) == (*expected, None), constants
 
@@ -232,29 +178,7 @@ def test_the_tombstone_argument_of_kip_630_is_found() -> None:
 
 
 # Guards without which a promise breaks, after how many steps, and where.
-GUARDS = {
-    "set_topic_strategy.logs_are_alike": ("header_is_long", 3, "1/2/1/1/1/0/0/1/0/0"),
-    "set_broker_strategy.topic_overrides": ("winner_is_kept", 8, "1/2/1/2/0/0/0/1/0/1"),
-    "elect_leader.in_isr": ("consumer_agrees", 6, "2/2/1/1/0/0/1/0/0/1"),
-    "leader_write.header_is_long": ("header_is_long", 3, "1/2/1/1/1/0/0/1/0/0"),
-    "leader_write.arrives_in_time": ("deleted_stays_deleted", 11, "1/3/2/2/0/0/0/0/2/1"),
-    "follower_fetch.record_there": ("uncommitted_is_whole", 3, "2/2/1/2/0/0/0/1/0/1"),
-    "follower_fetch.not_fetched": ("consumer_agrees", 11, "2/2/1/1/0/0/1/0/0/1"),
-    "follower_fetch.is_next": ("uncommitted_is_whole", 5, "2/2/1/2/0/0/0/1/0/1"),
-    "leader_inc_high_watermark.isr_has_it": ("consumer_agrees", 2, "1/2/1/1/0/0/0/0/0/1"),
-    "leader_expand_isr.reached_high_watermark": ("consumer_agrees", 7, "2/2/1/1/0/0/1/0/0/1"),
-    "remove_record.follows_leader": ("winner_is_kept", 13, "2/2/1/2/0/0/1/0/2/0"),
-    "remove_record.winner_cleanable": ("winner_is_kept", 6, "1/2/1/1/0/0/0/0/0/1"),
-    "remove_record.is_beaten": ("winner_is_kept", 6, "1/2/1/1/0/0/0/0/0/1"),
-    "finish_cleaning.committed": ("active_segment_is_uncleaned", 4, "1/2/1/1/0/0/0/0/0/1"),
-    "finish_cleaning.inactive": ("active_segment_is_uncleaned", 4, "1/2/1/1/0/0/0/0/0/1"),
-    "finish_cleaning.nothing_left": ("survivor_is_alone", 9, "1/3/2/1/0/0/0/0/0/1"),
-    "remove_tombstone.is_tombstone": ("winner_is_kept", 8, "1/2/1/1/0/0/0/0/0/1"),
-    "remove_tombstone.readers_in_time": ("consumer_agrees", 11, "1/3/2/1/0/0/0/0/0/1"),
-    "remove_tombstone.cleaned_in_time": ("deleted_stays_deleted", 9, "1/2/1/2/0/0/0/0/2/1"),
-    "consumer_fetch.committed": ("consumer_agrees", 6, "1/2/1/1/0/0/0/0/0/1"),
-    "consumer_fetch.is_next": ("consumer_agrees", 6, "1/2/1/2/0/0/0/0/2/1"),
-}
+GUARDS = breaches_by_guard(compaction, WITHOUT_GUARD, SAFE)
 
 
 @pytest.mark.sampled(3)
