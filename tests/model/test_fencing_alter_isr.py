@@ -12,30 +12,26 @@ from fencepost.model.core.ground import System
 from fencepost.model.explore import Query, Verdict, explore
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.fencing import fencing
+from fencepost.model.protocols.fencing.expected import COUNTEREXAMPLES, LARGE_STATE_COUNTS, STATE_COUNTS, WITHOUT_GUARD
 
+from .pinned import breaches_by_guard, breaches_by_place, graphs_by_variant
 from .test_fencing_stories import Walk
 
 At = Callable[..., System]
 
 SAFE = "kip-497"
-TWINS = {"kip-497-eager": 8, "kip-497-forgets": 9, "kip-497-fenced": 12}
+TWINS = ("kip-497-eager", "kip-497-forgets", "kip-497-fenced")
+GRAPHS = graphs_by_variant(fencing, STATE_COUNTS)[SAFE]
+BREACHES = breaches_by_place(fencing, COUNTEREXAMPLES)
 
 
 # --- how many states, and what breaks
 
 
-@pytest.mark.parametrize(
-    ("constants", "distinct", "depth"),
-    [
-        ("2/1/1/0", 1573, 22),
-        ("2/1/1/1", 57095, 35),
-        ("2/2/2/1", 252031, 38),
-        ("3/1/1/0", 211723, 29),
-    ],
-)
-def test_every_promise_holds_where_an_isr_is_proposed(at: At, constants: str, distinct: int, depth: int) -> None:
+@pytest.mark.parametrize(("constants", "expected"), GRAPHS.items())
+def test_every_promise_holds_where_an_isr_is_proposed(at: At, constants: str, expected: tuple[int, int]) -> None:
     answer = explore(Query.of(at(constants, SAFE)))
-    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, distinct, depth)
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *expected)
     proposes = ("leader_propose_shrink", "leader_propose_expand", "controller_alter_isr", "leader_take_isr")
     assert all(answer.coverage[action].discoveries for action in proposes)
 
@@ -43,14 +39,17 @@ def test_every_promise_holds_where_an_isr_is_proposed(at: At, constants: str, di
 @pytest.mark.nightly
 def test_every_promise_holds_with_three_replicas_and_two_epochs(at: At) -> None:
     """Four minutes, and 2 GiB."""
-    answer = explore(Query.of(at("3/1/1/1", SAFE), symmetry=True))
-    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, 35361880, 45)
+    ((constants, expected),) = graphs_by_variant(fencing, LARGE_STATE_COUNTS)[SAFE].items()
+    answer = explore(Query.of(at(constants, SAFE), symmetry=True))
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *expected)
 
 
-@pytest.mark.parametrize(("variant", "steps"), TWINS.items())
-def test_who_counts_too_few_must_fail(at: At, variant: str, steps: int) -> None:
-    for invariant, length in (("strong_isr", steps), ("weak_isr", steps + 1)):
-        system = at("2/1/1/1", variant)
+@pytest.mark.parametrize("variant", TWINS)
+def test_who_counts_too_few_must_fail(at: At, variant: str) -> None:
+    constants = "2/1/1/1"
+    assert BREACHES[variant, constants].keys() == {"strong_isr", "weak_isr"}
+    for invariant, length in BREACHES[variant, constants].items():
+        system = at(constants, variant)
         answer = explore(Query.of(system, (invariant,)))
         assert answer.path is not None
         assert (answer.verdict, answer.violated, len(answer.path)) == (Verdict.VIOLATED, invariant, length)
@@ -58,20 +57,14 @@ def test_who_counts_too_few_must_fail(at: At, variant: str, steps: int) -> None:
 
 
 # Dropped guards: the promise that breaks at 2/1/1/1, and after how many steps.
-BREAKS = {
-    "leader_inc_high_watermark.isr_acknowledges": ("weak_isr", 4),
-    "leader_propose_shrink.not_leader_itself": ("leader_in_isr", 4),
-    "leader_propose_expand.reached_high_watermark": ("strong_isr", 8),
-    "controller_alter_isr.leader_epoch_matches": ("leader_in_isr", 5),
-    "controller_alter_isr.partition_epoch_matches": ("strong_isr", 10),
-    "leader_take_isr.partition_epoch_newer": ("strong_isr", 9),
-}
+BREAKS = breaches_by_guard(fencing, WITHOUT_GUARD, SAFE)
 
 
 @pytest.mark.parametrize("guard", BREAKS)
 def test_without_this_guard_a_promise_breaks(at: At, guard: str) -> None:
-    answer = explore(Query.of(at("2/1/1/1", SAFE, guard)))
-    assert (answer.verdict, answer.violated, len(answer.path or [])) == (Verdict.VIOLATED, *BREAKS[guard])
+    violated, length, constants = BREAKS[guard]
+    answer = explore(Query.of(at(constants, SAFE, guard)))
+    assert (answer.verdict, answer.violated, len(answer.path or [])) == (Verdict.VIOLATED, violated, length)
 
 
 def test_only_these_variants_have_proposals() -> None:

@@ -17,8 +17,16 @@ from fencepost.model.explore.liveness import check_liveness, check_property
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.interpret.staged import stage
 from fencepost.model.protocols.fencing import fencing
+from fencepost.model.protocols.fencing.expected import (
+    COUNTEREXAMPLES,
+    LARGE_STATE_COUNTS,
+    MORE_WITHOUT_GUARD,
+    STATE_COUNTS,
+    WITHOUT_GUARD,
+)
 from hypothesis import settings
 
+from .pinned import breaches_by_guard, breaches_by_place, graphs_by_variant, states_by_guard
 from .test_fencing_restarts import extra_steps, first_loss
 from .test_fencing_stories import Walk
 
@@ -30,18 +38,16 @@ SAFE, STALE, SEEING = "kip-320-brokers", "kip-320-stale-acks", "kip-320-restarts
 
 # --- how many states, and what breaks
 
+GRAPHS = graphs_by_variant(fencing, STATE_COUNTS)
+LARGE_GRAPHS = graphs_by_variant(fencing, LARGE_STATE_COUNTS)[SAFE]
+BREACHES = breaches_by_place(fencing, COUNTEREXAMPLES)
+
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize(
-    ("variant", "counts"),
-    [
-        (SAFE, {"2/1/1/1": (1439, 15), "2/2/2/2": (38077, 21), "3/1/1/1": (119770, 23), "3/2/2/1": (847165, 27)}),
-        (STALE, {"2/1/1/1": (1483, 15), "2/2/2/2": (40517, 21), "3/1/1/1": (129670, 23), "3/2/2/1": (920857, 27)}),
-    ],
-)
-def test_distinct_states_and_depth(at: At, variant: str, counts: dict[str, tuple[int, int]]) -> None:
+@pytest.mark.parametrize("variant", [SAFE, STALE])
+def test_distinct_states_and_depth(at: At, variant: str) -> None:
     """Those up to 3/1/1/1 are what TLC finds as well. One leader epoch more is needed to lose anything."""
-    for constants, expected in counts.items():
+    for constants, expected in GRAPHS[variant].items():
         answer = explore(Query.of(at(constants, variant)))
         assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *expected), constants
 
@@ -49,9 +55,9 @@ def test_distinct_states_and_depth(at: At, variant: str, counts: dict[str, tuple
 def test_every_promise_holds_where_leaders_go_by_what_they_were_told(at: At) -> None:
     """At 3/2/2/2 in the long profile: it takes most of a minute, and 1.2 GiB."""
     long = settings.get_current_profile_name() == "long"
-    constants, *expected = ("3/2/2/2", 17904154, 31) if long else ("3/1/1/2", 2016850, 27)
+    constants = "3/2/2/2" if long else "3/1/1/2"
     answer = explore(Query.of(at(constants, SAFE)))
-    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *expected)
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *LARGE_GRAPHS[constants])
     assert answer.coverage["follower_acknowledge"].discoveries and answer.coverage["restart"].discoveries
 
 
@@ -59,10 +65,10 @@ def test_every_promise_holds_where_leaders_go_by_what_they_were_told(at: At) -> 
 @pytest.mark.parametrize("invariant", ["weak_isr", "strong_isr"])
 @pytest.mark.parametrize("constants", ["3/1/1/2", "3/2/2/2"])
 def test_acknowledgements_that_outlive_their_epoch_must_fail(at: At, constants: str, invariant: str) -> None:
-    system = at(constants, STALE)
+    system, length = at(constants, STALE), BREACHES[STALE, constants][invariant]
     answer = explore(Query.of(system, (invariant,)))
     assert answer.path is not None
-    assert (answer.verdict, answer.violated, len(answer.path)) == (Verdict.VIOLATED, invariant, 13)
+    assert (answer.verdict, answer.violated, len(answer.path)) == (Verdict.VIOLATED, invariant, length)
     assert invariant in Reference(system).broken(answer.path[-1].state)
 
 
@@ -201,31 +207,7 @@ def test_a_leader_must_not_count_what_it_was_told_in_another_epoch(walk: MakeWal
 # --- every guard of kip-320-brokers, accounted for. Runs of kip-320 are none of this variant, so all is looked at anew;
 # what each guard is for is in test_fencing_guards.py and test_fencing_restarts.py.
 
-BREAKS = {
-    "controller_elect_leader.in_quorum_isr": ("2/1/1/1", "leader_in_isr", 2),
-    "controller_elect_leader.epoch_available": ("2/1/1/1", "type_ok", 3),
-    "controller_shrink_isr.epoch_available": ("2/1/1/1", "type_ok", 3),
-    "become_leader.epoch_newer": ("2/1/1/1", "weak_isr", 6),
-    "become_follower.epoch_newer": ("3/1/1/1", "weak_isr", 11),
-    "become_follower.leader_epoch_matches": ("3/1/1/2", "weak_isr", 14),
-    "leader_write.presumes_leadership": ("2/1/1/1", "type_ok", 1),
-    "leader_write.record_available": ("2/1/1/1", "type_ok", 6),
-    "leader_write.log_not_full": ("2/1/2/2", "type_ok", 4),
-    "follower_fetch.epoch_not_fenced": ("3/1/1/2", "weak_isr", 12),
-    "follower_fetch.record_available": ("2/1/1/1", "type_ok", 3),
-    # A fetch of an older epoch tells of a log that is truncated when its follower takes up the newer one.
-    "follower_acknowledge.epoch_not_fenced": ("3/1/1/2", "weak_isr", 13),
-    "leader_inc_high_watermark.presumes_leadership": ("3/1/1/1", "weak_isr", 7),
-    "leader_inc_high_watermark.isr_acknowledges": ("2/1/1/1", "weak_isr", 4),
-    # Implied where a leader sees that it has caught up with itself; nobody tells it.
-    "leader_shrink_isr.not_leader_itself": ("2/1/1/1", "leader_in_isr", 3),
-    "leader_shrink_isr.true_leader": ("2/1/1/1", "leader_in_isr", 4),
-    "leader_expand_isr.epoch_not_fenced": ("3/1/1/2", "weak_isr", 14),
-    "leader_expand_isr.reached_high_watermark": ("2/1/1/1", "weak_isr", 7),
-    "leader_expand_isr.hw_reached_epoch": ("3/1/1/1", "strong_isr", 12),
-    "leader_expand_isr.true_leader": ("2/1/1/1", "leader_in_isr", 5),
-    "restart.stored_high_watermark": ("2/1/1/1", "weak_isr", 5),
-}
+BREAKS = breaches_by_guard(fencing, WITHOUT_GUARD, SAFE)
 
 IMPLIED = (
     "become_leader.request_sent",
@@ -247,17 +229,7 @@ STUTTERS = (
 )
 
 # Distinct states at 2/2/2/2 and 3/1/1/1, where the variant itself has 38077 and 119770.
-MORE = {
-    "controller_elect_leader.not_leader_yet": (76901, 140293),
-    "controller_shrink_isr.leads_or_in_isr": (42969, 123841),
-    "become_leader.names_leader": (137973, 258646),
-    "leader_shrink_isr.not_caught_up": (38077, 119770),
-    "become_follower.presumes_leadership": (38077, 119770),
-    "follower_fetch.presumes_leadership": (38077, 119770),
-    "follower_fetch.follows_leader": (38077, 119770),
-    "follower_acknowledge.follows_leader": (38077, 119770),
-    "leader_expand_isr.follows_leader": (38077, 119770),
-}
+MORE = states_by_guard(fencing, MORE_WITHOUT_GUARD, SAFE)
 
 
 def test_every_guard_is_accounted_for_once() -> None:
@@ -268,7 +240,7 @@ def test_every_guard_is_accounted_for_once() -> None:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("guard", BREAKS)
 def test_without_it_a_promise_breaks(at: At, guard: str) -> None:
-    constants, violated, length = BREAKS[guard]
+    violated, length, constants = BREAKS[guard]
     answer = explore(Query.of(at(constants, SAFE, guard)))
     assert (answer.verdict, answer.violated, len(answer.path or [])) == (Verdict.VIOLATED, violated, length)
 
@@ -293,7 +265,7 @@ def test_without_it_there_are_only_more_steps_that_change_nothing(at: At, guard:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("guard", MORE)
 def test_without_it_there_are_more_steps_and_no_promise_breaks(at: At, guard: str) -> None:
-    for constants, distinct in zip(("2/2/2/2", "3/1/1/1"), MORE[guard], strict=True):
+    for constants, distinct in MORE[guard].items():
         full, less = (explore(Query.of(at(constants, SAFE, *dropped))) for dropped in ((), (guard,)))
         assert (less.verdict, less.distinct) == (Verdict.HOLDS, distinct)
         assert less.transitions != full.transitions

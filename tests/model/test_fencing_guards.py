@@ -11,36 +11,20 @@ from collections.abc import Callable
 import pytest
 from fencepost.model.core.ground import System
 from fencepost.model.explore import Query, Verdict, explore
+from fencepost.model.protocols.fencing import fencing
+from fencepost.model.protocols.fencing.expected import STATE_COUNTS, WITHOUT_GUARD
 
 from .guards import run_without
+from .pinned import breaches_by_guard, graphs_by_variant
 
 At = Callable[..., System]
 
-BREAKS = {
-    "controller_elect_leader.in_quorum_isr": ("leader_in_isr", 2),
-    # The epochs of the model run out: the bound is the model's, not Kafka's.
-    "controller_elect_leader.epoch_available": ("type_ok", 4),
-    "controller_shrink_isr.epoch_available": ("type_ok", 4),
-    # The leader takes up the request that made it leader again, with the ISR of then.
-    "become_leader.epoch_newer": ("weak_isr", 7),
-    "become_follower.epoch_newer": ("weak_isr", 10),
-    "become_follower.leader_epoch_matches": ("weak_isr", 14),
-    # A replica that never led has no epoch to write in.
-    "leader_write.presumes_leadership": ("type_ok", 1),
-    "leader_write.record_available": ("type_ok", 7),
-    "follower_fetch.epoch_not_fenced": ("weak_isr", 12),
-    "follower_fetch.record_available": ("type_ok", 3),
-    "leader_inc_high_watermark.isr_acknowledges": ("weak_isr", 4),
-    "leader_shrink_isr.true_leader": ("leader_in_isr", 4),
-    "leader_expand_isr.epoch_not_fenced": ("weak_isr", 14),
-    "leader_expand_isr.reached_high_watermark": ("weak_isr", 8),
-    # KAFKA-7128: the new leader does not know yet what its predecessor committed.
-    "leader_expand_isr.hw_reached_epoch": ("strong_isr", 11),
-    "leader_expand_isr.true_leader": ("strong_isr", 9),
-}
+GRAPHS = graphs_by_variant(fencing, STATE_COUNTS)["kip-320"]
+_ALL = breaches_by_guard(fencing, WITHOUT_GUARD, "kip-320")
+BREAKS = {guard: (violated, steps) for guard, (violated, steps, constants) in _ALL.items() if constants == "3/2/2/2"}
 
 # Where the log has room for all records, the guard says nothing.
-ROOM = {"leader_write.log_not_full": ("2/1/2/2", "type_ok", 4)}
+ROOM = {guard: row for guard, row in _ALL.items() if guard not in BREAKS}
 
 
 @pytest.mark.parametrize("guard", BREAKS)
@@ -49,7 +33,7 @@ def test_without_it_a_promise_breaks(at: At, guard: str) -> None:
 
 
 def test_a_log_that_is_full_takes_no_record(at: At) -> None:
-    for guard, (constants, violated, length) in ROOM.items():
+    for guard, (violated, length, constants) in ROOM.items():
         answer = explore(Query.of(at(constants, "kip-320", guard)))
         assert (answer.verdict, answer.violated, len(answer.path or [])) == (Verdict.VIOLATED, violated, length)
-        assert explore(Query.of(at("2/2/2/2", "kip-320", guard))).distinct == 5973
+        assert explore(Query.of(at("2/2/2/2", "kip-320", guard))).distinct == GRAPHS["2/2/2/2"][0]

@@ -17,7 +17,15 @@ from fencepost.model.explore.graph import build_graph
 from fencepost.model.explore.liveness import check_liveness
 from fencepost.model.interpret.staged import Staged, stage
 from fencepost.model.protocols.fencing import fencing
+from fencepost.model.protocols.fencing.expected import (
+    COUNTEREXAMPLES,
+    LARGE_STATE_COUNTS,
+    MORE_WITHOUT_GUARD,
+    STATE_COUNTS,
+    WITHOUT_GUARD,
+)
 
+from .pinned import breaches_by_guard, breaches_by_place, graphs_by_variant, states_by_guard
 from .test_fencing_guards import BREAKS as BREAKS_ANYWAY
 from .test_fencing_guards import ROOM
 from .test_fencing_stories import Walk
@@ -29,44 +37,37 @@ SAFE, RESUMES, FORGETS = "kip-320-restarts", "kip-320-resumes", "kip-320-forgets
 
 # --- how many states, and what breaks
 
+GRAPHS = graphs_by_variant(fencing, STATE_COUNTS)
+LARGE_GRAPHS = graphs_by_variant(fencing, LARGE_STATE_COUNTS)
+BREACHES = {
+    place: (lengths["weak_isr"], lengths["strong_isr"])
+    for place, lengths in breaches_by_place(fencing, COUNTEREXAMPLES).items()
+    if place[0] in (RESUMES, FORGETS)
+}
+
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize(
-    ("variant", "counts"),
-    [
-        (SAFE, {"2/1/1/1": (1031, 14), "2/2/2/2": (26853, 20), "3/1/1/1": (53542, 21), "2/3/3/2": (101549, 23)}),
-        (RESUMES, {"2/1/1/1": (1091, 14), "2/2/2/2": (29261, 21), "3/1/1/1": (61834, 22), "2/3/3/2": (112589, 24)}),
-        (FORGETS, {"2/1/1/1": (1361, 15), "2/2/2/2": (77019, 24), "3/1/1/1": (106888, 26), "2/3/3/2": (511239, 31)}),
-    ],
-)
-def test_distinct_states_and_depth(at: At, variant: str, counts: dict[str, tuple[int, int]]) -> None:
+@pytest.mark.parametrize("variant", [SAFE, RESUMES, FORGETS])
+def test_distinct_states_and_depth(at: At, variant: str) -> None:
     """Those up to 3/1/1/1 are what TLC finds as well."""
-    for constants, expected in counts.items():
+    for constants, expected in GRAPHS[variant].items():
         answer = explore(Query.of(at(constants, variant), ("type_ok",)))
         assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *expected), constants
 
 
 def test_every_promise_holds_where_replicas_crash(at: At) -> None:
-    answer = explore(Query.of(at("3/2/2/2", SAFE)))
-    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, 7601248, 29)
+    constants = "3/2/2/2"
+    answer = explore(Query.of(at(constants, SAFE)))
+    assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *LARGE_GRAPHS[SAFE][constants])
     assert set(answer.witnesses) == set(fencing.witnesses) and all(answer.witnesses.values())
     assert answer.coverage["restart"].discoveries
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize(
-    ("variant", "constants", "weak", "strong"),
-    [
-        (RESUMES, "2/2/2/2", None, None),
-        (RESUMES, "3/1/1/1", 15, 15),
-        (RESUMES, "3/2/2/2", 15, 15),
-        (FORGETS, "2/1/1/1", 7, 9),
-        (FORGETS, "2/2/2/2", 7, 9),
-        (FORGETS, "3/1/1/1", 8, 9),
-        (FORGETS, "3/2/2/2", 8, 9),
-    ],
-)
-def test_the_twins_must_fail(at: At, variant: str, constants: str, weak: int | None, strong: int | None) -> None:
+@pytest.mark.parametrize(("variant", "constants"), [*BREACHES, (RESUMES, "2/2/2/2")])
+def test_the_twins_must_fail(at: At, variant: str, constants: str) -> None:
+    """With two replicas ``kip-320-resumes`` loses nothing."""
+    weak, strong = BREACHES.get((variant, constants), (None, None))
     for invariant, length in (("weak_isr", weak), ("strong_isr", strong)):
         answer = explore(Query.of(at(constants, variant), (invariant,)))
         assert answer.verdict is (Verdict.VIOLATED if length else Verdict.HOLDS)
@@ -300,13 +301,7 @@ def test_a_replica_that_forgets_its_epoch_leads_in_one_that_is_over(walk: MakeWa
 # --- every guard of kip-320-restarts, accounted for. What breaks a promise without crashes does so with them
 # (BREAKS_ANYWAY, ROOM: the runs of kip-320 are runs of this variant too); the rest is looked at anew.
 
-BREAKS = {
-    # A high watermark that nobody gave it: it calls a record committed that is nowhere else.
-    "restart.stored_high_watermark": ("3/1/1/1", "weak_isr", 5),
-    "become_follower.epoch_newer": ("3/1/1/1", "weak_isr", 10),
-    # Without crashes this guard is implied. A restarted leader knows no ISR, and all of nobody acknowledges anything.
-    "leader_inc_high_watermark.presumes_leadership": ("3/1/1/1", "weak_isr", 7),
-}
+BREAKS = breaches_by_guard(fencing, WITHOUT_GUARD, SAFE)
 
 
 def extra_steps(states: Sequence[State], less: Staged, more: Staged) -> list[tuple[State, State]]:
@@ -334,18 +329,7 @@ IMPLIED = (
 STUTTERS = ("leader_shrink_isr.in_isr", "leader_expand_isr.outside_isr", "restart.something_lost")
 
 # Distinct states at 2/2/2/2 and 3/1/1/1, where the variant itself has 26853 and 53542.
-MORE = {
-    "controller_elect_leader.not_leader_yet": (54865, 63913),
-    "controller_shrink_isr.leads_or_in_isr": (30241, 55021),
-    "become_leader.names_leader": (113621, 147610),
-    "leader_shrink_isr.not_caught_up": (26853, 53542),
-    # Implied where nobody crashes. A leader or follower that has lost its role is still in its epoch; whatever it did
-    # in it without its role, it could do with it before the crash, or after it has rejoined.
-    "become_follower.presumes_leadership": (26853, 53542),
-    "follower_fetch.presumes_leadership": (26853, 53542),
-    "follower_fetch.follows_leader": (26853, 53542),
-    "leader_expand_isr.follows_leader": (26853, 53542),
-}
+MORE = states_by_guard(fencing, MORE_WITHOUT_GUARD, SAFE)
 
 
 def test_every_guard_is_accounted_for_once() -> None:
@@ -357,7 +341,7 @@ def test_every_guard_is_accounted_for_once() -> None:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("guard", BREAKS)
 def test_without_it_a_promise_breaks(at: At, guard: str) -> None:
-    constants, violated, length = BREAKS[guard]
+    violated, length, constants = BREAKS[guard]
     answer = explore(Query.of(at(constants, SAFE, guard)))
     assert (answer.verdict, answer.violated, len(answer.path or [])) == (Verdict.VIOLATED, violated, length)
 
@@ -382,7 +366,7 @@ def test_without_it_there_are_only_more_steps_that_change_nothing(at: At, guard:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("guard", MORE)
 def test_without_it_there_are_more_steps_and_no_promise_breaks(at: At, guard: str) -> None:
-    for constants, distinct in zip(("2/2/2/2", "3/1/1/1"), MORE[guard], strict=True):
+    for constants, distinct in MORE[guard].items():
         full, less = (explore(Query.of(at(constants, SAFE, *dropped))) for dropped in ((), (guard,)))
         assert (less.verdict, less.distinct) == (Verdict.HOLDS, distinct)
         assert less.transitions != full.transitions
@@ -390,9 +374,11 @@ def test_without_it_there_are_more_steps_and_no_promise_breaks(at: At, guard: st
 
 def test_the_guards_of_the_twins_own_action(at: At) -> None:
     """A replica in no epoch would lead; without ``lost_role`` a leader resumes what it never lost."""
-    for guard, length in (("quorum_has_it_lead", 2), ("epoch_is_quorums", 3)):
-        answer = explore(Query.of(at("2/1/1/1", RESUMES, f"resume_leadership.{guard}")))
-        assert (answer.violated, len(answer.path or [])) == ("type_ok", length)
+    breaks = breaches_by_guard(fencing, WITHOUT_GUARD, RESUMES)
+    assert len(breaks) == 2
+    for guard, (violated, length, constants) in breaks.items():
+        answer = explore(Query.of(at(constants, RESUMES, guard)))
+        assert (answer.violated, len(answer.path or [])) == (violated, length)
     system = at("2/1/1/1", RESUMES)
     idle = stage(at("2/1/1/1", RESUMES, "resume_leadership.lost_role"))
     extra = extra_steps(build_graph(system).states, stage(system), idle)
