@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fencepost.traces.bundled.unpacked import unpacked_archive
 from fencepost.traces.corpus.manifest import SOURCES, read_corpus
 
 Run = Callable[..., Any]
-PRINTED = Path(__file__).resolve().parents[1] / "traces" / "kafka" / "printed"
+PRINTED = unpacked_archive(Path(__file__).parents[1] / "traces" / "kafka" / "printed.tar.gz")
 SERIAL = ("--master", "serial")
 pytestmark = pytest.mark.usefixtures("own_registry")
 

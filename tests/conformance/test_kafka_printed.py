@@ -1,6 +1,6 @@
 """What real brokers and controllers print is recorded anew, and explained: K14, a leader that dies, a late voter.
 
-Those that are bundled are in ``tests/traces/kafka/printed``.
+Those that are bundled are in ``tests/traces/kafka/printed.tar.gz``.
 """
 
 from __future__ import annotations

@@ -26,18 +26,22 @@ def archive_of(name: str) -> Path:
 
 
 def unpacked(name: str) -> Path:
-    """Folder with a recording's files.
+    """Folder with the files of a bundled recording. Raises BadInput as ``unpacked_archive`` does."""
+    return unpacked_archive(archive_of(name))
 
-    The folder is in the cache, under the recording's name and the archive's digest. Without a cache that can be
-    written, it is a temporary folder of this process.
+
+def unpacked_archive(archive: Path) -> Path:
+    """Folder with an archive's files.
+
+    The folder is in the cache, under the archive's name and digest. Without a cache that can be written, it is a
+    temporary folder of this process.
 
     Raises:
         BadInput: The archive is damaged or missing, or nothing can be written.
     """
-    archive = archive_of(name)
     root = cache_folder("bundled")
     if root is not None:
-        folder = root / f"{name}-{_digest(archive)}"
+        folder = root / f"{archive.name.partition('.')[0]}-{_digest(archive)}"
         if _cached(archive, folder):
             return folder
     return _unpacked_temporarily(archive)

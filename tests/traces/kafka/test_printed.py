@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from fencepost.model.core.errors import BadInput
 from fencepost.model.explore.result import Verdict
+from fencepost.traces.bundled.unpacked import unpacked_archive
 from fencepost.traces.kafka.server_log import lines as lines_module
 from fencepost.traces.kafka.server_log.lines import LOGGERS, read_server_logs
 from fencepost.traces.kafka.server_log.traces import Told, traces_of_logs
 from fencepost.traces.replay import replay
 
-PRINTED = Path(__file__).parent / "printed"
+PRINTED = unpacked_archive(Path(__file__).with_name("printed.tar.gz"))
 NODES = ("broker-1", "broker-2", "broker-3", "controller-100")
 APACHE, FENCES = "kip-320-kafka", "kip-320-kafka-fences"
 Edit = Callable[[list[str]], list[str]]

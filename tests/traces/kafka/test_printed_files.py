@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 
 import pytest
 from fencepost.model.core.errors import BadInput
 from fencepost.model.explore.result import Verdict
+from fencepost.traces.bundled.unpacked import unpacked_archive
 from fencepost.traces.kafka.server_log.entries import Appends, Asks, Entry, Follows, Hears, Leads, Loads, Raises, Said
 from fencepost.traces.kafka.server_log.lines import read_server_logs
 from fencepost.traces.kafka.server_log.ties import order_ties
 from fencepost.traces.kafka.server_log.traces import Told, traces_of_logs
 from fencepost.traces.replay import replay
 
-PRINTED = Path(__file__).parent / "printed"
+PRINTED = unpacked_archive(Path(__file__).with_name("printed.tar.gz"))
 RELEASES = (
     "3.3-zookeeper",
     "3.6-zookeeper",
@@ -28,12 +28,9 @@ RELEASES = (
 )
 
 
-@pytest.fixture(scope="module")
-def releases(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("printed")
-    with tarfile.open(PRINTED / "releases.tar.gz") as archive:
-        archive.extractall(folder, filter="data")
-    return folder / "printed_releases"
+@pytest.fixture
+def releases() -> Path:
+    return PRINTED / "releases"
 
 
 def told(files: list[Path]) -> dict[str, Told]:

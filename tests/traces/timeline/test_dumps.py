@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from fencepost.traces.bundled.unpacked import unpacked_archive
 from fencepost.traces.kafka.capture import bundled_corpus
 from fencepost.traces.timeline.checkers import TimelineReport, check_timeline
 from fencepost.traces.timeline.event_kind import EventKind
@@ -15,7 +16,7 @@ from fencepost.traces.timeline.sources import read_sources
 from fencepost.traces.timeline.timeline import Timeline
 
 K = EventKind
-DUMPS = Path(__file__).parent / "dumps"
+DUMPS = unpacked_archive(Path(__file__).with_name("dumps.tar.gz"))
 CORPUS = bundled_corpus()
 RECORDS = sorted(DUMPS.glob("*-records.txt"))
 BATCHES = sorted(DUMPS.glob("*-batches.txt"))
