@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from ...model.core.errors import BadInput
 from ...model.core.exit_code import ExitCode, exit_code
 from ...traces.timeline.checkers import TimelineReport, check_timeline
+from ...traces.timeline.clocks import zone_notes
 from ...traces.timeline.partition_timeline import PartitionTimeline
 from ...traces.timeline.rows import PartitionRows, partition_rows
 from ...traces.timeline.sources import read_sources
@@ -76,18 +77,19 @@ def timeline(
             note("fencepost: FILE: no file reports a partition; name server logs of Kafka's brokers and controllers")
         return ExitCode.BAD_INPUT
     report = check_timeline(timelines)
+    notes = (*read.notes, *zone_notes(timelines.partitions))
     tables = [partition_rows(each, report.contradictions, everything=verbose) for each in timelines.partitions]
     files = ReportFiles()
     if html is not None:
         # Jinja is not loaded without a page.
         from ...traces.timeline.page import render_timelines
 
-        page = render_timelines(tables, report, read.problems, read.notes)
+        page = render_timelines(tables, report, read.problems, notes)
         files.write(html, lambda: write_text(html, page))
     if json:
-        print_json(_json(timelines.partitions, tables, report, read.problems, read.notes))
+        print_json(_json(timelines.partitions, tables, report, read.problems, notes))
     else:
-        _print(tables, report, read.problems, read.notes, topic, verbose)
+        _print(tables, report, read.problems, notes, topic, verbose)
     return files.exit_code(exit_code(verdict_of(report, len(read.problems))))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -16,6 +16,7 @@ K = EventKind
 _ROLES: Final = frozenset({K.LEADER_STARTED, K.FOLLOWER_STARTED, K.FETCHER_ADDED, K.QUORUM_ROLE})
 MARGIN: Final = 1000
 """Milliseconds by which clocks that agree may differ."""
+_QUARTER: Final = 15 * 60_000
 _FURTHEST: Final = 5000
 """Milliseconds between two nodes' starts of one leader epoch, if their clocks agree."""
 
@@ -77,6 +78,20 @@ class Clocks:
             agree = distance <= _FURTHEST and one.time + 2 * distance < other.time
             return Order.CLOCKS if agree else Order.ASSUMED
         return Order.CLOCKS if trusted or same_file or (one.zoned and other.zoned) else Order.ASSUMED
+
+
+def zone_notes(partitions: Iterable[PartitionTimeline]) -> list[str]:
+    """Notes on nodes whose starts of common epochs are always about a multiple of a quarter of an hour apart."""
+    least: dict[tuple[int, int], int] = {}
+    for partition in partitions:
+        for pair, distance in Clocks.of(partition).distances.items():
+            least[pair] = min(distance, least.get(pair, distance))
+    return [
+        f"the clocks of nodes {one} and {other} are about {distance / 3_600_000:.2g} h apart; if they are in other time"
+        " zones, name these with --time-zone"
+        for (one, other), distance in sorted(least.items())
+        if distance > _QUARTER // 2 and (distance + _FURTHEST) % _QUARTER <= 2 * _FURTHEST
+    ]
 
 
 def is_before_on_node(one: Observation, other: Observation) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from fencepost.conformance.cli import main
 from fencepost.model.core.errors import BadInput
 from fencepost.traces.timeline.checkers import check_timeline
+from fencepost.traces.timeline.clocks import zone_notes
 from fencepost.traces.timeline.sources import read_sources
 from fencepost.traces.timeline.time_zones import TimeZones
 from fencepost.traces.timeline.timeline import Timeline
@@ -89,6 +90,21 @@ def test_zones_order_what_local_times_do_not(tmp_path: Path) -> None:
     assert verdict() == "unknown"
     assert verdict(f"{one}=America/New_York", f"{two}=Europe/Berlin") == "violated"
     assert verdict(f"{one}=America/New_York", f"{two}=Asia/Tokyo") == "holds"
+
+
+def test_note_names_nodes_whose_clocks_are_hours_apart(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.log", tmp_path / "two.log"
+    one.write_text(role("2026-03-04 04:00:00,000", 1, 2, 9, 9))
+    two.write_text(role("2026-03-04 10:00:00,900", 2, 2, 9, 9))
+
+    def notes(*options: str) -> list[str]:
+        return zone_notes(
+            Timeline.of(read_sources([one, two], TimeZones.parse(options, [one, two])).observations).partitions
+        )
+
+    (note,) = notes()
+    assert "the clocks of nodes 1 and 2 are about 6 h apart" in note and "--time-zone" in note
+    assert notes(f"{one}=America/New_York", f"{two}=Europe/Berlin") == []
 
 
 @pytest.mark.parametrize(
