@@ -49,9 +49,9 @@ def file_findings(cluster: Cluster, *, losses: bool = True) -> tuple[Finding, ..
     told = {each.where for each in results if each.verdict == "violated"}
     found += _unreadable([each for each in cluster.report.problems if each.severity == "error"], told)
     if blocked:
-        names = ", ".join(sorted({_partition(each.subject) for each in blocked}))
+        names = tuple(sorted({_partition(each.subject) for each in blocked}))
         text = f"{counted(len(blocked), 'check')} not decided, since part of a log could not be read"
-        found.append(Finding("unknown", names, text, (), "readable"))
+        found.append(Finding("unknown", _listed(names), text, (), "readable", names))
     return tuple(sorted(_merged(found), key=_rank))
 
 
@@ -99,10 +99,14 @@ def _merged(findings: Sequence[Finding]) -> list[Finding]:
     merged = []
     for members in groups.values():
         first = members[0]
-        subjects = list(dict.fromkeys(each.subject for each in members))
-        if len(subjects) > 1:
-            more = f" and {len(subjects) - SHOWN} more" if len(subjects) > SHOWN else ""
+        subjects = tuple(dict.fromkeys(name for each in members for name in each.names))
+        if len(members) > 1 and len(subjects) > 1:
             details = tuple(dict.fromkeys(line for each in members for line in each.details))
-            first = Finding(first.verdict, f"{', '.join(subjects[:SHOWN])}{more}", first.text, details, first.check)
+            first = Finding(first.verdict, _listed(subjects), first.text, details, first.check, subjects)
         merged.append(first)
     return merged
+
+
+def _listed(subjects: Sequence[str]) -> str:
+    more = f" and {len(subjects) - SHOWN} more" if len(subjects) > SHOWN else ""
+    return f"{', '.join(subjects[:SHOWN])}{more}"

@@ -34,7 +34,7 @@ def file_answer(cluster: Cluster, *, losses: bool = True) -> Answer:
         headline=headline,
         findings=findings,
         next_steps=next_steps(cluster, findings, truncations),
-        replicas=replica_table(cluster, {name for each in findings for name in each.subject.split(", ")}),
+        replicas=replica_table(cluster, {name for each in findings for name in each.names}),
         skipped=tuple(str(fault) for fault in cluster.refused),
         notes=(
             *(f"{each.subject}: {each.text}" for each in truncations if not each.loss_reported),
@@ -48,7 +48,7 @@ def file_answer(cluster: Cluster, *, losses: bool = True) -> Answer:
 def add_search(answer: Answer, searched: Sequence[Obligation]) -> Answer:
     """Add the search's results: a violation is a finding; an unfinished search is a note and changes no verdict."""
     # The files' own finding about a partition is the same fact, with the lost offsets.
-    known = {name for each in answer.findings if each.verdict == "violated" for name in each.subject.split(", ")}
+    known = {name for each in answer.findings if each.verdict == "violated" for name in each.names}
     broken = tuple(
         Finding("violated", subject, each.detail, (), "search")
         for each in searched

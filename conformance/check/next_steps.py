@@ -105,7 +105,7 @@ def next_steps(
 def missing_brokers(cluster: Cluster, findings: Sequence[Finding]) -> list[int]:
     """The replicas of partitions with a finding whose directories are not at hand."""
     present = {broker.node_id for broker in cluster.report.brokers}
-    subjects = {name for finding in findings for name in finding.subject.split(", ")}
+    subjects = {name for finding in findings for name in finding.names}
     wanted = {
         node
         for broker in cluster.report.brokers

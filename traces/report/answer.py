@@ -15,10 +15,11 @@ class Finding:
 
     Args:
         verdict: ``violated``, or ``unknown`` for a question that the files leave open.
-        subject: The partition, broker or file.
+        subject: The partition, broker or file, or the first ones of several.
         text: The problem.
         details: Lines that locate it: records, files, bytes.
         check: The name of the check that found it.
+        subjects: All of them, if there are several.
     """
 
     verdict: Verdict
@@ -26,9 +27,15 @@ class Finding:
     text: str
     details: tuple[str, ...] = ()
     check: str = ""
+    subjects: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every partition, broker or file that the problem is about."""
+        return self.subjects or (self.subject,)
 
     def to_json(self) -> dict[str, Any]:
-        """All fields."""
+        """All fields but ``subjects``."""
         return {
             "verdict": self.verdict,
             "subject": self.subject,
