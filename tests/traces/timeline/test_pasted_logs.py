@@ -78,6 +78,13 @@ ANSWERS = {
         (("leader_ends_below_high_watermark", "unknown", None),),
         ("no line shows whether records 2051 to 2390 had been committed",),
     ),
+    "Kafka 0.10 halts": Answer(
+        ("kafka-0.10-halts.log",),
+        "unknown",
+        ((7, "shrinks ISR to 7", None, None), (7, "stops: its leader ends at 50", None, 151)),
+        (("leader_ends_below_high_watermark", "unknown", None),),
+        ("no line shows whether records 50 to 150 had been committed",),
+    ),
     # Elections without a leader; nothing in one node's lines can contradict another line.
     "quorum without a leader": Answer(
         ("kraft-0.log",),

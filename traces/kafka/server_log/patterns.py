@@ -90,6 +90,12 @@ _FETCHER = LoggerPatterns(
             "0.11-1.1",
         ),
         Pattern(
+            K.TRUNCATION_REFUSED,
+            "Halting because log truncation is not allowed for {topic }{partition }<partition>, {C}{c}urrent leader"
+            " <leader>'s latest offset <offset> is less than replica <node>'s latest offset <log_end>",
+            "0.8-0.10",
+        ),
+        Pattern(
             K.FETCH_RESET,
             "Reset fetch offset for partition <partition> from <log_end> to current leader's latest offset <offset>",
             "1.0-",
