@@ -13,7 +13,7 @@
 (*                                                                         *)
 (* The variants differ in sixteen constants, which the .cfg files set:     *)
 (*   Last = "retained"     the last record of a log stays                  *)
-(*          "empty_batch"  it goes, and an empty batch takes its offset up *)
+(*          "empty-batch"  it goes, and an empty batch takes its offset up *)
 (*          "removed"      it goes, and for whoever fetches its offset too *)
 (*   TiesToHigher          of equal versions the higher offset stays       *)
 (*   LastOccurrence        of a repeated header the last value counts      *)
@@ -72,7 +72,7 @@ ASSUME ConstantsOk ==
     /\ Replicas = 0 .. Cardinality(Replicas) - 1 /\ Replicas # {}
     /\ {LogSize, Keys, Timestamps, HeaderValues, MaxLeaderEpoch, MaxChanges} \subseteq Nat
     /\ {RepeatedHeaders, Consumers} \subseteq {0, 1} /\ DefaultStrategy \in 0 .. 3
-    /\ Last \in {"retained", "empty_batch", "removed"}
+    /\ Last \in {"retained", "empty-batch", "removed"}
     /\ {TiesToHigher, LastOccurrence, HeaderStays, ChecksHeader, CommittedOnly, InactiveOnly, SameStrategy, MapsAll,
         RemembersDeletes, ReadersInTime, CleanedInTime, ArrivesInTime, ChangesWhenAlike, ChangesOverridden,
         ReadsOnce} \subseteq BOOLEAN
@@ -417,7 +417,7 @@ Next ==
     \/ \E key \in KeyIds, tombstone \in {0, 1}, timestamp \in 0 .. Timestamps - 1, header \in Headers,
           earlierHeader \in Headers : LeaderWrite(key, tombstone, timestamp, header, earlierHeader)
     \/ \E replica \in Replicas, offset \in Offsets : FollowerFetch(replica, offset)
-    \/ \E replica \in IF Last = "empty_batch" THEN Replicas ELSE {} : FollowerFetchEmptyBatch(replica)
+    \/ \E replica \in IF Last = "empty-batch" THEN Replicas ELSE {} : FollowerFetchEmptyBatch(replica)
     \/ LeaderIncHighWatermark
     \/ \E replica \in Replicas : LeaderShrinkIsr(replica)
     \/ \E replica \in Replicas : LeaderExpandIsr(replica)

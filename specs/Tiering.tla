@@ -26,7 +26,7 @@
 (*   Uploads          up to "stable", "committed" or "written"             *)
 (*   ByLineage        a segment counts where its epochs are the log's      *)
 (*   AfterCommit      local deletion waits for the metadata                *)
-(*   LogStart         of a new leader: "its_own", "first" on remote, or    *)
+(*   LogStart         of a new leader: "its-own", "first" on remote, or    *)
 (*                    "contiguous"                                         *)
 (*   LooksAnew        who is elected forgets what it knew of remote        *)
 (*   FencesDeletion   no deposed leader deletes a segment                  *)
@@ -83,7 +83,7 @@ ASSUME ConstantsOk ==
     /\ {LogSize, MaxLeaderEpoch} \subseteq Nat
     /\ {LastTieredOffset, Unclean, Transactions, Switches, Expires} \subseteq {0, 1}
     /\ Uploads \in {"stable", "committed", "written"}
-    /\ LogStart \in {"its_own", "first", "contiguous"}
+    /\ LogStart \in {"its-own", "first", "contiguous"}
     /\ {WaitsForLeader, HeedsLogStart, BuildsToTarget, HeedsFlag, OnlyEmpty, DropsUncompared, EpochsFirst,
         FromCheckpoint, ByLineage, AfterCommit, LooksAnew, FencesDeletion, WholeIsr, IsrHearsStart,
         LooksOnce, HighestStands, ForgetsRemote, KeepsOlder} \subseteq BOOLEAN
@@ -314,7 +314,7 @@ HighestFound(leader) == LastOf(Found(leader), -1)
 StartFound(leader) ==
     LET below == Max(HighestFound(leader) + 1, LocalStart(leader))
         lacks == LastOf({o \in Offsets : o < below} \ Found(leader), -1)
-    IN  CASE LogStart = "its_own" -> LogStartOf(leader)
+    IN  CASE LogStart = "its-own" -> LogStartOf(leader)
           [] LogStart = "first" -> FirstOf(Found(leader), LocalStart(leader))
           [] OTHER -> Max(LogStartOf(leader), lacks + 1)
 

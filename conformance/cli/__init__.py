@@ -36,6 +36,7 @@ _PLACES = (
     ".timeline:timeline",
     ".examples:examples",
     ".protocols:protocols",
+    ".spec:spec",
     ".new:new",
 )
 """Where each command is, loaded when it is used. Written out: what a test depends on is read from such words too."""

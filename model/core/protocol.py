@@ -26,6 +26,7 @@ from .enumeration import Enumeration
 from .errors import BadInput, BadText
 from .places import Reading, declared_here, near
 from .terms import Sort, Term
+from .tla import TlaModule, tla_name
 from .trace import Text, declared
 
 ActionText = Callable[..., Step]
@@ -86,7 +87,7 @@ class ActionSpec:
     @property
     def tla_name(self) -> str:
         """The name of the same action in the TLA+ module."""
-        return "".join(part.capitalize() for part in self.name.split("_"))
+        return tla_name(self.name)
 
 
 @dataclass(frozen=True)
@@ -249,6 +250,7 @@ class Protocol:
         self.liveness: dict[str, LivenessSpec] = {}
         self.fairness: dict[str, FairnessSpec] = {}
         self._traced: dict[str, TracedProtocol] = {}
+        self._tla_module: Callable[[Any], TlaModule] | None = None
 
     def variable(
         self,
@@ -391,6 +393,16 @@ class Protocol:
                     what = f"the fairness {name} is per {param!r}, which {fair.action} does not have"
                     raise BadText(what, declared_here(), near(param, list(self.actions[fair.action].params)))
         self.fairness[name] = FairnessSpec(name, conditions, doc)
+
+    def tla_module(self, text: Callable[[Any], TlaModule]) -> Callable[[Any], TlaModule]:
+        """Register the function that gives the TLA+ module of a variant for the variant's rules."""
+        self._tla_module = text
+        return text
+
+    def module_of(self, variant: str) -> TlaModule | None:
+        """The TLA+ module of a variant; None where the protocol has none. KeyError for an unknown variant."""
+        rules = self.variants[variant].rules
+        return None if self._tla_module is None else self._tla_module(rules)
 
     @property
     def invariant_names(self) -> tuple[str, ...]:

@@ -73,6 +73,8 @@ PLACES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "examples-report": (f"{CLI}.examples:unpack", ("examples", "examples")),
     "protocols-engine": (f"{CLI}.protocols:described", ("protocols", "fencing")),
     "protocols-json": (f"{CLI}.protocols:print_json", ("protocols", "fencing", "--json")),
+    "spec-engine": (f"{CLI}.spec:tlc_config", ("spec", "fencing", "--cfg")),
+    "spec-report": (f"{CLI}.spec:write_text", ("spec", "fencing", "--out", "new")),
     "timeline-input": (f"{CLI}.timeline:read_sources", ("timeline", "broker")),
     "new-report": (f"{CLI}.new:write_new", ("new", "toy")),
 }

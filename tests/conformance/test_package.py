@@ -29,7 +29,6 @@ NEEDED = [
     "model/interpret/search.c",
     "specs/Fencing.tla",
     "specs/Kip320.tla",
-    "specs/Kip320-2222.cfg",
     "specs/DEVIATIONS.md",
     "traces/trace.schema.json",
     "traces/bundled/failover.tar.gz",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -19,6 +19,7 @@ from fencepost.model.core.ground import State, System
 from fencepost.model.core.terms import Term
 from fencepost.model.interpret.staged import expression, stage
 
+from .cfgs import constants_text, module_of
 from .tlc import Tlc, read_value
 
 Told: TypeAlias = Callable[[System, State], Mapping[str, Any]]
@@ -87,7 +88,7 @@ def _what_tells(system: System) -> Callable[[State], set[str]]:
     return tells
 
 
-def edges_of_python(system: System, states: tuple[State, ...], told: Told) -> Edges:
+def edges_of_python(system: System, states: Sequence[State], told: Told) -> Edges:
     """The steps from these states to others, by the name of the action in the module."""
     actions = system.traced.protocol.actions
     successors = stage(system).successors
@@ -104,18 +105,19 @@ def edges_of_python(system: System, states: tuple[State, ...], told: Told) -> Ed
     }
 
 
-def edges_of_tlc(tlc: Tlc, module: str, constants: str, system: System, states: tuple[State, ...], told: Told) -> Edges:
-    """The same by a module; ``constants`` are those of a ``.cfg``. Checks the module's TypeOk in all of them."""
+def edges_of_tlc(tlc: Tlc, system: System, states: Sequence[State], told: Told) -> Edges:
+    """The same by the variant's module. Checks the module's TypeOk in all of them."""
+    module = module_of(system.traced.protocol, system.traced.variant.name).name
     drawn = [f"    \\/ {conjunction(told(system, state))}" for state in states]
     begins = f"---- MODULE Drawn ----\nEXTENDS {module}, TLC\n"
     begin = "\n".join(
         [begins, "DrawnInit ==", *drawn, "", 'Near == TLCGet("level") < 3 \\/ TLCSet("exit", TRUE)', "====", ""]
     )
     (tlc.scratch / "Drawn.tla").write_text(begin, encoding="ascii")
-    cfg = f"INIT DrawnInit\nNEXT Next\n{constants}\nCONSTRAINT Near\nINVARIANT TypeOk\n"
+    cfg = f"INIT DrawnInit\nNEXT Next\n{constants_text(system)}\nCONSTRAINT Near\nINVARIANT TypeOk\n"
     (tlc.scratch / "Drawn.cfg").write_text(cfg, encoding="ascii")
     dump = tlc.scratch / "drawn.dot"
-    run = tlc.run("drawn", tlc.scratch / "Drawn.cfg", "-dump", "dot,actionlabels", str(dump), root=tlc.scratch)
+    run = tlc.run("Drawn", tlc.scratch / "Drawn.cfg", "-dump", "dot,actionlabels", str(dump), root=tlc.scratch)
     assert run.violated is None
     asked = {frozen(told(system, state)) for state in states}
     return {edge for edge in read_edges(dump.read_text(encoding="ascii")) if edge[0] in asked}

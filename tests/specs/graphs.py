@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from fencepost.model.core.ground import Cell, State, System, ground
 from fencepost.model.explore.graph import build_graph
 
+from .cfgs import cfg_of, module_of
 from .tlc import Tlc, TlcRun, read_value
 
 Cells: TypeAlias = Callable[[System, dict[str, Any]], Mapping[str, Any]]
@@ -18,18 +18,21 @@ Edges: TypeAlias = set[tuple[State, str, State]]
 
 
 def hold_graph(
-    tlc: Tlc, module: str, cfg: Path | str, system: System, cells_of: Cells, steps: Mapping[str, str] | None = None
+    tlc: Tlc, system: System, cells_of: Cells, *checked: str, steps: Mapping[str, str] | None = None
 ) -> tuple[TlcRun, set[State]]:
     """That TLC's graph is the system's, self-loops aside: not only as many states. Gives TLC's counts, and the states.
 
-    ``steps``: the action in each step of ``Next``, where TLC names an edge by the step.
+    ``checked``: invariants that TLC checks on the way. ``steps``: the action in each step of ``Next``, where TLC names
+    an edge by the step.
     """
     dump = tlc.scratch / "graph.dot"
-    run = tlc.run(module, cfg, "-dump", "dot,actionlabels", str(dump))
+    protocol, variant = system.traced.protocol, system.traced.variant.name
+    cfg = cfg_of(protocol, variant, tuple(system.constants.values()), *checked)
+    run = tlc.run(module_of(protocol, variant).name, cfg, "-dump", "dot,actionlabels", str(dump))
     states, edges = read_dump(system, dump.read_text(encoding="ascii"), cells_of)
     graph = build_graph(system)
     assert states == set(graph.states)
-    tla_name = {name: action.tla_name for name, action in system.traced.protocol.actions.items()}
+    tla_name = {name: action.tla_name for name, action in protocol.actions.items()}
     assert {(before, (steps or {}).get(label, label), after) for before, label, after in edges} == {
         (graph.states[source], tla_name[system.instances[label].action], graph.states[target])
         for source, label, target in zip(graph.source, graph.instance, graph.target, strict=True)

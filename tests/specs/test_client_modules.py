@@ -8,7 +8,7 @@ from fencepost.model.protocols.truncation import truncation
 from fencepost.model.protocols.truncation.state import Asking, Awaited, Outcome
 
 from .clients import PARTITION, steps_of
-from .modules import SPECS, camel, read_module, snake
+from .modules import camel, read_module, snake
 from .test_truncation_modules import outcomes_of
 
 CLIENT = truncation.traced("kip-320-client")
@@ -46,12 +46,6 @@ def test_actions_have_the_same_names_parameters_and_guards() -> None:
 
 def test_next_has_every_action_and_no_other() -> None:
     assert steps_of(read_module("Kip320Client")) == sorted(camel(action.name) for action in CLIENT.actions)
-
-
-def test_the_cfg_has_every_promise() -> None:
-    text = (SPECS / "Kip320Client-1110.cfg").read_text(encoding="ascii")
-    promises = re.findall(r"^    (\w+)$", text, flags=re.MULTILINE)
-    assert sorted(promises) == sorted(camel(name) for name in ("type_ok", *CLIENT.invariants))
 
 
 def test_a_guard_that_is_dropped_from_the_module_is_found() -> None:

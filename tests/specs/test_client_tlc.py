@@ -10,10 +10,9 @@ from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.truncation import truncation
 from fencepost.model.protocols.truncation.state import Asking, Awaited
 
-from .cfgs import cfg_text
+from .cfgs import whole_cfg
 from .clients import Cells
 from .drawn import draw, edges_of_python, edges_of_tlc, named_in
-from .modules import SPECS
 from .tlc import Tlc, thorough
 
 CLIENT = "kip-320-client"
@@ -86,7 +85,7 @@ def test_from_drawn_states_the_steps_are_those_of_the_python_protocol(tlc: Tlc) 
         walked = after
     states = (*sample.states, walked)
     ours = edges_of_python(system, states, told)
-    assert edges_of_tlc(tlc, "Kip320Client", cfg_text(DRAWN), system, states, told) == ours
+    assert edges_of_tlc(tlc, system, states, told) == ours
     for dropped in ("delete_records.committed", "fetch_record.of_one_answer"):
         mutant = at(DRAWN, dropped)
         assert edges_of_python(mutant, states, told) != ours, f"the comparison would see {dropped} gone"
@@ -95,7 +94,7 @@ def test_from_drawn_states_the_steps_are_those_of_the_python_protocol(tlc: Tlc) 
 @thorough
 def test_the_cfg_of_the_promises_holds(tlc: Tlc) -> None:
     """With as many steps, those that change nothing among them, as the Python protocol takes."""
-    run = tlc.run(CLIENT, SPECS / "Kip320Client-1110.cfg")
+    run = tlc.run("Kip320Client", whole_cfg(truncation, CLIENT, "1/1/1/0"))
     answer = explore(Query.of(at(LEAST)))
     assert (run.violated, run.distinct, run.depth) == (None, answer.distinct, answer.depth) == (None, 1144224, 34)
     assert f"{sum(answer.transitions.values()) + 1} states generated" in run.output

@@ -8,9 +8,9 @@ import pytest
 from fencepost.model.core.ground import System, ground
 from fencepost.model.protocols.compaction import compaction
 
-from .cfgs import cfg_of
+from .cfgs import cfg_of, whole_cfg
 from .graphs import hold_graph, states_without
-from .modules import SPECS, camel, snake
+from .modules import camel, snake
 from .tlc import Tlc, thorough
 
 # replicas/log size/keys/timestamps/header values/repeated headers/leader epoch/changes/brokers' strategy/consumers
@@ -73,7 +73,7 @@ SLOW_BREACHES = {
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", [*BREACHES, *(pytest.param(variant, marks=thorough) for variant in SLOW_BREACHES)])
 def test_the_cfgs_of_the_twins_break_as_the_explorer_says(tlc: Tlc, variant: str) -> None:
-    run = tlc.run("compaction", SPECS / f"Compaction-{variant}.cfg")
+    run = tlc.run("Compaction", whole_cfg(compaction, variant))
     assert (run.violated, len(run.trace)) == (BREACHES | SLOW_BREACHES)[variant]
 
 
@@ -81,7 +81,7 @@ def test_the_cfgs_of_the_twins_break_as_the_explorer_says(tlc: Tlc, variant: str
 @pytest.mark.parametrize("variant", ["kip-280-safe", "empty-batch"])
 def test_what_is_safe_holds_at_small_constants(tlc: Tlc, variant: str) -> None:
     promises = [camel(name) for name in compaction.invariant_names]
-    run = tlc.run("compaction", cfg_of(compaction, variant, (2, 2, 1, 2, 0, 0, 0, 0, 2, 1), *promises))
+    run = tlc.run("Compaction", cfg_of(compaction, variant, (2, 2, 1, 2, 0, 0, 0, 0, 2, 1), *promises))
     expected = {"kip-280-safe": (25697, 18), "empty-batch": (29449, 20)}
     assert (run.violated, run.distinct, run.depth) == (None, *expected[variant])
 
@@ -95,7 +95,7 @@ def test_what_is_safe_holds_at_small_constants(tlc: Tlc, variant: str) -> None:
 def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str, constants: tuple[int, ...]) -> None:
     """Same states and, by action name, the same edges: not only as many."""
     system = ground(compaction.traced(variant), dict(zip(compaction.constants, constants, strict=True)))
-    _, states = hold_graph(tlc, "compaction", cfg_of(compaction, variant, constants, "TypeOk"), system, cells_of)
+    _, states = hold_graph(tlc, system, cells_of, "TypeOk")
     if (variant, constants) == QUICK[0]:
         without = states_without(system, "remove_tombstone.cleaned_in_time")
         assert states != without, "the comparison would see a dropped guard"

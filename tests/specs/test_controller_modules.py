@@ -8,7 +8,6 @@ import pytest
 from fencepost.model.protocols.controller import controller
 from fencepost.model.protocols.controller.state import Rules
 
-from .cfgs import hold_cfg, written_rules
 from .modules import camel, hold_missing_guard, left_out, read_module, steps_of
 
 VARIANTS = tuple(controller.variants)
@@ -61,12 +60,6 @@ def test_actions_have_the_same_names_parameters_and_guards(variant: str) -> None
 
 def test_next_has_every_action_and_no_other() -> None:
     assert steps_of(read_module("Controller")) == sorted(map(camel, controller.actions))
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_cfg_of_a_variant_has_its_rules_and_every_promise(variant: str) -> None:
-    rules = written_rules(controller.variants[variant].rules)
-    hold_cfg(controller, variant, rules, controller.invariant_names)
 
 
 def test_a_guard_that_is_dropped_from_the_module_is_found() -> None:

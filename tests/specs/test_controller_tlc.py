@@ -8,9 +8,9 @@ import pytest
 from fencepost.model.core.ground import System, ground
 from fencepost.model.protocols.controller import controller
 
-from .cfgs import cfg_of
+from .cfgs import cfg_of, whole_cfg
 from .graphs import hold_graph, states_without
-from .modules import SPECS, camel, snake
+from .modules import camel, snake
 from .tlc import Tlc, thorough
 
 # replicas/nodes/partitions/log size/controller epoch/bootstrapped/snapshots/removals
@@ -60,7 +60,7 @@ SLOW_BREACHES = {
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", [*BREACHES, *(pytest.param(variant, marks=thorough) for variant in SLOW_BREACHES)])
 def test_the_cfgs_of_the_twins_break_as_the_explorer_says(tlc: Tlc, variant: str) -> None:
-    run = tlc.run("controller", SPECS / f"Controller-{variant}.cfg")
+    run = tlc.run("Controller", whole_cfg(controller, variant))
     assert (run.violated, len(run.trace)) == (BREACHES | SLOW_BREACHES)[variant]
 
 
@@ -71,13 +71,13 @@ def test_the_cfgs_of_the_twins_break_as_the_explorer_says(tlc: Tlc, variant: str
     [("kip-631-safe", (11136, 24)), ("isr-changes", (9316, 20)), ("concurrent-snapshots", (11020, 24))],
 )
 def test_the_cfgs_of_what_is_safe_hold(tlc: Tlc, variant: str, expected: tuple[int, int]) -> None:
-    run = tlc.run("controller", SPECS / f"Controller-{variant}.cfg")
+    run = tlc.run("Controller", whole_cfg(controller, variant))
     assert (run.violated, run.distinct, run.depth) == (None, *expected)
 
 
 def test_the_safe_variant_holds_at_small_constants(tlc: Tlc) -> None:
     promises = [camel(name) for name in controller.invariant_names]
-    run = tlc.run("controller", cfg_of(controller, "kip-631-safe", FAILOVER, *promises))
+    run = tlc.run("Controller", cfg_of(controller, "kip-631-safe", FAILOVER, *promises))
     assert (run.violated, run.distinct, run.depth) == (None, *GRAPHS["kip-631-safe", FAILOVER])
 
 
@@ -90,7 +90,7 @@ def test_the_safe_variant_holds_at_small_constants(tlc: Tlc) -> None:
 def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str, constants: tuple[int, ...]) -> None:
     """Same states and, by action name, the same edges: not only as many."""
     system = ground(controller.traced(variant), dict(zip(controller.constants, constants, strict=True)))
-    run, states = hold_graph(tlc, "controller", cfg_of(controller, variant, constants), system, cells_of)
+    run, states = hold_graph(tlc, system, cells_of)
     assert (run.distinct, run.depth) == GRAPHS[variant, constants]
     if constants == DATA:
         dropped = states_without(system, "fence_broker.is_unfenced")

@@ -9,7 +9,7 @@ from fencepost.model.protocols.truncation import truncation
 from fencepost.model.protocols.truncation.state import Asking, Outcome
 
 from .clients import MODULES, PARTITION, steps_of
-from .modules import SPECS, Definition, camel, read_module, snake
+from .modules import Definition, camel, read_module, snake
 from .test_truncation_modules import outcomes_of
 
 VARIABLES = {
@@ -55,13 +55,6 @@ def test_actions_have_the_same_names_parameters_and_guards(variant: str) -> None
 def test_next_has_every_action_and_no_other(variant: str) -> None:
     steps = steps_of(read_module(MODULES[variant]))
     assert steps == sorted(camel(action.name) for action in truncation.traced(variant).actions)
-
-
-@pytest.mark.parametrize("variant", list(MODULES))
-def test_the_cfg_has_every_promise(variant: str) -> None:
-    text = (SPECS / f"{MODULES[variant]}-1110.cfg").read_text(encoding="ascii")
-    promises = re.findall(r"^    (\w+)$", text, flags=re.MULTILINE)
-    assert sorted(promises) == sorted(map(camel, ("type_ok", *truncation.traced(variant).invariants)))
 
 
 def test_a_guard_that_is_dropped_from_a_module_is_found() -> None:

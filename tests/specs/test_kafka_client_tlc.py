@@ -12,10 +12,10 @@ from fencepost.model.interpret.staged import stage
 from fencepost.model.protocols.truncation import truncation
 from fencepost.model.protocols.truncation.state import Asking
 
-from .cfgs import cfg_text
+from .cfgs import constants_text, module_of, whole_cfg
 from .clients import MODULES, Cells
 from .drawn import conjunction, draw, edges_of_python, edges_of_tlc, named_in
-from .modules import SPECS, camel, snake
+from .modules import camel
 from .tlc import Tlc, TlcRun, thorough
 
 KAFKA, LATE = "kip-320-kafka", "kip-320-kafka-late"
@@ -112,7 +112,7 @@ def test_from_drawn_states_the_steps_are_those_of_the_python_protocol(tlc: Tlc, 
     assert named_in(system) - sample.told <= IMPLIED
     states = (*sample.states, walked(system, READS_WHAT_IS_LOST), walked(system, FETCHES_IN_VAIN))
     ours = edges_of_python(system, states, told)
-    assert edges_of_tlc(tlc, MODULES[variant], cfg_text(DRAWN), system, states, told) == ours
+    assert edges_of_tlc(tlc, system, states, told) == ours
     for dropped in ("update_metadata.no_older", "complete_validation.not_truncated"):
         mutant = at(variant, DRAWN, dropped)
         assert edges_of_python(mutant, states, told) != ours, f"the comparison would see {dropped} gone"
@@ -134,7 +134,7 @@ def run_from(tlc: Tlc, variant: str, system: System, begin: State, steps: int) -
     (tlc.scratch / "Begun.tla").write_text(
         "\n".join(
             [
-                f"---- MODULE Begun ----\nEXTENDS {MODULES[variant]}, TLC",
+                f"---- MODULE Begun ----\nEXTENDS {module_of(truncation, variant).name}, TLC",
                 f"Begun == {conjunction(told(system, begin))}",
                 f'Near == TLCGet("level") < {steps}',
                 "====\n",
@@ -143,9 +143,9 @@ def run_from(tlc: Tlc, variant: str, system: System, begin: State, steps: int) -
         encoding="ascii",
     )
     promises = [f"INVARIANT {camel(name)}" for name in ("type_ok", *system.traced.invariants)]
-    cfg = ["INIT Begun", "NEXT Next", "CONSTRAINT Near", *promises]
-    (tlc.scratch / "Begun.cfg").write_text(cfg_text(DRAWN, *cfg), encoding="ascii")
-    return tlc.run("begun", tlc.scratch / "Begun.cfg", root=tlc.scratch)
+    cfg = ["INIT Begun", "NEXT Next", "CONSTRAINT Near", constants_text(system), *promises, ""]
+    (tlc.scratch / "Begun.cfg").write_text("\n".join(cfg), encoding="ascii")
+    return tlc.run("Begun", tlc.scratch / "Begun.cfg", root=tlc.scratch)
 
 
 HOLES = {"h1": (READS_WHAT_IS_LOST, {ENDS, SHIPPED}), "v6": (FETCHES_IN_VAIN, {LATE, SHIPPED})}
@@ -172,7 +172,7 @@ def test_two_steps_more_break_a_promise_where_the_variant_has_the_hole(tlc: Tlc,
 @pytest.mark.parametrize("variant", list(MODULES))
 def test_the_cfg_of_the_promises_holds(tlc: Tlc, variant: str) -> None:
     """With as many steps, those that change nothing among them, as the Python protocol takes."""
-    run = tlc.run(snake(MODULES[variant]), SPECS / f"{MODULES[variant]}-1110.cfg")
+    run = tlc.run(module_of(truncation, variant).name, whole_cfg(truncation, variant, "1/1/1/0"))
     answer = explore(Query.of(at(variant, LEAST)))
     assert (answer.distinct, answer.depth) == COUNTS[variant]
     assert (run.violated, run.distinct, run.depth) == (None, *COUNTS[variant])

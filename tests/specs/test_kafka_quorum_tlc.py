@@ -1,4 +1,4 @@
-"""TLC on ``specs/Kip630Kafka*.tla``: from drawn states the graph itself, edge for edge, and where its bounds end."""
+"""TLC on ``specs/KafkaQuorum.tla``: from drawn states the graph itself, edge for edge, and where its bounds end."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from fencepost.model.core.ground import State, System, ground
 from fencepost.model.explore import Query, explore
 from fencepost.model.interpret.reference import Reference
 
+from .cfgs import whole_cfg
 from .drawn import draw, edges_of_python, edges_of_tlc
-from .modules import SPECS, camel
-from .test_quorum_tlc import NAMES, cfg_constants, told
+from .test_quorum_tlc import NAMES, told
 from .tlc import Tlc
 
 # The text is a free run's, which the state of "tlc" leaves out.
@@ -76,7 +76,7 @@ def test_from_drawn_states_the_steps_are_those_of_the_python_text(tlc: Tlc, vari
     ours = edges_of_python(system, states, told)
     tla_names = {system.traced.protocol.actions[name].tla_name for name in system.actions}
     assert tla_names - {action for _, action, _ in ours} == set()
-    assert edges_of_tlc(tlc, camel(variant), cfg_constants(DRAWN), system, states, told) == ours
+    assert edges_of_tlc(tlc, system, states, told) == ours
     for dropped in ("resume.keeps_synced", "generate_snapshot.later_than_latest"):
         mutant = at(variant, DRAWN, dropped)
         assert edges_of_python(mutant, states, told) != ours, f"the comparison would see {dropped} gone"
@@ -86,7 +86,7 @@ def test_from_drawn_states_the_steps_are_those_of_the_python_text(tlc: Tlc, vari
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_cfg_breaks_where_the_largest_epoch_is_left(tlc: Tlc, variant: str) -> None:
     """No guard bounds that step, and the shortest way to it is the explorer's."""
-    run = tlc.run(variant, SPECS / f"{camel(variant)}-2011.cfg")
+    run = tlc.run("KafkaQuorum", whole_cfg(text, variant, "2/0/1/1/1/0/0/1"))
     answer = explore(Query.of(at(variant, LEAST)))
     assert answer.path is not None
     assert (run.violated, len(run.trace), run.trace[-1]) == ("TypeOk", len(answer.path), "LeaveEpoch")

@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from fencepost.model.protocols.fencing import fencing
-from fencepost.model.protocols.fencing.state import RemoteLeo
 
-from .modules import SPECS, Definition, camel, read_module, snake
+from .modules import Definition, camel, read_module, snake
 
 VARIANTS = tuple(fencing.variants)
 # Our names for the cells of a TLA+ variable.
@@ -96,33 +94,6 @@ def test_fairness_names_the_same_actions(variant: str) -> None:
     }
     assert fair_in("KipFairness") == conditions["kip"]
     assert fair_in("FairFetches") == conditions["fair-fetches"] - conditions["kip"]
-
-
-@pytest.mark.parametrize("cfg", sorted(SPECS.glob("*.cfg")), ids=lambda path: path.stem)
-def test_a_cfg_names_what_its_module_defines(cfg: Path) -> None:
-    module = read_module(cfg.stem.split("-")[0])
-    text = re.sub(r"\\\*.*", "", cfg.read_text(encoding="ascii"))
-    assigned = re.findall(r"^    (\w+) = ", text, flags=re.MULTILINE)
-    assert sorted(assigned) == sorted(module.constants)
-    named = re.findall(r"^    (\w+)$", text, flags=re.MULTILINE) + re.findall(
-        r"^SPECIFICATION (\w+)$", text, re.MULTILINE
-    )
-    assert len(named) >= 2
-    assert set(named) <= set(module.definitions)
-
-
-def test_every_variant_has_its_cfgs() -> None:
-    stems = {path.stem for path in SPECS.glob("*.cfg")}
-    for variant in map(fencing.variants.__getitem__, VARIANTS):
-        small = "3112" if variant.name == "kip-320-stale-acks" else "3111"
-        kinds = ("2222", small) if variant.restarts else ("2222", "3222", "live-kip", "live-fetch")
-        if "proposed" in fencing.variables_of(variant.name):
-            kinds = ("2111", "3110")
-        if variant.name == "kip-320-cluster":
-            kinds = ("2111", "2221")
-        if variant.rules.shipped:
-            kinds = ("2111", "3110" if variant.rules.remote_leo is RemoteLeo.OF_OFFICE else "3112")
-        assert {f"{camel(variant.name)}-{kind}" for kind in kinds} <= stems
 
 
 def test_a_guard_without_a_name_is_found() -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from fencepost.model.protocols.snapshots import snapshots
 
-from .modules import SPECS, camel, read_module, snake
+from .modules import camel, read_module, snake
 
 QUORUM = snapshots.traced("kip-630-quorum")
 # Our names for the cells of a TLA+ variable. The voters never change, and are a definition; no response is late.
@@ -45,13 +44,6 @@ def test_next_has_every_action_and_no_other() -> None:
     text = read_module("Kip630Quorum").definitions["Next"].text
     steps = re.findall(r"\\/ \\E [^:]+ : (\w+)", text)
     assert sorted(steps) == sorted(camel(action.name) for action in QUORUM.actions)
-
-
-@pytest.mark.parametrize("size", ["2011", "2120"])
-def test_the_cfgs_have_every_promise(size: str) -> None:
-    text = (SPECS / f"Kip630Quorum-{size}.cfg").read_text(encoding="ascii")
-    promises = re.findall(r"^    (\w+)$", text, flags=re.MULTILINE)
-    assert promises == [camel(name) for name in ("type_ok", *QUORUM.invariants)]
 
 
 def test_a_guard_that_is_dropped_from_the_module_is_found() -> None:

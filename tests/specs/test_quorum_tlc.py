@@ -10,8 +10,8 @@ from fencepost.model.explore.graph import build_graph
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.snapshots import snapshots
 
+from .cfgs import whole_cfg
 from .drawn import draw, edges_of_python, edges_of_tlc, read_edges
-from .modules import SPECS, camel
 from .tlc import Tlc
 
 QUORUM = "kip-630-quorum"
@@ -73,8 +73,8 @@ def told(system: System, state: State) -> dict[str, Any]:
 def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, constants: tuple[int, ...]) -> None:
     """Same states, depth and, by action name, edges; with the promises of the cfg."""
     dump = tlc.scratch / "graph.dot"
-    cfg = SPECS / f"Kip630Quorum-{''.join(map(str, constants[:4]))}.cfg"
-    run = tlc.run(QUORUM, cfg, "-dump", "dot,actionlabels", str(dump))
+    cfg = whole_cfg(snapshots, QUORUM, "/".join(map(str, at(constants).constants.values())))
+    run = tlc.run("Kip630Quorum", cfg, "-dump", "dot,actionlabels", str(dump))
     system = at(constants)
     graph = build_graph(system)
     assert (run.violated, run.distinct, run.depth) == (None, *GRAPHS[constants])
@@ -91,7 +91,7 @@ def test_from_drawn_states_the_steps_are_those_of_the_python_protocol(tlc: Tlc) 
     # An observer's, which the graph above has, and the one that the run below comes to.
     assert set(system.actions) - sample.told <= {"look_for_leader", "truncate_batch"}
     ours = edges_of_python(system, sample.states, told)
-    assert edges_of_tlc(tlc, "Kip630Quorum", cfg_constants(DRAWN), system, sample.states, told) == ours
+    assert edges_of_tlc(tlc, system, sample.states, told) == ours
 
 
 def test_a_batch_within_which_logs_part_goes_as_in_the_python_protocol(tlc: Tlc) -> None:
@@ -122,10 +122,4 @@ def test_a_batch_within_which_logs_part_goes_as_in_the_python_protocol(tlc: Tlc)
         if not reference.refused_by(states[-1], "truncate_batch", (("leader", 1), ("follower", 0), ("end", end)))
     ]
     assert ends == [0], "the two of epoch 0 are one batch, as far as anybody sees, and part at 1"
-    assert edges_of_tlc(tlc, "Kip630Quorum", cfg_constants(LONGER), system, states, told) == ours
-
-
-def cfg_constants(constants: tuple[int, ...]) -> str:
-    replicas, *rest = constants
-    lines = [f"    {camel(name)} = {value}" for name, value in zip(NAMES[1:], rest, strict=True)]
-    return "\n".join(["CONSTANTS", f"    Replicas = {{{', '.join(map(str, range(replicas)))}}}", *lines])
+    assert edges_of_tlc(tlc, system, states, told) == ours

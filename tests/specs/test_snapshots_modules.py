@@ -9,9 +9,8 @@ from dataclasses import fields
 
 import pytest
 from fencepost.model.protocols.snapshots import snapshots
-from fencepost.model.protocols.snapshots.state import Boot, Rules
+from fencepost.model.protocols.snapshots.state import Rules
 
-from .cfgs import hold_cfg, written_rules
 from .modules import camel, hold_missing_guard, left_out, read_module, steps_of
 
 OF_ITS_OWN = "kip-630-quorum"
@@ -31,14 +30,6 @@ VARIABLES = {
     "late": tuple(name for name in snapshots.variables if name.startswith("response_")),
     "committed": ("committed",),
     "voteAnswers": ("stood", "granted"),
-}
-BOOTS = {Boot.SNAPSHOT: "snapshot", Boot.HIGH_WATERMARK: "high-watermark", Boot.FROM_LBO: "from-lbo"}
-# Where a twin breaks at other constants than the default ones.
-SIZES = {
-    "mixed-chunks": "3/0/2/1/2/0/0/1",
-    "stale-responses": "2/1/2/0/1/0/1/1",
-    "kip-630-votes": "3/0/1/1/1/0/0/1",
-    "late-votes": "3/0/1/2/1/0/0/1",
 }
 
 
@@ -64,15 +55,6 @@ def test_next_has_every_action_and_no_other() -> None:
     assert steps_of(read_module("Snapshots")) == sorted(map(camel, actions))
     its_own = {action.name for action in snapshots.traced(OF_ITS_OWN).actions} - actions
     assert set(snapshots.actions) == actions | its_own
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_cfg_of_a_variant_has_its_rules_and_every_promise(variant: str) -> None:
-    rules = snapshots.variants[variant].rules
-    assert isinstance(rules, Rules)
-    written = written_rules(rules, "running") | {"Boot": f'"{BOOTS[rules.boot]}"'}
-    defaults = "/".join(str(spec.default) for spec in snapshots.constants.values())
-    hold_cfg(snapshots, variant, written, snapshots.invariant_names, SIZES.get(variant, defaults))
 
 
 def test_a_guard_that_is_dropped_from_the_module_is_found() -> None:

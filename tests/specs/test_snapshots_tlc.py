@@ -8,9 +8,9 @@ import pytest
 from fencepost.model.core.ground import System, ground
 from fencepost.model.protocols.snapshots import snapshots
 
-from .cfgs import cfg_of
+from .cfgs import cfg_of, whole_cfg
 from .graphs import hold_graph, states_without
-from .modules import SPECS, camel, snake
+from .modules import camel, snake
 from .tlc import Tlc, thorough
 
 # replicas/observers/log size/leader epoch/chunks/minimum records/late responses/lag expires
@@ -31,7 +31,15 @@ GRAPHS = {
     ("late-votes", VOTERS): (11063, 24),
 }
 QUICK = (("kip-630", LATE), ("kip-630-safe", VOTERS), ("kip-630-safe", CHUNKED), ("kip-630-votes", VOTERS))
-# What TLC's search finds first with the variant's own ``.cfg``, and after how many steps.
+DEFAULTS = "3/0/2/1/1/0/0/1"
+# Where an unsafe variant breaks at other constants than these.
+SIZES = {
+    "mixed-chunks": "3/0/2/1/2/0/0/1",
+    "stale-responses": "2/1/2/0/1/0/1/1",
+    "kip-630-votes": "3/0/1/1/1/0/0/1",
+    "late-votes": "3/0/1/2/1/0/0/1",
+}
+# What TLC's search finds first there, and after how many steps.
 BREACHES = {
     "lbo-past-snapshot": ("SnapshotInBetween", 7),
     "lbo-misread": ("NoCommittedRecordLost", 11),
@@ -53,19 +61,19 @@ SLOW_BREACHES = {
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", [*BREACHES, *(pytest.param(variant, marks=thorough) for variant in SLOW_BREACHES)])
 def test_the_cfgs_of_the_twins_break_as_the_explorer_says(tlc: Tlc, variant: str) -> None:
-    run = tlc.run("snapshots", SPECS / f"Snapshots-{variant}.cfg")
+    run = tlc.run("Snapshots", whole_cfg(snapshots, variant, SIZES.get(variant, DEFAULTS)))
     assert (run.violated, len(run.trace)) == (BREACHES | SLOW_BREACHES)[variant]
 
 
 @thorough
 def test_the_cfg_of_the_safe_variant_holds(tlc: Tlc) -> None:
-    run = tlc.run("snapshots", SPECS / "Snapshots-kip-630-safe.cfg")
+    run = tlc.run("Snapshots", whole_cfg(snapshots, "kip-630-safe", DEFAULTS))
     assert (run.violated, run.distinct, run.depth) == (None, 479685, 32)
 
 
 def test_the_safe_variant_holds_at_small_constants(tlc: Tlc) -> None:
     promises = [camel(name) for name in snapshots.invariant_names]
-    run = tlc.run("snapshots", cfg_of(snapshots, "kip-630-safe", VOTERS, *promises))
+    run = tlc.run("Snapshots", cfg_of(snapshots, "kip-630-safe", VOTERS, *promises))
     assert (run.violated, run.distinct, run.depth) == (None, *GRAPHS["kip-630-safe", VOTERS])
 
 
@@ -78,7 +86,7 @@ def test_the_safe_variant_holds_at_small_constants(tlc: Tlc) -> None:
 def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str, constants: tuple[int, ...]) -> None:
     """Same states and, by action name, the same edges: not only as many."""
     system = ground(snapshots.traced(variant), dict(zip(snapshots.constants, constants, strict=True)))
-    run, states = hold_graph(tlc, "snapshots", cfg_of(snapshots, variant, constants), system, cells_of)
+    run, states = hold_graph(tlc, system, cells_of)
     assert (run.distinct, run.depth) == GRAPHS[variant, constants]
     if constants == VOTERS:
         without = states_without(system, "become_candidate.not_leading")

@@ -8,7 +8,6 @@ import pytest
 from fencepost.model.protocols.tiering import tiering
 from fencepost.model.protocols.tiering.state import Rules
 
-from .cfgs import hold_cfg, written_rules
 from .modules import camel, hold_missing_guard, left_out, read_module, steps_of
 
 VARIANTS = tuple(tiering.variants)
@@ -48,12 +47,6 @@ def test_actions_have_the_same_names_parameters_and_guards(variant: str) -> None
 
 def test_next_has_every_action_and_no_other() -> None:
     assert steps_of(read_module("Tiering")) == sorted(map(camel, tiering.actions))
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_cfg_of_a_variant_has_its_rules_and_every_promise(variant: str) -> None:
-    rules = written_rules(tiering.variants[variant].rules)
-    hold_cfg(tiering, variant, rules, tiering.invariant_names)
 
 
 def test_a_guard_that_is_dropped_from_the_module_is_found() -> None:

@@ -8,9 +8,9 @@ import pytest
 from fencepost.model.core.ground import System, ground
 from fencepost.model.protocols.tiering import tiering
 
-from .cfgs import cfg_of
+from .cfgs import cfg_of, whole_cfg
 from .graphs import hold_graph, states_without
-from .modules import SPECS, camel, snake
+from .modules import camel, snake
 from .tlc import Tlc, thorough
 
 SAFE = "kip-1023-safe"
@@ -65,19 +65,19 @@ SLOW_BREACHES = {
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", [*BREACHES, *(pytest.param(variant, marks=thorough) for variant in SLOW_BREACHES)])
 def test_the_cfgs_of_the_twins_break_as_the_explorer_says(tlc: Tlc, variant: str) -> None:
-    run = tlc.run("tiering", SPECS / f"Tiering-{variant}.cfg")
+    run = tlc.run("Tiering", whole_cfg(tiering, variant))
     assert (run.violated, len(run.trace)) == (BREACHES | SLOW_BREACHES)[variant]
 
 
 @thorough
 def test_the_cfg_of_the_safe_variant_holds(tlc: Tlc) -> None:
-    run = tlc.run("tiering", SPECS / f"Tiering-{SAFE}.cfg")
+    run = tlc.run("Tiering", whole_cfg(tiering, SAFE))
     assert (run.violated, run.distinct, run.depth) == (None, 172489, 38)
 
 
 def test_the_safe_variant_holds_at_small_constants(tlc: Tlc) -> None:
     promises = [camel(name) for name in tiering.invariant_names]
-    run = tlc.run("tiering", cfg_of(tiering, SAFE, ONE_RECORD, *promises))
+    run = tlc.run("Tiering", cfg_of(tiering, SAFE, ONE_RECORD, *promises))
     assert (run.violated, run.distinct, run.depth) == (None, *GRAPHS[SAFE, ONE_RECORD])
 
 
@@ -90,7 +90,7 @@ def test_the_safe_variant_holds_at_small_constants(tlc: Tlc) -> None:
 def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str, constants: tuple[int, ...]) -> None:
     """Same states and, by action name, the same edges: not only as many."""
     system = ground(tiering.traced(variant), dict(zip(tiering.constants, constants, strict=True)))
-    run, states = hold_graph(tlc, "tiering", cfg_of(tiering, variant, constants), system, cells_of)
+    run, states = hold_graph(tlc, system, cells_of)
     assert (run.distinct, run.depth) == GRAPHS[variant, constants]
     if constants == ONE_RECORD and variant == SAFE:
         without = states_without(system, "delete_local.is_uploaded")

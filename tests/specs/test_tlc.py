@@ -7,16 +7,15 @@ The numbers pinned here are also what the KIP's own modules (github.com/hachikuj
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fencepost.model.core.ground import System, ground
 from fencepost.model.protocols.fencing import fencing
 
-from .cfgs import cfg_text
+from .cfgs import cfg_of, module_of, whole_cfg
 from .graphs import hold_graph, states_without
-from .modules import SPECS, camel, read_module
+from .modules import read_module
 from .test_modules import VARIANTS
 from .tlc import Tlc, thorough
 
@@ -104,11 +103,12 @@ BREACHES = [
     ("kip-320-kafka-forgets", "2111", "StrongIsr", 12),
     ("kip-320-kafka-forgets", "3110", "StrongIsr", 13),
 ]
-# The sizes at which each variant's promises have a ``.cfg``.
+# The larger of the two sizes at which TLC checks each variant's invariants.
 LARGER = dict.fromkeys(VARIANTS, "3222") | {v.name: "3111" for v in fencing.variants.values() if v.restarts}
 LARGER["kip-320-stale-acks"] = "3112"
 PROPOSES = {"kip-497-eager", "kip-497-forgets", "kip-497-fenced", "kip-497"}
 CLUSTER = "kip-320-cluster"
+OLD_AND_NEW = ("truncate-to-hw", "kip-101", "kip-279", "kip-320-first-try", "kip-320")
 KAFKAS = {
     "kip-320-kafka-shipped": ("2111", "3112"),
     "kip-320-kafka-stale-acks": ("2111", "3112"),
@@ -124,9 +124,13 @@ SIZES += [(variant, size) for variant in sorted(PROPOSES) for size in ("2111", "
 SIZES += [(variant, size) for variant, sizes in KAFKAS.items() for size in sizes]
 SLOW_CFGS = {("kip-320", "3222"), ("kip-320-stale-acks", "3112"), (CLUSTER, "2221")}
 SLOW_CFGS |= {(variant, "3110") for variant in PROPOSES} | {(variant, sizes[1]) for variant, sizes in KAFKAS.items()}
-QUICK_LIVE = {"Kip320-live-fetch", "Kip320Restarts-live-fetch", "Kip320Brokers-live-fetch"}
+# Liveness is checked at these constants.
+LIVE = {(variant, fairness): "2/2/2/2" for variant in OLD_AND_NEW for fairness in ("kip", "fair-fetches")}
+LIVE |= {("kip-320", "least"): "2/2/2/2"}
+LIVE |= {(variant, "fair-fetches"): "2/1/1/1" for variant in ("kip-320-restarts", "kip-320-brokers")}
+QUICK_LIVE = {(variant, "fair-fetches") for variant in ("kip-320", "kip-320-restarts", "kip-320-brokers")}
 # Where fair fetches are not enough (DEVIATIONS.md, S6 and D7).
-LIVE_BROKEN = {"Kip101-live-fetch", "Kip320Restarts-live-fetch", "Kip320Brokers-live-fetch"}
+LIVE_BROKEN = {"kip-101", "kip-320-restarts", "kip-320-brokers"}
 
 
 # The comparison of the graphs, below, has the counts as well.
@@ -137,13 +141,13 @@ LIVE_BROKEN = {"Kip101-live-fetch", "Kip320Restarts-live-fetch", "Kip320Brokers-
     ids=lambda each: each if isinstance(each, str) else "/".join(map(str, each)),
 )
 def test_distinct_states_and_depth(tlc: Tlc, variant: str, constants: tuple[int, ...]) -> None:
-    run = tlc.run(variant, cfg_text(constants, "SPECIFICATION Spec", "INVARIANTS TypeOk LeaderInIsr"))
+    run = tlc.run(module_of(fencing, variant).name, cfg_of(fencing, variant, constants, "TypeOk", "LeaderInIsr"))
     assert run.violated is None
     assert (run.distinct, run.depth) == GRAPHS[variant][constants]
 
 
 def slow_breaches(variant: str, size: str, invariant: str) -> bool:
-    """Whether it is told by the ``.cfg`` files (WeakIsr breaks first, or nothing breaks), or slow."""
+    """Whether it is told by test_the_invariants_hold_or_break (WeakIsr breaks first, or nothing breaks), or slow."""
     told = (
         invariant == "WeakIsr"
         or variant in PROPOSES
@@ -160,7 +164,7 @@ def slow_breaches(variant: str, size: str, invariant: str) -> bool:
 )
 def test_shortest_counterexamples(tlc: Tlc, variant: str, size: str, invariant: str, steps: int | None) -> None:
     constants = tuple(map(int, size))
-    run = tlc.run(variant, cfg_text(constants, "SPECIFICATION Spec", f"INVARIANT {invariant}"))
+    run = tlc.run(module_of(fencing, variant).name, cfg_of(fencing, variant, constants, invariant))
     assert run.violated == (invariant if steps else None)
     assert len(run.trace) == (steps or 0)
 
@@ -170,9 +174,9 @@ def test_shortest_counterexamples(tlc: Tlc, variant: str, size: str, invariant: 
     ("variant", "size"),
     [pytest.param(*each, marks=thorough) if each in SLOW_CFGS else each for each in SIZES],
 )
-def test_the_cfgs_of_the_promises(tlc: Tlc, variant: str, size: str) -> None:
-    """Each file as it is: all invariants; the one that breaks first is listed first."""
-    run = tlc.run(variant, SPECS / f"{camel(variant)}-{size}.cfg")
+def test_the_invariants_hold_or_break(tlc: Tlc, variant: str, size: str) -> None:
+    """All invariants, of which TLC reports the first that breaks in the first state where one does."""
+    run = tlc.run(module_of(fencing, variant).name, whole_cfg(fencing, variant, "/".join(size)))
     first, steps = next(((i, n) for v, s, i, n in BREACHES if (v, s) == (variant, size)), (None, None))
     assert (run.violated, len(run.trace)) == ((first, steps) if steps else (None, 0))
 
@@ -191,24 +195,21 @@ def test_the_cfgs_of_the_promises(tlc: Tlc, variant: str, size: str) -> None:
     ],
 )
 def test_liveness_of_kip_320(tlc: Tlc, specification: str, property_: str, holds: bool) -> None:
-    cfg = cfg_text((2, 1, 1, 1), f"SPECIFICATION {specification}", f"PROPERTY {property_}")
-    assert tlc.run("kip-320", cfg).violated == (None if holds else "Temporal properties")
+    whole = cfg_of(fencing, "kip-320", (2, 1, 1, 1)).replace("SPECIFICATION Spec", f"SPECIFICATION {specification}")
+    cfg = f"{whole}PROPERTY {property_}\n"
+    assert tlc.run(module_of(fencing, "kip-320").name, cfg).violated == (None if holds else "Temporal properties")
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
-    "cfg",
-    [
-        pytest.param(cfg, marks=() if cfg.stem in QUICK_LIVE or not cfg.stem.endswith("fetch") else thorough)
-        for cfg in sorted(SPECS.glob("*-live-*.cfg"))
-    ],
-    ids=lambda path: path.stem,
+    ("variant", "fairness"),
+    [pytest.param(*each, marks=() if each in QUICK_LIVE or each[1] != "fair-fetches" else thorough) for each in LIVE],
 )
-def test_the_cfgs_of_liveness(tlc: Tlc, cfg: Path) -> None:
-    """Each file as it is: without fair fetches nothing need ever be committed."""
-    variant = next(v for v in VARIANTS if cfg.stem.startswith(f"{camel(v)}-"))
-    broken = cfg.stem.endswith("live-kip") or cfg.stem in LIVE_BROKEN
-    assert tlc.run(variant, cfg).violated == ("Temporal properties" if broken else None)
+def test_liveness_of_each_variant(tlc: Tlc, variant: str, fairness: str) -> None:
+    """Without fair fetches nothing need ever be committed."""
+    broken = fairness == "kip" or variant in LIVE_BROKEN
+    cfg = whole_cfg(fencing, variant, LIVE[variant, fairness], fairness)
+    assert tlc.run(module_of(fencing, variant).name, cfg).violated == ("Temporal properties" if broken else None)
 
 
 @pytest.mark.sampled(2)
@@ -217,14 +218,13 @@ def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str) -> Non
     """Same states and, by action name, the same edges: not only as many."""
     constants = COMPARED[variant]
     system = ground(fencing.traced(variant), dict(zip(NAMES, constants, strict=True)))
-    cfg = cfg_text(constants, "SPECIFICATION Spec")
-    run, _ = hold_graph(tlc, variant, cfg, system, cells_of, actions_of_steps(variant))
+    run, _ = hold_graph(tlc, system, cells_of, steps=actions_of_steps(variant))
     assert (run.distinct, run.depth) == GRAPHS[variant][constants]
 
 
 def actions_of_steps(variant: str) -> dict[str, str]:
     """The action in each step of ``Next``: TLC names an edge by the step where that says more than the action."""
-    definitions = read_module(camel(variant)).definitions
+    definitions = read_module(module_of(fencing, variant).name).definitions
     steps = re.findall(r"\\/ (\w+)", definitions["Next"].text)
     return {step: re.findall(r":\s+(\w+)\(", definitions[step].text)[0] for step in steps}
 
@@ -290,5 +290,5 @@ def test_the_comparison_of_graphs_sees_a_dropped_guard(tlc: Tlc) -> None:
     """The planted fault: the Python protocol without one fence is another graph than the module."""
     constants = (2, 1, 1, 1)
     system = ground(fencing.traced("kip-320"), dict(zip(NAMES, constants, strict=True)))
-    _, states = hold_graph(tlc, "kip-320", cfg_text(constants, "SPECIFICATION Spec"), system, cells_of)
+    _, states = hold_graph(tlc, system, cells_of, steps=actions_of_steps("kip-320"))
     assert states != states_without(system, "become_follower.leader_epoch_matches")

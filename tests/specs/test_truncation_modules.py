@@ -8,7 +8,7 @@ import pytest
 from fencepost.model.protocols.truncation import truncation
 from fencepost.model.protocols.truncation.state import Check, Outcome, Reset, Rules
 
-from .modules import SPECS, Module, camel, read_module, snake
+from .modules import Module, camel, read_module, snake
 
 # The module is of consumers whose exchanges are one step each; ``Kip320Client.tla`` and
 # ``Kip320KafkaClient.tla`` are of the others.
@@ -73,24 +73,6 @@ def test_next_has_every_action_and_no_other() -> None:
     text = read_module("Truncation").definitions["Next"].text
     steps = re.findall(r"\\/ (?:\\E \w+ \\in \w+ : )?(\w+)", text)
     assert sorted(steps) == sorted(camel(action.name) for action in SAFE.actions)
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_cfg_of_a_variant_has_its_rules_and_every_promise(variant: str) -> None:
-    text = (SPECS / f"Truncation-{variant}-2232.cfg").read_text(encoding="ascii")
-    given = dict(re.findall(r"^    (\w+) = (.+)$", text, flags=re.MULTILINE))
-    rules = rules_of(variant)
-    assert given == {
-        "Replicas": "{0, 1}",
-        "LogSize": "2",
-        "MaxRecords": "3",
-        "MaxLeaderEpoch": "2",
-        "Check": f'"{CHECKS[rules.check]}"',
-        "Reset": f'"{RESETS[rules.reset]}"',
-        "Seen": str(rules.seen).upper(),
-    }
-    promises = re.findall(r"^    (\w+)$", text, flags=re.MULTILINE)
-    assert promises == [camel(name) for name in ("type_ok", *SAFE.invariants)]
 
 
 def test_a_guard_that_is_dropped_from_the_module_is_found() -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fencepost.model.core.ground import System, ground
 from fencepost.model.protocols.truncation import truncation
 
+from .cfgs import cfg_of, whole_cfg
 from .graphs import hold_graph, states_without
-from .modules import SPECS, camel, snake
+from .modules import camel, snake
 from .tlc import Tlc, thorough
 
 VARIANTS = tuple(name for name, each in truncation.variants.items() if not each.rules.client)
@@ -34,32 +33,16 @@ BREACHES = {
 }
 
 
-def check(tlc: Tlc, cfg: Path | str, *options: str) -> Any:
-    """Run the module; ``Tlc`` makes its name from a variant's."""
-    return tlc.run("truncation", cfg, *options)
-
-
-def cfg_of(variant: str, constants: tuple[int, ...], *checked: str) -> str:
-    """The variant's ``.cfg`` at other constants, checking only this."""
-    replicas, *rest = constants
-    values = dict(zip(("LogSize", "MaxRecords", "MaxLeaderEpoch"), rest, strict=True))
-    text = (SPECS / f"Truncation-{variant}-2232.cfg").read_text(encoding="ascii").partition("INVARIANTS")[0]
-    text = text.replace("{0, 1}", f"{{{', '.join(map(str, range(replicas)))}}}")
-    for name, value in values.items():
-        text = re.sub(rf"{name} = \d+", f"{name} = {value}", text)
-    return "\n".join([text, *(f"INVARIANT {name}" for name in checked), ""])
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", list(BREACHES))
 def test_the_cfgs_of_the_twins_break_as_the_explorer_says(tlc: Tlc, variant: str) -> None:
-    run = check(tlc, SPECS / f"Truncation-{variant}-2232.cfg")
+    run = tlc.run("Truncation", whole_cfg(truncation, variant))
     assert (run.violated, len(run.trace)) == BREACHES[variant]
 
 
 @thorough
 def test_the_cfg_of_the_mended_variant_holds(tlc: Tlc) -> None:
-    run = check(tlc, SPECS / "Truncation-kip-320-mended-2232.cfg")
+    run = tlc.run("Truncation", whole_cfg(truncation, "kip-320-mended"))
     assert (run.violated, run.distinct, run.depth) == (None, 856370, 30)
 
 
@@ -73,13 +56,13 @@ def test_the_cfg_of_the_mended_variant_holds(tlc: Tlc) -> None:
     ],
 )
 def test_the_holes_of_the_kip(tlc: Tlc, promise: str, constants: tuple[int, ...], steps: int) -> None:
-    run = check(tlc, cfg_of("kip-320", constants, promise))
+    run = tlc.run("Truncation", cfg_of(truncation, "kip-320", constants, promise))
     assert (run.violated, len(run.trace)) == (promise, steps)
 
 
 def test_the_mended_variant_holds_at_small_constants(tlc: Tlc) -> None:
     promises = [camel(name) for name in ("type_ok", *truncation.traced().invariants)]
-    run = check(tlc, cfg_of("kip-320-mended", (2, 2, 2, 1), *promises))
+    run = tlc.run("Truncation", cfg_of(truncation, "kip-320-mended", (2, 2, 2, 1), *promises))
     assert (run.violated, run.distinct, run.depth) == (None, 23170, 22)
 
 
@@ -95,7 +78,7 @@ def test_the_graph_is_that_of_the_python_protocol(tlc: Tlc, variant: str) -> Non
     """Same states and, by action name, the same edges at 2/1/1/2: not only as many."""
     constants = (2, 1, 1, 2)
     system = ground(truncation.traced(variant), dict(zip(truncation.constants, constants, strict=True)))
-    run, states = hold_graph(tlc, "truncation", cfg_of(variant, constants), system, cells_of)
+    run, states = hold_graph(tlc, system, cells_of)
     assert (run.distinct, run.depth) == GRAPHS[variant]
     without = states_without(system, "refresh_metadata.epoch_started")
     assert states != without, "the comparison would see a dropped guard"

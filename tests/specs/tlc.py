@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from .modules import SPECS, camel
+from .modules import SPECS
 
 thorough = pytest.mark.nightly
 """What takes TLC more than some ten seconds, and what is told by the rest already."""
@@ -43,8 +43,8 @@ class Tlc:
     def __init__(self, java: Path, jar: Path, scratch: Path) -> None:
         self.java, self.jar, self.scratch = java, jar, scratch
 
-    def run(self, variant: str, cfg: Path | str, *options: str, root: Path = SPECS) -> TlcRun:
-        """Check a variant's module, of this folder, by a ``.cfg`` file, or by the text of one."""
+    def run(self, module: str, cfg: Path | str, *options: str, root: Path = SPECS) -> TlcRun:
+        """Check a module, of ``specs/`` or ``root``, by a ``.cfg`` file, or by the text of one."""
         path = cfg if isinstance(cfg, Path) else self.scratch / "test.cfg"
         if isinstance(cfg, str):
             path.write_text(cfg, encoding="ascii")
@@ -53,7 +53,7 @@ class Tlc:
         java = [str(self.java), *flags, f"-DTLA-Library={SPECS}", "-cp", str(self.jar), "tlc2.TLC"]
         tlc = ["-deadlock", "-workers", "1", "-metadir", str(self.scratch / "states"), "-config", str(path)]
         done = subprocess.run(
-            [*java, *tlc, *options, camel(variant)],
+            [*java, *tlc, *options, module],
             cwd=root,
             capture_output=True,
             text=True,

@@ -21,6 +21,7 @@ from typing import Any, Final
 from ....model.core.algebra import Algebra, Step, Value, View
 from ....model.core.domains import REPLICA
 from ....model.core.protocol import ActionSpec, ActionText, Protocol
+from ....model.core.tla import TlaModule
 from ....model.protocols.logs import END_OFFSET, OFFSET
 from ....model.protocols.snapshots import snapshots
 from ....model.protocols.snapshots.fetch import Writes, follows
@@ -33,6 +34,8 @@ from ....model.protocols.snapshots.state import (
     latest_snapshot,
     presumes_leadership,
 )
+from ....model.protocols.snapshots.tla import LATE
+from ....model.protocols.snapshots.tla import module as quorum_module
 
 VARIANT: Final = "kip-630-kafka"
 SHIPPED: Final = "kip-630-kafka-shipped"
@@ -96,6 +99,14 @@ for _name, _action in snapshots.actions.items():
     text.actions[_name] = replace(_action, present=_but_shipped(_action.present)) if _name in _NOT_SHIPPED else _action
 text.invariants |= snapshots.invariants
 text.witnesses |= snapshots.witnesses
+
+
+@text.tla_module
+def module(rules: Rules) -> TlaModule:
+    """Give the TLA+ module of a variant, of Kafka's or of ``snapshots``."""
+    if isinstance(rules, Shipped):
+        return TlaModule("KafkaQuorum", lacks=LATE)
+    return quorum_module(rules)
 
 
 def _instead(own: ActionText) -> ActionText:

@@ -3,7 +3,7 @@
 from ...core.registration import Registration
 from .state import compaction
 
-from . import strategy, replication, cleaning, consumer, promises, liveness  # isort: skip  # noqa: F401 - what they register belongs to the protocol
+from . import strategy, replication, cleaning, consumer, promises, liveness, tla  # isort: skip  # noqa: F401 - what they register belongs to the protocol
 
 __all__ = ["REGISTRATION", "compaction"]
 

@@ -3,7 +3,7 @@
 from ...core.registration import Registration
 from .state import controller
 
-from . import quorum, brokers, partitions, snapshotting, promises, liveness  # isort: skip  # noqa: F401 - what they register belongs to the protocol
+from . import quorum, brokers, partitions, snapshotting, promises, liveness, tla  # isort: skip  # noqa: F401 - what they register belongs to the protocol
 
 __all__ = ["REGISTRATION", "controller"]
 

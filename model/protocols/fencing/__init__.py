@@ -3,7 +3,7 @@
 from ...core.registration import Registration
 from .state import fencing
 
-from . import actions, alter_isr, running, fenced, promises, liveness  # isort: skip  # noqa: F401 - what they register belongs to the protocol
+from . import actions, alter_isr, running, fenced, promises, liveness, tla  # isort: skip  # noqa: F401 - what they register belongs to the protocol
 
 __all__ = ["REGISTRATION", "fencing"]
 

@@ -3,7 +3,7 @@
 from ...core.registration import Registration
 from .state import snapshots
 
-from . import log, votes, fetch, late, actions, running, promises  # isort: skip  # noqa: F401 - what they register belongs to the protocol
+from . import log, votes, fetch, late, actions, running, promises, tla  # isort: skip  # noqa: F401 - what they register belongs to the protocol
 
 __all__ = ["REGISTRATION", "snapshots"]
 

@@ -3,7 +3,7 @@
 from ...core.registration import Registration
 from .state import tiering
 
-from . import replication, remote_log, bootstrap, promises, liveness  # isort: skip  # noqa: F401 - what they register belongs to the protocol
+from . import replication, remote_log, bootstrap, promises, liveness, tla  # isort: skip  # noqa: F401 - what they register belongs to the protocol
 
 __all__ = ["REGISTRATION", "tiering"]
 

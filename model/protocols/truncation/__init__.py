@@ -3,7 +3,7 @@
 from ...core.registration import Registration
 from .state import truncation
 
-from . import partition, actions, serving, polling, validating, promises, told  # isort: skip  # noqa: F401 - what they register belongs to the protocol
+from . import partition, actions, serving, polling, validating, promises, told, tla  # isort: skip  # noqa: F401 - what they register belongs to the protocol
 
 __all__ = ["REGISTRATION", "truncation"]
 

@@ -1,0 +1,14 @@
+"""The TLA+ module of ``compaction``."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from ...core.tla import TlaModule
+from .state import Rules, compaction
+
+
+@compaction.tla_module
+def module(_rules: Rules) -> TlaModule:
+    """Give the one module of all variants, whose rules are constants of it."""
+    return TlaModule("Compaction", rules=tuple(each.name for each in fields(Rules)))
