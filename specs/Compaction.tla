@@ -11,7 +11,7 @@
 (* Ends are exclusive. There is no clock: that delete.retention.ms is over *)
 (* is said by who has come past a tombstone.                               *)
 (*                                                                         *)
-(* The variants differ in sixteen constants, which the .cfg files set:     *)
+(* The variants differ in sixteen constants, their rules:                  *)
 (*   Last = "retained"     the last record of a log stays                  *)
 (*          "empty-batch"  it goes, and an empty batch takes its offset up *)
 (*          "removed"      it goes, and for whoever fetches its offset too *)

@@ -12,7 +12,7 @@
 (* to; controllers, brokers and snapshots each have one of their own, and  *)
 (* the prefixes' own are kept beside, to compare. Ends are exclusive.      *)
 (*                                                                         *)
-(* The variants differ in thirteen constants, which the .cfg files set:    *)
+(* The variants differ in thirteen constants, their rules:                 *)
 (*   Resigns = "first"    who is active gives up leadership first, and     *)
 (*                        makes its snapshot as a standby                  *)
 (*             "never"    it makes one of the stable state as it works     *)

@@ -1,16 +1,15 @@
 ------------------------------ MODULE Fencing ------------------------------
 (***************************************************************************)
 (* One partition of a Kafka topic, replicated as KIP-320 describes it:     *)
-(* the state, the steps that are the same in every variant, and the        *)
-(* promises. Unfenced adds the steps of the time before KIP-320, Fenced    *)
-(* those of KIP-320; the variants (TruncateToHw, Kip101, Kip279,           *)
-(* Kip320FirstTry, Kip320) add how a replica becomes a follower, and the   *)
-(* next-state relation. In Kip320Restarts, Kip320Resumes and Kip320Forgets *)
-(* replicas crash and come back too, over Restarts; in Kip320Brokers and   *)
-(* Kip320StaleAcks, over LeaderIsTold, a leader also goes by what its      *)
-(* followers' fetches told it; in Kip497 and its twins, over AlterIsr, it  *)
-(* asks the controller for another ISR by messages. Kip320Cluster is a     *)
-(* running cluster.                                                        *)
+(* the state, the rules in which variants differ, the steps that all have, *)
+(* and the invariants.                                                     *)
+(*                                                                         *)
+(* Followers adds how a replica takes up a request as a follower, and how  *)
+(* it restarts, where an exchange between two nodes is one step. Kip320    *)
+(* has the variants in which a leader sees its followers' logs, from       *)
+(* truncation to the high watermark up to KIP-320 itself. In Kip320Brokers *)
+(* and Kip497 a leader knows what its followers' fetches told it. Running  *)
+(* has what one node does at once, for Kip320Cluster and KafkaBrokers.     *)
 (*                                                                         *)
 (* The state is that of the model that the KIP refers to                   *)
 (* (github.com/hachikuji/kafka-specification), up to renaming: equal       *)
@@ -29,7 +28,11 @@ CONSTANTS
     Replicas,       \* the replicas of the partition, a set of naturals
     LogSize,        \* how many records a log can hold
     MaxRecords,     \* how many records producers write in all
-    MaxLeaderEpoch  \* the largest leader epoch that the controller gives out
+    MaxLeaderEpoch, \* the largest leader epoch that the controller gives out
+    Truncation,     \* where a new follower cuts its log, see EndOffset
+    Fenced,         \* whether leader and follower compare their leader epochs (KIP-320)
+    Validated,      \* whether a fetch names the epoch of the record before it
+    AfterRestart    \* what a replica does that comes back from a crash; "none": no replica crashes
 
 None    == -1       \* "no leader"; Kafka's LeaderAndIsr says -1 as well
 NoEpoch == -1       \* the epoch of a replica that has heard of no leader yet
@@ -37,6 +40,9 @@ NoEpoch == -1       \* the epoch of a replica that has heard of no leader yet
 ASSUME ConstantsOk ==
     /\ IsFiniteSet(Replicas) /\ Replicas # {} /\ None \notin Replicas
     /\ LogSize \in Nat /\ MaxRecords \in Nat /\ MaxLeaderEpoch \in Nat
+    /\ Truncation \in {"high-watermark", "epoch-end", "first-mismatch", "on-fetch"}
+    /\ Fenced \in BOOLEAN /\ Validated \in BOOLEAN
+    /\ AfterRestart \in {"none", "same-epoch", "resumes", "forgets"}
 
 VARIABLES
     nextRecordId,           \* the id of the next record that a producer writes
@@ -176,7 +182,7 @@ LeaderWrite(leader) ==
     /\ UNCHANGED <<nextLeaderEpoch, replicaState, quorumState, leaderAndIsrRequests>>
 
 -----------------------------------------------------------------------------
-(* Effects that the variants share; each variant puts its own guards before. *)
+(* Effects that the modules share. *)
 
 \* Take up the request of this epoch as a follower, cutting the log to newEndOffset records.
 FollowEffect(leader, follower, epoch, newEndOffset) ==
@@ -192,6 +198,16 @@ FetchEffect(leader, follower) ==
     /\ replicaState' = [replicaState EXCEPT ![follower].hw = Min(Hw(leader), Leo(follower) + 1)]
     /\ UNCHANGED <<nextRecordId, nextLeaderEpoch, quorumState, leaderAndIsrRequests>>
 
+\* KIP-320: a fetch names the leader epoch that the follower is in, and its leader answers in no other epoch. The first
+\* try, and Apache Kafka, compare the epochs of the record before the fetch.
+FollowerFetch(leader, follower) ==
+    /\ PresumesLeadership(leader)                                   \* presumes_leadership
+    /\ Follows(follower, leader)                                    \* follows_leader
+    /\ Fenced => InEpochOf(follower, leader)                        \* epoch_not_fenced
+    /\ Validated => SameEpochBefore(leader, follower, Leo(follower)) \* previous_epoch_matches
+    /\ Leo(follower) < Leo(leader)                                  \* record_available
+    /\ FetchEffect(leader, follower)
+
 IncHighWatermarkEffect(leader) ==
     /\ replicaState' = [replicaState EXCEPT ![leader].hw = @ + 1]
     /\ UNCHANGED <<nextRecordId, nextLeaderEpoch, replicaLog, quorumState, leaderAndIsrRequests>>
@@ -204,10 +220,7 @@ UpdateIsrEffect(leader, newIsr) ==
     /\ UNCHANGED <<nextRecordId, nextLeaderEpoch, replicaLog, leaderAndIsrRequests>>
 
 -----------------------------------------------------------------------------
-(* Where a new follower's log is to end, by the rule of each time. *)
-
-\* Before KIP-101: at its own high watermark.
-EndOffsetByHighWatermark(follower) == Hw(follower)
+(* Where a new follower's log is to end. *)
 
 \* KIP-101: ask the leader where the epoch of the follower's last record ends, that is, for the first
 \* offset of any larger epoch. The leader cannot say when it has no such offset, and the follower then
@@ -226,6 +239,14 @@ EndOffsetByMatch(leader, follower) ==
     LET matching == {o \in OffsetsOf(follower) : SameRecord(leader, follower, o)}
     IN  IF matching = {} THEN 0 ELSE GreatestOf(matching) + 1
 
+\* By the rule of each time. Before KIP-101 it is the follower's own high watermark, which trails the leader's. In the
+\* first try of KIP-320 a fetch truncates, once the leader says that the logs diverge.
+EndOffset(leader, follower) ==
+    CASE Truncation = "high-watermark" -> Hw(follower)
+      [] Truncation = "epoch-end"      -> EndOffsetByLastEpoch(leader, follower)
+      [] Truncation = "first-mismatch" -> EndOffsetByMatch(leader, follower)
+      [] Truncation = "on-fetch"       -> Leo(follower)
+
 -----------------------------------------------------------------------------
 (* A high watermark that has come as far as the leader's own epoch: below  *)
 (* it lies all that earlier leaders can have committed. Used where the ISR *)
@@ -237,7 +258,7 @@ HwReachedEpoch(leader) ==
         /\ RecordAt(leader, Hw(leader)).epoch = Epoch(leader)
 
 -----------------------------------------------------------------------------
-(* The promises. *)
+(* The invariants. *)
 
 \* What a presumed leader calls committed is in the log of every member of the ISR that it knows.
 WeakIsr ==

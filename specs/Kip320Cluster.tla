@@ -8,7 +8,7 @@
 (* synced, and maybe more. And what clients were told is remembered. All   *)
 (* promises are kept, those to clients among them.                         *)
 (***************************************************************************)
-EXTENDS Fenced, Running
+EXTENDS Running
 
 VARIABLES
     synced          \* per replica: the end of what its disk keeps when power is lost

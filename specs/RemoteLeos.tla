@@ -5,10 +5,10 @@
 (* below. A follower may have moved on to a newer epoch since. Replicas    *)
 (* crash and come back.                                                    *)
 (*                                                                         *)
-(* In LeaderIsTold the leader changes its ISR and the controller's in one  *)
-(* step, in AlterIsr by a request that is answered.                        *)
+(* In Kip320Brokers the leader changes its ISR and the controller's in one *)
+(* step, in Kip497 by a request that is answered.                          *)
 (***************************************************************************)
-EXTENDS Crashes
+EXTENDS Followers
 
 VARIABLES
     remoteLeo   \* per leader and follower: the LEO that the last fetch told, NotTold if none or no leader
@@ -47,10 +47,5 @@ FollowerAcknowledge(leader, follower) ==
 
 \* The end of a member's log, as far as the leader knows.
 KnownLeo(leader, member) == IF member = leader THEN Leo(leader) ELSE remoteLeo[leader][member]
-
-Restart(replica, stored) ==
-    /\ stored <= Hw(replica)                                        \* stored_high_watermark
-    /\ SomethingLost(replica, stored)                               \* something_lost
-    /\ RestartEffect(replica, stored, Epoch(replica))
 
 =============================================================================

@@ -70,7 +70,7 @@ ControllerFailOver(failed, newLeader) ==
     /\ ControllerUpdateEffect(newLeader, quorumState.isr \ {failed})
 
 \* Whoever is told of this leader epoch from now on is told of this ISR. The request has another one than the
-\* controller where followers were fenced of which the leader has not heard (KafkaFences).
+\* controller where followers were fenced of which the leader has not heard (Fences of KafkaBrokers).
 ControllerGrantIsr(leader) ==
     /\ TrueLeader(leader)                                           \* true_leader
     /\ {Isr(leader), RequestOf(quorumState.leaderEpoch).isr} = {quorumState.isr}  \* isr_is_current

@@ -10,7 +10,7 @@
 (* includes. A snapshot is told by its id, its size in chunks, and how     *)
 (* many records its reader finds.                                          *)
 (*                                                                         *)
-(* The variants differ in ten constants, which the .cfg files set:         *)
+(* The variants differ in ten constants, their rules:                      *)
 (*   Boot = "snapshot"        a log with a snapshot at LBO - 1 or later    *)
 (*                            does not count as empty at boot              *)
 (*          "high-watermark"  one between LBO - 1 and the high watermark   *)

@@ -12,7 +12,7 @@
 (* How replicas agree on leaders and records is in Fencing: a leader takes *)
 (* office at once, others hear of it late and cut off what differs.        *)
 (*                                                                         *)
-(* The variants differ in twenty constants, which the .cfg files set:       *)
+(* The variants differ in twenty constants, their rules:                   *)
 (*   WaitsForLeader   an unknown EPUO is the local log start only where    *)
 (*                    that is the log start                                *)
 (*   HeedsLogStart    no follower begins at an EPUO below the log start    *)

@@ -9,7 +9,7 @@
 (* below its predecessor's high watermark (StrongIsr promises that of      *)
 (* every member of the ISR), and unclean otherwise.                        *)
 (*                                                                         *)
-(* The variants differ in three constants, which the .cfg files set:       *)
+(* The variants differ in three constants, their rules:                    *)
 (*   Check = "never"         no epoch in the fetch (before KIP-320)        *)
 (*           "larger-epoch"  a larger epoch begins below the fetch offset  *)
 (*           "known-epoch"   the same, or the leader lacks the epoch       *)

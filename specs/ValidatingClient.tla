@@ -10,10 +10,24 @@
 (*                                                                         *)
 (* Several requests may be on their way: an answer is of a leader as that  *)
 (* was when it answered, and what it is to the consumer is decided by what *)
-(* that is when it arrives. Which answers to a validation are truncations  *)
-(* is said by the modules that extend this one.                            *)
+(* that is when it arrives.                                                *)
+(*                                                                         *)
+(* The variants differ in two rules:                                       *)
+(*   EndsAlone = TRUE  a validation compares where the position's epoch    *)
+(*           ends in the leader's log, and nothing else. Where a smaller   *)
+(*           epoch is found instead, the position passes for a good one    *)
+(*           (H1)                                                          *)
+(*   Late = TRUE  the consumer takes answers of a leader that it has left  *)
+(*           since (V6)                                                    *)
+(* The consumer of Apache Kafka 4.4 has both faults.                       *)
 (***************************************************************************)
 EXTENDS ClientPartition
+
+CONSTANTS
+    EndsAlone,      \* whether a validation compares end offsets alone
+    Late            \* whether answers of a leader that was left count
+
+ASSUME EndsAlone \in BOOLEAN /\ Late \in BOOLEAN
 
 -----------------------------------------------------------------------------
 (* The shape of the state. *)
@@ -146,6 +160,28 @@ DivergedEffect(leader) ==
             told          |-> NoOffset]
     /\ UNCHANGED <<brokers, metadata, consumer, pending, commits>>
 
+\* A smaller epoch than the position's is a truncation too.
+Truncated(leader) ==
+    \/ KnowsNothing(leader)
+    \/ EndFound(leader) < consumer.position
+    \/ ~ EndsAlone /\ EpochFound(leader) # consumer.lastEpoch
+
+CompleteValidation(leader) ==
+    /\ AwaitsValidation                                             \* awaits_validation
+    /\ InEpochOf(leader)                                            \* same_epoch
+    /\ Leads(leader)                                                \* leads
+    /\ ~ Truncated(leader)                                          \* not_truncated
+    /\ consumer' = [consumer EXCEPT !.validating = 0]
+    /\ answer' = NoAnswer
+    /\ UNCHANGED <<brokers, metadata, pending, commits>>
+
+FindTruncation(leader) ==
+    /\ AwaitsValidation                                             \* awaits_validation
+    /\ InEpochOf(leader)                                            \* same_epoch
+    /\ Leads(leader)                                                \* leads
+    /\ Truncated(leader)                                            \* truncated
+    /\ DivergedEffect(leader)
+
 ReadEffect(leader) ==
     /\ consumer' = [consumer EXCEPT
             !.position = @ + 1,
@@ -163,7 +199,7 @@ ReadRecord(leader) ==
     /\ consumer.position < Hw(leader)                               \* below_high_watermark
     /\ ReadEffect(leader)
 
-\* Of a leader that was asked before the position went over to another leader epoch; not every variant takes it.
+\* Of a leader that was asked before the position went over to another leader epoch.
 ReadLateRecord(leader) ==
     /\ ~ InEpochOf(leader)                                          \* another_epoch
     /\ Epoch(leader) <= metadata.epoch                              \* heard_of
@@ -206,7 +242,8 @@ BeginAtCommit ==
 
 -----------------------------------------------------------------------------
 
-ConsumerNext ==
+Next ==
+    \/ PartitionNext
     \/ \E offset \in EndOffsets : SeekOffset(offset)
     \/ \E offset \in EndOffsets, epoch \in Epochs : SeekPosition(offset, epoch)
     \/ \E target \in Asking : RequestReset(target)
@@ -220,6 +257,11 @@ ConsumerNext ==
     \/ StoreCommit
     \/ RefuseCommit
     \/ BeginAtCommit
+    \/ \E leader \in Replicas : CompleteValidation(leader)
+    \/ \E leader \in Replicas : FindTruncation(leader)
+    \/ \E leader \in IF Late THEN Replicas ELSE {} : ReadLateRecord(leader)
+
+Spec == Init /\ [][Next]_vars
 
 -----------------------------------------------------------------------------
 (* The promises. *)

@@ -15,6 +15,7 @@ class TlaModule:
     Attributes:
         name: Name of the module; its text is ``specs/NAME.tla``.
         rules: Fields of the variant's rules that are constants of the module.
+        names: By such a field, the constant's name where that is another than the field's.
         lacks: Constants of the protocol that the module does not have.
         shapes: Invariants of the module alone: the values that its variables take.
         fairness: By the name of a set of fairness conditions, the module's specification under them.
@@ -22,9 +23,14 @@ class TlaModule:
 
     name: str
     rules: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
     lacks: frozenset[str] = frozenset()
     shapes: tuple[str, ...] = ("TypeOk",)
     fairness: Mapping[str, str] = field(default_factory=dict)
+
+    def constant_of(self, rule: str) -> str:
+        """The constant of the module that stands for a field of the rules."""
+        return self.names.get(rule, tla_name(rule))
 
 
 def tla_name(name: str) -> str:

@@ -67,7 +67,7 @@ def tlc_config(
         for name, value in constants.items()
         if name not in module.lacks
     }
-    values |= {tla_name(name): tla_value(getattr(rules, name)) for name in module.rules}
+    values |= {module.constant_of(name): tla_value(getattr(rules, name)) for name in module.rules}
     if fairness is None:
         checked, properties, specification = _checked(protocol, variant, module, invariants), (), SPECIFICATION
     elif fairness in module.fairness:

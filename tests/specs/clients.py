@@ -11,13 +11,8 @@ from fencepost.model.protocols.truncation.state import Outcome
 
 from .modules import Module
 
-MODULES = {
-    "kip-320-kafka": "Kip320KafkaClient",
-    "kip-320-kafka-ends": "Kip320KafkaClientEnds",
-    "kip-320-kafka-late": "Kip320KafkaClientLate",
-    "kip-320-kafka-shipped": "Kip320KafkaClientShipped",
-}
-"""The modules of Apache Kafka's consumer; ``fencing`` has variants of these names too."""
+VARIANTS = ("kip-320-kafka", "kip-320-kafka-ends", "kip-320-kafka-late", "kip-320-kafka-shipped")
+"""The variants of Apache Kafka's consumer."""
 
 PARTITION = {
     "nextRecordId": ("next_record_id",),

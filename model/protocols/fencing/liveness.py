@@ -39,8 +39,9 @@ from ...core.protocol import Fair, Form
 from ..logs import OFFSET
 from .state import fencing, is_true_leader
 
-# ``Spec`` of Kip320.tla and its four siblings; the TLA+ names differ by variant, the actions do not. Kip320FirstTry.tla
-# says SF of the old LeaderExpandIsr, which is no action of its ``Next``: here it is the variant's own.
+# ``Spec`` of the KIP's own Kip320.tla and its four siblings; the TLA+ names differ by variant, the actions do not. The
+# KIP's Kip320FirstTry.tla says SF of the old LeaderExpandIsr, which is no action of its ``Next``: here it is the
+# variant's own.
 _KIP = (
     Fair("leader_inc_high_watermark", strong=True),
     Fair("leader_expand_isr", strong=True),

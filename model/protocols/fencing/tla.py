@@ -1,28 +1,33 @@
-"""The TLA+ modules of ``fencing``."""
+"""The TLA+ modules of ``fencing``: one for each set of variables, whose constants are the rules of its variants."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from ...core.tla import TlaModule
 from .state import Rules, fencing
 
-_FAIR = {"kip": "KipFairSpec", "fair-fetches": "FairFetchSpec", "least": "LeastFairSpec"}
-
-
-def _fairness(name: str) -> dict[str, str]:
-    """The sets of fairness conditions that the module of a variant has a specification for."""
-    kinds = {"kip-320": tuple(_FAIR), "kip-320-restarts": ("fair-fetches",), "kip-320-brokers": ("fair-fetches",)}
-    old = ("kip", "fair-fetches") if not fencing.variants[name].restarts else ()
-    return {kind: _FAIR[kind] for kind in kinds.get(name, old)}
+_SHARED: Final = ("truncation", "fenced", "validated", "restart")
+"""Rules that are constants of every module."""
+_NAMES: Final = {"restart": "AfterRestart"}
+"""``Restart`` is an action."""
+_FAIR: Final = {"kip": "KipFairSpec", "fair-fetches": "FairFetchSpec"}
 
 
 @fencing.tla_module
 def module(rules: Rules) -> TlaModule:
     """Give the module of a variant."""
-    name = next(each.name for each in fencing.variants.values() if each.rules == rules)
-    shapes = ["TypeOk"]
+    if rules.shipped:
+        shapes = ("TypeOk", "RunningOk", "ReplayOk", "FencesOk")
+        return TlaModule("KafkaBrokers", (*_SHARED, "remote_leo", "forgets", "fences"), _NAMES, shapes=shapes)
     if rules.running:
-        shapes += ["ReplayOk" if rules.forgets else "RunningOk"] if rules.shipped else ["ClusterOk"]
-        shapes += ["FencesOk"] if rules.fences else []
-    elif rules.told:
-        shapes += ["RemoteLeosOk"] + (["AlterIsrOk", "LeaderKnowsIsr"] if rules.alter_isr else [])
-    return TlaModule("".join(map(str.capitalize, name.split("-"))), shapes=tuple(shapes), fairness=_fairness(name))
+        return TlaModule("Kip320Cluster", _SHARED, _NAMES, shapes=("TypeOk", "ClusterOk"))
+    if rules.alter_isr is not None:
+        shapes = ("TypeOk", "RemoteLeosOk", "AlterIsrOk", "LeaderKnowsIsr")
+        return TlaModule("Kip497", (*_SHARED, "alter_isr"), _NAMES, shapes=shapes)
+    if rules.told:
+        fair = {"fair-fetches": _FAIR["fair-fetches"]}
+        return TlaModule(
+            "Kip320Brokers", (*_SHARED, "remote_leo"), _NAMES, shapes=("TypeOk", "RemoteLeosOk"), fairness=fair
+        )
+    return TlaModule("Kip320", _SHARED, _NAMES, fairness=_FAIR | {"least": "LeastFairSpec"})

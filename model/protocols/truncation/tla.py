@@ -13,5 +13,4 @@ def module(rules: Rules) -> TlaModule:
         return TlaModule("Truncation", rules=("check", "reset", "seen"))
     if is_own(rules):
         return TlaModule("Kip320Client")
-    names = {(False, False): "", (True, False): "Ends", (False, True): "Late", (True, True): "Shipped"}
-    return TlaModule(f"Kip320KafkaClient{names[rules.ends_alone, rules.late]}")
+    return TlaModule("ValidatingClient", rules=("ends_alone", "late"))
