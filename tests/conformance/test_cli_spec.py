@@ -18,6 +18,10 @@ CONSTANTS
     LogSize = 1
     MaxRecords = 1
     MaxLeaderEpoch = 1
+    Truncation = "first-mismatch"
+    Fenced = TRUE
+    Validated = FALSE
+    AfterRestart = "none"
 INVARIANTS
     TypeOk
     WeakIsr
