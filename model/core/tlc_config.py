@@ -68,18 +68,15 @@ def tlc_config(
         if name not in module.lacks
     }
     values |= {module.constant_of(name): tla_value(getattr(rules, name)) for name in module.rules}
+    about = f"{variant}: {protocol.variants[variant].doc}"
     if fairness is None:
-        checked, properties, specification = _checked(protocol, variant, module, invariants), (), SPECIFICATION
-    elif fairness in module.fairness:
-        checked, properties = (), tuple(map(tla_name, protocol.liveness))
-        specification = module.fairness[fairness]
-    else:
+        checked = _checked(protocol, variant, module, invariants)
+        return TlcConfig(module, about, SPECIFICATION, values, checked, ())
+    if fairness not in module.fairness:
         known = ", ".join(module.fairness)
         mend = f"choose one of {known}" if known else "leave it out"
         raise BadInput(f"{module.name} has no specification with the fairness {fairness!r}", "--fairness", mend)
-    return TlcConfig(
-        module, f"{variant}: {protocol.variants[variant].doc}", specification, values, checked, tuple(properties)
-    )
+    return TlcConfig(module, about, module.fairness[fairness], values, (), tuple(map(tla_name, protocol.liveness)))
 
 
 def _checked(protocol: Protocol, variant: str, module: TlaModule, invariants: Sequence[str] | None) -> tuple[str, ...]:
