@@ -71,7 +71,7 @@ def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
     assert {("leader_write", "leads"), ("leader_write", "has_key")} <= set(free.met.refused)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.nightly(seconds=10)
 @pytest.mark.kafka
 @pytest.mark.parametrize("at", ["1/8/2/3/3/3", "3/8/2/2/1/6"])
 def test_it_does_so_with_one_and_with_three(jvm: Jvm, at: str) -> None:

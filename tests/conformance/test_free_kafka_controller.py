@@ -66,7 +66,7 @@ def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
     } <= set(free.met.refused)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.nightly(seconds=10)
 @pytest.mark.kafka
 @pytest.mark.parametrize("at", ["2/3/1", "3/1/2"])
 def test_it_does_so_with_fewer_of_them(jvm: Jvm, at: str) -> None:

@@ -69,7 +69,7 @@ def test_it_does_what_is_shipped(jvm: Jvm) -> None:
     assert {What.CRASH, What.START, What.CUT, What.LOSE, What.REPEAT, What.TIMER, What.DISK, What.OPERATE} <= happened
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.nightly(seconds=10)
 @pytest.mark.kafka
 @pytest.mark.parametrize("at", ["2/6/9/16", "3/10/12/20"])
 def test_it_does_so_at_other_constants(jvm: Jvm, at: str) -> None:

@@ -214,7 +214,7 @@ def test_an_argument_for_what_is_killed_is_refuted() -> None:
     assert found.complaints == (f"{mutant.name}: it is argued to be equivalent (nobody asks), and yet it is killed",)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("part", range(3))
 def test_thirty_drawn_mutants_are_judged(fencepost: Fencepost, random_seed: int, part: int) -> None:
     """Ten of each of three protocols, which are drawn too."""

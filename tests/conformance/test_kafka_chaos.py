@@ -43,7 +43,7 @@ def test_an_acknowledged_record_that_is_not_there_is_lost(log: str, lost: list[t
     ("arguments", "words"),
     [
         (["chaos"], "chaos: what it is for are its nodes' logs; name a new folder with --keep"),
-        (["chaos", "--keep", "run", "--for", "1x"], "'1x' is no duration: write 60s, 5m or 1h; see --help"),
+        (["chaos", "--keep", "run", "--for", "1x"], "'1x' is no duration: write 60s, 5m or 1h"),
         (["k15"], 'Invalid value "k15" for FINDING'),
     ],
 )

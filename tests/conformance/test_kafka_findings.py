@@ -91,6 +91,7 @@ def test_k11_an_acknowledged_record_is_lost(stage: Stage, tmp_path: Path, fencep
     assert fencepost("check", *now, *report).code == 0
 
 
+@pytest.mark.nightly(seconds=20)
 def test_k11_not_where_each_election_is_heard_of_by_itself(stage: Stage) -> None:
     """The control run: the same steps, but for the metadata that is held."""
     said: list[str] = []
@@ -101,6 +102,7 @@ def test_k11_not_where_each_election_is_heard_of_by_itself(stage: Stage) -> None
     assert ["Leader" in line for line in found.roles[A]] == [True, False, True, False]
 
 
+@pytest.mark.nightly(seconds=30)
 def test_h1_a_consumer_passes_over_a_record_in_silence(stage: Stage) -> None:
     """One unclean election, and nothing is thrown; beside it the two topics in which all is well."""
     said: list[str] = []

@@ -33,6 +33,7 @@ def stage() -> Iterator[Stage]:
         assert made.gate.faults == [], "the proxies must understand all that is said"
 
 
+@pytest.mark.nightly(seconds=40)
 def test_tk4_what_is_in_remote_storage_is_deleted(stage: Stage) -> None:
     """Clean elections alone, and a store that one broker cannot read for a time."""
     said: list[str] = []
@@ -43,6 +44,7 @@ def test_tk4_what_is_in_remote_storage_is_deleted(stage: Stage) -> None:
     assert found.read == [] and found.thrown == "OffsetOutOfRangeException"
 
 
+@pytest.mark.nightly(seconds=25)
 def test_tk4_not_where_the_store_does_not_fail(stage: Stage) -> None:
     """The control run: the same steps, but for that."""
     said: list[str] = []
@@ -52,6 +54,7 @@ def test_tk4_not_where_the_store_does_not_fail(stage: Stage) -> None:
     assert found.gone == [] and not found.lost and (found.uploaded, found.remain) == (4, 4)
 
 
+@pytest.mark.nightly(seconds=25)
 def test_tk1_what_was_never_uploaded_is_deleted_on_disks(stage: Stage) -> None:
     """One unclean election, then records that both replicas had; a clean one loses them."""
     said: list[str] = []
@@ -62,6 +65,7 @@ def test_tk1_what_was_never_uploaded_is_deleted_on_disks(stage: Stage) -> None:
     assert not {each.value for each in found.read} & set(found.gone)
 
 
+@pytest.mark.nightly(seconds=25)
 def test_tk1_not_where_uploads_keep_up(stage: Stage) -> None:
     """The control run: the leader uploads what is acknowledged before the other deletes it."""
     said: list[str] = []
@@ -70,6 +74,7 @@ def test_tk1_not_where_uploads_keep_up(stage: Stage) -> None:
     assert [each.value for each in found.read] == [*AFTER_UNCLEAN, *NEXT] and not found.lost
 
 
+@pytest.mark.nightly(seconds=30)
 def test_tk17_what_lies_below_a_former_local_log_start_is_let_go(stage: Stage) -> None:
     """One unclean election, then records that both replicas had; a clean one loses the first of them."""
     said: list[str] = []
@@ -79,6 +84,7 @@ def test_tk17_what_lies_below_a_former_local_log_start_is_let_go(stage: Stage) -
     assert found.gone == list(COMMITTED[:1]) and [each.value for each in found.read] == list(COMMITTED[1:])
 
 
+@pytest.mark.nightly(seconds=25)
 def test_tk17_not_where_nothing_was_deleted_before(stage: Stage) -> None:
     """The control run: the log began at 0."""
     said: list[str] = []

@@ -169,7 +169,7 @@ def explorer_of(protocol: str) -> Explorer:
     return Explorer(PROTOCOLS[protocol].traced())
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("part", EIGHTHS)
 @pytest.mark.parametrize("protocol", JUDGED)
 def test_the_whole_matrix(protocol: str, part: int) -> None:

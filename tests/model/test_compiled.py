@@ -56,6 +56,7 @@ def agree(system: System, limits: Limits = ENOUGH, *invariants: str) -> bool:
     return essence(batch) == essence(other)
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize(("protocol", "variant"), VARIANTS)
 def test_it_agrees_with_numpy_about_every_variant(protocol: str, variant: str) -> None:
     system = ground(PROTOCOLS[protocol].traced(variant), SMALL.get(protocol, {}))

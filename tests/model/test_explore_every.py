@@ -56,7 +56,7 @@ def test_every_engine_finds_each_shortest_counterexample(
         assert (answer.violated, answer.path) == (answer.findings[0].invariant, answer.findings[0].path)
 
 
-@pytest.mark.skipif(find_compiler() is None, reason="there is no C compiler")
+@pytest.mark.skipif(find_compiler() is None, reason="absent: a C compiler")
 def test_batch_engine_continues_without_room_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "WORTH", 50)
     monkeypatch.setattr(compiled, "WORTH_COMPILING", 50)

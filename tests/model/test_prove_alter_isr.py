@@ -113,7 +113,7 @@ def test_every_promise_is_proved(proof: Proof) -> None:
     assert all(witness.found is not None for witness in run.witnesses)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.nightly(seconds=20)
 @BOTH
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_neither_seed_nor_order_changes_a_verdict(proof: Proof, seed: int) -> None:

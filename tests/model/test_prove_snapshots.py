@@ -66,7 +66,7 @@ def test_every_promise_is_proved(variant: str) -> None:
     assert all(witness.found is not None for witness in run.witnesses)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.nightly(seconds=30)
 @pytest.mark.parametrize("seed", range(1, 3))
 def test_neither_seed_nor_order_changes_a_verdict(seed: int) -> None:
     obligations = Obligations(attach(kip_630, snapshots.traced()))

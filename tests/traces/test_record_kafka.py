@@ -99,6 +99,7 @@ def has_the_records_of_its_seed_where_the_bundled_one_has_others(recorded: Path)
     assert [r["value"] for r in mine["produced"]] != [r["value"] for r in bundled["produced"]]
 
 
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.usefixtures("kafka")
 def test_a_recording_is_what_the_bundled_one_is_but_for_its_records(tmp_path: Path) -> None:
     """One run for all that is asked of it: it takes half a minute."""

@@ -200,8 +200,8 @@ def test_a_missing_rule_is_found(jvm: Jvm, tmp_path: Path, monkeypatch: pytest.M
     """A replay that rejects no record of a type differs from Kafka's."""
     replay = ReplayRules.replay
 
-    def lenient(rules: ReplayRules, record: MetadataRecord) -> Refusal | None:
-        refusal = replay(rules, record)
+    def lenient(rules: ReplayRules, record: MetadataRecord, *, in_snapshot: bool = False) -> Refusal | None:
+        refusal = replay(rules, record, in_snapshot=in_snapshot)
         return None if record.type == rule else refusal
 
     monkeypatch.setattr(ReplayRules, "replay", lenient)
