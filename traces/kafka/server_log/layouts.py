@@ -236,12 +236,14 @@ class LayoutParser:
         named = _ANY_LOGGER.search(before)
         logger = last["logger"] if last is not None else named[0] if named is not None else ""
         message = message if last is None else message[: last.start()]
-        *_, dated = (None, *_ANY_TIME.finditer(before))
+        dates = list(_ANY_TIME.finditer(before))
+        dated = dates[-1] if dates else None
         clocked = _ANY_CLOCK.search(before) if dated is None else None
         millis = _MILLIS.search(before) if dated is None and clocked is None else None
         word = _LEVEL_WORD.search(before)
         parts = [each.start() for each in (dated, clocked, millis, word, named) if each is not None]
         found = dated or clocked
+        time: int | None
         if millis is not None:
             time, zoned = int(millis[0]), True
         else:
