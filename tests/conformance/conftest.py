@@ -83,8 +83,8 @@ def brokers() -> Callable[[str], list[Path]]:
     return lambda stage: broker_directories(bundled_corpus(), stage)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is named by its place is taken in for a process, and forgotten after the test."""
+    """Forget the protocols and systems that a test registers."""
     monkeypatch.setattr(REGISTRY, "_loaded", dict(REGISTRY._loaded))
     monkeypatch.setattr(REGISTRY, "_places", dict(REGISTRY._places))

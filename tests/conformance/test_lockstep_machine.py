@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
+from fencepost.conformance.deadline import Deadline
 from fencepost.conformance.harness import binding_of
 from fencepost.conformance.lockstep.disagreement import Sort
 from fencepost.conformance.lockstep.expect import Try
@@ -151,6 +154,15 @@ def test_only_the_faults_that_are_wanted_and_supported_are_drawn() -> None:
 def test_time_that_runs_out_is_no_verdict() -> None:
     found = held(ModelAdapter("fencing"), Plan(examples=100_000, max_seconds=0.2))
     assert found.verdict is Verdict.UNKNOWN and "0.2 s ran out" in (found.reason or "")
+
+
+@pytest.mark.parametrize("looks", range(1, 700, 29))
+def test_budget_that_ends_within_an_example_is_unknown(monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
+    """Hypothesis calls an example flaky that draws fewer numbers than an earlier one with the same beginning."""
+    clock = count()
+    monkeypatch.setattr(Deadline, "has_passed", property(lambda self: self.at is not None and next(clock) >= looks))
+    found = held(ModelAdapter("fencing"), Plan(examples=400, max_seconds=1000.0))
+    assert found.verdict is Verdict.UNKNOWN and "1000 s ran out" in (found.reason or "")
 
 
 def test_bad_input_passes_through_the_harness() -> None:
