@@ -23,7 +23,7 @@ TIMED_OUT = 124
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command returned. ``value``: standard output, parsed if it is JSON."""
+    """Result of a command. ``value``: standard output, parsed if it is JSON."""
 
     exit_code: int
     value: Any

@@ -14,7 +14,7 @@ SPECIFICATION = "Spec"
 
 @dataclass(frozen=True)
 class TlcConfig:
-    """What TLC checks of a module, and at which constants. All names and values are TLA+."""
+    """TLC's configuration of a module: properties to check, and constants. All names and values are TLA+."""
 
     module: TlaModule
     about: str

@@ -49,7 +49,7 @@ def baseline(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def differences(baseline: Any, part: str, key: str, value: Any) -> list[str]:
-    """What ``compare`` prints if one item of the record has another value; None: if it is missing."""
+    """Output of ``compare`` after one item of the record changed to ``value``, or is missing (None)."""
     new = copy.deepcopy(PARTS)
     if value is None:
         del new[part][key]

@@ -54,7 +54,7 @@ def lengths(system: System) -> dict[str, int | None]:
 
 
 def expected_lengths(variant: str, constants: str) -> dict[str, int | None]:
-    """The same as ``expected.py`` has it. Of all invariants checked at once, ``weak_isr`` breaks first."""
+    """Counterexamples match ``expected.py``. If all invariants are checked at once, ``weak_isr`` breaks first."""
     alone = BREACHES.get((variant, constants), {})
     return {"all": alone.get("weak_isr"), "weak_isr": alone.get("weak_isr"), "strong_isr": alone.get("strong_isr")}
 

@@ -46,7 +46,7 @@ GRAPHS = (
     ("cleans-uncommitted", TIMESTAMPS),
     ("cleans-active", TIMESTAMPS),
 )
-# What TLC's search finds first with the variant's own ``.cfg``, and after how many steps.
+# The invariant that TLC finds violated first with the variant's configuration, and the length of its run.
 BREACHES = {
     "kip-280": ("ConsumerAgrees", 7),
     "uncleaned-tail": ("DeletedStaysDeleted", 8),

@@ -37,7 +37,7 @@ GRAPHS = {
     ("deposed-leader", (2, 1, 1, 3, 0, 1, 0, 1)): (41824, 23),
 }
 QUICK = (("kip-631-safe", DATA), ("kip-631-safe", ONE_EPOCH), ("isr-changes", TWO_PARTITIONS))
-# What TLC's search finds first with the variant's own ``.cfg``, and after how many steps.
+# The invariant that TLC finds violated first with the variant's configuration, and the length of its run.
 BREACHES = {
     "snapshot-lacks-fenced": ("SnapshotIsSufficient", 10),
     "snapshot-pending": ("SnapshotIsSufficient", 7),

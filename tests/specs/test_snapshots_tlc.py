@@ -39,7 +39,7 @@ SIZES = {
     "kip-630-votes": "3/0/1/1/1/0/0/1",
     "late-votes": "3/0/1/2/1/0/0/1",
 }
-# What TLC's search finds first there, and after how many steps.
+# The invariant that TLC finds violated first there, and the length of its run.
 BREACHES = {
     "lbo-past-snapshot": ("SnapshotInBetween", 7),
     "lbo-misread": ("NoCommittedRecordLost", 11),

@@ -36,7 +36,7 @@ GRAPHS = {
     ("up-to-gap", (2, 2, 1, 1, 0, 0, 0, 0)): (42775, 34),
 }
 QUICK = ((SAFE, ONE_RECORD), (SAFE, ONE_EPOCH))
-# What TLC's search finds first with the variant's own ``.cfg``, and after how many steps.
+# The invariant that TLC finds violated first with the variant's configuration, and the length of its run.
 BREACHES = {
     "jump-unknown": ("LineageIsLeaders", 12),
     "below-log-start": ("OffsetsInOrder", 14),

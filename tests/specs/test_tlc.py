@@ -147,7 +147,7 @@ def test_distinct_states_and_depth(tlc: Tlc, variant: str, constants: tuple[int,
 
 
 def slow_breaches(variant: str, size: str, invariant: str) -> bool:
-    """Whether it is told by test_the_invariants_hold_or_break (WeakIsr breaks first, or nothing breaks), or slow."""
+    """Whether test_the_invariants_hold_or_break covers the case (WeakIsr or nothing breaks), or it is slow."""
     told = (
         invariant == "WeakIsr"
         or variant in PROPOSES

@@ -22,7 +22,7 @@ _FURTHEST: Final = 5000
 
 
 class Order(StrEnum):
-    """What shows that one report comes before another."""
+    """Evidence that one report comes before another."""
 
     EPOCHS = "epochs"
     CLOCKS = "clocks"

@@ -76,7 +76,7 @@ def epoch_bounds(observations: Sequence[Observation]) -> list[EpochBounds]:
 
 
 def order_before_epoch(seen: Observation, bounds: EpochBounds, epoch: int, start: Observation, clocks: Clocks) -> Order:
-    """What shows that an observation was made before a leader epoch began at the leader.
+    """Evidence that an observation was made before a leader epoch began at the leader.
 
     Epochs decide if the node's later lines bound its epoch. Otherwise its last known epoch and both clocks must agree.
 

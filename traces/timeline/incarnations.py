@@ -35,7 +35,7 @@ class Incarnations:
     def of(cls, timeline: PartitionTimeline) -> Incarnations:
         """Cut the observations of each node."""
         parts: list[tuple[Incarnation, list[Observation]]] = []
-        # What ends at one node may be created again at another, whose lines begin later.
+        # A topic deleted at one node may be created again at another, whose lines begin later.
         cut = any(each.kind in _ENDS for each in timeline.observations)
         for (node, client), observations in timeline.by_process.items():
             own = _parts(observations)

@@ -23,7 +23,7 @@ _FOLDERS: Final = PartitionFolders()
 
 
 def all_sources(zones: TimeZones | None = None) -> tuple[Source, ...]:
-    """All sources in the order in which they are asked. Server logs are last: they accept every file."""
+    """All sources, in the order of trying them. Server logs are last: they accept every file."""
     return (_FOLDERS, ClientHistories(), JepsenHistories(), LogDumps(), ServerLogs(zones))
 
 

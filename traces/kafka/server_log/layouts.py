@@ -186,7 +186,7 @@ class LayoutParser:
         if line is not None:
             yield line
         elif depth == 0 and len(text) < _LONGEST_HEADING and (heading := _HEADING.fullmatch(text)) is not None:
-            # What follows is another file or another node.
+            # The following lines are of another file or another node.
             self._section = next(each for each in heading.groups() if each is not None)
 
     def _of_text(self, number: int, text: str) -> Line | None:

@@ -106,7 +106,7 @@ def is_leader_start(seen: Observation) -> bool:
 
 
 def _order(report: Report, index: int, start: Observation, clocks: Clocks) -> Order:
-    """What shows that a report comes before a leader's start."""
+    """Evidence that a report comes before a leader's start."""
     assert start.leader_epoch is not None
     node, place, seen, bounds = report
     if node == start.node:
