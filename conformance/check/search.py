@@ -180,7 +180,7 @@ class Searches:
     ) -> SearchAnswer:
         """Search older variants before a cause: logs that the variant cannot have may be theirs.
 
-        They have no proof, so without a run that loses records the answer stays ``unknown``.
+        They have no proof, and lose records themselves, so only a run with a loss gives more than ``unknown``.
         """
         searchable = len(target.blocks) <= MAX_OFFSETS
         for variant in earlier if searchable else ():
@@ -188,7 +188,8 @@ class Searches:
             if found.search.path is not None:
                 merged = found.system.constants["replicas"] < target.replicas
                 reached = self._reached(found, merged=merged)
-                return replace(reached, sentence=f"{reached.sentence}, and by no run of {self.variant}")
+                reason = f"and by no run of {self.variant}; the files do not show which of the two the brokers ran"
+                return replace(reached, verdict=Verdict.UNKNOWN, sentence=f"{reached.sentence}, {reason}")
         cause = self._cause(sentence, target, small, earlier)
         if cause.run is not None:
             return cause
