@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
-from ..model.core.ctrl_c import CtrlC
+from ..model.core.ctrl_c import CtrlC, resend_if_swallowed
 from ..model.core.exit_code import ExitCode
 from ..model.core.process import load
 
@@ -71,7 +71,7 @@ def _orderly(_number: int, _frame: FrameType | None) -> None:
     from ..traces.spark_processes import end_processes
 
     signal.signal(signal.SIGINT, _at_once)
-    sys.unraisablehook = _raise_again
+    resend_if_swallowed(signal.SIGINT, _orderly)
     # Py4J logs what it is interrupted in, with a stack trace.
     logging.disable(logging.CRITICAL)
     timer = threading.Timer(GRACE_SECONDS, _tell_and_leave)
@@ -79,13 +79,6 @@ def _orderly(_number: int, _frame: FrameType | None) -> None:
     timer.start()
     end_processes()
     raise CtrlC
-
-
-def _raise_again(swallowed: sys.UnraisableHookArgs) -> None:
-    """An interrupt that came while Python was in a destructor is lost there, so it comes again."""
-    if swallowed.exc_type is KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.raise_signal(signal.SIGINT)
 
 
 def _at_once(_number: int, _frame: FrameType | None) -> None:

@@ -9,7 +9,6 @@ import importlib
 import os
 import re
 import shlex
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..model.core.errors import BadInput
+from ..model.core.temporary_folder import TemporaryFolder
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -88,8 +88,8 @@ def start_files(
     has them. Where ``LOG_VARIABLE`` names a level, everything has that one. Raises `BadInput` where it names none.
     """
     asked = _asked_level()
-    with tempfile.TemporaryDirectory(prefix="fencepost-spark-") as folder:
-        logging = Path(folder) / "log4j2.properties"
+    with TemporaryFolder("fencepost-spark-") as folder:
+        logging = folder / "log4j2.properties"
         lines = [_LOGGING.format(level=asked or "error", target=target, pattern=pattern)]
         for number, (name, level) in enumerate(() if asked else levels.items()):
             lines.append(f"logger.l{number}.name = {name}\nlogger.l{number}.level = {level}\n")
@@ -98,14 +98,14 @@ def start_files(
         if not lacking:
             yield StartFiles(home, logging)
             return
-        java = Path(folder) / "bin" / "java"
+        java = folder / "bin" / "java"
         java.parent.mkdir()
         java.write_text(
             _LAUNCHER.format(java=shlex.quote(str(home / "bin" / "java")), lacking=" | ".join(lacking)),
             encoding="utf-8",
         )
         java.chmod(0o700)
-        yield StartFiles(Path(folder), logging)
+        yield StartFiles(folder, logging)
 
 
 def _asked_level() -> str | None:

@@ -11,7 +11,6 @@ import importlib.metadata
 import os
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Annotated, Final
 import cyclopts
 
 from ..model.core.exit_code import ExitCode
+from ..model.core.temporary_folder import TemporaryFolder
 from .jvm import java_home
 from .orphan_guard import OrphanGuard
 from .run_app import run_module
@@ -129,10 +129,10 @@ def worker(
 
 
 def _run(role: str, arguments: list[str], host: str) -> ExitCode:
-    with tempfile.TemporaryDirectory(prefix="fencepost-spark-") as folder:
+    with TemporaryFolder("fencepost-spark-") as folder:
         if role == WORKER:
-            arguments = ["--work-dir", folder, *arguments]
-        with daemon(role, arguments, host=host, scratch=Path(folder)) as process:
+            arguments = ["--work-dir", str(folder), *arguments]
+        with daemon(role, arguments, host=host, scratch=folder) as process:
             # A JVM that fails ends with 1, which is no verdict.
             return ExitCode.INTERNAL_FAULT if process.wait() else ExitCode.DONE
 

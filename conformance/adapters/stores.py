@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -17,6 +16,7 @@ from ...impl.log.batch import read_batches
 from ...impl.log.errors import CorruptBatch
 from ...impl.log.records import StoredRecord
 from ...impl.wire.messages import TopicPartition
+from ...model.core.temporary_folder import TemporaryFolder
 
 Row_ = TypeVar("Row_")
 
@@ -119,8 +119,8 @@ class DiskStore:
     """
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="fencepost-", ignore_cleanup_errors=True)
-        self._root = Path(self._folder.name)
+        self._folder = TemporaryFolder("fencepost-")
+        self._root = self._folder.path
         self._processes: dict[int, _Process] = {}
 
     def files(self, node: int) -> DiskFiles:

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection, wait
 from types import FrameType
 from typing import Final, Protocol
 
-from ...model.core.ctrl_c import CtrlC
+from ...model.core.ctrl_c import CtrlC, resend_if_swallowed
 from ...model.core.errors import BadInput
 from ..deadline import NEVER, Deadline, OutOfTime
 from ..executed import Executed
@@ -219,6 +219,7 @@ def _work(stage: Stage, connection: Connection, others: Connection) -> None:
     others.close()
     end_with_parent()
     signal.signal(signal.SIGTERM, _interrupted)
+    resend_if_swallowed(signal.SIGTERM, _interrupted)
     with suppress(KeyboardInterrupt, EOFError), ExitStack() as held:
         player: Player | None = None
         while True:

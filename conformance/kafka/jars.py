@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from ...model.core.errors import BadInput
+from ...model.core.temporary_folder import TemporaryFolder
 from ...traces.jvm import java_binary
 from ...traces.kafka.maven import KafkaJars, default_cache, fetch_jar, fetch_kafka
 
@@ -131,9 +132,9 @@ def remove_unused(cache: Path, home: Path, seconds: float = UNUSED_SECONDS) -> l
     for each in _unused(cache, home, time.time() - seconds):
         with (
             suppress(OSError),
-            tempfile.TemporaryDirectory(prefix=".driver-", dir=cache, ignore_cleanup_errors=True) as own,
+            TemporaryFolder(".driver-", cache) as own,
         ):
-            taken = each.rename(Path(own) / each.name)
+            taken = each.rename(own / each.name)
             if taken.stat().st_mtime > time.time() - seconds and not each.exists():
                 taken.rename(each)
             else:

@@ -15,7 +15,6 @@ import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from typing import Final
 
 from ..core.caches import cache_folder
 from ..core.errors import BadInput
+from ..core.temporary_folder import TemporaryFolder
 
 FLAGS: Final = ("-O1", "-std=gnu11", "-fPIC", "-shared", "-pthread", "-w")
 """One function of some thousand short lines. With ``-O2`` gcc 12 took 1.5, 1.9 and 3 times as long, and the search then
@@ -142,16 +142,16 @@ def _load(compiler: Compiler, text: str, key: bytes) -> ctypes.CDLL:
             with suppress(OSError, BadInput):
                 return _compiled_in(folder, compiler, text, key)
     try:
-        with tempfile.TemporaryDirectory(prefix="fencepost-compiled-", ignore_cleanup_errors=True) as own:
-            return _opened(_compile(compiler, text, key, Path(own)))
+        with TemporaryFolder("fencepost-compiled-") as own:
+            return _opened(_compile(compiler, text, key, own))
     except OSError as error:
         raise BadInput(f"cannot write the compiled search: {error}", "--engine", "take batch, or set TMPDIR") from error
 
 
 def _compiled_in(folder: Path, compiler: Compiler, text: str, key: bytes) -> ctypes.CDLL:
     """Compile into the cache. Raises OSError where it cannot be written."""
-    with tempfile.TemporaryDirectory(prefix=".part-", dir=folder, ignore_cleanup_errors=True) as own:
-        opened = _opened(_compile(compiler, text, key, Path(own)).replace(_place(folder, key)))
+    with TemporaryFolder(".part-", folder) as own:
+        opened = _opened(_compile(compiler, text, key, own).replace(_place(folder, key)))
     _forget(folder)
     return opened
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -11,12 +10,13 @@ from typing import Final
 
 from ...model.core.caches import cache_folder
 from ...model.core.errors import BadInput
+from ...model.core.temporary_folder import TemporaryFolder
 from .archive import is_unpacked, unpack
 
 NAMES: Final = ("failover", "compacted", "tiered", "mining")
 """The recordings; the archive of each is ``NAME.tar.gz``."""
 
-_temporary: dict[Path, tempfile.TemporaryDirectory[str]] = {}
+_temporary: dict[Path, TemporaryFolder] = {}
 """Where an archive is unpacked without a usable cache; removed when the process ends."""
 
 
@@ -65,13 +65,13 @@ def _cached(archive: Path, folder: Path) -> bool:
         return True
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".part-", dir=folder.parent, ignore_cleanup_errors=True) as beside:
-            part = Path(beside, "unpacked")
+        with TemporaryFolder(".part-", folder.parent) as beside:
+            part = beside / "unpacked"
             unpack(archive, part)
             # Another process may have unpacked it in the meantime.
             if not is_unpacked(archive, folder):
                 with suppress(FileNotFoundError):
-                    folder.rename(Path(beside, "changed"))
+                    folder.rename(beside / "changed")
                 with suppress(OSError):
                     part.rename(folder)
     except OSError:
@@ -82,10 +82,10 @@ def _cached(archive: Path, folder: Path) -> bool:
 def _unpacked_temporarily(archive: Path) -> Path:
     if archive not in _temporary:
         try:
-            made = tempfile.TemporaryDirectory(prefix="fencepost-bundled-", ignore_cleanup_errors=True)
-            unpack(archive, Path(made.name))
+            made = TemporaryFolder("fencepost-bundled-")
+            unpack(archive, made.path)
         except OSError as error:
             mend = "set XDG_CACHE_HOME or TMPDIR to a writable folder with room"
             raise BadInput(f"cannot be unpacked: {error.strerror or error}", str(archive), mend) from error
         _temporary[archive] = made
-    return Path(_temporary[archive].name)
+    return _temporary[archive].path

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ...model.core.caches import cache_folder
 from ...model.core.errors import BadInput
+from ...model.core.temporary_folder import TemporaryFolder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,8 +122,8 @@ def newest_release(timeout: float = 120.0) -> str:
 
     `timeout` is in seconds. Raises `BadInput` when Maven is missing, offline or too slow.
     """
-    with tempfile.TemporaryDirectory(prefix="fencepost-pom-") as scratch:
-        pom = Path(scratch) / "pom.xml"
+    with TemporaryFolder("fencepost-pom-") as scratch:
+        pom = scratch / "pom.xml"
         pom.write_text(_pom(_OLDEST), encoding="utf-8")
         _maven(
             scratch,

@@ -23,6 +23,7 @@ import cyclopts
 
 from ...model.core.errors import BadInput, FencepostError
 from ...model.core.exit_code import ExitCode
+from ...model.core.temporary_folder import TemporaryFolder
 from ..jvm import java_binary, java_version
 from ..run_app import run_module
 from .capture import MANIFEST, Capture
@@ -89,8 +90,7 @@ def record(
     _say(f"Apache Kafka {jars.version} on {jvm}; seed {seed}")
     began = time.monotonic()
     out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as scratch:
-        home = Path(scratch)
+    with TemporaryFolder(f".{out.name}-", out.parent) as home:
         (home / "corpus").mkdir()
         (home / "run").mkdir()
         capture = Capture(home / "corpus", kind.KEPT_NAMES, kind.KEPT_FOLDERS)

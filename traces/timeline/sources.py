@@ -6,10 +6,10 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from ...model.core.errors import BadInput
+from ...model.core.temporary_folder import TemporaryFolder
 from .archives import is_archive, unpack
 from .client_histories import ClientHistories
 from .jepsen_histories import JepsenHistories
@@ -39,9 +39,9 @@ def read_sources(paths: Sequence[Path], zones: TimeZones | None = None) -> Sourc
     Args:
         zones: Time zones of lines that name none.
     """
-    with TemporaryDirectory(prefix="fencepost-timeline-") as folder:
+    with TemporaryFolder("fencepost-timeline-") as folder:
         unpacked: dict[str, str] = {}
-        members = [_unpacked(path, Path(folder), unpacked) for path in paths]
+        members = [_unpacked(path, folder, unpacked) for path in paths]
         problems = [each for each in members if isinstance(each, BadInput)]
         result = _read([each for each in members if isinstance(each, Path)], all_sources(zones))
     result = replace(result, problems=(*problems, *result.problems))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 from ....model.core.errors import BadInput
+from ....model.core.temporary_folder import TemporaryFolder
 from ....traces.story import Json
 from .drawing import Drawing, Mutant
 from .driving import Drive
@@ -78,20 +77,20 @@ def measure(asked: Asked, on_row: OnRow | None = None) -> Measure:
     if not mutants:
         raise BadInput("no line of it can be mutated", str(asked.source.folder), "name a folder with functions in it")
     with (
-        tempfile.TemporaryDirectory(prefix="fencepost-") as folder,
+        TemporaryFolder("fencepost-") as folder,
         workers(asked.source, asked.drives, min(asked.jobs, len(mutants))) as pool,
     ):
-        rows, compared = _judged(asked, mutants, pool, str(Path(folder) / "recording.json"), on_row)
+        rows, compared = _judged(asked, mutants, pool, str(folder / "recording.json"), on_row)
     return Measure(asked.seed, asked.source.files, drawing.lines, drawing.equivalent, compared, rows)
 
 
 def judge_all(asked: Asked, mutants: Sequence[Mutant], on_row: OnRow | None = None) -> tuple[Row, ...]:
     """Judge these mutants, and no drawn ones. Raises like ``measure``."""
     with (
-        tempfile.TemporaryDirectory(prefix="fencepost-") as folder,
+        TemporaryFolder("fencepost-") as folder,
         workers(asked.source, asked.drives, min(asked.jobs, len(mutants))) as pool,
     ):
-        return _judged(asked, mutants, pool, str(Path(folder) / "recording.json"), on_row)[0]
+        return _judged(asked, mutants, pool, str(folder / "recording.json"), on_row)[0]
 
 
 def _judged(
