@@ -16,17 +16,17 @@ from collections.abc import Collection, Sequence
 from contextlib import closing
 from typing import Any
 
-from fencepost.conformance.free.answer import share_wide
-from fencepost.conformance.free.crew import Stage, crew
-from fencepost.conformance.free.registry import free_names, make_free
-from fencepost.conformance.free.runner import Free, FreePlan, run_freely
-from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import OVER_IMPL, binding_of, bound_protocols, held_to, plan_of, stepped_at
 from fencepost.conformance.harness import in_lockstep as stepped_text
 from fencepost.conformance.lockstep.registry import adapter_names, make_adapter
 from fencepost.conformance.lockstep.runner import Conformance, Drawing, Plan, conform
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.processes import cores
+from fencepost.conformance.simulation.answer import share_wide
+from fencepost.conformance.simulation.pool import Stage, crew
+from fencepost.conformance.simulation.registry import free_names, make_free
+from fencepost.conformance.simulation.runner import Free, FreePlan, run_freely
+from fencepost.conformance.simulation.transitions import Ways
 from fencepost.model.core.ground import ground
 from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.explore.result import Verdict

@@ -16,8 +16,6 @@ from functools import partial
 from typing import Any
 
 import psutil
-from fencepost.conformance.free.runner import FreePlan, run_freely
-from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of, held_to
 from fencepost.conformance.kafka.process import BROKERS, CLEANERS, CONSUMER, CONTROLLERS, QUORUM, TIERED, Jvm
 from fencepost.conformance.plan import constants_of
@@ -27,6 +25,8 @@ from fencepost.conformance.protocols.fencing.kafka import KafkaBrokers
 from fencepost.conformance.protocols.snapshots.kafka import KafkaQuorum
 from fencepost.conformance.protocols.tiering.kafka import KafkaTiering
 from fencepost.conformance.protocols.truncation.kafka import KafkaConsumers
+from fencepost.conformance.simulation.runner import FreePlan, run_freely
+from fencepost.conformance.simulation.transitions import Ways
 from fencepost.model.core.ground import ground
 
 SYSTEMS: dict[str, tuple[Callable[..., Any], str, str, str, frozenset[str]]] = {

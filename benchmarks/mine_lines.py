@@ -30,7 +30,7 @@ from fencepost.traces.mine.against import Against
 from fencepost.traces.mine.job import units_of
 from fencepost.traces.mine.lockstep import carried_steps, whole_steps
 from fencepost.traces.mine.promises import Promises
-from fencepost.traces.mine.unit import Question, Unit, against_of
+from fencepost.traces.mine.work_unit import Question, Unit, against_of
 from fencepost.traces.mine.workers import Workers
 from fencepost.traces.replay import replay
 from fencepost.traces.stepper import CompiledStepper, DirectStepper

@@ -36,7 +36,7 @@ from fencepost.traces.corpus.spread import SERIAL
 from fencepost.traces.mine.answer import Group
 from fencepost.traces.mine.findings import Judge
 from fencepost.traces.mine.job import groups_of
-from fencepost.traces.mine.unit import Miner, Question
+from fencepost.traces.mine.work_unit import Miner, Question
 from fencepost.traces.mine.workers import Workers
 from fencepost.traces.replay import Budget
 

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cyclopts import App
-from fencepost.impl.controller import Controller
 from fencepost.impl.files import DiskFiles
 from fencepost.impl.log import LogConfig, Record, encode_batch
 from fencepost.impl.net import LoopbackHost
@@ -40,6 +39,7 @@ from fencepost.impl.wire.messages import (
     OffsetsForLeaderEpochResponse,
     TopicPartition,
 )
+from fencepost.impl.zk_controller import Controller
 from fencepost.model.core.errors import BadInput
 
 from tests.impl.s3_server import require_s3, s3_server

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..model.core.domains import Index, Variable
+from ..model.core.pretty import show
 from ..model.core.protocol import Protocol
 from ..model.core.registration import Registration
-from ..model.core.show import show
 from ..model.prove.proof import Proof
-from ..traces.story import Json
-from .free.registry import Way, free_names
+from ..traces.run_report import Json
 from .harness import Harness, find_harness
 from .lockstep.faults import Kind
 from .lockstep.registry import adapter_names
+from .simulation.registry import Way, free_names
 
 
 def described(registration: Registration) -> dict[str, Json]:

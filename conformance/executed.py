@@ -18,8 +18,8 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 from ..model.core.errors import BadInput
-from ..traces.story import Json
-from ..traces.words import counted
+from ..traces.run_report import Json
+from ..traces.text import counted
 
 EVERY: Final = 8
 """One run of so many is watched, the first of them."""

@@ -11,13 +11,13 @@ from ..model.core.protocol import Protocol as Model
 from ..model.core.registration import Ref, looked_up
 from ..model.core.registry import REGISTRY
 from .adapters.parts import Parts
-from .free.system import FreeSystem, MakeFree
 from .lockstep.adapter import Adapter, MakeAdapter
 from .lockstep.binding import Binding
 from .mutants.arguments import Arguments, Collected
 from .mutants.defects import Defect
 from .mutants.generated.equivalent import Equivalent
 from .plan import Plan, constants_of
+from .simulation.system import FreeSystem, MakeFree
 
 
 class MakeOver(Protocol):

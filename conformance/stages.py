@@ -12,10 +12,10 @@ from typing import Final
 
 from ..model.core.registration import Registration
 from ..model.core.registry import REGISTRY
-from ..model.prove.fixed import FixedProof
 from ..model.prove.proof import Proof
+from ..model.prove.specialize import FixedProof
 from ..traces.report.overview import Overview
-from ..traces.words import counted
+from ..traces.text import counted
 from .harness import Harness, find_harness
 
 COLUMNS: Final = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from .lockstep.raised import raised_at
+from .lockstep.traceback import raised_at
 from .lockstep.watch import GRACE, STEP_TIMEOUT, Closable, Hung, Limit
 
 _System = TypeVar("_System", bound=Closable)

@@ -30,29 +30,29 @@ from ..model.core.registration import Registration
 from ..model.core.registry import REGISTRY
 from ..model.explore import Exploration, Limits, Query, Verdict, explore
 from ..model.explore.liveness import Liveness, check_liveness
-from ..model.prove.attached import attach
+from ..model.prove.proof_for_variant import attach
 from ..model.prove.run import WORKERS, ProofRun, prove
 from ..traces.report.terminal import Terminal
 from ..traces.report.text import render_text
 from ..traces.write import write_trace
-from .check.stories import counterexample
+from .check.counterexamples import counterexample
 from .check.unproved import print_failed
-from .free.registry import make_free
-from .free.runner import Free, FreePlan, Ran, run_freely
-from .free.schedule import lines_of
-from .free.system import FreeSystem, MakeFree
-from .free.tell import script
-from .free.ways import Ways
 from .harness import binding_of, held_to, in_lockstep, plan_of, stepped
 from .lockstep.adapter import Adapter, MakeAdapter
 from .lockstep.binding import Binding
+from .lockstep.choice_log import tape_of
 from .lockstep.faults import Kind
 from .lockstep.registry import make_adapter
+from .lockstep.render import story_of_failure
 from .lockstep.runner import Conformance, Plan, conform, refuse_impossible
 from .lockstep.space import Space
-from .lockstep.tape import tape_of
-from .lockstep.tell import story_of_failure
 from .plan import constants_of
+from .simulation.registry import make_free
+from .simulation.render import script
+from .simulation.runner import Free, FreePlan, Ran, run_freely
+from .simulation.schedule import lines_of
+from .simulation.system import FreeSystem, MakeFree
+from .simulation.transitions import Ways
 
 Named = Protocol | Registration | str
 """A protocol: the object, its registration, its name, or its place (``file.py:name``)."""

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from ..model.core.enum_value import plain_params
 from ..model.core.ground import Params, State
-from ..model.core.members import plain_params
 from ..model.core.terms import Sort
 from ..model.interpret.explain import Refusal, refusal
+from .event_match import Wanted
 from .format import TraceEvent, Value, value_json
 from .frontier import Node
 from .observe import decode, observe
+from .run_report import Json
 from .stepper import Stepper
-from .story import Json
-from .wanted import Wanted
 
 MAX_STATES: Final = 5
 MAX_CHOICES: Final = 6

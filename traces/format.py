@@ -13,8 +13,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, TypeAlias
 
-from ..model.core.members import plain_params
-from .story import Json
+from ..model.core.enum_value import plain_params
+from .run_report import Json
 
 FORMAT: Final = "fencepost-trace"
 VERSION: Final = 1

@@ -14,8 +14,8 @@ from itertools import chain
 
 from ..model.core.ground import State
 from ..model.interpret.conditions import WorkSpentError
+from .event_match import Wanted
 from .stepper import Happened, Stepper
-from .wanted import Wanted
 
 
 class BudgetSpent(Exception):

@@ -10,8 +10,8 @@ from ..model.explore.result import Step
 from ..model.interpret.reference import Reference
 from .format import Trace, TraceEvent, TraceHeader
 from .observe import choose_cells, observe
+from .run_report import Json
 from .stepper import Happened
-from .story import Json
 
 
 def run_of(path: Iterable[Step | Happened]) -> tuple[Happened, ...]:

@@ -14,7 +14,7 @@ observation (``model/core/change_guards.py``). In a complete trace no unobserved
     observation differs. Otherwise it is an invariant: the events up to ``step`` have explanations, and each that was
     found breaks some invariant by then; the one shown breaks this one, and as late as any.
     Observations that contradict each other in every run that keeps the invariants are found without a search
-    (``lasting.py``); ``conflict`` names them.
+    (``contradictions.py``); ``conflict`` names them.
 ``unknown``
     A budget ran out before either was certain; ``reason`` names it. For a trace that may lack events, that more than
     ``max_skipped`` unobserved steps could have explained it counts as a budget that ran out.
@@ -30,18 +30,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from ..model.core.enum_value import plain_params
 from ..model.core.errors import BadInput, ProtocolError
-from ..model.core.members import plain_params
 from ..model.core.protocol import TracedProtocol
 from ..model.core.registry import PROTOCOLS
 from ..model.explore.result import Verdict
+from .contradictions import Conflict, find_conflict
 from .diagnose import FrontierState, can_happen, diagnose
 from .format import Trace, TraceEvent
 from .frontier import BudgetSpent, Explorer, Frontier, Node
-from .lasting import Conflict, find_conflict
 from .record import check_run
+from .run_report import Json
 from .stepper import CompiledStepper, Happened, Stepper, stepper_for
-from .story import Json
 
 EXPLAINED: Final = "explained"
 """The name of the property that every trace must have: some run of the model explains it."""

@@ -23,7 +23,7 @@ from ..model.core.protocol import TracedProtocol
 from ..model.interpret.conditions import Conditions
 from ..model.interpret.reference import Reference
 from ..model.interpret.staged import expression, stage
-from .wanted import Translator
+from .event_match import Translator
 
 MAX_COMPILED_CELLS: Final = 100
 """The largest state that is worth compiling for (about 3/8/8/4: two seconds)."""

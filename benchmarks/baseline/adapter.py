@@ -10,18 +10,18 @@ from functools import cache
 from typing import Any
 
 from fencepost.conformance.adapters.parts import Parts
-from fencepost.conformance.free.memory import Memory
-from fencepost.conformance.free.met import Met
-from fencepost.conformance.free.parted import Parted
-from fencepost.conformance.free.play import FreePlan, play, run_seed
-from fencepost.conformance.free.system import FreeSystem
-from fencepost.conformance.free.threads import Spent
-from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import all_defects, binding_of, find_harness, held_to
 from fencepost.conformance.kafka.process import Jvm
 from fencepost.conformance.mutants.free_rows import FreeJudge, free_over
 from fencepost.conformance.mutants.patched import patched
 from fencepost.conformance.plan import constants_of
+from fencepost.conformance.simulation.candidate import Spent
+from fencepost.conformance.simulation.coverage import Met
+from fencepost.conformance.simulation.coverage_feedback import Memory
+from fencepost.conformance.simulation.divergence import Parted
+from fencepost.conformance.simulation.play import FreePlan, play, run_seed
+from fencepost.conformance.simulation.system import FreeSystem
+from fencepost.conformance.simulation.transitions import Ways
 from fencepost.model.core.ground import ground
 
 from .kafka_plan import KafkaPlan

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from ...impl.wire.messages import Envelope
-from ..free.events import Event, What
-from ..free.system import Pending
+from ..simulation.events import Event, What
+from ..simulation.system import Pending
 
 CRASH_SEEDS: Final = 4
 """So many outcomes of a loss of power are offered."""

@@ -22,10 +22,11 @@ from ...impl.net.simulated import SimulatedNetwork
 from ...impl.replica.timers import Key
 from ...impl.wire.errors import ErrorCode
 from ...impl.wire.messages import Envelope, LeaderAndIsrResponse
-from ..free.events import GARBLED, Event, What
-from ..free.power import Power, PowerLost
-from ..free.system import Happened, Judged, Message, Pending, Said
+from ..faults.corrupt_message import garbled, has_batches
 from ..lockstep.adapter import Contradiction, ModelStep
+from ..simulation.events import GARBLED, Event, What
+from ..simulation.power import Power, PowerLost
+from ..simulation.system import Happened, Judged, Message, Pending, Said
 from .carrier import LIFE
 from .endpoints import Node
 from .events import (
@@ -45,7 +46,6 @@ from .events import (
     passes,
     way_of,
 )
-from .garbled import garbled, has_batches
 from .parts import Parts
 from .stores import DiskStore, MemoryStore, Store
 from .wire import Wire

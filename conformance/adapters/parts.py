@@ -11,8 +11,6 @@ from typing import Any
 from ... import impl
 from ...impl.compaction import CleanerConfig, CompactionConfig, Table
 from ...impl.consumer import Consumer, ConsumerConfig, ConsumerError, LogTruncationError, OffsetAndMetadata, ResetPolicy
-from ...impl.controller import Controller
-from ...impl.controller.errors import ControllerError
 from ...impl.kraft.broker import MetadataBroker
 from ...impl.kraft.config import ControllerConfig, LifecycleConfig
 from ...impl.kraft.node import ControllerNode
@@ -26,6 +24,8 @@ from ...impl.quorum.node import NotLeader, QuorumNode
 from ...impl.replica.broker import Broker
 from ...impl.replica.config import BrokerConfig
 from ...impl.tiering import RemoteLogManager, RemoteStore, TieredTopic, TieringConfig
+from ...impl.zk_controller import Controller
+from ...impl.zk_controller.errors import ControllerError
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...impl.net.simulated import SimulatedNetwork
 from ...impl.wire.messages import Envelope
-from ..free.power import Power
+from ..simulation.power import Power
 
 
 class Wire:

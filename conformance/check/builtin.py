@@ -10,19 +10,19 @@ from ...model.core.registration import Registration, looked_up
 from ...model.explore import Exploration, Query, Verdict, explore
 from ...model.explore.liveness import Liveness, check_liveness
 from ...model.explore.result import OnProgress
-from ...model.prove.attached import attach
 from ...model.prove.crosscheck import Sample, crosscheck, exhaustive
 from ...model.prove.proof import Proof
+from ...model.prove.proof_for_variant import attach
 from ...model.prove.run import WORKERS, ProofRun, judge, prove
 from ...model.prove.spread import spread
 from ...traces.record import record
 from ...traces.replay import replay
 from ...traces.stepper import stepper_for
-from ...traces.words import counted
+from ...traces.text import counted
 from ..harness import Harness, plan_of
 from ..plan import Compared, Plan, constants_of, written
+from .counterexamples import counterexample, lasso_story
 from .running import running_tasks
-from .stories import counterexample, lasso_story
 from .task import Outcome, Task
 
 SEED = 320

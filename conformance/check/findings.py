@@ -11,7 +11,7 @@ from ...traces.kafka.losses import NAME as LOSSES
 from ...traces.kafka.problems import Problem
 from ...traces.kafka.verdicts import CheckResult
 from ...traces.report.answer import Finding
-from ...traces.words import counted
+from ...traces.text import counted
 from .files import Cluster
 
 SHOWN = 6

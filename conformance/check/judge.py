@@ -10,8 +10,8 @@ from ...traces.kafka.partition import METADATA_TOPIC
 from ...traces.kafka.verdicts import CheckResult
 from ...traces.report.answer import Answer, Finding
 from ...traces.report.obligation import Obligation
-from ...traces.story import Verdict
-from ...traces.words import counted
+from ...traces.run_report import Verdict
+from ...traces.text import counted
 from .files import Cluster
 from .findings import SHOWN, file_findings
 from .next_steps import next_steps

@@ -24,10 +24,10 @@ from ...traces.corpus.spread import SERIAL
 from ...traces.mine import bundled
 from ...traces.mine.answer import Answer, Group
 from ...traces.mine.job import Asked, mine
-from ...traces.report.mining_story import story_of_group
+from ...traces.report.mining_trace import story_of_group
 from ...traces.spark import spark_session
 from ...traces.spark_processes import end_processes
-from ...traces.words import counted
+from ...traces.text import counted
 from .task import Outcome, Task
 
 MASTER: Final = "local[2]"

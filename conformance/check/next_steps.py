@@ -10,7 +10,7 @@ from ...traces.kafka.losses import NAME as LOSSES
 from ...traces.kafka.partition import METADATA_TOPIC
 from ...traces.kafka.unclean_elections import NAME as UNCLEAN
 from ...traces.report.answer import Finding
-from ...traces.words import brokers_named
+from ...traces.text import brokers_named
 from .files import Cluster
 from .truncations import PrescribedTruncation
 

@@ -8,7 +8,7 @@ from ...traces.kafka.checks import CONTROLLER_LOG, OF_ONE_TOPIC
 from ...traces.kafka.losses import NAME as LOSSES
 from ...traces.kafka.verdicts import CheckResult
 from ...traces.report.index import Note
-from ...traces.words import counted
+from ...traces.text import counted
 from .files import Cluster
 from .truncations import prescribed_truncations
 

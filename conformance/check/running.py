@@ -10,17 +10,17 @@ from ...model.core.ground import ground
 from ...model.core.protocol import Protocol
 from ...model.core.registration import Registration
 from ...model.explore.result import OnProgress, Verdict
-from ...traces.words import counted
-from ..free.memory import Memory
-from ..free.met import Met
-from ..free.model_system import ModelSystem
-from ..free.registry import make_free
-from ..free.runner import FreePlan, play, run_seed
-from ..free.system import FreeSystem
-from ..free.threads import Spent
-from ..free.ways import Ways
+from ...traces.text import counted
 from ..harness import Harness, binding_of, held_to, plan_of
 from ..plan import constants_of
+from ..simulation.candidate import Spent
+from ..simulation.coverage import Met
+from ..simulation.coverage_feedback import Memory
+from ..simulation.model_system import ModelSystem
+from ..simulation.registry import make_free
+from ..simulation.runner import FreePlan, play, run_seed
+from ..simulation.system import FreeSystem
+from ..simulation.transitions import Ways
 from .task import Outcome, Task
 
 RUNS: Final = 8

@@ -11,13 +11,13 @@ from ...model.core.protocol import Protocol
 from ...model.core.registration import Registration
 from ...model.explore import Limits, Verdict
 from ...model.explore.result import OnProgress
-from ...traces.build_story import story_of_run
+from ...traces.build_run_report import story_of_run
 from ...traces.kafka.abstraction import Abstraction, Block, abstract, merge_equal
 from ...traces.kafka.reach import Reach, guided_reach, reach_any
-from ...traces.renamed import with_replicas
+from ...traces.replica_map import with_replicas
+from ...traces.run_report import Json, Story
 from ...traces.stepper import DirectStepper
-from ...traces.story import Json, Story
-from ...traces.words import counted
+from ...traces.text import counted
 from ..harness import plan_of
 from .files import Cluster
 from .release_variants import earlier_variants, lossy_variants

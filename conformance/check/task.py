@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from ...model.explore.result import OnProgress, Verdict
 from ...traces.report.beside import Beside
 from ...traces.report.obligation import Obligation
-from ...traces.story import Story
-from ...traces.story import Verdict as Word
+from ...traces.run_report import Story
+from ...traces.run_report import Verdict as Word
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from ...traces.kafka.cross_checks import PartitionComparison
 from ...traces.kafka.losses import NAME as LOSSES
 from ...traces.kafka.partition import PartitionFiles
 from ...traces.kafka.truncation import Truncation, effective_epochs
-from ...traces.words import counted
+from ...traces.text import counted
 from .files import Cluster
 
 

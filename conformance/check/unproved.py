@@ -9,7 +9,7 @@ from rich.console import Console
 
 from ...model.prove.counterexample import Shown, breaking_run, shown
 from ...model.prove.run import ProofRun, Result
-from ...traces.words import counted
+from ...traces.text import counted
 
 
 def print_failed(run: ProofRun, out: Console) -> None:

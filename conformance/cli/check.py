@@ -12,8 +12,8 @@ from rich.text import Text
 
 from ...model.core.errors import BadInput
 from ...model.core.exit_code import ExitCode, exit_code
-from ...model.core.places import near
 from ...model.core.registry import REGISTRY
+from ...model.core.source_location import near
 from ...model.explore.result import OnProgress, Verdict
 from ...model.explore.result import Progress as Explored
 from ...traces.kafka.batches import Limits as ReadLimits
@@ -24,8 +24,8 @@ from ...traces.report.index import report_json, write_report
 from ...traces.report.obligation import Obligation, overall
 from ...traces.report.screen import print_answer, print_finding, print_replicas, print_verdict
 from ...traces.report.table import closing_table, print_table
-from ...traces.story import Story
-from ...traces.words import printable
+from ...traces.run_report import Story
+from ...traces.text import printable
 from ..check.files import Cluster, bundled_clusters, file_tasks, read_cluster
 from ..check.groups import all_groups, answering
 from ..check.judge import add_search, file_answer

@@ -15,16 +15,16 @@ from ...model.core.errors import BadInput
 from ...model.core.exit_code import ExitCode
 from ...model.core.loading import is_place
 from ...traces.report.junit import write_junit
-from ...traces.story import Json
+from ...traces.run_report import Json
 from ..deadline import Deadline
-from ..free.crew import HungProcess
-from ..free.registry import Offered, Way, offered, system_names
-from ..free.schedule import is_schedule
 from ..lockstep.faults import Kind, kinds_named
 from ..lockstep.watch import STEP_TIMEOUT
+from ..simulation.pool import HungProcess
+from ..simulation.registry import Offered, Way, offered, system_names
+from ..simulation.schedule import is_schedule
 from ..system_closer import SystemCloser
-from .conform_free import SCHEDULE, DrawnFree, freely, replay_schedule
 from .conform_lockstep import TRACE, Drawn, ready_for_lockstep, replay_trace
+from .conform_simulation import SCHEDULE, DrawnFree, freely, replay_schedule
 from .conform_ways import Asked, Told, together
 from .explore import protocol_named
 from .help_groups import grouped

@@ -6,13 +6,13 @@ from ...model.core.ground import System
 from ...model.explore.result import Verdict
 from ...traces.report.obligation import Obligation
 from ...traces.report.text import render_text
-from ...traces.words import counted
+from ...traces.text import counted
 from ..check.task import word
 from ..lockstep.answer import Run, actions_table, summary
-from ..lockstep.disagreement import Sort
+from ..lockstep.divergence import Sort
 from ..lockstep.play import Played
+from ..lockstep.render import CONFORMS, script, story_of_failure
 from ..lockstep.runner import Conformance
-from ..lockstep.tell import CONFORMS, script, story_of_failure
 from .annotations import Place, annotate, place_of
 from .conform_ways import print_shrinking
 from .output import print_verdict, stdout

@@ -7,12 +7,12 @@ from typing import Final
 from ...model.core.protocol import Protocol
 from ...model.explore.result import Verdict
 from ...traces.report.obligation import Obligation
-from ...traces.words import counted
+from ...traces.text import counted
 from ..check.task import word
-from ..free.answer import FreeRun, events_table, summary
-from ..free.parted import Sort
-from ..free.runner import Free, Ran
-from ..free.tell import script
+from ..simulation.answer import FreeRun, events_table, summary
+from ..simulation.divergence import Sort
+from ..simulation.render import script
+from ..simulation.runner import Free, Ran
 from .annotations import Place, annotate, place_of
 from .conform_ways import print_shrinking
 from .output import print_verdict, stdout

@@ -12,24 +12,24 @@ from ...model.core.errors import BadInput
 from ...model.core.ground import System
 from ...model.explore.result import Verdict
 from ...traces.report.page import render_page
-from ...traces.story import Json
-from ...traces.words import counted
+from ...traces.run_report import Json
+from ...traces.text import counted
 from ...traces.write import write_trace
-from ..free.registry import Way
 from ..harness import in_lockstep as bound_text
 from ..harness import stepped_at
 from ..lockstep.adapter import Adapter
 from ..lockstep.answer import Run, reachable, to_json
 from ..lockstep.binding import Binding
+from ..lockstep.choice_log import bound_tries, read_tape, tape_of
 from ..lockstep.faults import Kind
 from ..lockstep.play import Played, repeat
 from ..lockstep.registry import adapter_names, make_adapter
+from ..lockstep.render import story_of_failure
 from ..lockstep.runner import ROUND, Drawing, Plan, refuse_impossible
 from ..lockstep.runner import conform as drive
 from ..lockstep.space import Space
-from ..lockstep.tape import bound_tries, read_tape, tape_of
-from ..lockstep.tell import story_of_failure
 from ..lockstep.watch import Watched
+from ..simulation.registry import Way
 from .conform_answer import annotate_disagreement, failure_lines, obligations, print_answer, print_failure, replayed
 from .conform_ways import Asked, Told, note_finding, options_of
 from .output import exploring, stdout

@@ -14,12 +14,12 @@ from ...model.core.protocol import Protocol
 from ...model.explore.result import Verdict
 from ...traces.kafka.maven import is_version
 from ...traces.report.obligation import Obligation
-from ...traces.story import Json
-from ...traces.words import counted
+from ...traces.run_report import Json
+from ...traces.text import counted
 from ..deadline import Deadline
-from ..free.registry import Way
-from ..kafka.cluster.slow import SlowSystem
+from ..kafka.cluster.lazy_start import SlowSystem
 from ..kafka.process import OfKafka
+from ..simulation.registry import Way
 from ..system_closer import SystemCloser
 from .output import note, stdout, write_text
 from .report_files import ReportFiles

@@ -10,10 +10,10 @@ from typing import Annotated, Final, Literal
 
 from cyclopts import Parameter
 
+from ...model.core.enum_value import plain_params
 from ...model.core.errors import BadInput
 from ...model.core.exit_code import ExitCode
 from ...model.core.ground import System, ground
-from ...model.core.members import plain_params
 from ...model.core.protocol import Protocol
 from ...model.core.registry import REGISTRY
 from ...model.explore import Exploration, Limits, Query, Verdict, memory
@@ -25,9 +25,9 @@ from ...model.explore.result import OnProgress, Step
 from ...traces.record import record, run_of
 from ...traces.report.obligation import Obligation
 from ...traces.report.page import render_page
-from ...traces.story import Json, Story
+from ...traces.run_report import Json, Story
 from ...traces.write import write_trace
-from ..check.stories import counterexample
+from ..check.counterexamples import counterexample
 from .explore_answer import (
     Untouched,
     annotate_failures,

@@ -12,9 +12,9 @@ from ...model.explore.liveness import Liveness
 from ...model.explore.result import Watch, spent
 from ...traces.report.obligation import Obligation
 from ...traces.report.text import render_text
-from ...traces.story import Story
-from ...traces.words import counted
-from ..check.stories import counterexample
+from ...traces.run_report import Story
+from ...traces.text import counted
+from ..check.counterexamples import counterexample
 from ..check.task import word
 from .annotations import annotate, place_of
 from .output import print_verdict, stdout, table

@@ -20,7 +20,7 @@ from ...traces.corpus.output import refuse_taken
 from ...traces.corpus.place import shown_path
 from ...traces.corpus.relay import relay
 from ...traces.kafka.abstraction import abstract
-from ...traces.words import counted
+from ...traces.text import counted
 from ..check.files import Cluster, read_cluster
 from .bundled_paths import resolve_bundled_one
 from .explore import protocol_named

@@ -11,8 +11,8 @@ from ...model.core.registry import REGISTRY
 from ...traces.corpus.ingest import Named
 from ...traces.kafka.server_log.quorum import trace_of_quorum
 from ...traces.kafka.server_log.traces import Told, traces_of_logs
-from ..free.registry import make_free
 from ..harness import find_harness
+from ..simulation.registry import make_free
 from .explore import protocol_named
 from .output import note
 

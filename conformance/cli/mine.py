@@ -18,14 +18,14 @@ from ...traces.corpus.place import Place
 from ...traces.mine.answer import Answer, Coverage, Group, Problem
 from ...traces.mine.follow import Batch, Following
 from ...traces.mine.follow import follow as run_follow
-from ...traces.mine.gap import MAX_STATES
 from ...traces.mine.job import MAX_GROUPS, Asked
 from ...traces.mine.job import mine as run
+from ...traces.mine.reachable_gap import MAX_STATES
 from ...traces.mine.workers import OnProgress, Progress
 from ...traces.replay import Budget
 from ...traces.report.folder import refuse_unwritable
 from ...traces.report.mining import refuse_out, write_mining
-from ...traces.words import counted
+from ...traces.text import counted
 from .bundled_paths import resolve_bundled_one
 from .explore import protocol_named
 from .help_groups import grouped

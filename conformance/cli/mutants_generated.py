@@ -14,7 +14,6 @@ from ...model.core.exit_code import ExitCode
 from ...model.core.loading import is_place
 from ...model.core.protocol import Protocol
 from ...model.core.registry import PROTOCOLS, REGISTRY
-from ..free.registry import Way, offered
 from ..harness import find_harness, held_to, plan_of, stepped_at
 from ..mutants.generated.answer import print_measure, print_row
 from ..mutants.generated.driving import Drive
@@ -23,6 +22,7 @@ from ..mutants.generated.measure import Row
 from ..mutants.generated.run import Asked, measure
 from ..mutants.generated.source import Source, our_source, source_of
 from ..plan import constants_of
+from ..simulation.registry import Way, offered
 from .explore import protocol_named
 from .output import print_json, stdout
 from .progress import BarColumn, progress_bar

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ...model.core.errors import BadInput
 from ...traces.report.terminal import Terminal
-from ...traces.words import counted, printable
+from ...traces.text import counted, printable
 from ...traces.write import write_whole
 
 if TYPE_CHECKING:

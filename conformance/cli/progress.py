@@ -6,7 +6,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.text import Text
 
 from ...traces.report.terminal import Terminal
-from ...traces.words import printable
+from ...traces.text import printable
 
 __all__ = ["BarColumn", "progress_bar"]
 

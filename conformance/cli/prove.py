@@ -12,23 +12,23 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
+from ...model.core.enum_value import plain_params
 from ...model.core.errors import BadInput
 from ...model.core.exit_code import ExitCode
-from ...model.core.members import plain_params
 from ...model.core.registry import REGISTRY
 from ...model.explore.result import Exploration, Verdict
-from ...model.prove.attached import AttachedProof, attach
 from ...model.prove.cores import find_cores, written_cores
 from ...model.prove.counterexample import Shown, breaking_run, shown
-from ...model.prove.fixed import FixedProof
 from ...model.prove.obligations import Obligations
 from ...model.prove.proof import Proof
+from ...model.prove.proof_for_variant import AttachedProof, attach
 from ...model.prove.run import WORKERS, ProofRun, Result
 from ...model.prove.run import prove as run_proof
+from ...model.prove.specialize import FixedProof
 from ...traces.report.junit import write_junit
 from ...traces.report.obligation import Obligation
 from ...traces.report.terminal import Terminal
-from ...traces.words import counted
+from ...traces.text import counted
 from ..check.task import word
 from ..check.unproved import print_case, print_failed
 from .annotations import annotate, place_of

@@ -14,10 +14,10 @@ from ...model.core.registry import REGISTRY
 from ...traces.kafka.polled import Polled, Poller
 from ...traces.kafka.polled_quorum import TOPIC, QuorumPoller
 from ...traces.kafka.polled_trace import abstracted, abstracted_quorum
-from ...traces.words import counted
+from ...traces.text import counted
 from ...traces.write import write_trace
-from ..free.registry import make_free
 from ..harness import find_harness
+from ..simulation.registry import make_free
 from .explore import protocol_named
 from .help_groups import grouped
 from .options import Duration, Natural, Positive, unwrapped

@@ -10,11 +10,11 @@ from ...model.core.ground import System
 from ...model.core.registration import Registration
 from ...model.explore import Limits, Verdict
 from ...model.explore.refine import Apart, Refinement, cells, refine
-from ...traces.build_story import story_of_run
+from ...traces.build_run_report import story_of_run
 from ...traces.record import record
 from ...traces.report.text import render_text
 from ...traces.stepper import DirectStepper
-from ...traces.words import counted
+from ...traces.text import counted
 from ...traces.write import write_trace
 from .output import exploring, note, print_json, print_verdict, stdout, written
 

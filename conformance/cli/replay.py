@@ -13,7 +13,7 @@ from ...model.core.errors import BadInput
 from ...model.core.exit_code import ExitCode
 from ...model.core.protocol import TracedProtocol
 from ...model.explore.result import Verdict
-from ...traces.build_story import story_of_replay
+from ...traces.build_run_report import story_of_replay
 from ...traces.format import Trace
 from ...traces.read import Scan, scan_trace
 from ...traces.replay import Budget, Replay, traced_of

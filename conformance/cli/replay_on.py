@@ -8,8 +8,8 @@ from ...model.core.exit_code import ExitCode
 from ...model.explore.result import Verdict
 from ...traces.kafka.cluster import RecordingError
 from ...traces.read import read_trace
-from ..kafka.cluster.carriers import carry
-from ..kafka.cluster.carry import Carried, CarriedOut
+from ..kafka.cluster.executors import carry
+from ..kafka.cluster.trace_executor import Carried, CarriedOut
 from ..kafka.jars import RELEASE
 from .output import note, print_json, print_verdict, stdout
 

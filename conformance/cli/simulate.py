@@ -20,8 +20,8 @@ from ...traces.corpus.output import refuse_taken
 from ...traces.corpus.plan import Plan, make_plan, too_few
 from ...traces.corpus.simulate import Simulated, Simulation, simulation, walker
 from ...traces.corpus.simulate import simulate as write
-from ...traces.story import Json
-from ...traces.words import counted
+from ...traces.run_report import Json
+from ...traces.text import counted
 from ..lockstep.corpus import adapter_variant, runs_of
 from .explore import protocol_named
 from .help_groups import grouped

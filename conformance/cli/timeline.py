@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from ...model.core.errors import BadInput
 from ...model.core.exit_code import ExitCode, exit_code
+from ...traces.text import counted
 from ...traces.timeline.checkers import TimelineReport, check_timeline
 from ...traces.timeline.clocks import zone_notes
 from ...traces.timeline.partition_timeline import PartitionTimeline
@@ -18,7 +19,6 @@ from ...traces.timeline.sources import read_sources
 from ...traces.timeline.text import print_partition, print_verdict, verdict_of
 from ...traces.timeline.time_zones import TimeZones
 from ...traces.timeline.timeline import Timeline, topic_of
-from ...traces.words import counted
 from .bundled_paths import resolve_bundled
 from .options import refuse_twice, unwrapped
 from .output import note, print_json, refuse_unwritable, stdout, write_text

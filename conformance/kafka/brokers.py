@@ -15,10 +15,10 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from ..free.events import Event, What
-from ..free.mailbox import Letter, MailSystem
-from ..free.system import Happened
 from ..lockstep.adapter import ModelStep
+from ..simulation.events import Event, What
+from ..simulation.mailbox import Letter, MailSystem
+from ..simulation.system import Happened
 from .controller import CODES, AlterPartition, AlterPartitionAnswer, Controller, Fetch, FetchAnswer
 from .process import Jvm, OfKafka
 

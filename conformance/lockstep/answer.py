@@ -10,7 +10,7 @@ from ...model.core.ground import System
 from ...model.explore import Limits, Query, Verdict
 from ...model.explore import explore as search
 from ...model.explore.result import OnProgress
-from ...traces.story import Json
+from ...traces.run_report import Json
 from .runner import Conformance, Plan
 
 REACHABLE_LIMIT = 1_000_000

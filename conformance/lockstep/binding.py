@@ -183,7 +183,7 @@ class Binding:
     once more then, of a free run's system. ``restless``: variables that never come to
     rest and are not looked at for whether anything moves: who waits for news asks again and again. ``quiet``: for so
     many rounds nothing has to move, in each of which the clock moves on by the longest time there is
-    (``free/settle.py``).
+    (``simulation/quiesce.py``).
     """
 
     protocol: str

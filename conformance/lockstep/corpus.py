@@ -19,13 +19,13 @@ from ...traces.corpus.layout import CorpusLayout, Events
 from ...traces.corpus.simulate import FileDone, Simulation, WriteFile
 from ..harness import in_lockstep
 from .adapter import Adapter
+from .choice_log import tape_of
 from .coverage import Coverage
-from .draw import Chooser, SeededSource
+from .generate import Chooser, SeededSource
 from .goals import Goals
 from .play import play
 from .registry import make_adapter
 from .space import Space
-from .tape import tape_of
 
 _TOGETHER: Final = 256
 """Traces that are held as objects before they become columns."""

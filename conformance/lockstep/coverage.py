@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ...model.core.ground import State
 from ...traces.format import Value
-from ...traces.story import Json
+from ...traces.run_report import Json
 from .expect import Try
 from .faults import Kind
 from .space import Call, Node, Pair, Space

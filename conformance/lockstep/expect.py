@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from ...model.core.members import plain_params
-from ...traces.story import Json
+from ...model.core.enum_value import plain_params
+from ...traces.run_report import Json
 from .binding import Effect
 from .faults import STORAGE, STORAGE_ERROR, TIMED_OUT, Fault, Kind
 from .space import Call, Node, Space

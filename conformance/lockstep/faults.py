@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final
 
 from ...model.core.errors import BadInput
-from ...traces.story import Json
+from ...traces.run_report import Json
 
 TIMED_OUT: Final = "REQUEST_TIMED_OUT"
 """What an asker gets that no response reaches."""

@@ -16,11 +16,11 @@ from ...model.core.user_error import is_user_error
 from ...traces.format import Value
 from .adapter import Adapter, Contradiction, Outcome
 from .coverage import Coverage
-from .disagreement import CellDifference, Disagreement, Done, Sort, error_words, expected_words
+from .divergence import CellDifference, Disagreement, Done, Sort, error_words, expected_words
 from .expect import Expectation, Standing, Try, event_run, expectation
 from .faults import Kind
-from .raised import raised_at
 from .space import Call, Node, Pair, Space
+from .traceback import raised_at
 from .watch import Hung
 
 MAX_CELLS: Final = 8

@@ -10,9 +10,9 @@ from ...model.core.terms import Sort
 from ..deadline import NEVER, Deadline
 from .adapter import Adapter
 from .coverage import Coverage
-from .disagreement import Disagreement, Done
-from .draw import Chooser, Source
+from .divergence import Disagreement, Done
 from .expect import Try
+from .generate import Chooser, Source
 from .machine import Machine
 from .space import Space
 

@@ -24,10 +24,10 @@ from ..deadline import Deadline, OutOfTime
 from .adapter import Adapter
 from .binding import Binding
 from .coverage import Coverage
-from .disagreement import Sort
-from .draw import BITS, Chooser, DrawnSource, SeededSource
+from .divergence import Sort
 from .expect import Try
 from .faults import Kind
+from .generate import BITS, Chooser, DrawnSource, SeededSource
 from .goals import Goals
 from .play import Played, play, renumbered, repeat, without_fault
 from .space import Space

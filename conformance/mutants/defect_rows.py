@@ -19,11 +19,11 @@ from ...traces.stepper import DirectStepper
 from ..adapters.parts import Parts
 from ..harness import binding_of, over_impl
 from ..lockstep.adapter import Adapter
+from ..lockstep.choice_log import tape_of
 from ..lockstep.goals import Goals
 from ..lockstep.play import Played, repeat
 from ..lockstep.runner import Conformance, Plan, conform
 from ..lockstep.space import Space
-from ..lockstep.tape import tape_of
 from .defects import Constants, Defect
 from .free_rows import FreeJudge, is_free_only
 from .matrix import Cell, Kind, Outcome, Row

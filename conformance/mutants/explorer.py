@@ -18,7 +18,7 @@ from ...model.core.mutants import Mutant
 from ...model.core.protocol import TracedProtocol
 from ...model.explore import Exploration, Limits, Query, Verdict, explore
 from ...model.explore.batch import Search, search_batch
-from ...model.explore.closing import Closure, Model
+from ...model.explore.closure_check import Closure, Model
 from ...model.explore.compare import Change, Difference, compare
 from ...model.explore.liveness import check_liveness
 from ...model.explore.result import OnProgress, Step

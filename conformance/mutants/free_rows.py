@@ -12,10 +12,10 @@ from contextlib import closing
 from ...model.core.ground import ground
 from ...model.core.registry import PROTOCOLS
 from ..adapters.parts import Parts
-from ..free.runner import Free, FreePlan, Ran, repeat, run_freely
-from ..free.ways import Ways
 from ..harness import MakeFreeOver, binding_of, find_harness, held_to, plan_of
 from ..plan import constants_of
+from ..simulation.runner import Free, FreePlan, Ran, repeat, run_freely
+from ..simulation.transitions import Ways
 from .defects import Defect
 from .matrix import Cell, Kind, Outcome, Row
 from .patched import patched

@@ -20,9 +20,9 @@ from ...model.core.mutants import Mutant
 from ...model.core.protocol import TracedProtocol
 from ...model.core.registry import REGISTRY
 from ...model.explore.result import Verdict
-from ...model.prove.attached import attach
 from ...model.prove.implied import Implications, Relation
 from ...model.prove.proof import Proof
+from ...model.prove.proof_for_variant import attach
 from ...model.prove.run import WORKERS, OnObligation, judge, prove
 from .matrix import NO_JUDGE, Cell, Outcome
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ...traces.words import counted
+from ...traces.text import counted
 from .matrix import COLUMNS, Cell, Matrix, Outcome, Reason, Row, Verdict
 
 _STYLES = {

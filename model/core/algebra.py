@@ -1,6 +1,6 @@
 """The algebra ``k`` and the state ``s`` that the text of a protocol is written against.
 
-``Algebra`` and ``View`` are the interface. ``tracing.py`` has the pair that records terms, and refuses what is no text;
+``Algebra`` and ``View`` are the interface. ``tracer.py`` has the pair that records terms, and refuses what is no text;
 ``interpret/reference.py`` has the pair that computes with plain ints.
 """
 

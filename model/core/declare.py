@@ -9,10 +9,10 @@ from keyword import iskeyword
 from typing import Any
 
 from .domains import Constants, Index, Size, Values, Variable
+from .enum_value import Member
 from .enumeration import Enumeration
 from .errors import BadText
-from .members import Member
-from .places import declared_here, near, place_of
+from .source_location import declared_here, near, place_of
 
 _OF_THE_STATE = ("update",)
 

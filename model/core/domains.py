@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from .show import show_set
+from .pretty import show_set
 from .terms import NONE, Sort
 
 Constants: TypeAlias = Mapping[str, int]

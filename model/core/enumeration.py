@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from keyword import iskeyword
 
 from .domains import Constants, Index, Values
+from .enum_value import Kind, Member
 from .errors import BadText
-from .members import Kind, Member
-from .places import declared_here, near
+from .source_location import declared_here, near
 from .terms import Sort
 
 

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from . import terms
+from .enum_value import Member
 from .errors import BadInput
-from .members import Member
 from .protocol import TracedAction, TracedProtocol
 from .terms import Sort, Term, is_const
 

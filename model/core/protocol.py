@@ -24,10 +24,10 @@ from .change_guards import change_guards
 from .domains import REPLICA, Constants, Index, Size, Values, Variable
 from .enumeration import Enumeration
 from .errors import BadInput, BadText
-from .places import Reading, declared_here, near
+from .source_location import Reading, declared_here, near
 from .terms import Sort, Term
 from .tla import TlaModule, tla_name
-from .trace import Text, declared
+from .traced_variant import Text, declared
 
 ActionText = Callable[..., Step]
 ConditionText = Callable[..., Value]

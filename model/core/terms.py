@@ -13,9 +13,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 from weakref import WeakValueDictionary
 
+from .enum_value import Member
 from .errors import ProtocolError
-from .members import Member
-from .refusals import NoTerm, refuse_operators
+from .unsupported_operators import NoTerm, refuse_operators
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -110,7 +110,7 @@ class Term:
         raise ProtocolError(f"{self} takes no index", "index a variable of the state")
 
     def __repr__(self) -> str:
-        from .show import show
+        from .pretty import show
 
         return show(self)
 

@@ -14,7 +14,7 @@ from ..interpret.batch import Batch, Block, Candidates
 from ..interpret.packing import Words
 from ..interpret.symmetry import Symmetry
 from ..interpret.table import INSERTED, Numbers, StateTable, grown
-from .beside import Beside
+from .background_insert import Beside
 from .memory import keep_pages
 from .path import rebuild, report_escape, taken
 from .result import TYPE_OK, Coverage, Exploration, Finding, OnProgress, Query, Step, Verdict, Watch, conclude

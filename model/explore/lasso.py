@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
+from ..core.enum_value import plain_params
 from ..core.ground import Params, State, System
-from ..core.members import plain_params
 from ..core.protocol import Fair, Form, LivenessSpec
 from ..interpret.reference import IntState, Reference
 from .result import Step

@@ -19,7 +19,7 @@ from ..core.errors import BadInput
 from ..core.ground import Grounder, Params, System, bindings
 from ..core.protocol import Fair, Form, LivenessSpec, TracedAction
 from ..core.terms import Term
-from ..core.trace import Text
+from ..core.traced_variant import Text
 from ..interpret.staged import stage
 from .fairness import FairGraph, Group, Mask
 from .graph import GRAPH_LIMITS, BudgetExceeded, StateGraph, build_graph

@@ -21,9 +21,9 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from ..core.algebra import Value
+from ..core.enum_value import plain_params
 from ..core.errors import BadInput
 from ..core.ground import Instance, State, System, ground
-from ..core.members import plain_params
 from ..core.protocol import TracedProtocol
 from ..interpret.reader import Reader, bound
 from ..interpret.reference import IntState, Reference

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from ..core.enum_value import plain_params
 from ..core.errors import BadInput
 from ..core.exit_code import ExitCode, exit_code
 from ..core.ground import Instance, State, System
-from ..core.members import plain_params
 from ..interpret.staged import COMPILING, Staged, source_of, stage
 from . import memory
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..core.ground import Params, State
-from ..core.show import show
+from ..core.pretty import show
 from .reader import Reader, bound
 from .reference import Reference
 

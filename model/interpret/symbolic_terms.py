@@ -17,8 +17,8 @@ import z3
 from ..core import terms
 from ..core.algebra import EVERY
 from ..core.domains import Index, Variable
+from ..core.enum_value import Member
 from ..core.errors import ProtocolError
-from ..core.members import Member
 from ..core.protocol import TracedAction, TracedProtocol
 from ..core.terms import Sort, Term
 from .symbolic_universe import UnboundedUniverse, Universe

@@ -18,7 +18,7 @@ import z3
 
 from ..core.domains import REPLICA, Constants, Index, Size, Values
 from ..core.errors import ProtocolError
-from ..core.sums import sum_of
+from ..core.symbolic_size import sum_of
 from ..core.terms import NONE, Sort
 from .symbolic_values import EMPTY, Replicas, Scalar, Truth, Value, both, either, equal
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..core import terms
+from ..core.enum_value import plain_params
 from ..core.ground import State, System, ground
-from ..core.members import plain_params
 from ..core.terms import Sort, Term
 from ..explore import Exploration, Limits, Query, explore
 from ..explore.result import Step
-from .attached import AttachedProof
 from .finite import Concrete, Counterexample
+from .proof_for_variant import AttachedProof
 
 ELSEWHERE = "elsewhere"
 """The invariant whose shortest counterexample is the path that is looked for."""

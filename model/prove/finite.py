@@ -21,8 +21,8 @@ from ..interpret.reference import IntState, Reference
 from ..interpret.symbolic import Symbolic
 from ..interpret.symbolic_terms import Bound, Step, SymbolicState
 from ..interpret.symbolic_values import Truth, as_formula, both, either, negated
-from .attached import TYPE_OK, AttachedProof, Clause, Conjunct
 from .obligations import FOLLOWS, INITIAL, with_ghosts
+from .proof_for_variant import TYPE_OK, AttachedProof, Clause, Conjunct
 
 RLIMIT = 100_000_000
 """Of z3's resource units, for one finite model."""

@@ -32,9 +32,9 @@ from ..core.terms import Sort, Term, parts, variables_in
 from ..interpret.symbolic_terms import Bound, SymbolicState
 from ..interpret.symbolic_unbounded import Unbounded
 from ..interpret.symbolic_values import Scalar, Truth, as_formula, both, either, equal, negated
-from .attached import attach, params_of, prenex
 from .obligations import Obligation, Obligations
 from .proof import Proof
+from .proof_for_variant import attach, params_of, prenex
 from .solve import RLIMIT, Answer, ask
 
 MAX_EFFORT = 2 * RLIMIT

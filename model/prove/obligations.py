@@ -22,7 +22,7 @@ from ..core.terms import Term, variables_in
 from ..interpret.symbolic_terms import Bound, Function, Reading, Step, SymbolicState
 from ..interpret.symbolic_unbounded import Unbounded
 from ..interpret.symbolic_values import Scalar, Truth, Value, as_formula, both, either, implied, negated
-from .attached import TYPE_OK, AttachedProof, Clause, Conjunct, GhostUpdate, split
+from .proof_for_variant import TYPE_OK, AttachedProof, Clause, Conjunct, GhostUpdate, split
 
 INITIAL = "initial"
 """Stands for the action in an obligation of initiation."""

@@ -18,7 +18,7 @@ ghost that it changes, the new value of the cell at any indices; all values are 
 So one update may change a whole row, which the text of an action cannot. A lemma has parameters like an action, and
 says that its condition holds for all of their values.
 
-``attached.py`` puts a proof beside a traced variant of its protocol.
+``proof_for_variant.py`` puts a proof beside a traced variant of its protocol.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Proof:
 
     @property
     def text(self) -> Protocol:
-        """The protocol that is proved, as its module has it; ``protocol`` may be a copy of it (``fixed.py``)."""
+        """The protocol that is proved, as its module has it; ``protocol`` may be a copy of it (``specialize.py``)."""
         return self.protocol
 
     @property

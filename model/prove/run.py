@@ -18,11 +18,11 @@ from functools import partial
 from ..core.errors import BadInput
 from ..core.protocol import TracedAction, TracedProtocol
 from ..explore.result import Verdict
-from .attached import AttachedProof, attach
 from .cores import CORE_ORDERS, CORE_RLIMIT, Cores, read_cores
 from .finite import Counterexample, FiniteProof, Found, UndecidedError
 from .obligations import FOLLOWS, INITIAL, Obligation, Obligations
 from .proof import Proof
+from .proof_for_variant import AttachedProof, attach
 from .solve import RLIMIT, Answer, ask
 
 OnObligation = Callable[[int, int, str], None]

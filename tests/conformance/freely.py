@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fencepost.conformance.adapters.parts import Parts
-from fencepost.conformance.free.parted import Parted
-from fencepost.conformance.free.runner import Free, FreePlan, run_freely
-from fencepost.conformance.free.system import FreeSystem
-from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of, held_to
 from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.plan import constants_of
+from fencepost.conformance.simulation.divergence import Parted
+from fencepost.conformance.simulation.runner import Free, FreePlan, run_freely
+from fencepost.conformance.simulation.system import FreeSystem
+from fencepost.conformance.simulation.transitions import Ways
 from fencepost.model.core.ground import ground
 
 from .seeds import first_parted

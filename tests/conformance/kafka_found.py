@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.free.parted import Parted
-from fencepost.conformance.free.runner import Free, FreePlan, Ran
-from fencepost.conformance.free.system import FreeSystem
+from fencepost.conformance.simulation.divergence import Parted
+from fencepost.conformance.simulation.runner import Free, FreePlan, Ran
+from fencepost.conformance.simulation.system import FreeSystem
 from fencepost.model.explore.result import Verdict
 
 from .conftest import Fencepost
@@ -21,7 +21,7 @@ def as_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def unmade(_system: FreeSystem, failed: Ran, _until: object) -> tuple[Ran, bool, bool]:
         return failed, True, False
 
-    monkeypatch.setattr("fencepost.conformance.free.runner.smallest", unmade)
+    monkeypatch.setattr("fencepost.conformance.simulation.runner.smallest", unmade)
 
 
 def found(free: Free, what: str = "") -> Parted:

@@ -6,7 +6,7 @@ epoch.
 
 from __future__ import annotations
 
-from fencepost.conformance.protocols.snapshots.kafka_text import text
+from fencepost.model.protocols.snapshots.kafka_spec import text
 
 from .kafka_dialect import Walk
 

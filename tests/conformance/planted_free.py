@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fencepost.conformance.free.events import Event, What
-from fencepost.conformance.free.model_system import ModelSystem
-from fencepost.conformance.free.runner import Free, FreePlan, run_freely
-from fencepost.conformance.free.system import CannotDrive, Happened, Judged, Pending
-from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of
 from fencepost.conformance.lockstep.binding import Binding
+from fencepost.conformance.simulation.events import Event, What
+from fencepost.conformance.simulation.model_system import ModelSystem
+from fencepost.conformance.simulation.runner import Free, FreePlan, run_freely
+from fencepost.conformance.simulation.system import CannotDrive, Happened, Judged, Pending
+from fencepost.conformance.simulation.transitions import Ways
 from fencepost.model.core.ground import ground
 from fencepost.model.core.registry import PROTOCOLS
 from fencepost.traces.format import Value

@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.free.memory import Memory
-from fencepost.conformance.free.met import Met
-from fencepost.conformance.free.parted import Parted
-from fencepost.conformance.free.play import FreePlan, play, run_seed
-from fencepost.conformance.free.smaller import Ran
-from fencepost.conformance.free.system import FreeSystem
-from fencepost.conformance.free.ways import Ways
+from fencepost.conformance.simulation.coverage import Met
+from fencepost.conformance.simulation.coverage_feedback import Memory
+from fencepost.conformance.simulation.divergence import Parted
+from fencepost.conformance.simulation.play import FreePlan, play, run_seed
+from fencepost.conformance.simulation.shrink import Ran
+from fencepost.conformance.simulation.system import FreeSystem
+from fencepost.conformance.simulation.transitions import Ways
 
 FILE = Path(__file__).with_suffix(".json")
 SOON = 20

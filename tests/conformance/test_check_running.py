@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from fencepost.conformance.check.running import RUNS, running_tasks
 from fencepost.conformance.check.task import Task
-from fencepost.conformance.free.model_system import ModelSystem
 from fencepost.conformance.harness import bound_protocols, held_to
+from fencepost.conformance.simulation.model_system import ModelSystem
 from fencepost.model.core.registry import REGISTRY
 from fencepost.model.explore.result import Verdict
 

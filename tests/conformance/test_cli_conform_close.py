@@ -19,7 +19,7 @@ TINY = ("--replicas", 2, "--log-size", 1, "--max-records", 1, "--max-leader-epoc
 SYSTEMS = """
 import threading
 import time
-from fencepost.conformance.free.model_system import ModelSystem
+from fencepost.conformance.simulation.model_system import ModelSystem
 from fencepost.conformance.lockstep.model_adapter import ModelAdapter
 
 class HangsAtClose:
@@ -208,7 +208,7 @@ closer.close(3)
 @pytest.mark.usefixtures("systems")
 def test_uninterruptible_hang_of_a_process_is_violated() -> None:
     program = """
-from fencepost.conformance.free import watch
+from fencepost.conformance.simulation import watch
 watch.WatchedSystem.__init__.__defaults__ = (60.0, 0.5)
 from fencepost.conformance.cli import command_line
 raise SystemExit(command_line())

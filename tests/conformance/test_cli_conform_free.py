@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.free.registry import Way, offered, system_names
+from fencepost.conformance.simulation.registry import Way, offered, system_names
 from fencepost.model.core.errors import BadInput
 from junitparser import Failure, JUnitXml
 
@@ -17,7 +17,7 @@ FREE = ("conform", "--way", "free")
 
 SYSTEMS = """
 import time
-from fencepost.conformance.free.model_system import ModelSystem
+from fencepost.conformance.simulation.model_system import ModelSystem
 from fencepost.conformance.lockstep.model_adapter import ModelAdapter
 
 def unfenced(protocol, variant):

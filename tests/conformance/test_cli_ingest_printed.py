@@ -44,7 +44,7 @@ def test_the_controllers_own_log_becomes_a_corpus_too(fencepost: Run, tmp_path: 
     assert (said.code, said.json["traces"], said.json["problems"]) == (0, 1, [])
     (file,) = read_corpus(tmp_path / "c").files
     assert (file.header.protocol, file.header.variant, file.header.complete) == ("kafka-quorum", "kip-630-kafka", True)
-    place = "fencepost.conformance.protocols.snapshots.kafka_text:printed"
+    place = "fencepost.model.protocols.snapshots.kafka_spec:printed"
     mined = fencepost("mine", tmp_path / "c", "--protocol", place, "--variant", "kip-630-kafka", *SERIAL)
     assert mined.code == 0 and "verdict  holds, held against kip-630-kafka" in mined.out
     less = fencepost("ingest", "--kafka-log", *logs("quorum")[1:], "--protocol", "snapshots", "--out", tmp_path / "d")

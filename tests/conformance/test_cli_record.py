@@ -114,7 +114,7 @@ def test_of_a_quorum_whose_leader_is_killed_what_it_shows_is_explained(fencepost
     trace = read_trace(tmp_path / "quorum.jsonl")
     led = {event.source["broker"] for event in trace.events if event.source["asked"] == "quorum"}
     assert len(led) == 2 and {event.source["asked"] for event in trace.events} == {"quorum", "directory", "state file"}
-    place = "fencepost.conformance.protocols.snapshots.kafka_text:printed"
+    place = "fencepost.model.protocols.snapshots.kafka_spec:printed"
     budget = ("--max-skipped", "14", "--max-frontier", "1000000")
     found = fencepost("replay", tmp_path / "quorum.jsonl", "--protocol", place, *budget)
     assert found.code == 0 and "keeps every promise on the way" in found.out

@@ -98,7 +98,9 @@ def test_adapter_that_ends_a_worker_process_is_bad_input(toy: Path) -> None:
 def test_hang_in_a_worker_process_is_violated(toy: Path) -> None:
     locked = "import ctypes; m, c = ctypes.create_string_buffer(128), ctypes.CDLL(None); "
     plant(toy / "toy_free.py", "def act(self", locked + "[c.pthread_mutex_lock(m) for _ in range(2)]")
-    program = "from fencepost.conformance.free import watch; watch.WatchedSystem.__init__.__defaults__ = (60.0, 1.0); "
+    program = (
+        "from fencepost.conformance.simulation import watch; watch.WatchedSystem.__init__.__defaults__ = (60.0, 1.0); "
+    )
     command = ["conform", "--protocol", "toy.py:toy", "--impl", "toy_free.py:Free", "--way", "free", "--jobs", "2"]
     done = subprocess.run(
         [sys.executable, "-c", program + COMMAND, *command, "--step-timeout", "0.2s"],

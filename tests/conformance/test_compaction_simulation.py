@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from fencepost.conformance.plan import constants_of
-from fencepost.conformance.protocols.compaction.running import brokers
-from fencepost.conformance.protocols.compaction.simulation import NOT_ASKED, RELATION, VARIANT, running_constants
 from fencepost.model.core.ground import System, ground
 from fencepost.model.explore.simulate import Simulated, simulate
 from fencepost.model.protocols.compaction import compaction
+from fencepost.model.protocols.compaction.impl_spec import brokers
+from fencepost.model.protocols.compaction.refinement import NOT_ASKED, RELATION, VARIANT, running_constants
 
 DEVIATIONS = Path(__file__).resolve().parents[2] / "specs" / "DEVIATIONS.md"
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from fencepost.conformance.plan import constants_of
-from fencepost.conformance.protocols.controller.running import cluster
-from fencepost.conformance.protocols.controller.simulation import PROCESSES, RELATION
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import System, ground
 from fencepost.model.explore.simulate import Simulated, simulate
 from fencepost.model.protocols.controller import controller
+from fencepost.model.protocols.controller.impl_spec import cluster
+from fencepost.model.protocols.controller.refinement import PROCESSES, RELATION
 
 DEVIATIONS = Path(__file__).resolve().parents[2] / "specs" / "DEVIATIONS.md"
 

@@ -17,8 +17,8 @@ from fencepost.conformance.cli import check as checking
 from fencepost.conformance.harness import find_harness
 from fencepost.conformance.stages import markdown, stages
 from fencepost.model.core.registry import PROTOCOLS, REGISTRY
-from fencepost.model.prove.fixed import FixedProof
 from fencepost.model.prove.proof import Proof
+from fencepost.model.prove.specialize import FixedProof
 from fencepost.traces.report.index import Obligation, write_report
 
 ROOT = Path(str(fencepost.__file__)).parent

@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 from fencepost.conformance.executed import Executed, files_of, told
-from fencepost.conformance.free.model_system import ModelSystem
-from fencepost.conformance.free.sampled import Sampled, source_of
 from fencepost.conformance.harness import find_harness
+from fencepost.conformance.simulation.model_system import ModelSystem
+from fencepost.conformance.simulation.sampled import Sampled, source_of
 from fencepost.model.core.errors import BadInput
 
 from .conftest import Fencepost
@@ -149,7 +149,7 @@ def test_conform_tells_what_was_never_executed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(
-        "from fencepost.conformance.free.model_system import ModelSystem\n\n"
+        "from fencepost.conformance.simulation.model_system import ModelSystem\n\n"
         "class Mine(ModelSystem):\n    name = 'mine'\n\n"
         "    def happen(self, event):\n        if event.name == 'earthquake':\n            self.fall()\n"
         "        return super().happen(event)\n\n    def fall(self):\n        self.fallen = True\n"

@@ -12,7 +12,6 @@ from random import Random
 
 import pytest
 from fencepost import impl
-from fencepost.conformance.free.runner import FreePlan
 from fencepost.conformance.harness import find_harness, held_to
 from fencepost.conformance.mutants.generated import recording, worker
 from fencepost.conformance.mutants.generated.answer import summary
@@ -33,9 +32,10 @@ from fencepost.conformance.protocols.snapshots.plan import PLAN as SNAPSHOTS_PLA
 from fencepost.conformance.protocols.tiering.plan import PLAN as TIERING_PLAN
 from fencepost.conformance.protocols.truncation.plan import PLAN as TRUNCATION_PLAN
 from fencepost.conformance.scaffold import write_new
+from fencepost.conformance.simulation.runner import FreePlan
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.registry import REGISTRY
-from fencepost.traces.story import Json
+from fencepost.traces.run_report import Json
 
 from .conftest import Fencepost
 

@@ -35,7 +35,7 @@ KAFKAS = {
     "traces/kafka/partition.py": "snapshots",
     "traces/kafka/rejection.py": "controller",
     "traces/report/page.py": "controller",
-    "traces/story.py": "controller",
+    "traces/run_report.py": "controller",
 }
 """Where a string is a protocol's name and speaks of Kafka: a role of a node, a module of ``impl/``, a key of JSON."""
 IN_PROSE = {"compaction", "controller", "snapshots", "tiering", "truncation"}

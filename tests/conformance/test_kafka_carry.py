@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.kafka.cluster.carry import CannotDo, Carried, CarriedOut, carry_out
+from fencepost.conformance.kafka.cluster.trace_executor import CannotDo, Carried, CarriedOut, carry_out
 from fencepost.conformance.kafka.jars import RELEASE
 from fencepost.conformance.protocols.fencing.kafka_cluster import HANDS
 from fencepost.model.core.errors import BadInput

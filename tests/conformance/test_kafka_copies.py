@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from fencepost.conformance.protocols.tiering.held import Written, WrongRecord
 from fencepost.conformance.protocols.tiering.kafka_copies import Copies
+from fencepost.conformance.protocols.tiering.responses import Written, WrongRecord
 
 MAKER, EPOCH = 1, 9
 ROWS = [(0, 6, b"a"), (1, 7, b"b")]

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 
 import pytest
 from fencepost.conformance.kafka.cluster.frames import FETCH, PRODUCE, FrameError, Header, request_header
-from fencepost.conformance.kafka.cluster.gate import Gate
+from fencepost.conformance.kafka.cluster.proxy import Gate
 from fencepost.traces.kafka.cluster import RecordingError
 
 NODE = 7

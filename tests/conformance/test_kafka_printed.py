@@ -13,7 +13,7 @@ import pytest
 from fencepost.conformance.kafka.cluster.k14 import k14
 from fencepost.conformance.kafka.cluster.quorum import record_late_voter, record_quorum
 from fencepost.conformance.kafka.cluster.stage import Stage
-from fencepost.conformance.protocols.snapshots.kafka_text import VARIANT, printed
+from fencepost.model.protocols.snapshots.kafka_spec import VARIANT, printed
 from fencepost.traces.kafka.cluster import NODE_NAMES
 from fencepost.traces.kafka.server_log.lines import logger_options
 from fencepost.traces.kafka.server_log.quorum import trace_of_quorum

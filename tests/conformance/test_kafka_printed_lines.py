@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fencepost.conformance.kafka.cluster.printed import Decisions, Picture, Tail
+from fencepost.conformance.kafka.cluster.log_parser import Decisions, Picture, Tail
 
 LOGGER = "state.change.logger"
 PARTITION = "kafka.cluster.Partition"

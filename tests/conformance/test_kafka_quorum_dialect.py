@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from fencepost.conformance.kafka.process import QUORUM, DriverFailedError, Jvm
-from fencepost.conformance.protocols.snapshots.kafka_text import VARIANT
+from fencepost.model.protocols.snapshots.kafka_spec import VARIANT
 from fencepost.traces.kafka.batches import Limits, SegmentScan
 from fencepost.traces.kafka.metadata import control_type
 from fencepost.traces.kafka.problems import ProblemLog

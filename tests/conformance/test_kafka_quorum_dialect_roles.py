@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from fencepost.conformance.kafka.process import QUORUM, Jvm
-from fencepost.conformance.protocols.snapshots.kafka_text import VARIANT
+from fencepost.model.protocols.snapshots.kafka_spec import VARIANT
 
 from .kafka_dialect import RowClosed, shipped
 from .kafka_jvm import one_jvm, planted

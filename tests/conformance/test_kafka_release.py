@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from fencepost.conformance.free.parted import Sort
 from fencepost.conformance.kafka.jars import (
     BROKERS,
     CLEANERS,
@@ -18,13 +17,14 @@ from fencepost.conformance.kafka.jars import (
     classes,
 )
 from fencepost.conformance.kafka.process import Jvm
+from fencepost.conformance.simulation.divergence import Sort
 from fencepost.model.core.errors import BadInput
 from fencepost.model.explore.result import Verdict
 
 from . import test_kafka_reader as reader
 from .conftest import Fencepost
 from .kafka_jvm import needs_kafka, one_jvm
-from .test_free_kafka_consumer import BROKEN, ENDS, MENDED, SHIPPED, FreePlan, held
+from .test_simulation_kafka_consumer import BROKEN, ENDS, MENDED, SHIPPED, FreePlan, held
 
 OLDER = "4.3.1"
 
@@ -53,7 +53,9 @@ def test_its_consumer_does_what_the_variant_of_what_is_shipped_says(older: Jvm) 
 def test_h1_and_v6_are_there_too(
     older: Jvm, monkeypatch: pytest.MonkeyPatch, variant: str, seed: int, cell: str
 ) -> None:
-    monkeypatch.setattr("fencepost.conformance.free.runner.smallest", lambda _system, failed: (failed, True, False))
+    monkeypatch.setattr(
+        "fencepost.conformance.simulation.runner.smallest", lambda _system, failed: (failed, True, False)
+    )
     free, _ = held(older, variant, FreePlan(runs=60, events=150, seed=seed), BROKEN)
     assert free.verdict is Verdict.VIOLATED and free.failure is not None and free.failure.parted is not None
     assert (free.failure.parted.sort, free.failure.parted.cells[0].cell) == (Sort.CELLS, cell)

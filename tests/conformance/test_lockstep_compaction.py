@@ -12,7 +12,7 @@ import pytest
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.harness import all_defects, held_to, in_lockstep, over_impl
 from fencepost.conformance.lockstep.adapter import ModelStep
-from fencepost.conformance.lockstep.disagreement import Disagreement
+from fencepost.conformance.lockstep.divergence import Disagreement
 from fencepost.conformance.lockstep.expect import Try
 from fencepost.conformance.lockstep.machine import Machine
 from fencepost.conformance.lockstep.runner import Conformance, Plan, conform

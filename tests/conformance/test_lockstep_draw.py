@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.lockstep.draw import BITS
+from fencepost.conformance.lockstep.generate import BITS
 from fencepost.conformance.lockstep.runner import drawn_numbers
 from hypothesis import find, settings
 

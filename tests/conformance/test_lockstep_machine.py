@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 from fencepost.conformance.deadline import Deadline
 from fencepost.conformance.harness import binding_of
-from fencepost.conformance.lockstep.disagreement import Sort
+from fencepost.conformance.lockstep.divergence import Sort
 from fencepost.conformance.lockstep.expect import Try
 from fencepost.conformance.lockstep.faults import Fault, Kind
 from fencepost.conformance.lockstep.model_adapter import ModelAdapter

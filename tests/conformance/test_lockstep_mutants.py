@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 from fencepost.conformance.harness import binding_of
-from fencepost.conformance.lockstep.disagreement import Sort
+from fencepost.conformance.lockstep.divergence import Sort
 from fencepost.conformance.lockstep.model_adapter import ModelAdapter
 from fencepost.conformance.lockstep.runner import Plan
 from fencepost.conformance.lockstep.space import Pair, Space

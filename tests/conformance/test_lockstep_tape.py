@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fencepost.conformance.lockstep.choice_log import KEY, bound_tries, read_tape, tape_of
 from fencepost.conformance.lockstep.expect import Try
 from fencepost.conformance.lockstep.faults import EVENTS, MODIFIERS, OF_A_REPLICA, Fault, Kind
 from fencepost.conformance.lockstep.model_adapter import ModelAdapter
 from fencepost.conformance.lockstep.play import repeat
+from fencepost.conformance.lockstep.render import script, story_of_failure
 from fencepost.conformance.lockstep.runner import Conformance
-from fencepost.conformance.lockstep.tape import KEY, bound_tries, read_tape, tape_of
-from fencepost.conformance.lockstep.tell import script, story_of_failure
 from fencepost.model.core.errors import BadInput
 from fencepost.model.explore.result import Verdict
 from fencepost.traces.format import Trace, TraceEvent, TraceHeader, trace_schema

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from fencepost.conformance.lockstep.adapter import Adapter
-from fencepost.conformance.protocols.fencing import template, template_free
+from fencepost.conformance.protocols.fencing import template, template_simulation
 from fencepost.conformance.protocols.fencing.template import TemplateAdapter
 
 from .conftest import Fencepost
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "conformance.md"
 SOURCE = Path(template.__file__).read_text(encoding="utf-8")
-FREE = Path(template_free.__file__).read_text(encoding="utf-8")
+FREE = Path(template_simulation.__file__).read_text(encoding="utf-8")
 UNFENCED = "        self.check_epoch(mine.epoch, theirs.epoch)\n"
 
 

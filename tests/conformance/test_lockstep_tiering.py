@@ -11,7 +11,7 @@ import pytest
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.harness import all_defects, held_to, in_lockstep, over_impl, stepped_at
 from fencepost.conformance.lockstep.adapter import ModelStep
-from fencepost.conformance.lockstep.disagreement import Disagreement
+from fencepost.conformance.lockstep.divergence import Disagreement
 from fencepost.conformance.lockstep.expect import Try
 from fencepost.conformance.lockstep.faults import Fault, Kind
 from fencepost.conformance.lockstep.machine import Machine

@@ -9,13 +9,13 @@ from statistics import median
 
 import pytest
 from fencepost.conformance.adapters.parts import Parts
-from fencepost.conformance.free.runner import FreePlan, repeat
 from fencepost.conformance.harness import all_defects
 from fencepost.conformance.mutants.defect_rows import Judge
 from fencepost.conformance.mutants.defects import Defect, defect
 from fencepost.conformance.mutants.free_rows import FreeJudge, free_over, is_free_only
 from fencepost.conformance.mutants.matrix import Matrix, Outcome, Verdict
 from fencepost.conformance.mutants.patched import patched
+from fencepost.conformance.simulation.runner import FreePlan, repeat
 
 from .seeds import first_ran
 

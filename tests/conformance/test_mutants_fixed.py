@@ -17,9 +17,9 @@ from fencepost.model.core.registry import PROTOCOLS, REGISTRY
 from fencepost.model.core.terms import parts
 from fencepost.model.explore.compare import Change, Difference
 from fencepost.model.protocols.controller.proof_ghosts import kip_631
-from fencepost.model.prove import fixed
-from fencepost.model.prove.fixed import FixedProof
+from fencepost.model.prove import specialize
 from fencepost.model.prove.implied import Relation
+from fencepost.model.prove.specialize import FixedProof
 
 FIXED = [
     proof for registered in REGISTRY.values() for proof in registered.find_proofs() if isinstance(proof, FixedProof)
@@ -50,8 +50,8 @@ def written(action: TracedAction) -> list[int]:
 def test_what_does_not_read_as_the_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ProtocolError, match=r"^this is a proof of controller"):
         kip_631.reads(PROTOCOLS["fencing"].traced())
-    put_in = fixed._put_in
-    monkeypatch.setattr(fixed, "_put_in", lambda action, _, indices: put_in(action, {"bootstrapped": 1}, indices))
+    put_in = specialize._put_in
+    monkeypatch.setattr(specialize, "_put_in", lambda action, _, indices: put_in(action, {"bootstrapped": 1}, indices))
     monkeypatch.setattr(kip_631, "_copies", {})
     with pytest.raises(ProtocolError, match="at bootstrapped 0 is not what its terms come to"):
         kip_631.reads(PROTOCOLS["controller"].traced())

@@ -17,7 +17,7 @@ from fencepost.model.explore.goal import run_to
 from fencepost.traces.report.beside import render_beside
 from fencepost.traces.report.index import write_report
 from fencepost.traces.report.obligation import Obligation
-from fencepost.traces.story import from_json
+from fencepost.traces.run_report import from_json
 
 TASKS = [task for task in plan_tasks(REGISTRY["compaction"]) if task.group.endswith("runs side by side")]
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from fencepost.conformance.plan import constants_of
-from fencepost.conformance.protocols.tiering.running import tiered
-from fencepost.conformance.protocols.tiering.simulation import OF_FENCING, RELATION, UNFINISHED, running_constants
 from fencepost.model.core.ground import System, ground
 from fencepost.model.explore.simulate import Simulated, simulate
 from fencepost.model.protocols.tiering import tiering
+from fencepost.model.protocols.tiering.impl_spec import tiered
+from fencepost.model.protocols.tiering.refinement import OF_FENCING, RELATION, UNFINISHED, running_constants
 
 DEVIATIONS = Path(__file__).resolve().parents[2] / "specs" / "DEVIATIONS.md"
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fencepost.impl.controller import (
-    Controller,
-    PartitionState,
-)
 from fencepost.impl.files import Files, SimulatedFiles
 from fencepost.impl.net import SimulatedNetwork, Transport
 from fencepost.impl.wire.errors import ErrorCode
@@ -27,6 +23,10 @@ from fencepost.impl.wire.messages import (
     TopicPartition,
     UpdateMetadataRequest,
     UpdateMetadataResponse,
+)
+from fencepost.impl.zk_controller import (
+    Controller,
+    PartitionState,
 )
 
 TP = TopicPartition("t", 0)

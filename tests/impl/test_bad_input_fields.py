@@ -6,7 +6,6 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from fencepost.impl.controller import Controller
 from fencepost.impl.files import SimulatedFiles
 from fencepost.impl.net import SimulatedNetwork
 from fencepost.impl.replica import Broker, Role, fetch
@@ -31,6 +30,7 @@ from fencepost.impl.wire.messages import (
     ProduceRequest,
     UpdateMetadataResponse,
 )
+from fencepost.impl.zk_controller import Controller
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from fencepost.impl.controller import Controller
 from fencepost.impl.files import SimulatedFiles
 from fencepost.impl.log import LogConfig
 from fencepost.impl.net import Faults, SimulatedNetwork
 from fencepost.impl.replica import Broker, BrokerConfig, Role
 from fencepost.impl.wire.errors import ErrorCode
 from fencepost.impl.wire.messages import BROKER_PRINCIPAL, FIRST_CLIENT, Envelope, ProduceRequest, ProduceResponse
+from fencepost.impl.zk_controller import Controller
 
 from .brokers import TP, records
 

@@ -13,13 +13,13 @@ from fencepost.impl.consumer import (
     Outcome,
     ResetPolicy,
 )
-from fencepost.impl.controller import Controller, ControllerError
 from fencepost.impl.files import SimulatedFiles
 from fencepost.impl.log import Log, Record, encode_batch
 from fencepost.impl.net import Faults, SimulatedNetwork
 from fencepost.impl.offsets import coordinate
 from fencepost.impl.replica import Broker, BrokerConfig, fetch
 from fencepost.impl.wire.messages import BROKER_PRINCIPAL, CONTROLLER, FIRST_CLIENT, Envelope, ProduceRequest
+from fencepost.impl.zk_controller import Controller, ControllerError
 
 from .leaders import TP, Reader
 

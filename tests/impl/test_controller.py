@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from fencepost.impl.controller import (
+from fencepost.impl.files import read_file
+from fencepost.impl.wire.errors import ErrorCode
+from fencepost.impl.wire.messages import (
+    NO_LEADER,
+    AlterIsrResponse,
+    LeaderAndIsrRequest,
+    OfflineReplicasRequest,
+    TopicPartition,
+    UpdateMetadataRequest,
+)
+from fencepost.impl.zk_controller import (
     CHECKPOINT,
     ControllerError,
     ElectionNotNeeded,
@@ -16,16 +26,6 @@ from fencepost.impl.controller import (
     StaleIncarnation,
     UnknownBroker,
     UnknownPartition,
-)
-from fencepost.impl.files import read_file
-from fencepost.impl.wire.errors import ErrorCode
-from fencepost.impl.wire.messages import (
-    NO_LEADER,
-    AlterIsrResponse,
-    LeaderAndIsrRequest,
-    OfflineReplicasRequest,
-    TopicPartition,
-    UpdateMetadataRequest,
 )
 
 from .controlled import TP, Cluster

@@ -5,11 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fencepost.impl.controller import (
-    CHECKPOINT,
-    Controller,
-    ControllerStopped,
-)
 from fencepost.impl.files import DiskFiles, SimulatedFiles, read_file
 from fencepost.impl.log import CorruptCheckpoint
 from fencepost.impl.net import Faults, LoopbackHost, Transport
@@ -24,6 +19,11 @@ from fencepost.impl.wire.messages import (
     OfflineReplicasRequest,
     TopicPartition,
     UpdateMetadataRequest,
+)
+from fencepost.impl.zk_controller import (
+    CHECKPOINT,
+    Controller,
+    ControllerStopped,
 )
 
 from .controlled import ALL, TP, Broker, Cluster

@@ -5,8 +5,6 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-from fencepost.impl.controller import CHECKPOINT, Controller, UnknownPartition, UnknownTopic
-from fencepost.impl.controller.store import Deleted, read_store
 from fencepost.impl.files import SimulatedFiles
 from fencepost.impl.log import CorruptCheckpoint
 from fencepost.impl.log.checkpoints import write_entries
@@ -28,6 +26,8 @@ from fencepost.impl.wire.messages import (
     TopicPartition,
     UpdateMetadataRequest,
 )
+from fencepost.impl.zk_controller import CHECKPOINT, Controller, UnknownPartition, UnknownTopic
+from fencepost.impl.zk_controller.store import Deleted, read_store
 
 from .controlled import ALL, TP, Broker, Cluster
 

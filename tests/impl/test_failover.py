@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from fencepost.impl.controller import Controller
 from fencepost.impl.files import SimulatedFiles
 from fencepost.impl.net import Faults, SimulatedNetwork
 from fencepost.impl.replica.broker import Broker
 from fencepost.impl.replica.config import BrokerConfig
 from fencepost.impl.wire.messages import CONTROLLER, NO_LEADER, TopicPartition
+from fencepost.impl.zk_controller import Controller
 
 TP = TopicPartition("t", 0)
 CONFIG = BrokerConfig(

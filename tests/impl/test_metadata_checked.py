@@ -9,14 +9,13 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from fencepost.conformance.free.memory import Memory
-from fencepost.conformance.free.met import Met
-from fencepost.conformance.free.runner import FreePlan, play, run_seed
-from fencepost.conformance.free.ways import Ways
 from fencepost.conformance.harness import binding_of
 from fencepost.conformance.plan import constants_of
-from fencepost.conformance.protocols.controller.free import FreeControllers
-from fencepost.conformance.protocols.controller.running import cluster
+from fencepost.conformance.protocols.controller.system import FreeControllers
+from fencepost.conformance.simulation.coverage import Met
+from fencepost.conformance.simulation.coverage_feedback import Memory
+from fencepost.conformance.simulation.runner import FreePlan, play, run_seed
+from fencepost.conformance.simulation.transitions import Ways
 from fencepost.impl.log import Record
 from fencepost.impl.log.batch import encode_batch
 from fencepost.impl.metadata import MetadataRecord, changes, encode
@@ -26,6 +25,7 @@ from fencepost.impl.metadata.machine import MetadataMachine
 from fencepost.impl.quorum.snapshots import SnapshotId
 from fencepost.impl.wire.controller import ResourceType
 from fencepost.model.core.ground import ground
+from fencepost.model.protocols.controller.impl_spec import cluster
 from fencepost.traces.kafka.broker import BrokerFiles, read_broker
 from fencepost.traces.kafka.checks import check_brokers
 from fencepost.traces.kafka.history import FALLS, FENCED, ISR, REUSED

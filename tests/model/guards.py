@@ -17,9 +17,9 @@ from fencepost.model.core.ground import System, ground
 from fencepost.model.core.protocol import TracedProtocol
 from fencepost.model.explore import Query, Verdict, explore
 from fencepost.model.interpret.reference import Reference
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.finite import Concrete, Counterexample
 from fencepost.model.prove.proof import Proof
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import ProofRun, judge
 
 

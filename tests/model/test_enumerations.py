@@ -9,15 +9,15 @@ from types import ModuleType
 import pytest
 from fencepost.model.core.algebra import Algebra, Value, View
 from fencepost.model.core.domains import REPLICA
+from fencepost.model.core.enum_value import plain_params
 from fencepost.model.core.enumeration import enumeration
 from fencepost.model.core.errors import BadText
 from fencepost.model.core.ground import ground
-from fencepost.model.core.members import plain_params
 from fencepost.model.explore import explore
 from fencepost.model.explore.result import Query, Verdict
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.crosscheck import crosscheck, exhaustive
 from fencepost.model.prove.proof import Proof
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import prove
 
 from .conftest import COMPILED

@@ -11,8 +11,8 @@ from fencepost.model.core.registry import REGISTRY
 from fencepost.model.expected.counterexample import Counterexample
 from fencepost.model.expected.obligation_count import ObligationCount
 from fencepost.model.expected.state_count import StateCount
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.obligations import Obligations
+from fencepost.model.prove.proof_for_variant import attach
 
 from .pinned import write_constants
 

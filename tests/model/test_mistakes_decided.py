@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from fencepost.model.core.registry import REGISTRY
-from fencepost.model.prove.attached import attach
+from fencepost.model.prove.proof_for_variant import attach
 
 from .mistakes import Refused, Toy, in_guard
 

@@ -11,10 +11,10 @@ from fencepost.model.core import terms
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import State, System, ground, ground_mutant
 from fencepost.model.core.mutants import Mutant, mutant_named, mutants
+from fencepost.model.core.pretty import show
 from fencepost.model.core.protocol import Protocol, TracedAction
-from fencepost.model.core.show import show
 from fencepost.model.core.terms import Sort, Term
-from fencepost.model.core.tracing import TracedState, Tracer
+from fencepost.model.core.tracer import TracedState, Tracer
 from fencepost.model.explore import Query, Verdict, explore
 from fencepost.model.explore.batch import search_batch
 from fencepost.model.explore.compare import Change, Difference, compare, run_to

@@ -19,7 +19,7 @@ from fencepost.model.interpret.staged import stage
 from fencepost.model.interpret.symbolic import Symbolic
 from fencepost.model.protocols.compaction import compaction
 from fencepost.model.protocols.fencing import fencing
-from fencepost.model.prove.fixed import fixed
+from fencepost.model.prove.specialize import fixed
 
 SLOT = Index("slot", Sort.INT, lambda c: c["slots"])
 

@@ -16,10 +16,10 @@ from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.proof import kip_320
 from fencepost.model.protocols.fencing.proof_alter_isr import kip_497
 from fencepost.model.protocols.fencing.proof_brokers import kip_320_brokers
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.finite import Concrete
 from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.proof import Proof
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 

@@ -9,12 +9,12 @@ from fencepost.model.core.registry import REGISTRY
 from fencepost.model.explore import Verdict
 from fencepost.model.protocols.compaction import compaction
 from fencepost.model.protocols.compaction.proof import kip_280
-from fencepost.model.prove.attached import attach
-from fencepost.model.prove.fixed import FixedProof
 from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.proof import Proof
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import ask
+from fencepost.model.prove.specialize import FixedProof
 
 NEEDED_FOR = {
     "brokers_clean_alike": "elect_leader.best_is_beaten_by_none",

@@ -18,13 +18,13 @@ from fencepost.model.explore import Verdict
 from fencepost.model.interpret.reference import Reference
 from fencepost.model.protocols.controller import controller
 from fencepost.model.protocols.controller.proof import kip_631
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.finite import Concrete
-from fencepost.model.prove.fixed import fixed
 from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.proof import Proof
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
+from fencepost.model.prove.specialize import fixed
 
 SEED = 631
 MOST = RLIMIT // 8

@@ -11,10 +11,10 @@ from fencepost.model.explore import Verdict
 from fencepost.model.interpret.symbolic_unbounded import Unbounded
 from fencepost.model.protocols.controller.proof import kip_631
 from fencepost.model.protocols.controller.proof_bootstrapped import kip_631_bootstrapped
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.finite import Concrete
 from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.proof import Proof
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from fencepost.model.explore import Verdict
 from fencepost.model.protocols.controller.proof import kip_631
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.finite import Concrete
 from fencepost.model.prove.proof import Proof
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import prove
 
 SAFE = kip_631.protocol.traced()

@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 from fencepost.model.protocols.controller.proof import kip_631
 from fencepost.model.protocols.controller.proof_bootstrapped import kip_631_bootstrapped
-from fencepost.model.prove.fixed import FixedProof
 from fencepost.model.prove.implied import Implications, Relation
+from fencepost.model.prove.specialize import FixedProof
 
 from .guards import counterexample_without, guards_of, proved_without
 

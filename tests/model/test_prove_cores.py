@@ -16,10 +16,10 @@ from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.proof import kip_320
 from fencepost.model.prove import cores as cores_module
 from fencepost.model.prove import run as run_module
-from fencepost.model.prove.attached import AttachedProof, attach
 from fencepost.model.prove.cores import CORE_RLIMIT, find_cores, read_cores, written_cores
 from fencepost.model.prove.obligations import INITIAL, Obligations
 from fencepost.model.prove.proof import Proof
+from fencepost.model.prove.proof_for_variant import AttachedProof, attach
 from fencepost.model.prove.run import judge, prove
 from fencepost.model.prove.solve import ask
 

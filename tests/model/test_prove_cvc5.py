@@ -19,8 +19,8 @@ from fencepost.model.protocols.snapshots import snapshots
 from fencepost.model.protocols.snapshots.proof import kip_630
 from fencepost.model.protocols.truncation import truncation
 from fencepost.model.protocols.truncation.proof import kip_320_mended
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.obligations import Obligations
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.solve import ask
 
 cvc5: Any = None

@@ -13,13 +13,13 @@ from fencepost.model.core.errors import BadText, ProtocolError
 from fencepost.model.core.ground import ground
 from fencepost.model.core.mutants import mutant_named
 from fencepost.model.core.protocol import ConstantSpec, Protocol
-from fencepost.model.core.sums import SumOfConstants
+from fencepost.model.core.symbolic_size import SumOfConstants
 from fencepost.model.core.terms import Sort
 from fencepost.model.explore import Query, Verdict, explore
 from fencepost.model.interpret.symbolic_unbounded import Unbounded
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.implied import Implications, Relation
 from fencepost.model.prove.proof import Proof
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import judge, prove
 
 SEAT = Index("seat", Sort.INT, lambda c: c["seats"])

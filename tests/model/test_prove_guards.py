@@ -11,9 +11,9 @@ from fencepost.model.core.mutants import mutant_named
 from fencepost.model.explore import Verdict
 from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.proof import kip_320
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.counterexample import breaking_run, shown
 from fencepost.model.prove.finite import Concrete, Counterexample
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import judge
 
 from .guards import counterexample_without, first_counterexample, guards_of, proved_without

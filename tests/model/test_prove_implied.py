@@ -9,15 +9,15 @@ from fencepost.model.core.domains import REPLICA
 from fencepost.model.core.errors import ProtocolError
 from fencepost.model.core.mutants import mutant_named
 from fencepost.model.core.registry import PROTOCOLS, REGISTRY
-from fencepost.model.core.tracing import TracedState, Tracer
+from fencepost.model.core.tracer import TracedState, Tracer
 from fencepost.model.explore import Verdict
 from fencepost.model.interpret.symbolic_terms import Bound, Reading
 from fencepost.model.interpret.symbolic_unbounded import Unbounded
 from fencepost.model.interpret.symbolic_values import Truth
 from fencepost.model.protocols.snapshots.state import OFFSET
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.implied import Implications, Implied, Relation
 from fencepost.model.prove.proof import Proof
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import prove
 
 FENCING = PROTOCOLS["fencing"].traced("kip-320")

@@ -12,14 +12,14 @@ from fencepost.model.core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET,
 from fencepost.model.core.errors import BadInput, ProtocolError
 from fencepost.model.core.protocol import ConstantSpec, Protocol
 from fencepost.model.core.terms import Sort
-from fencepost.model.core.tracing import TracedState, Tracer
+from fencepost.model.core.tracer import TracedState, Tracer
 from fencepost.model.explore import Verdict
 from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.fencing.proof import kip_320
-from fencepost.model.prove.attached import attach, prenex, split
 from fencepost.model.prove.finite import Concrete
 from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.proof import Ghosts, Proof
+from fencepost.model.prove.proof_for_variant import attach, prenex, split
 from fencepost.model.prove.run import judge, prove
 from fencepost.model.prove.solve import ask
 

@@ -19,9 +19,9 @@ from fencepost.model.interpret.symbolic_unbounded import Unbounded
 from fencepost.model.protocols.fencing import fencing
 from fencepost.model.protocols.snapshots import snapshots
 from fencepost.model.protocols.snapshots.proof import kip_630
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.finite import Concrete
 from fencepost.model.prove.obligations import Obligations
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 

@@ -12,8 +12,8 @@ import copy
 import pytest
 from fencepost.model.protocols.snapshots import snapshots
 from fencepost.model.protocols.snapshots.proof import kip_630
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.counterexample import breaking_run, shown
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import judge
 
 from .guards import confirmed, counterexample_without, first_counterexample, guards_of, proved_without

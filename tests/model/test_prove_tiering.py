@@ -12,10 +12,10 @@ from fencepost.model.core.registry import REGISTRY
 from fencepost.model.explore import Verdict
 from fencepost.model.protocols.tiering import tiering
 from fencepost.model.protocols.tiering.proof import kip_1023
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.finite import Concrete
 from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.proof import Proof
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 

@@ -9,8 +9,8 @@ from fencepost.model.core.registry import REGISTRY
 from fencepost.model.explore import Verdict
 from fencepost.model.protocols.tiering.proof import kip_1023
 from fencepost.model.protocols.tiering.proof_stable import kip_1023_stable
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.obligations import Obligations
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 

@@ -20,10 +20,10 @@ from fencepost.model.explore import Verdict
 from fencepost.model.interpret.staged import stage
 from fencepost.model.protocols.truncation import truncation
 from fencepost.model.protocols.truncation.proof import kip_320_mended
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.finite import Concrete
 from fencepost.model.prove.obligations import Obligations
 from fencepost.model.prove.proof import Proof
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import prove
 from fencepost.model.prove.solve import RLIMIT, ask
 

@@ -17,9 +17,9 @@ from fencepost.model.core.protocol import TracedProtocol, Variant
 from fencepost.model.protocols.truncation import truncation
 from fencepost.model.protocols.truncation.proof import kip_320_mended
 from fencepost.model.protocols.truncation.state import Check, Outcome, Rules
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.counterexample import breaking_run, shown
 from fencepost.model.prove.obligations import Obligations
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import ProofRun, judge, prove
 
 from .guards import confirmed, counterexample_without, first_counterexample, guards_of, proved_without

@@ -16,10 +16,10 @@ from fencepost.model.interpret.staged import stage
 from fencepost.model.protocols.snapshots import snapshots
 from fencepost.model.protocols.snapshots.proof import kip_630
 from fencepost.model.protocols.snapshots.proof_votes import kip_630_votes
-from fencepost.model.prove.attached import attach
 from fencepost.model.prove.counterexample import breaking_run
 from fencepost.model.prove.finite import Concrete
 from fencepost.model.prove.obligations import Obligations
+from fencepost.model.prove.proof_for_variant import attach
 from fencepost.model.prove.run import judge, prove
 from fencepost.model.prove.solve import ask
 

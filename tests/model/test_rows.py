@@ -21,10 +21,10 @@ from fencepost.model.core.domains import OPTIONAL_REPLICA, REPLICA, REPLICA_SET,
 from fencepost.model.core.enumeration import enumeration
 from fencepost.model.core.ground import Params, State, System, ground
 from fencepost.model.core.mutants import mutant_named, mutants
+from fencepost.model.core.pretty import show
 from fencepost.model.core.protocol import ConstantSpec, Protocol
-from fencepost.model.core.show import show
 from fencepost.model.core.terms import Sort, Term
-from fencepost.model.core.trace import Text
+from fencepost.model.core.traced_variant import Text
 from fencepost.model.explore import Query, Verdict, explore
 from fencepost.model.interpret.batch import Batch
 from fencepost.model.interpret.reference import IntState, Reference

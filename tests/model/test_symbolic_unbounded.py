@@ -14,7 +14,7 @@ from fencepost.model.core.errors import ProtocolError
 from fencepost.model.core.ground import ground
 from fencepost.model.core.protocol import TracedProtocol
 from fencepost.model.core.terms import TRUE, Term
-from fencepost.model.core.tracing import TracedState, Tracer
+from fencepost.model.core.tracer import TracedState, Tracer
 from fencepost.model.interpret.reference import IntState, Reference
 from fencepost.model.interpret.symbolic_terms import Step, SymbolicState
 from fencepost.model.interpret.symbolic_unbounded import Unbounded

@@ -12,9 +12,9 @@ from fencepost.model.core import terms
 from fencepost.model.core.algebra import Algebra
 from fencepost.model.core.errors import ProtocolError
 from fencepost.model.core.ground import substitute
-from fencepost.model.core.show import show
+from fencepost.model.core.pretty import show
 from fencepost.model.core.terms import FALSE, NONE, TRUE, Sort, Term, const, node
-from fencepost.model.core.tracing import Tracer
+from fencepost.model.core.tracer import Tracer
 from fencepost.model.interpret import batch
 from fencepost.model.interpret.reference import Ints
 from fencepost.model.interpret.staged import expression

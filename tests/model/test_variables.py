@@ -17,8 +17,8 @@ from fencepost.model.core.domains import OPTIONAL_REPLICA, REPLICA, Index, integ
 from fencepost.model.core.errors import ProtocolError
 from fencepost.model.core.ground import Params, State, System, ground
 from fencepost.model.core.mutants import mutant_named
+from fencepost.model.core.pretty import show
 from fencepost.model.core.protocol import ConstantSpec, Protocol
-from fencepost.model.core.show import show
 from fencepost.model.core.terms import Sort
 from fencepost.model.explore import Query, Verdict, explore
 from fencepost.model.interpret.batch import Batch

@@ -6,11 +6,11 @@ import re
 from dataclasses import replace
 
 import pytest
-from fencepost.conformance.protocols.snapshots.kafka_text import is_shipped, text
 from fencepost.conformance.spec_files import module_files
 from fencepost.model.core.protocol import Protocol
 from fencepost.model.core.registry import REGISTRY
 from fencepost.model.core.tlc_config import tlc_config
+from fencepost.model.protocols.snapshots.kafka_spec import is_shipped, text
 
 from .cfgs import module_of, whole_cfg
 from .modules import SPECS, camel, read_module

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fencepost.conformance.protocols.snapshots.kafka_text import SHIPPED, VARIANT, is_shipped, text
+from fencepost.model.protocols.snapshots.kafka_spec import SHIPPED, VARIANT, is_shipped, text
 
 from .modules import Definition, camel, read_module, snake, steps_of
 from .test_quorum_modules import NO_VARIABLE, VARIABLES

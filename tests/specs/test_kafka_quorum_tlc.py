@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from fencepost.conformance.protocols.snapshots.kafka_text import SHIPPED, VARIANT, text
 from fencepost.model.core.ground import State, System, ground
 from fencepost.model.explore import Query, explore
 from fencepost.model.interpret.reference import Reference
+from fencepost.model.protocols.snapshots.kafka_spec import SHIPPED, VARIANT, text
 
 from .cfgs import whole_cfg
 from .drawn import draw, edges_of_python, edges_of_tlc

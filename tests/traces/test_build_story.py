@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from fencepost.model.core.errors import ProtocolError
 from fencepost.model.explore.result import Verdict
-from fencepost.traces.build_story import Breaches, replay_headline, story_of_replay, story_of_run
+from fencepost.traces.build_run_report import Breaches, replay_headline, story_of_replay, story_of_run
 from fencepost.traces.format import Trace, value_json
 from fencepost.traces.observe import observe
 from fencepost.traces.record import record
 from fencepost.traces.replay import EXPLAINED, Budget, replay
+from fencepost.traces.run_report import from_json, to_json
 from fencepost.traces.stepper import DirectStepper
-from fencepost.traces.story import from_json, to_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

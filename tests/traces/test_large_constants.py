@@ -9,7 +9,7 @@ from fencepost.model.core.algebra import Algebra, Value, View
 from fencepost.model.core.domains import REPLICA
 from fencepost.model.core.ground import Layout, System, ground
 from fencepost.model.core.registry import PROTOCOLS
-from fencepost.model.core.trace import Text
+from fencepost.model.core.traced_variant import Text
 from fencepost.model.explore.result import Verdict
 from fencepost.model.interpret.conditions import Conditions, WorkSpentError
 from fencepost.model.interpret.reference import IntState, Reference

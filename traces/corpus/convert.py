@@ -8,7 +8,7 @@ import numpy as np
 
 from ..format import Trace, TraceEvent, Value
 from ..observe import decode, encode
-from ..story import Json
+from ..run_report import Json
 from .layout import LOOK, UNKNOWN, CorpusLayout, Events
 
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from ...model.core.errors import BadInput
 from ...model.core.regular_file import NotRegularFileError
-from ..story import Json
+from ..run_report import Json
 from .checks import first_fault
 from .layout import FORMAT, METADATA_KEY, SCHEMA_VERSION, CorpusHeader, CorpusLayout, Events
 from .output import hidden

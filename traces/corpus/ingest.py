@@ -16,7 +16,7 @@ from typing import Final
 from ...model.core.errors import BadInput
 from ..format import Trace
 from ..read import read_trace
-from ..story import Json
+from ..run_report import Json
 from .convert import events_of
 from .files import LONGEST, PART, Written, write_events
 from .layout import CorpusHeader, CorpusLayout, Events

@@ -18,7 +18,7 @@ import pyarrow as pa
 from ...model.core.ground import Cell
 from ...model.interpret.packing import Packing
 from ..format import TraceHeader
-from ..story import Json
+from ..run_report import Json
 from ..vocabulary import Vocabulary, vocabulary_of
 
 FORMAT: Final = "fencepost-corpus"

@@ -7,7 +7,7 @@ from typing import Final
 from ...model.core.registry import REGISTRY
 from ..format import Trace, TraceEvent, TraceHeader, Value
 from ..kafka.abstraction import ABSENT, Abstraction
-from ..story import Json
+from ..run_report import Json
 
 MAX_BLOCKS: Final = 8
 """Logs that differ in more places are not laid out: the model's state would be too large to look at."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, TypeGuard
 
 from ...model.core.errors import BadInput
-from ..story import Json
+from ..run_report import Json
 from .files import EventsFile, Written, open_events, refuse_version
 from .layout import FORMAT, SCHEMA_VERSION, CorpusHeader
 from .output import hidden

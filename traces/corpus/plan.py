@@ -21,7 +21,7 @@ from ...model.explore.result import OnProgress
 from ...model.interpret.batch import Block, Candidates
 from ...model.interpret.packing import Words
 from ...model.interpret.reference import Reference
-from ..words import counted
+from ..text import counted
 from .draws import Draws, Purpose
 from .walk import NOTHING, Ids, Walker, Walks, numbered
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...model.core.members import plain_params
-from ..story import Json
+from ...model.core.enum_value import plain_params
+from ..run_report import Json
 from .draws import Purpose
 from .plan import Plan
 from .walk import Rows, Walker, Walks

@@ -19,7 +19,7 @@ from ...model.core.budget import too_large
 from ...model.core.errors import BadInput
 from ...model.core.ground import ground
 from ...model.core.registry import PROTOCOLS, REGISTRY
-from ..story import Json
+from ..run_report import Json
 from .draws import Draws
 from .faults import fault_named, rules_of
 from .files import PART, Written, write_events

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..words import counted
+from ..text import counted
 from .divergence import first_missing
 from .keyed import KeyedLog, keyed_log
 from .policies import Strategy, cleanup_policy, strategy

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..words import counted
+from ..text import counted
 from .divergence import disagreement
 from .statefiles import encode_uuid
 from .verdicts import CheckResult, Verdict

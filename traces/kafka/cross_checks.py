@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from ..words import counted
+from ..text import counted
 from .committed import committed_below, differ_in_committed
 from .divergence import Difference, EpochSpan, by_epoch, disagreement
 from .epoch_conflicts import latest_epoch

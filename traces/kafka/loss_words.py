@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..words import brokers_named, counted
+from ..text import brokers_named, counted
 from .divergence import range_words
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..words import counted
+from ..text import counted
 from .codecs import CodecError
 from .committed import led_epoch
 from .divergence import offset_ranges, range_words

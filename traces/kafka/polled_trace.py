@@ -15,7 +15,7 @@ from ...model.core.errors import BadInput
 from ...model.core.protocol import TracedProtocol
 from ...model.core.registry import REGISTRY
 from ..format import Trace, TraceEvent, TraceHeader, Value
-from ..story import Json
+from ..run_report import Json
 from .negotiation import EPOCH_ENDS
 from .polled import Look, Polled
 from .server_log.quorum import MAX_VOTERS, quorum_constants

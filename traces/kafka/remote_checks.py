@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ..words import counted
+from ..text import counted
 from .one_time import doubted
 from .policies import tiered
 from .remote_metadata import REMOTE_TOPIC, RemoteEvent, RemoteSegment, SegmentState, segments_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..words import counted
+from ..text import counted
 from .remote_metadata import SegmentState
 from .remote_store import EPOCHS, LOG
 from .verdicts import CheckResult, Verdict

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..words import counted
+from ..text import counted
 from .partition import METADATA_TOPIC
 from .verdicts import CheckResult, Verdict
 

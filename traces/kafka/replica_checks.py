@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..words import counted
+from ..text import counted
 from .batches import OVERLAP
 from .divergence import first_missing, has_offset_holes
 from .partition import METADATA_TOPIC

@@ -11,9 +11,9 @@ from functools import lru_cache
 
 import z3
 
-from ...model.prove.attached import AttachedProof, attach
 from ...model.prove.finite import FiniteProof, UndecidedError, find_model
 from ...model.prove.proof import Proof
+from ...model.prove.proof_for_variant import AttachedProof, attach
 from .abstraction import Abstraction
 from .log_conditions import Condition, history_conditions, log_conditions
 

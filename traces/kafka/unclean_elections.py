@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..words import brokers_named, counted
+from ..text import brokers_named, counted
 from .epoch_conflicts import conflicting_rows, latest_epoch
 from .truncation import effective_epochs
 from .verdicts import CheckResult

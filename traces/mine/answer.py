@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 from ...model.core.errors import BadInput
 from ...model.explore.result import Verdict
 from ..format import Trace
-from ..story import Json
+from ..run_report import Json
 
 Kind: TypeAlias = Literal["guard", "effect", "promise"]
 """What was wrong first: a guard refuses the step, its outcome is another, or allowed steps break a promise."""

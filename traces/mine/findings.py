@@ -17,10 +17,10 @@ from ..corpus.layout import Events, Integers
 from ..replay import Budget
 from .against import Against, Codes
 from .answer import Bug
-from .fallback import Fallback
 from .lockstep import Stops, by_code, carried_steps, first_of_traces, whole_steps
 from .partial import Mask, Rows
 from .signature import differing
+from .slow_replay import Fallback
 
 
 @dataclass(frozen=True)

@@ -24,17 +24,17 @@ from ...model.core.registry import PROTOCOLS
 from ..corpus.manifest import PLANTED, SOURCES, CorpusFile, files_by_footers, traces_beside
 from ..corpus.place import shown_path
 from ..corpus.spread import SERIAL
+from ..run_report import Json
 from ..spark import spark_session
-from ..story import Json
-from ..words import counted
+from ..text import counted
 from .against import variant_for
 from .answer import Answer, Bug, Problem
 from .follow_state import Journal, SeenFile, State
-from .gap import Known, known_graph
 from .job import Asked, conclude, mine_files, model_for
 from .part import Model
+from .reachable_gap import Known, known_graph
 from .repeats import Repeats, repeats_of
-from .unit import Question
+from .work_unit import Question
 from .workers import Workers
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ...model.core.errors import BadInput
 from ...model.core.regular_file import read_regular
 from ..corpus.manifest import write_whole
 from ..corpus.place import shown_path
-from ..story import Json
+from ..run_report import Json
 from .part import Part
 from .part_json import part_from_json, part_to_json
 

@@ -27,11 +27,11 @@ from ..replay import Budget
 from .against import variant_for
 from .answer import Answer, Group, Problem, Unknown
 from .bad_step import explaining
-from .gap import MAX_STATES, Known, coverage_of, known_graph
 from .groups import Explained, Family, families
 from .minimal import Task, Told, bad_step_of, tell
 from .part import Model, Part, Sighting
-from .unit import Question, Unit
+from .reachable_gap import MAX_STATES, Known, coverage_of, known_graph
+from .work_unit import Question, Unit
 from .workers import OnProgress, Workers
 
 MAX_GROUPS: Final = 50

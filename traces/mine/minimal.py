@@ -30,10 +30,10 @@ from ..shrink import minimize
 from ..stepper import DirectStepper, Happened, Stepper
 from .answer import Bug
 from .bad_step import BadStep, Call, Oracle, reference_of, step_of
-from .fallback import bug_of
-from .gap import smaller
 from .part import Model
+from .reachable_gap import smaller
 from .signature import shape_of
+from .slow_replay import bug_of
 
 ASKED: Final = 5_000
 """How often the model may be asked while one trace is minimised."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..format import Trace, json_line
 from ..read import TraceReader
-from ..story import Json
+from ..run_report import Json
 from .answer import Bug, Problem
 from .coverage import Prints, Seen
 from .part import Model, Part, Sighting

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ...model.core.errors import BadInput
 from ..corpus.files import EventsFile, open_events
 from ..corpus.manifest import CorpusFile
-from ..words import counted
+from ..text import counted
 
 Longs = npt.NDArray[np.int64]
 

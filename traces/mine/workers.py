@@ -12,9 +12,9 @@ from ..corpus.spread import SERIAL
 from ..shipping import carried
 from ..spark import collected, spark_session
 from ..spark_processes import end_processes
-from ..words import counted
+from ..text import counted
 from .part import Part
-from .unit import Question, Unit, mine_unit
+from .work_unit import Question, Unit, mine_unit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

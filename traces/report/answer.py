@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..story import Verdict
+from ..run_report import Verdict
 from .replicas import ReplicaTable
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from ..story import Moment, Story
-from ..words import printable
+from ..run_report import Moment, Story
+from ..text import printable
 from .lanes import pairs_words
 from .page import environment, joined, policy
 

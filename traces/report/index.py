@@ -13,8 +13,8 @@ from typing import Final
 
 from markupsafe import Markup
 
-from ..story import to_json
-from ..words import printable
+from ..run_report import to_json
+from ..text import printable
 from .answer import Answer
 from .beside import render_beside
 from .folder import REPORT, new_folder

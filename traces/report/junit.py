@@ -7,7 +7,7 @@ from pathlib import Path
 
 from junitparser import Error, Failure, JUnitXml, Skipped, SystemOut, TestCase, TestSuite
 
-from ..words import printable, printable_lines
+from ..text import printable, printable_lines
 from ..write import write_whole
 from .obligation import Note, Obligation, grouped
 from .text import render_text

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...model.core.view import CONTROLLER, LogView, Route
-from ..story import Call, Json, Moment, Story, split_cell
-from ..words import printable
+from ..run_report import Call, Json, Moment, Story, split_cell
+from ..text import printable
 
 
 @dataclass(frozen=True)

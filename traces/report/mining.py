@@ -16,13 +16,13 @@ from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
 
 from ...model.explore.result import Verdict
 from ..mine.answer import Answer, Group
-from ..story import Json, Story
-from ..words import printable
+from ..run_report import Json, Story
+from ..text import printable
 from ..write import write_trace
 from .folder import REPORT, new_folder, refuse_other_contents
 from .mining_page import headline, render_mining
 from .mining_pytest import pytest_file, slug
-from .mining_story import story_of_group
+from .mining_trace import story_of_group
 
 FORMAT: Final = "fencepost-mining"
 VERSION: Final = 1

@@ -12,8 +12,8 @@ from typing import Final
 from markupsafe import Markup
 
 from ..mine.answer import Answer, Coverage, Group, Share
-from ..story import Story
-from ..words import counted, printable
+from ..run_report import Story
+from ..text import counted, printable
 from .lanes import pairs_words
 from .page import TEXT_WIDTH, embedded, environment, joined, page_data, policy
 from .text import render_text

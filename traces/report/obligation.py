@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..story import VERDICTS, Story, Verdict
-from ..words import counted
+from ..run_report import VERDICTS, Story, Verdict
+from ..text import counted
 from .beside import Beside
 
 

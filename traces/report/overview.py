@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from ..words import printable
+from ..text import printable
 
 _NAME = re.compile(r"`([^`]*)`")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup
 
-from ..words import printable
+from ..text import printable
 from .lanes import (
     Value,
     arrow,
@@ -34,7 +34,7 @@ from .text import render_text
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from ..story import Breach, Json, Moment, Story
+    from ..run_report import Breach, Json, Moment, Story
 
 TEXT_WIDTH: Final = 100
 """Columns of the text form that the page carries for readers without scripts and for print."""

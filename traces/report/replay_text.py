@@ -12,11 +12,11 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from ..build_story import replay_headline
+from ..build_run_report import replay_headline
 from ..diagnose import value_words
 from ..replay import EXPLAINED
-from ..story import split_cell
-from ..words import counted, printable
+from ..run_report import split_cell
+from ..text import counted, printable
 from .terminal import STORY_WIDTH, VERDICT_STYLES, Terminal
 
 if TYPE_CHECKING:

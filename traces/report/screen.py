@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 from rich.text import Text
 
-from ..words import counted, printable
+from ..text import counted, printable
 from .replicas import COLUMNS, MARK, NUMBERS
 from .terminal import UNBOUNDED, VERDICT_STYLES
 

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..words import printable
+from ..text import printable
 from .obligation import Obligation, grouped, overall, summary
 from .terminal import VERDICT_STYLES, Terminal
 

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from rich.console import Console
 
-from ..words import printable_lines
+from ..text import printable_lines
 
 if TYPE_CHECKING:
     from rich.console import HighlighterType, JustifyMethod, OverflowMethod

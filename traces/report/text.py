@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from ..words import printable
+from ..text import printable
 from .lanes import (
     Record,
     ReplicaLane,
@@ -32,7 +32,7 @@ from .terminal import STORY_WIDTH, VERDICT_STYLES, Terminal
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from ..story import Breach, Moment, Story
+    from ..run_report import Breach, Moment, Story
 
 SINGLY: Final = 8
 """Up to this many records a log is drawn record by record."""

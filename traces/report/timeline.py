@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from ..words import printable, printable_lines
+from ..text import printable, printable_lines
 from .lanes import pairs_words
 from .page import embedded, environment, joined, policy
 
 if TYPE_CHECKING:
-    from ..story import Json
+    from ..run_report import Json
 
 Lane = int | None
 """A node, or None for the controller and clients."""

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from ...model.core.errors import BadInput
 from ..report.page import environment, joined, policy
-from ..words import printable
+from ..text import printable
 from .checkers import TimelineReport
 from .describe import time_text
 from .rows import PartitionRows, Row

@@ -17,7 +17,7 @@ from ..kafka.server_log.node_id import node_id_of
 from ..kafka.server_log.patterns import match_message
 from ..kafka.server_log.streams import Stream, adopt_nodes, merge_streams
 from ..kafka.server_log.time_order import in_time_order
-from ..words import counted
+from ..text import counted
 from .event_kind import EventKind
 from .observation import Observation
 from .source import SourceResult

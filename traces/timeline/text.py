@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..report.terminal import VERDICT_STYLES
-from ..words import counted, printable
+from ..text import counted, printable
 from .checkers import TimelineReport
 from .contradiction import Contradiction
 from .describe import ids, time_text

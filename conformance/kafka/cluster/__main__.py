@@ -30,7 +30,7 @@ from .h1 import Gaps, h1
 from .k11 import k11
 from .k12 import LAG_MS, k12
 from .k14 import k14
-from .lost import Lost
+from .loss_check import Lost
 from .quorum import record_late_voter, record_quorum
 from .stage import PATIENCE_MS, Stage
 from .tiers import Deleted, settings

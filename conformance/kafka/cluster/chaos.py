@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from .clients import Sent
-    from .lost import Lost
+    from .loss_check import Lost
     from .stage import Stage, Stored
 
 LAG_MS: Final = 10_000

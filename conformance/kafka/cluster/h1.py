@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from ....traces.kafka.cluster import wait_until
 from .clients import ClientError, Polled
-from .telling import Telling
+from .render import Telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .lost import Lost, answered, ended, left
-from .telling import Telling, decided
+from .loss_check import Lost, answered, ended, left
+from .render import Telling, decided
 
 if TYPE_CHECKING:
     from collections.abc import Callable

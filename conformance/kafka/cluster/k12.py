@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from ....traces.kafka.cluster import CONTROLLER_ID
 from .frames import ALTER_PARTITION
-from .lost import Lost, answered, ended, left
-from .telling import Telling, decided
+from .loss_check import Lost, answered, ended, left
+from .render import Telling, decided
 
 if TYPE_CHECKING:
     from collections.abc import Callable

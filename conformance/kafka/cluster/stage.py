@@ -26,7 +26,7 @@ from ....traces.kafka.problems import ProblemLog
 from ..jars import RELEASE
 from .clients import Clients
 from .frames import FETCH
-from .gate import Gate, Hold
+from .proxy import Gate, Hold
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ....traces.kafka.cluster import wait_until
-from .telling import Telling, decided
+from .render import Telling, decided
 from .tiers import TOPIC, Deleted, Store, left, read_all, wait_in_isr, wait_uploaded, write
 
 if TYPE_CHECKING:

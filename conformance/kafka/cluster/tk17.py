@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from .telling import Telling, decided
+from .render import Telling, decided
 from .tiers import TOPIC, Deleted, read_all, write
 from .tk1 import A, B, C, elect_empty
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .telling import Telling, decided
+from .render import Telling, decided
 from .tiers import TOPIC, Deleted, Store, left, read_all, settled, wait_fails, wait_in_isr, wait_uploaded, write
 
 if TYPE_CHECKING:

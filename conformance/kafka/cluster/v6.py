@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 from ....traces.kafka.cluster import CONTROLLER_ID, RecordingError, wait_until
 from .frames import FETCH
 from .h1 import PROTOCOLS, Gap, ReadTopic
-from .telling import Telling, decided
+from .render import Telling, decided
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .gate import Hold
+    from .proxy import Hold
     from .stage import Stage
 
 A, B, C = 1, 2, 3

@@ -16,13 +16,13 @@ from ....traces.kafka.cluster import wait_until
 from .clients import ClientError
 from .frames import METADATA
 from .h1 import PROTOCOLS, Gap, ReadTopic
-from .telling import Telling, decided
+from .render import Telling, decided
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .clients import Polled
-    from .gate import Hold
+    from .proxy import Hold
     from .stage import Stage
 
 A, B, C = 1, 2, 3

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ....traces.words import counted
+from ....traces.text import counted
 from .measure import Fate, Measure, Row, missed
 
 _INDENT: Final = 13

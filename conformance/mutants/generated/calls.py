@@ -12,11 +12,11 @@ from types import FrameType
 from typing import Final
 
 from ....traces.format import Value
-from ...free.events import Event
-from ...free.system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
 from ...lockstep.adapter import Adapter, Outcome
 from ...lockstep.faults import Fault, Kind
 from ...lockstep.watch import Hung
+from ...simulation.events import Event
+from ...simulation.system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
 
 CALL_SECONDS: Final = 5.0
 """Of the processor; a healthy call takes some milliseconds."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ....traces.story import Json
+from ....traces.run_report import Json
 from .operators import ON_EXPRESSIONS, in_brackets, put
 from .sites import functions_of
 from .statements import ON_BLOCKS

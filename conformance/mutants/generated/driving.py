@@ -11,16 +11,16 @@ from ....model.core.errors import BadInput
 from ....model.core.ground import System, ground
 from ....model.core.protocol import Protocol
 from ....model.core.registry import REGISTRY
-from ....traces.story import Json
+from ....traces.run_report import Json
 from ...adapters.parts import Parts
-from ...free.registry import Way, offered
-from ...free.system import FreeSystem
-from ...free.ways import Ways
 from ...harness import binding_of, find_harness, held_to, in_lockstep, over_impl
 from ...lockstep.adapter import Adapter
 from ...lockstep.binding import Binding
 from ...lockstep.goals import Goals
 from ...lockstep.space import Space
+from ...simulation.registry import Way, offered
+from ...simulation.system import FreeSystem
+from ...simulation.transitions import Ways
 
 Engine = Literal["free", "lockstep"]
 

@@ -13,24 +13,24 @@ from enum import Enum
 from itertools import count
 from typing import Any, Final, cast
 
-from ....traces.story import Json
-from ...free.events import event_of
-from ...free.memory import Memory
-from ...free.met import Met
-from ...free.parted import Sort as FreeSort
-from ...free.runner import FreePlan, run_seed
-from ...free.runner import play as play_freely
-from ...free.runner import repeat as repeat_freely
-from ...free.system import FreeSystem
-from ...free.threads import Spent
+from ....traces.run_report import Json
 from ...lockstep.adapter import Adapter
 from ...lockstep.coverage import Coverage
-from ...lockstep.disagreement import Sort
-from ...lockstep.draw import Chooser, SeededSource
+from ...lockstep.divergence import Sort
 from ...lockstep.faults import Kind
+from ...lockstep.generate import Chooser, SeededSource
 from ...lockstep.play import play, repeat
 from ...lockstep.runner import ROUND
 from ...lockstep.space import Space
+from ...simulation.candidate import Spent
+from ...simulation.coverage import Met
+from ...simulation.coverage_feedback import Memory
+from ...simulation.divergence import Sort as FreeSort
+from ...simulation.events import event_of
+from ...simulation.runner import FreePlan, run_seed
+from ...simulation.runner import play as play_freely
+from ...simulation.runner import repeat as repeat_freely
+from ...simulation.system import FreeSystem
 from ..defect_rows import EXAMPLES, STEPS
 from .calls import LimitedAdapter, LimitedSystem
 from .drawing import Mutant

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ....model.core.exit_code import ExitCode
-from ....traces.story import Json
+from ....traces.run_report import Json
 from .drawing import Mutant
 from .judging import Judgement, Killer
 

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Final
 
-from ....traces.story import Json
+from ....traces.run_report import Json
 from .driving import Drive
 from .source import Source
 

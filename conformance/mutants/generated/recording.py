@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from ....model.core.errors import BadInput
-from ....traces.story import Json
+from ....traces.run_report import Json
 from ...executed import Executed
-from ...free.memory import Memory
-from ...free.met import Met
-from ...free.runner import FreePlan, run_seed
-from ...free.runner import play as play_freely
-from ...free.system import FreeSystem
-from ...free.threads import Spent
 from ...lockstep.adapter import Adapter
 from ...lockstep.coverage import Coverage
-from ...lockstep.draw import Chooser, SeededSource
+from ...lockstep.generate import Chooser, SeededSource
 from ...lockstep.play import play
 from ...lockstep.watch import Hung
+from ...simulation.candidate import Spent
+from ...simulation.coverage import Met
+from ...simulation.coverage_feedback import Memory
+from ...simulation.runner import FreePlan, run_seed
+from ...simulation.runner import play as play_freely
+from ...simulation.system import FreeSystem
 from .calls import within
 from .drawing import Mutant
 from .driving import Drive, Grounds, made

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ....model.core.errors import BadInput
 from ....model.core.temporary_folder import TemporaryFolder
-from ....traces.story import Json
+from ....traces.run_report import Json
 from .drawing import Drawing, Mutant
 from .driving import Drive
 from .equivalent import Equivalent

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ....traces.format import Value
-from ....traces.story import Json
-from ...free.events import Event, event_of
-from ...free.system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
+from ....traces.run_report import Json
 from ...lockstep.adapter import Adapter, Outcome
 from ...lockstep.expect import Try
 from ...lockstep.faults import Fault, Kind
+from ...simulation.events import Event, event_of
+from ...simulation.system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
 from .witness import World
 
 _PEACE: Final = "peace"

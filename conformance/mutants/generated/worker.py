@@ -22,7 +22,7 @@ from typing import Any, Final
 import psutil
 
 from ....model.core.errors import BadInput
-from ....traces.story import Json
+from ....traces.run_report import Json
 from .drawing import Mutant
 from .driving import Drive, Grounds
 from .judging import Judgement, Killer, Run, judge, parts_too

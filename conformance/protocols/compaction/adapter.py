@@ -43,8 +43,8 @@ from ...adapters.stored import StoredAdapter
 from ...lockstep.adapter import ModelStep, Outcome
 from ...lockstep.faults import EVENTS, STORAGE, TIMED_OUT, Fault, Kind
 from .cluster import STRATEGIES
-from .held import check_contents, rank_of
 from .records import HEADER, LogReader, Row, Sent, cells_of_record, made, most_longs
+from .responses import check_contents, rank_of
 
 _READER: Final = CLIENT - 1
 _RETENTION_MS: Final = 1 << 40

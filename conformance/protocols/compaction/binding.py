@@ -10,6 +10,7 @@ from typing import Final
 
 from ....model.core.algebra import Algebra, Value, View
 from ....model.core.domains import REPLICA
+from ....model.protocols.compaction.impl_state import AS_THEY_COME
 from ....model.protocols.compaction.state import holds, key_at
 from ....model.protocols.logs import OFFSET
 from ...lockstep.binding import (
@@ -25,7 +26,6 @@ from ...lockstep.binding import (
     error,
     unasked,
 )
-from .brokers import AS_THEY_COME
 
 _NOT_LEADER: Final = error(NOT_LEADER, "UNKNOWN_TOPIC_OR_PARTITION")
 _INVALID: Final = error("INVALID_RECORD")

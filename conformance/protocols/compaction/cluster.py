@@ -34,19 +34,19 @@ from ....traces.format import Value
 from ...adapters.cluster import PARTITION, shown_leader
 from ...adapters.endpoints import Node
 from ...adapters.events import is_response, kind_of
-from ...adapters.found import Nowhere, check_awake, copy_of, opened
-from ...adapters.lasting import LastingBrokers
 from ...adapters.nodes import DUE, EFFECTS
-from ...adapters.timed import Timed, TimedNodes, waits_of_broker
 from ...adapters.topic_ids import topic_ids
-from ...free.events import Event, What
-from ...free.system import Happened, Judged
+from ...checks.crash_image import Nowhere, check_awake, copy_of, opened
+from ...checks.durability import LastingBrokers
+from ...checks.timers import Timed, TimedNodes, waits_of_broker
 from ...lockstep.adapter import ModelStep
-from .ahead import Ahead, LateClock, Topic
-from .held import check_ages, check_cleaning, check_contents, check_tombstones
-from .pace import Ages, Pace
+from ...simulation.events import Event, What
+from ...simulation.system import Happened, Judged
+from .cleaner_preview import Ahead, LateClock, Topic
+from .observation import WrittenCells, cells_of_log, given
 from .records import HEADER, LogReader, Row, most_longs
-from .seen import WrittenCells, cells_of_log, given
+from .responses import check_ages, check_cleaning, check_contents, check_tombstones
+from .workload import Ages, Pace
 
 FOLLOWER, LEADER, OFFLINE = "follower", "leader", "offline"
 """Roles are told apart by their names: those of a copy of ``impl`` are other objects."""

@@ -17,16 +17,15 @@ from typing import Any, Final
 
 from ....impl.net.clock import WALL_START
 from ....model.core.errors import BadInput
+from ....model.protocols.compaction.impl_state import SHIPPED
 from ....traces.format import Value
-from ...free.events import Event, What
-from ...free.mailbox import Letter
-from ...free.system import Happened, Judged, Pending
 from ...kafka.brokers import BrokerSystem
 from ...kafka.controller import AlterPartitionAnswer, FetchAnswer
 from ...kafka.process import CLEANERS, Jvm
 from ...lockstep.adapter import ModelStep
-from .brokers import SHIPPED
-from .held import check_ages, check_contents, check_tombstones
+from ...simulation.events import Event, What
+from ...simulation.mailbox import Letter
+from ...simulation.system import Happened, Judged, Pending
 from .kafka_clients import (
     CLEAN,
     START_OVER,
@@ -43,9 +42,10 @@ from .kafka_clients import (
     weighed,
     written,
 )
-from .pace import Ages, Pace
+from .observation import WrittenCells, cells_of_log, given
 from .records import Row
-from .seen import WrittenCells, cells_of_log, given
+from .responses import check_ages, check_contents, check_tombstones
+from .workload import Ages, Pace
 
 _OF_PRODUCERS: Final = frozenset({"NONE", "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "INVALID_RECORD"})
 """The codes for a producer that the model has a word for."""

@@ -9,8 +9,8 @@ from itertools import product
 from typing import Any, Final
 
 from ....impl.net.clock import WALL_START
-from ...free.events import Event, What
-from ...free.system import Pending
+from ...simulation.events import Event, What
+from ...simulation.system import Pending
 from .records import BEFORE_MS, STEP_MS, Row, Sent
 
 CLEAN: Final = "clean"

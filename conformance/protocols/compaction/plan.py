@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...plan import Plan
-from .beyond import BEYOND
+from .large_constants import BEYOND
 
 _MAIN: Final = "2/2/1/2/0/0/1/0/2/1"
 _SMALL: Final = "2/2/1/2/0/0/0/0/2/1"
@@ -69,7 +69,7 @@ PLAN: Final = Plan(
         _MAIN,
     ),
     beyond=BEYOND,
-    # Brokers, log size, keys, timestamps, values of the header, leader epochs: of ``running.py``.
+    # Brokers, log size, keys, timestamps, values of the header, leader epochs: of ``impl_spec.py``.
     free=("1/8/2/3/3/3", "2/6/2/2/2/5", "2/8/2/3/3/5", "3/6/2/2/2/6"),
     # ``fencepost conform --protocol compaction`` does, in a minute or two.
     followed=False,

@@ -17,10 +17,10 @@ from ....model.core.registry import REGISTRY
 from ....model.explore import Query, Verdict, explore
 from ....model.explore.goal import run_to
 from ....model.interpret.staged import stage
-from ....traces.build_story import story_of_run
+from ....traces.build_run_report import story_of_run
 from ....traces.report.beside import Beside, Box, Row, Side
+from ....traces.run_report import Moment, Story
 from ....traces.stepper import DirectStepper
-from ....traces.story import Moment, Story
 from ...plan import Compared, Comparison, Written, constants_of
 
 QUOTE: Final = (

@@ -37,9 +37,9 @@ from ....model.protocols.controller.state import Run
 from ...adapters.carrier import LOSES, error_name
 from ...lockstep.adapter import ModelStep, Outcome
 from ...lockstep.faults import TIMED_OUT, Fault, Kind
+from .lockstep_cluster import LAG_MS, SESSION_MS, topic_of
+from .lockstep_run import SteppedRun
 from .metadata_log import WrongState
-from .stepped_cluster import LAG_MS, SESSION_MS, topic_of
-from .stepped_run import SteppedRun
 
 _ROUNDS: Final = 30
 

@@ -13,6 +13,18 @@ from typing import Final
 
 from ....model.core.algebra import Algebra, Value, View
 from ....model.core.domains import REPLICA
+from ....model.protocols.controller.impl_spec import exists, is_alive
+from ....model.protocols.controller.impl_state import (
+    AT_FIRST,
+    NODE,
+    OF_CONTROLLER,
+    OF_LOG,
+    PARTITION,
+    PROGRESS,
+    TOLD,
+    Role,
+    Run,
+)
 from ...lockstep.binding import (
     FENCED,
     NOTHING,
@@ -25,8 +37,6 @@ from ...lockstep.binding import (
     error,
     unasked,
 )
-from .cluster import AT_FIRST, NODE, OF_CONTROLLER, OF_LOG, PARTITION, PROGRESS, TOLD, Role, Run
-from .running import exists, is_alive
 
 NOT_CONTROLLER: Final = error("NOT_CONTROLLER")
 STALE: Final = error("STALE_BROKER_EPOCH")

@@ -17,24 +17,24 @@ from random import Random
 from typing import Any, Final
 
 from ....model.core.errors import BadInput
+from ....model.protocols.controller.impl_state import OF_LOG, PARTITIONS, PROGRESS, TOLD
+from ....model.protocols.controller.kafka_spec import GIVEN, OF_SHIPPED, VARIANT, is_shipped, text
 from ....traces.format import Value
-from ...free.events import Event, What
-from ...free.mailbox import Letter
-from ...free.system import Happened, Judged, Pending
 from ...kafka.process import CONTROLLERS, Jvm
 from ...lockstep.adapter import ModelStep
-from .cluster import OF_LOG, PARTITIONS, PROGRESS, TOLD
+from ...simulation.events import Event, What
+from ...simulation.mailbox import Letter
+from ...simulation.system import Happened, Judged, Pending
 from .kafka_brokers import ANSWERS, Answer, BrokerRegistration, Process, Request
 from .kafka_brokers import cells_of as cells_of_request
 from .kafka_log import cells_of
-from .kafka_pace import due, weight
-from .kafka_probes import probes
+from .kafka_negative_requests import probes
 from .kafka_steps import asked_for, by_records
-from .kafka_text import GIVEN, OF_SHIPPED, VARIANT, is_shipped, text
 from .kafka_voters import ALL, KafkaVoters
+from .kafka_workload import due, weight
 from .metadata_log import WrongState
-from .probes import WrongAnswer
-from .seen import NAMES, nothing_said
+from .negative_requests import WrongAnswer
+from .observation import NAMES, nothing_said
 
 _CODES: Final = {"NONE": None, "FENCED_LEADER_EPOCH": "FENCED_REPLICA"}
 """Kafka's error codes by the protocol's names (K1), where they are others."""

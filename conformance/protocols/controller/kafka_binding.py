@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from ....model.protocols.controller.impl_state import OF_CONTROLLER
+from ....model.protocols.controller.kafka_spec import GIVEN, OF_SHIPPED, VARIANT
 from ...lockstep.binding import NOTHING, ActionBinding, Effect, Exchange, Rule, unasked
 from .binding import CONTROLLER, NOT_CONTROLLER, STALE
-from .cluster import OF_CONTROLLER
-from .kafka_text import GIVEN, OF_SHIPPED, VARIANT
 
 _OWN: Final = ("is_active", "leads_newest")
 _ACTS: Final[Mapping[str, Rule]] = dict.fromkeys(_OWN, NOT_CONTROLLER)

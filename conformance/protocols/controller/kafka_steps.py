@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...free.events import Event, What
 from ...lockstep.adapter import ModelStep
+from ...simulation.events import Event, What
 from .kafka_brokers import BrokerHeartbeat, BrokerRegistration, Request
 from .kafka_log import Entry, Image
 

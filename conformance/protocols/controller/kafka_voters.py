@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ....traces.format import Value
-from ...free.mailbox import MailSystem
 from ...kafka.process import Jvm, OfKafka
+from ...simulation.mailbox import MailSystem
 from .kafka_log import Image, Logs
 
 ALL: Final = 1_000

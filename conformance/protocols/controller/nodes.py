@@ -22,11 +22,11 @@ from ....impl.replica.timers import Key
 from ....impl.wire.controller import Endpoint, ReplicaRequest
 from ....impl.wire.messages import FetchResponse, OffsetsForLeaderEpochResponse
 from ....impl.wire.quorum import QuorumFetchRequest, QuorumFetchResponse
-from ...adapters.accounted import AccountedNodes, folder_of, folder_of_quorum
 from ...adapters.endpoints import Node
 from ...adapters.events import FULL, MENDED
 from ...adapters.nodes import DUE
-from ...adapters.timed import (
+from ...checks.file_inventory import AccountedNodes, folder_of, folder_of_quorum
+from ...checks.timers import (
     Timed,
     TimedNodes,
     waits_of_broker,
@@ -34,7 +34,7 @@ from ...adapters.timed import (
     waits_of_lifecycle,
     waits_of_quorum,
 )
-from ...free.events import Event
+from ...simulation.events import Event
 
 _METADATA: Final = 1_000
 """The number of a broker's disk for the metadata log, less its own."""

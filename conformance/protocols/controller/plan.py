@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...plan import Plan
-from .beyond import BEYOND
+from .large_constants import BEYOND
 
 _DATA: Final = "2/1/1/3/0/1/0/1"
 _SNAPSHOTS: Final = "1/2/1/1/1/1/1/1"
@@ -52,7 +52,7 @@ PLAN: Final = Plan(
         "2/2/1/2/1/1/0/0",
     ),
     beyond=BEYOND,
-    # Brokers, controllers, partitions: of ``running.py``.
+    # Brokers, controllers, partitions: of ``impl_spec.py``.
     free=("3/3/2", "2/3/2", "3/3/1", "3/1/2"),
     # Of ``kip-631-safe``, and of brokers and controllers that make no snapshots.
     stepped="2/3/1/5/2/1/0/1",

@@ -33,12 +33,12 @@ from ....impl.wire.messages import (
 )
 from ...adapters.carrier import CLIENT
 from ...adapters.stores import SegmentReader
-from ...free.events import Event, What
+from ...simulation.events import Event, What
 from .metadata_log import WrongState
-from .seen import NAMES
+from .observation import NAMES
 
 if TYPE_CHECKING:
-    from .free import FreeControllers
+    from .system import FreeControllers
 
 PRODUCER: Final = CLIENT - 1
 WRITE: Final = "write"

@@ -8,15 +8,15 @@ HARNESS = Harness(
     __name__,
     binding=".binding:FENCING",
     over_impl=".adapter:FencingAdapter",
-    free=".free:RunningCluster",
+    free=".system:RunningCluster",
     adapters={"template": ".template:TemplateAdapter"},
     free_adapters={
-        "template": ".template_free:TemplateFree",
+        "template": ".template_simulation:TemplateFree",
         "kafka": ".kafka:KafkaBrokers",
         "kafka-cluster": ".kafka_processes:KafkaProcesses",
     },
     defects=".defects:BROKER_DEFECTS",
-    arguments={"kip-320": ".arguments:kip_320"},
+    arguments={"kip-320": ".equivalent_mutants:kip_320"},
     plan=".plan:PLAN",
     drives=(
         "controller/controller.py",

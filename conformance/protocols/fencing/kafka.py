@@ -13,13 +13,13 @@ from typing import Any, Final, cast
 from ....model.core.errors import BadInput
 from ....model.protocols.fencing.state import Rules, fencing
 from ....traces.format import Value
-from ...free.events import Event, What
-from ...free.mailbox import Letter
 from ...kafka.brokers import BrokerSystem
 from ...kafka.clients import Produce, ProduceAnswer, Read, ReadAnswer
 from ...kafka.controller import Fetch
 from ...kafka.process import Jvm
 from ...lockstep.adapter import ModelStep
+from ...simulation.events import Event, What
+from ...simulation.mailbox import Letter
 from .kafka_steps import stands_for
 
 _MIN_ISR: Final = (1, 1, 2)

@@ -21,11 +21,11 @@ from typing import Final
 from ....model.core.errors import BadInput
 from ....traces.format import Trace, Value
 from ....traces.kafka.cluster import BROKER_IDS, RecordingError, wait_until
-from ...kafka.cluster.carry import CannotDo, calls_of, member_counts
 from ...kafka.cluster.clients import ClientError, Polled, Sent
 from ...kafka.cluster.frames import FETCH
-from ...kafka.cluster.gate import Hold
+from ...kafka.cluster.proxy import Hold
 from ...kafka.cluster.stage import Stage
+from ...kafka.cluster.trace_executor import CannotDo, calls_of, member_counts
 
 TOPIC: Final = "story"
 _SECONDS: Final = 15.0

@@ -1,7 +1,7 @@
 """Apache Kafka's brokers as real processes that run freely, held to ``kip-320-kafka``.
 
 Three brokers and a controller, a JVM each, with all that they say to each other held at the gate
-(``conformance/kafka/cluster/gated.py``): what arrives next is drawn, and so is when a broker replays what the
+(``conformance/kafka/cluster/proxied_cluster.py``): what arrives next is drawn, and so is when a broker replays what the
 controller has decided. Clients and the operator are ours, and ask over the wire. Records are read from the brokers'
 segments, high watermarks over the wire, roles and ISRs from what the brokers print.
 
@@ -20,17 +20,17 @@ from ....model.protocols.fencing.state import Rules, fencing
 from ....traces.format import Value
 from ....traces.kafka.cluster import BROKER_IDS
 from ....traces.kafka.wire import Connection, fetch_request, produce_request
-from ...free.events import Event, What
-from ...free.mailbox import Letter, Mailbox
-from ...free.system import Happened, Judged, Pending
-from ...kafka.cluster.gate import Alters, Hold, Waiting
-from ...kafka.cluster.gated import Gated, decoded, gated_stage
-from ...kafka.cluster.slow import SlowSystem, in_time
+from ...kafka.cluster.lazy_start import SlowSystem, in_time
+from ...kafka.cluster.proxied_cluster import Gated, decoded, gated_stage
+from ...kafka.cluster.proxy import Alters, Hold, Waiting
 from ...kafka.cluster.stage import Stage
 from ...kafka.controller import CODES, AlterPartition, AlterPartitionAnswer, Fetch, FetchAnswer
 from ...lockstep.adapter import ModelStep
+from ...simulation.events import Event, What
+from ...simulation.mailbox import Letter, Mailbox
+from ...simulation.system import Happened, Judged, Pending
+from .kafka_messages import asking, broker_of, fetched, granted, node_of, number_of, party_of, records_of
 from .kafka_steps import stands_for
-from .kafka_told import asking, broker_of, fetched, granted, node_of, number_of, party_of, records_of
 
 _KILLS: Final = 12
 """In one of so many runs a leader may be killed, once: to start it again takes half a minute."""

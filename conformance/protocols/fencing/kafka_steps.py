@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...free.mailbox import Letter
 from ...kafka.clients import Produce, ProduceAnswer, Read, ReadAnswer
 from ...kafka.controller import AlterPartition, AlterPartitionAnswer, Fetch, FetchAnswer
 from ...lockstep.adapter import ModelStep
+from ...simulation.mailbox import Letter
 
 
 def stands_for(letter: Letter) -> Sequence[ModelStep]:

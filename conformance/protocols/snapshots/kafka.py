@@ -21,12 +21,13 @@ from random import Random
 from typing import Any, Final, cast
 
 from ....model.core.errors import BadInput
+from ....model.protocols.snapshots.kafka_spec import VARIANT, Shipped, text
 from ....traces.format import Value
-from ...free.events import Event, What
-from ...free.mailbox import Letter, MailSystem
-from ...free.system import Happened, Judged, Pending, Said
 from ...kafka.process import QUORUM, DriverFailedError, Jvm, OfKafka
 from ...lockstep.adapter import Contradiction, ModelStep
+from ...simulation.events import Event, What
+from ...simulation.mailbox import Letter, MailSystem
+from ...simulation.system import Happened, Judged, Pending, Said
 from .kafka_messages import (
     EndQuorumEpoch,
     Message,
@@ -39,7 +40,6 @@ from .kafka_messages import (
     says_of,
     steps_of,
 )
-from .kafka_text import VARIANT, Shipped, text
 
 _CHUNK: Final = 1_000
 """Bytes of a snapshot in one response. What a snapshot holds besides padding has less."""

@@ -8,9 +8,9 @@ from typing import Final
 
 from ....model.core.algebra import Algebra, Value, View
 from ....model.core.domains import REPLICA
+from ....model.protocols.snapshots.kafka_spec import is_shipped
 from ...lockstep.binding import ITSELF, ActionBinding, Effect, Exchange, Settled, unasked
 from .binding import SNAPSHOTS
-from .kafka_text import is_shipped
 
 _SOMEBODY_LEADS: Final = next(each for each in SNAPSHOTS.settles if each.__name__ == "_somebody_leads")
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ....traces.format import Value
-from ...free.system import Said
 from ...lockstep.adapter import ModelStep
+from ...simulation.system import Said
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...plan import Plan
-from .beyond import BEYOND
+from .large_constants import BEYOND
 
 _ONE_OFFSET: Final = "3/0/1/1/1/0/0/1"
 _ONE_VOTER: Final = "2/1/2/0/1/0/0/1"

@@ -35,10 +35,10 @@ from ...adapters.cluster import FETCH_TIMER, ISR_TIMER, PARTITION, produce, show
 from ...adapters.stored import StoredAdapter
 from ...lockstep.adapter import ModelStep, Outcome
 from ...lockstep.faults import EVENTS, STORAGE, TIMED_OUT, Fault, Kind
-from .held import Written, WrongRecord, check_copy, objects_of
+from .lockstep_cluster import INTERVAL_MS, TieredCluster, Upload, constants_left
 from .metadata_log import NEVER
-from .seen import Looks
-from .stepped_cluster import INTERVAL_MS, TieredCluster, Upload, constants_left
+from .observation import Looks
+from .responses import Written, WrongRecord, check_copy, objects_of
 
 _REFUSALS: Final = {"NotEligible": "ELIGIBLE_LEADERS_NOT_AVAILABLE", "ElectionNotNeeded": None}
 _ROUNDS: Final = 12

@@ -1,7 +1,7 @@
 """The binding of ``tiering``: every step is a broker's own, at an event at which it may come.
 
-What a broker answers is held against its own state where the answer is sent (``held.py``): none of these steps is one
-that somebody asks for and is refused.
+What a broker answers is held against its own state where the answer is sent (``responses.py``): none of these steps is
+one that somebody asks for and is refused.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Final
 
 from ....model.core.algebra import Algebra, Value, View
 from ....model.core.domains import REPLICA
+from ....model.protocols.tiering.impl_spec import begins_at_epuo, in_copy, is_same_record, tiered
+from ....model.protocols.tiering.impl_state import COPY, GIVEN, NOT_LOOKED, OF_BROKER, OFFSET
 from ...lockstep.binding import ActionBinding, Binding, unasked
-from .cluster import COPY, GIVEN, NOT_LOOKED, OF_BROKER, OFFSET
-from .running import begins_at_epuo, in_copy, is_same_record, tiered
 
 _AT_FIRST: Final = frozenset(variable for variable in tiered.traced(None).variables)
 """A run begins with brokers that know each other, and may have uploaded something."""

@@ -17,17 +17,16 @@ from random import Random
 from typing import Any, Final, cast
 
 from ....model.core.errors import BadInput
+from ....model.protocols.tiering.impl_state import GIVEN, NOT_LOOKED, OF_BROKER, Rules, tiered
 from ....traces.format import Value
-from ...free.events import Event, What
-from ...free.mailbox import Letter
-from ...free.system import Happened, Pending
 from ...kafka.brokers import BrokerSystem
 from ...kafka.clients import Produce, ProduceAnswer
 from ...kafka.controller import Fetch, FetchAnswer
 from ...kafka.process import TIERED, Jvm
 from ...lockstep.adapter import ModelStep
-from .cluster import GIVEN, NOT_LOOKED, OF_BROKER, Rules, tiered
-from .held import Written, check_local
+from ...simulation.events import Event, What
+from ...simulation.mailbox import Letter
+from ...simulation.system import Happened, Pending
 from .kafka_copies import Copies, lineage_of
 from .kafka_messages import (
     TELLS,
@@ -38,8 +37,9 @@ from .kafka_messages import (
     answered_with,
     asked_by,
 )
-from .kafka_pace import weighed
-from .seen import Looks
+from .kafka_workload import weighed
+from .observation import Looks
+from .responses import Written, check_local
 from .steps import steps_of_broker, steps_of_copies
 
 _SEGMENTS: Final = ("100", "100", "160")

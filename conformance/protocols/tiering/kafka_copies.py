@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from ....impl.tiering.segments import SegmentState
 from ...lockstep.adapter import ModelStep
-from .held import Row, Written, WrongAnswer, WrongRecord
 from .metadata_log import NEVER, Copy, MetadataView, Said
+from .responses import Row, Written, WrongAnswer, WrongRecord
 
 COPIES: Final = "copy"
 DELETES: Final = "delete"

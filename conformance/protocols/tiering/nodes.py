@@ -36,13 +36,13 @@ from ....impl.wire.messages import (
     TopicPartition,
 )
 from ...adapters.endpoints import Mailbox, Node
-from ...adapters.found import Nowhere
-from ...adapters.lasting import LastingBrokers
 from ...adapters.nodes import DUE
-from ...adapters.timed import Timed, TimedNodes, waits_of_broker
 from ...adapters.topic_ids import topic_ids
-from ...free.events import Event, What
-from ...free.system import Happened
+from ...checks.crash_image import Nowhere
+from ...checks.durability import LastingBrokers
+from ...checks.timers import Timed, TimedNodes, waits_of_broker
+from ...simulation.events import Event, What
+from ...simulation.system import Happened
 from .retention import Retention
 from .store import BREAKS, FAILS, FAR, WORKS, Bucket, EventJobs
 

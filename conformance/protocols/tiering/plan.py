@@ -58,7 +58,7 @@ PLAN: Final = Plan(
         "3/1/1/0/1/0/1/1",
         "3/1/1/1/1/0/1/1",
     ),
-    # Brokers, offsets, leader epochs, copies: of ``running.py``.
+    # Brokers, offsets, leader epochs, copies: of ``impl_spec.py``.
     free=("3/10/14/20", "2/8/14/16", "3/6/14/20"),
     # Of ``up-to-gap``: brokers have no transactions, and nothing expires, or is switched off, where they are driven.
     stepped="2/2/1/1/1/0/0/0",

@@ -15,7 +15,7 @@ from ....impl.log.batch import encode_batch
 from ....impl.log.records import Record
 from ....impl.replica.producer_snapshot import decode_producers
 from ....impl.wire.errors import ErrorCode
-from .held import Written, WrongAnswer
+from .responses import Written, WrongAnswer
 
 _RETRIED: Final = 2
 """So many of its last batches each may send again: of what is in remote storage leaders know the last alone."""

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from ....impl.tiering.metadata import METADATA
 from ....impl.wire.messages import NO_LEADER
 from ....traces.format import Value
-from .held import WrongAnswer
 from .metadata_log import NEVER, Copy
 from .nodes import PARTITION
+from .responses import WrongAnswer
 from .retention import FOR_EVER
 
 if TYPE_CHECKING:
-    from .free import FreeTiering
+    from .system import FreeTiering
 
 Cells = Mapping[str, Value]
 

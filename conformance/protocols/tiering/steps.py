@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ....traces.format import Value
-from ...free.events import Event
 from ...lockstep.adapter import ModelStep
+from ...simulation.events import Event
 
 Cells = Mapping[str, Value]
 

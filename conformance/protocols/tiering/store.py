@@ -14,7 +14,7 @@ from typing import Any, Final
 from ....impl.files.interface import Files
 from ....impl.net.interface import Clock
 from ...adapters.nodes import EFFECTS
-from ...free.power import Power
+from ...simulation.power import Power
 
 FAR: Final = 1 << 40
 """So far off a job is looked at that waits for its event: when to look for what is done by an event."""

@@ -8,10 +8,10 @@ HARNESS = Harness(
     __name__,
     binding=".binding:TRUNCATION",
     over_impl=".adapter:TruncationAdapter",
-    free=".free:RunningConsumer",
+    free=".system:RunningConsumer",
     free_adapters={"kafka": ".kafka:KafkaConsumers"},
     defects=".defects:CONSUMER_DEFECTS",
-    arguments={"kip-320-mended": ".arguments:kip_320_mended"},
+    arguments={"kip-320-mended": ".equivalent_mutants:kip_320_mended"},
     plan=".plan:PLAN",
     drives=(
         "consumer/consumer.py",

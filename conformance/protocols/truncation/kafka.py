@@ -40,14 +40,14 @@ from ....traces.format import Value
 from ...adapters.carrier import error_name
 from ...adapters.cluster import shown_leader
 from ...adapters.endpoints import Node
-from ...free.events import Event, What
-from ...free.system import Happened, Judged, Pending, Said
 from ...kafka.process import CONSUMER as DRIVES
 from ...kafka.process import Jvm, OfKafka
 from ...lockstep.adapter import ModelStep
-from .free_partition import LEADER, READER, TIMEOUT_MS, RunningPartition, call
-from .free_steps import steps_of_brokers
+from ...simulation.events import Event, What
+from ...simulation.system import Happened, Judged, Pending, Said
 from .kafka_reader import KafkaReader, ShippedBroker
+from .steps import steps_of_brokers
+from .system_partition import LEADER, READER, TIMEOUT_MS, RunningPartition, call
 
 _ASKS: Final = {"earliest": "beginning", "latest": "end", "nothing": "nothing"}
 _JUMPS: Final = ("seek", "seek_kept", "beginning", "end", "restart")

@@ -30,7 +30,7 @@ from ....impl.wire.messages import (
 )
 from ...adapters.cluster import PARTITION
 from ...kafka.process import Jvm
-from .free_partition import GROUP, READER, TIMEOUT_MS
+from .system_partition import GROUP, READER, TIMEOUT_MS
 
 _NAMES: Final = {ErrorCode.FENCED_REPLICA: "FENCED_LEADER_EPOCH"}
 """Kafka's names of errors, where they are not ours."""

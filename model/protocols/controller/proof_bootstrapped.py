@@ -15,7 +15,7 @@ from typing import Final
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import Constants, Values
 from ...core.terms import Sort
-from ...prove.fixed import FixedProof, once_is_zero
+from ...prove.specialize import FixedProof, once_is_zero
 from ..logs import OFFSET
 from .proof import kip_631
 from .proof_log import is_current, known_isr_is_never_empty

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA_SET, Constants, integers
-from ...prove.fixed import FixedProof
 from ...prove.proof import Ghosts
+from ...prove.specialize import FixedProof
 from ..logs import OFFSET
 from .state import PARTITION, controller
 

@@ -1,9 +1,9 @@
 """Kafka's ISR replication and KIP-320's fencing of replicas: state, actions, promises, liveness, proof, view."""
 
 from ...core.registration import Registration
-from .state import fencing
 
-from . import actions, alter_isr, running, fenced, promises, liveness, tla  # isort: skip  # noqa: F401 - what they register belongs to the protocol
+from . import actions, alter_isr, impl_spec, fenced, promises, liveness, tla  # isort: skip  # noqa: F401 - what they register belongs to the protocol
+from .state import fencing
 
 __all__ = ["REGISTRATION", "fencing"]
 

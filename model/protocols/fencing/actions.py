@@ -359,7 +359,7 @@ def follower_acknowledge(k: Algebra, s: View, leader: Value, follower: Value) ->
     """A follower's fetch reaches a presumed leader and tells it the follower's LEO; no response arrives.
 
     The fetch is asked for at the follower's LEO, so that it acknowledges all below. The response is lost, or brings no
-    record; one without records would bring a high watermark in Kafka, which is not modelled but in ``running.py``.
+    record; one without records would bring a high watermark in Kafka, which is not modelled but in ``impl_spec.py``.
     """
     end = s.leo[follower]
     if k.rules.loses_power:

@@ -73,7 +73,7 @@ class Rules:
     remote_leo: RemoteLeo = RemoteLeo.AS_IT_IS
     alter_isr: AlterIsr | None = None
     running: bool = False
-    """Whether a step is what one node does at once: see ``running.py``."""
+    """Whether a step is what one node does at once: see ``impl_spec.py``."""
     shipped: bool = False
     """Whether it is as Apache Kafka does it with KRaft, where that differs from the text: the K rows of
     ``specs/DEVIATIONS.md``. A role is taken up at once, of whichever record of the metadata log is the last that a

@@ -1,9 +1,9 @@
 """KIP-630, the quorum's log with snapshots: state, log, fetch, late responses, actions, promises, proof, view."""
 
 from ...core.registration import Registration
-from .state import snapshots
 
-from . import log, votes, fetch, late, actions, running, promises, tla  # isort: skip  # noqa: F401 - what they register belongs to the protocol
+from . import log, votes, fetch, late, actions, impl_spec, promises, tla  # isort: skip  # noqa: F401 - what they register belongs to the protocol
+from .state import snapshots
 
 __all__ = ["REGISTRATION", "snapshots"]
 

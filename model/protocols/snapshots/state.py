@@ -69,7 +69,7 @@ class Rules:
 
     ``votes_travel``: a vote that is granted is an answer, which reaches its candidate late or never (``votes.py``).
     ``counts_late_votes``: a candidate counts one of a former candidacy of its own.
-    ``running``: nodes that run by themselves (``running.py``): every replica has its own vote and its own candidacy,
+    ``running``: nodes that run by themselves (``impl_spec.py``): every replica has its own vote and its own candidacy,
     what is not synced may be lost, and what clients were told is remembered.
     """
 

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import REPLICA, Constants, integers
-from ...prove.fixed import FixedProof
 from ...prove.proof import Ghosts
+from ...prove.specialize import FixedProof
 from ..logs import EPOCH, OFFSET
 from .state import NOT_LOOKED, Segment, follows, in_lineage, is_tiered, leads, leads_newest, tiering
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from ...core.algebra import Algebra, Value, View
 from ...core.domains import Constants
-from ...prove.fixed import FixedProof, once_is_zero
+from ...prove.specialize import FixedProof, once_is_zero
 from .proof import kip_1023
 from .state import tiering
 

@@ -16,7 +16,7 @@ leader takes office at once, others hear of it late, and a follower in its leade
 leader's ISR is the controller's, and a leader counts on its followers' logs as they are.
 
 ``replication.py`` has roles and records, ``remote_log.py`` the remote log manager of a leader, ``bootstrap.py`` what a
-follower does whose fetch offset is not on its leader, ``promises.py`` what is promised.
+follower does whose fetch offset is not on its leader, ``impl_invariants.py`` what is promised.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """KIP-320 for consumers, who notice that a log was truncated: state, partition, actions, promises, proof, view."""
 
 from ...core.registration import Registration
-from .state import truncation
 
-from . import partition, actions, serving, polling, validating, promises, told, tla  # isort: skip  # noqa: F401 - what they register belongs to the protocol
+from . import partition, actions, serving, polling, validating, promises, reported, tla  # isort: skip  # noqa: F401 - what they register belongs to the protocol
+from .state import truncation
 
 __all__ = ["REGISTRATION", "truncation"]
 

@@ -9,8 +9,8 @@ once how much of what was committed it holds: in Kafka its high watermark lags b
 
 ``partition.py`` has elections and replication, ``actions.py`` the consumer, and ``promises.py`` what it is promised.
 The variant ``kip-320-client`` has actions of its own, for systems that run by themselves: ``serving.py`` brokers with
-retention and crashes, ``polling.py`` a consumer whose requests take their time, and its coordinator, ``told.py`` what
-its application is told.
+retention and crashes, ``polling.py`` a consumer whose requests take their time, and its coordinator, ``reported.py``
+what its application is told.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fencepost.conformance.protocols.snapshots.kafka_text import VARIANT, printed
 from fencepost.model.core.errors import BadInput
 from fencepost.model.explore.result import Verdict
+from fencepost.model.protocols.snapshots.kafka_spec import VARIANT, printed
 from fencepost.traces.kafka.polled import Look, Polled
 from fencepost.traces.kafka.polled_quorum import TOPIC, QuorumPoller
 from fencepost.traces.kafka.polled_trace import Abstracted, abstracted_quorum

@@ -14,8 +14,8 @@ from fencepost.traces.corpus.layout import CorpusHeader, CorpusLayout, Events
 from fencepost.traces.mine import coverage
 from fencepost.traces.mine.abstract import Abstraction
 from fencepost.traces.mine.coverage import Seen
-from fencepost.traces.mine.gap import coverage_of, known_graph, smaller
-from fencepost.traces.mine.unit import Miner, Question, model_of
+from fencepost.traces.mine.reachable_gap import coverage_of, known_graph, smaller
+from fencepost.traces.mine.work_unit import Miner, Question, model_of
 from fencepost.traces.record import record
 
 CONSTANTS = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
@@ -108,7 +108,7 @@ def test_how_the_events_are_cut_is_no_matter(events: Events) -> None:
 
 def test_a_sample_is_the_same_however_it_is_cut_and_is_told(events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coverage, "KEPT", 50)
-    monkeypatch.setattr("fencepost.traces.mine.gap.KEPT", 50)
+    monkeypatch.setattr("fencepost.traces.mine.reachable_gap.KEPT", 50)
     whole, against = seen_of(events)
     half = int(events.starts[12])
     apart = Seen()

@@ -23,7 +23,7 @@ from fencepost.traces.mine.follow_state import Journal, State
 from fencepost.traces.mine.job import Asked, mine, mine_files
 from fencepost.traces.mine.part_json import part_from_json, part_to_json
 from fencepost.traces.mine.repeats import Repeats
-from fencepost.traces.mine.unit import Question
+from fencepost.traces.mine.work_unit import Question
 from fencepost.traces.mine.workers import Workers
 
 FAULTS = ("follower_fetch.epoch_not_fenced dropped", "kip-101")

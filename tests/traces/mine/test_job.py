@@ -30,10 +30,10 @@ from fencepost.traces.corpus.spread import SERIAL
 from fencepost.traces.format import Trace, TraceEvent
 from fencepost.traces.mine.answer import TIMES, Answer
 from fencepost.traces.mine.bad_step import explaining
-from fencepost.traces.mine.gap import Known
 from fencepost.traces.mine.job import Asked, conclude, mine, mine_files, units_of
 from fencepost.traces.mine.minimal import bad_step_of, bug_in
-from fencepost.traces.mine.unit import Question
+from fencepost.traces.mine.reachable_gap import Known
+from fencepost.traces.mine.work_unit import Question
 from fencepost.traces.mine.workers import Progress, Workers
 from fencepost.traces.read import read_trace
 from fencepost.traces.replay import Budget, replay, traced_of

@@ -14,7 +14,7 @@ from fencepost.traces.corpus.spread import SERIAL
 from fencepost.traces.format import Trace, TraceEvent
 from fencepost.traces.mine.answer import Group
 from fencepost.traces.mine.job import groups_of
-from fencepost.traces.mine.unit import Miner, Question
+from fencepost.traces.mine.work_unit import Miner, Question
 from fencepost.traces.mine.workers import Workers
 from fencepost.traces.record import record
 from fencepost.traces.replay import Budget, replay

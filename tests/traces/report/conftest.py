@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fencepost.traces.story import Story, from_json
+from fencepost.traces.run_report import Story, from_json
 
 from .browser import Page, started
 

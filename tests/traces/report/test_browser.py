@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.check.stories import counterexample
+from fencepost.conformance.check.counterexamples import counterexample
 from fencepost.conformance.protocols.compaction.tombstones import side_by_side
 from fencepost.model.core.ground import ground
 from fencepost.model.explore.batch import explore_batch
@@ -14,7 +14,7 @@ from fencepost.model.explore.result import Query
 from fencepost.model.protocols.controller import controller
 from fencepost.traces.report.index import Obligation, write_report
 from fencepost.traces.report.page import render_page
-from fencepost.traces.story import Breach, Call, Moment, Story
+from fencepost.traces.run_report import Breach, Call, Moment, Story
 
 from .browser import Page
 

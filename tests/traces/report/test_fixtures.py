@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from fencepost.model.protocols.fencing import fencing
 from fencepost.traces.observe import observe
+from fencepost.traces.run_report import Call, Moment, Story
 from fencepost.traces.stepper import DirectStepper
-from fencepost.traces.story import Call, Moment, Story
 
 
 @pytest.mark.parametrize("name", ["lost_record", "lasso"])

@@ -15,7 +15,7 @@ from fencepost.traces.report import index
 from fencepost.traces.report.answer import Answer, Finding
 from fencepost.traces.report.index import Note, Obligation, overall, summary, write_report
 from fencepost.traces.report.replicas import ReplicaRow, ReplicaTable
-from fencepost.traces.story import Story, Verdict, from_json
+from fencepost.traces.run_report import Story, Verdict, from_json
 from junitparser import Error, Failure, JUnitXml
 
 BAD = "<b>x</b> & \x00\x1b[31m \ud800 ]]> \"'"

@@ -14,8 +14,8 @@ from fencepost.traces.report.lanes import (
     replica_lane,
     words,
 )
-from fencepost.traces.story import Json, Moment, Story
-from fencepost.traces.words import printable
+from fencepost.traces.run_report import Json, Moment, Story
+from fencepost.traces.text import printable
 
 
 def test_roles_follow_the_leader_that_a_replica_believes_in(lost_record: Story) -> None:

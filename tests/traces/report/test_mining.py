@@ -21,7 +21,7 @@ from fencepost.traces.report import mining
 from fencepost.traces.report.mining import FORMAT, named, refuse_out, write_mining
 from fencepost.traces.report.mining_page import _percent, headline, render_mining
 from fencepost.traces.report.mining_pytest import pytest_file, slug
-from fencepost.traces.report.mining_story import story_of_group
+from fencepost.traces.report.mining_trace import story_of_group
 from junitparser import Error, Failure, JUnitXml
 
 from . import mined

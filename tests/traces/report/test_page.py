@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 from fencepost.model.core.view import LogView
 from fencepost.traces.report.page import asset, embedded, page_data, policy, render_page
-from fencepost.traces.story import Breach, Call, Moment, Story
+from fencepost.traces.run_report import Breach, Call, Moment, Story
 
 HOSTILE = "</script><script>window.pwned = 1</script><!--<script> ]]> & \" ' <img src=x onerror=alert(1)> \u2028\x00"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fencepost.traces.report.lanes import Record, ReplicaLane, replica_lane
 from fencepost.traces.report.text import log_strip, print_story, render_text
-from fencepost.traces.story import Breach, Call, Moment, Story
+from fencepost.traces.run_report import Breach, Call, Moment, Story
 from rich.console import Console
 
 

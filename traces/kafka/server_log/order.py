@@ -15,8 +15,8 @@ from typing import Final, TypeAlias
 
 from ....model.core.ground import State
 from ...format import TraceEvent
+from ...run_report import Json
 from ...stepper import Stepper
-from ...story import Json
 from .moves import Move
 
 BUDGET: Final = 50_000

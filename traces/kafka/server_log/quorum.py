@@ -20,8 +20,8 @@ from typing import Final
 
 from ....model.core.protocol import TracedProtocol
 from ...format import Trace, TraceHeader, Value
+from ...run_report import Json
 from ...stepper import stepper_for
-from ...story import Json
 from .history import MAX_EPOCHS, MAX_WATCHED
 from .moves import Move, Step
 from .order import BUDGET, in_order

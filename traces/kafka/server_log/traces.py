@@ -9,8 +9,8 @@ from typing import Final
 
 from ....model.core.registry import REGISTRY
 from ...format import Trace, TraceHeader
+from ...run_report import Json
 from ...stepper import stepper_for
-from ...story import Json
 from .history import History, NotToldError, history_of, watched_of
 from .lines import read_server_logs
 from .moves import moves_of

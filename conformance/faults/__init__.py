@@ -1,0 +1,1 @@
+"""Faults that the harness injects besides crashes: corrupt messages and corrupt files."""

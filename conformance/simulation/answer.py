@@ -1,0 +1,185 @@
+"""The answer of free runs: as a JSON object, as a table of what happened, and as lines on what never did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.table import Table
+from rich.text import Text
+
+from ...model.core.ground import System
+from ...traces.run_report import Json
+from ...traces.text import counted
+from ..executed import EVERY, Executed, told
+from ..plan import written
+from .corpus import Corpus
+from .events import What
+from .runner import Free, FreePlan
+from .transitions import Ways
+
+
+@dataclass(frozen=True)
+class FreeRun:
+    """What was run, for the report: what ``--impl`` named, the system's name, the plan, the commands that repeat it.
+
+    ``portfolio``: the steps of the model at each of the constants that runs went through by turns. ``redraw``: the
+    command that draws the same runs without the clock, where a clock decided how many there are. ``executed``: what was
+    executed of the system's source, where it is known. ``corpus``: where schedules are kept, if anywhere.
+    """
+
+    impl: str
+    name: str
+    plan: FreePlan
+    portfolio: tuple[Ways, ...]
+    command: str | None = None
+    redraw: str | None = None
+    executed: Executed | None = None
+    corpus: Corpus | None = None
+
+    @property
+    def system(self) -> System:
+        """The variant, at the first of the constants."""
+        return self.portfolio[0].system
+
+    @property
+    def of(self) -> str:
+        """``memory, running freely, against fencing kip-320-brokers``."""
+        return f"{self.name}, running freely, against {self.system.name} {self.system.traced.variant.name}"
+
+    @property
+    def at(self) -> tuple[str, ...]:
+        """The constants as they are written: ``3/2/2/2``."""
+        return tuple(written(ways.system.constants) for ways in self.portfolio)
+
+
+def never_taken(run: FreeRun, found: Free) -> tuple[str, ...]:
+    """The actions of the variant that never happened."""
+    return tuple(each.name for each in run.system.traced.actions if each.name not in found.met.steps)
+
+
+def never_met(run: FreeRun, found: Free) -> tuple[str, ...]:
+    """The guards, as ``action.guard``, that a system can be asked about and that never refused anything."""
+    guards = dict.fromkeys(
+        pair
+        for ways in run.portfolio
+        for each in ways.space.pairs
+        for pair in each
+        if pair in ways.space.askable and pair not in found.met.refused
+    )
+    return tuple(f"{action}.{guard}" for action, guard in guards)
+
+
+def never_seen(run: FreeRun, found: Free) -> tuple[str, ...]:
+    """The cells that were never observed. A variable of which no cell was stands for all of them."""
+    seen = {name.split("[")[0] for name in found.met.cells}
+    cells = dict.fromkeys(
+        cell.name if cell.variable.name in seen else cell.variable.name
+        for ways in run.portfolio
+        for cell in ways.system.layout.cells
+        if cell.name not in found.met.cells
+    )
+    return tuple(cells)
+
+
+def share_wide(found: Free) -> float:
+    """The share of the events that more than one state of the model explained."""
+    return found.met.wide / found.met.events if found.met.events else 0.0
+
+
+def to_json(run: FreeRun, found: Free) -> dict[str, Json]:
+    """Everything that the text says, and the failing run."""
+    failure = found.failure
+    parted = None if failure is None or failure.parted is None else failure.parted.to_json()
+    return {
+        "impl": run.impl,
+        "system": run.name,
+        "protocol": run.system.name,
+        "variant": run.system.traced.variant.name,
+        "constants": [dict(ways.system.constants) for ways in run.portfolio],
+        "verdict": found.verdict.value,
+        "reason": found.reason,
+        "seed": run.plan.seed,
+        "runs": found.runs,
+        "events": found.met.events,
+        "seconds": round(found.seconds, 3),
+        "events_per_second": round(found.met.events / found.seconds) if found.seconds else 0,
+        "wide": found.met.wide,
+        "widest": found.met.widest,
+        "given_up": found.unfinished,
+        "kinds": {f"{what.value} {name}".rstrip(): count for what, name, count in _kinds(found)},
+        "steps": {each.name: found.met.steps.get(each.name, 0) for each in run.system.traced.actions},
+        "actions_never_taken": list(never_taken(run, found)),
+        "guards_never_met": list(never_met(run, found)),
+        "cells_never_observed": list(never_seen(run, found)),
+        "disagreement": parted,
+        "found_after": found.found if failure is not None else None,
+        "schedule": None if failure is None else [event.to_json() for event in failure.events],
+        "schedule_constants": None if failure is None else dict(failure.ways.system.constants),
+        "repeatable": found.repeatable if failure is not None else None,
+        "minimal": found.minimal if failure is not None else None,
+        "replay": run.command,
+        "redraw": run.redraw,
+        "corpus": None if run.corpus is None else {"began": run.corpus.began, "kept": run.corpus.kept},
+        "source": None if run.executed is None else _source(run.executed),
+    }
+
+
+def _source(executed: Executed) -> dict[str, Json]:
+    return {
+        "watched_runs": f"1 of {EVERY}",
+        "lines": executed.total,
+        "executed": executed.done,
+        "never": [each.to_json() for each in executed.never()],
+    }
+
+
+def _kinds(found: Free) -> list[tuple[What, str, int]]:
+    """How often each kind of event happened, in the order of ``What``, and the frequent ones first."""
+    order = list(What)
+    kinds = [(what, name, count) for (what, name), count in found.kinds.items()]
+    return sorted(kinds, key=lambda each: (order.index(each[0]), -each[2], each[1]))
+
+
+def events_table(found: Free) -> Table:
+    """How often each kind of event happened: a row for each, and under what is alike its names."""
+    table = Table("event", "how often", "of which", box=None, pad_edge=False)
+    for column in table.columns:
+        column.overflow = "fold"
+    table.columns[1].justify = "right"
+    for what in What:
+        alike = [(name, count) for each, name, count in _kinds(found) if each is what]
+        if alike:
+            names = ", ".join(f"{name} {count:,}" for name, count in alike if name)
+            table.add_row(what.value, f"{sum(count for _, count in alike):,}", Text(names))
+    return table
+
+
+def summary(run: FreeRun, found: Free) -> list[str]:
+    """The lines after the verdict: how much happened, and what never did."""
+    met = found.met
+    # The time in which a disagreement was made small is no measure of anything.
+    speed = f" ({met.events / found.seconds:,.0f} events a second)" if found.seconds and found.failure is None else ""
+    lines = [
+        (
+            f"seed {run.plan.seed}: {met.events:,} events in {counted(found.runs, 'run')} at {', '.join(run.at)} "
+            f"({'/'.join(run.system.constants)}), {found.seconds:.1f} s{speed}"
+        ),
+        (
+            f"after {share_wide(found):.1%} of the events more than one state of the model explained what was seen, "
+            f"at most {met.widest}"
+        ),
+    ]
+    if run.corpus is not None:
+        lines.append(
+            f"{run.corpus.folder}: {counted(run.corpus.began, 'schedule')} to go on from, {run.corpus.kept} more"
+        )
+    # A run that ended in a disagreement did not get to everything; that is no news then.
+    if found.failure is None:
+        never = {
+            "actions of the model that never happened": never_taken(run, found),
+            "guards that never refused anything": never_met(run, found),
+            "cells never observed, so never compared": never_seen(run, found),
+        }
+        lines += [f"{what}: {', '.join(names)}" for what, names in never.items() if names]
+        lines += [] if run.executed is None else told(run.executed, EVERY)
+    return lines
