@@ -23,10 +23,10 @@ from fencepost.conformance.lockstep.runner import Conformance, Drawing, Plan, co
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.processes import cores
 from fencepost.conformance.simulation.answer import share_wide
-from fencepost.conformance.simulation.pool import Stage, crew
-from fencepost.conformance.simulation.registry import free_names, make_free
-from fencepost.conformance.simulation.runner import Free, FreePlan, run_freely
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.pool import Stage, process_pool
+from fencepost.conformance.simulation.registry import make_system, simulated_names
+from fencepost.conformance.simulation.runner import SimulationPlan, SimulationResult, simulate
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.core.ground import ground
 from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.explore.result import Verdict
@@ -66,32 +66,32 @@ def in_lockstep(adapter: Any, examples: int, seed: int, draw: Drawing) -> Confor
     return found
 
 
-def portfolio_of(system: Any) -> list[Ways]:
+def portfolio_of(system: Any) -> list[Transitions]:
     """The steps of a system's variant at the constants of the protocol's plan."""
     protocol = held_to(system.protocol)
     traced, binding = protocol.traced(system.variant), binding_of(system.protocol, "--protocol")
     written = plan_of(PROTOCOLS[system.protocol]).free or ("",)
-    return [Ways(ground(traced, constants_of(protocol, each)), binding) for each in written]
+    return [Transitions(ground(traced, constants_of(protocol, each)), binding) for each in written]
 
 
-def freely(system: Any, runs: int, seed: int) -> Free:
+def freely(system: Any, runs: int, seed: int) -> SimulationResult:
     """Run a system freely against its variant; it must be followed."""
-    return followed(run_freely(system, portfolio_of(system), FreePlan(runs, EVENTS, seed)))
+    return followed(simulate(system, portfolio_of(system), SimulationPlan(runs, EVENTS, seed)))
 
 
-def followed(found: Free) -> Free:
+def followed(found: SimulationResult) -> SimulationResult:
     """An answer, which must be that the model could follow."""
-    assert found.verdict is Verdict.HOLDS, (found.failure and found.failure.parted) or found.reason
+    assert found.verdict is Verdict.HOLDS, (found.failure and found.failure.divergence) or found.reason
     return found
 
 
 def by_the_clock(name: str, protocol: str, runs: int, seed: int, jobs: int) -> float:
     """Events a second of free runs in so many processes."""
-    system = make_free(name, protocol, None)
-    plan = FreePlan(runs, EVENTS, seed)
-    stage = Stage(lambda: make_free(name, protocol, None), portfolio_of(system), plan, None, 60.0)
-    with closing(system), crew(stage, jobs) as hands:
-        found = followed(run_freely(system, stage.portfolio, plan, hands=hands))
+    system = make_system(name, protocol, None)
+    plan = SimulationPlan(runs, EVENTS, seed)
+    stage = Stage(lambda: make_system(name, protocol, None), portfolio_of(system), plan, None, 60.0)
+    with closing(system), process_pool(stage, jobs) as hands:
+        found = followed(simulate(system, stage.portfolio, plan, hands=hands))
     return found.met.events / found.seconds
 
 
@@ -115,8 +115,8 @@ def main(runs: int, seed: int, wanted: Collection[str]) -> None:
                 what = f"{name} ({protocol} {timed.variant}), {draw}"
                 report(rates, what, "steps/s ", done.coverage.steps, done.seconds, harness)
                 timed.close()
-        for name in _chosen(free_names(protocol), wanted):
-            timed = Timed(make_free(name, protocol, None))
+        for name in _chosen(simulated_names(protocol), wanted):
+            timed = Timed(make_system(name, protocol, None))
             start = time.process_time()
             found = freely(timed, runs, seed)
             harness = time.process_time() - start - timed.seconds

@@ -25,8 +25,8 @@ from fencepost.conformance.protocols.fencing.kafka import KafkaBrokers
 from fencepost.conformance.protocols.snapshots.kafka import KafkaQuorum
 from fencepost.conformance.protocols.tiering.kafka import KafkaTiering
 from fencepost.conformance.protocols.truncation.kafka import KafkaConsumers
-from fencepost.conformance.simulation.runner import FreePlan, run_freely
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.runner import SimulationPlan, simulate
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.core.ground import ground
 
 SYSTEMS: dict[str, tuple[Callable[..., Any], str, str, str, frozenset[str]]] = {
@@ -61,7 +61,7 @@ def main() -> None:
         make, drives, variant, at, but = SYSTEMS[protocol]
         text = held_to(protocol)
         traced = text.traced(variant)
-        ways = Ways(
+        ways = Transitions(
             ground(traced, constants_of(text, at)),
             binding_of(protocol, "kafka_free"),
             frozenset(traced.invariants) - but,
@@ -70,9 +70,9 @@ def main() -> None:
         process = psutil.Process(jvm.pid)
         system = make(variant=variant, make=partial(_the_same, jvm))
         try:
-            run_freely(system, [ways], FreePlan(runs=12, events=150, seed=asked.seed + 1))
+            simulate(system, [ways], SimulationPlan(runs=12, events=150, seed=asked.seed + 1))
             ours, theirs = time.process_time(), sum(process.cpu_times()[:2])
-            free = run_freely(system, [ways], FreePlan(runs=asked.runs, events=150, seed=asked.seed))
+            free = simulate(system, [ways], SimulationPlan(runs=asked.runs, events=150, seed=asked.seed))
             ours, theirs = time.process_time() - ours, sum(process.cpu_times()[:2]) - theirs
         finally:
             jvm.close()

@@ -23,7 +23,7 @@ from fencepost.traces.format import Trace
 from fencepost.traces.read import read_trace
 from fencepost.traces.record import record
 from fencepost.traces.replay import Budget, replay
-from fencepost.traces.stepper import CompiledStepper, DirectStepper, Happened, Stepper
+from fencepost.traces.stepper import CompiledStepper, DirectStepper, Stepper, TakenStep
 from fencepost.traces.write import write_trace
 
 CONSTANTS = {"replicas": 3, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
@@ -32,7 +32,7 @@ STEPS = 40
 T = TypeVar("T")
 
 
-def walk(stepper: Stepper, chance: random.Random) -> list[Happened]:
+def walk(stepper: Stepper, chance: random.Random) -> list[TakenStep]:
     """A random walk of at most ``STEPS`` steps."""
     state, run = stepper.system.initial, []
     for _ in range(STEPS):

@@ -14,7 +14,7 @@ from ..traces.run_report import Json
 from .harness import Harness, find_harness
 from .lockstep.faults import Kind
 from .lockstep.registry import adapter_names
-from .simulation.registry import Way, free_names
+from .simulation.registry import Mode, simulated_names
 
 
 def described(registration: Registration) -> dict[str, Json]:
@@ -39,7 +39,7 @@ def described(registration: Registration) -> dict[str, Json]:
         "more_proofs": [_proof(each) for each in more if each is not None],
         "binding": harness is not None and harness.binding is not None,
         "adapters": list(adapter_names(protocol.name)) if harness is not None and harness.binding is not None else [],
-        "free": list(free_names(protocol.name)) if harness is not None and harness.binding is not None else [],
+        "free": list(simulated_names(protocol.name)) if harness is not None and harness.binding is not None else [],
         "faults": [kind.value for kind in _faults(harness)],
         "defects": 0 if harness is None else len(harness.find_defects()),
         "held_to": None if text is None else _text(text, text.check_constants({})),
@@ -117,9 +117,9 @@ def _index(index: Index) -> str:
 
 def ways_of(described: Mapping[str, Any]) -> dict[str, list[str]]:
     """By the name of a system of a protocol, the ways in which it is driven."""
-    by_way = {Way.FREE: described["free"], Way.LOCKSTEP: described["adapters"]}
+    by_way = {Mode.FREE: described["free"], Mode.LOCKSTEP: described["adapters"]}
     names = dict.fromkeys((*described["adapters"], *described["free"]))
-    return {name: [way.value for way in Way if name in by_way[way]] for name in names}
+    return {name: [way.value for way in Mode if name in by_way[way]] for name in names}
 
 
 def _faults(harness: Harness | None) -> list[Kind]:

@@ -17,7 +17,7 @@ from .mutants.arguments import Arguments, Collected
 from .mutants.defects import Defect
 from .mutants.generated.equivalent import Equivalent
 from .plan import Plan, constants_of
-from .simulation.system import FreeSystem, MakeFree
+from .simulation.system import MakeSystem, SimulatedSystem
 
 
 class MakeOver(Protocol):
@@ -31,7 +31,9 @@ class MakeOver(Protocol):
 class MakeFreeOver(Protocol):
     """Makes the freely running system of the classes of ``impl/``, or of those of a copy with a defect."""
 
-    def __call__(self, parts: Parts | None = None, *, disk: bool = False, variant: str | None = None) -> FreeSystem:
+    def __call__(
+        self, parts: Parts | None = None, *, disk: bool = False, variant: str | None = None
+    ) -> SimulatedSystem:
         """``disk``: on files below a temporary folder, instead of on simulated disks."""
         ...
 
@@ -60,7 +62,7 @@ class Harness:
     free: MakeFreeOver | Ref | None = None
     text: Model | Ref | None = None
     lockstep: Binding | Ref | None = None
-    free_adapters: Mapping[str, MakeFree | Ref] = field(default_factory=dict)
+    free_adapters: Mapping[str, MakeSystem | Ref] = field(default_factory=dict)
     defects: tuple[Defect, ...] | Ref = ()
     arguments: Mapping[str, Collected | Ref] = field(default_factory=dict)
     plan: Plan | Ref = field(default_factory=Plan)
@@ -108,12 +110,12 @@ class Harness:
         found: MakeFreeOver | None = looked_up(self.free, self.package)
         return found
 
-    def find_free(self, name: str) -> MakeFree | None:
+    def find_free(self, name: str) -> MakeSystem | None:
         """What makes the freely running system of that name, if there is one."""
         over = self.find_free_over()
         if name in OVER_IMPL and over is not None:
             return lambda _protocol, variant: over(disk=name == "disk", variant=variant)
-        found: MakeFree | None = looked_up(self.free_adapters.get(name), self.package)
+        found: MakeSystem | None = looked_up(self.free_adapters.get(name), self.package)
         return found
 
     @property

@@ -47,12 +47,12 @@ from .lockstep.render import story_of_failure
 from .lockstep.runner import Conformance, Plan, conform, refuse_impossible
 from .lockstep.space import Space
 from .plan import constants_of
-from .simulation.registry import make_free
+from .simulation.registry import make_system
 from .simulation.render import script
-from .simulation.runner import Free, FreePlan, Ran, run_freely
+from .simulation.runner import RunRecord, SimulationPlan, SimulationResult, simulate
 from .simulation.schedule import lines_of
-from .simulation.system import FreeSystem, MakeFree
-from .simulation.transitions import Ways
+from .simulation.system import MakeSystem, SimulatedSystem
+from .simulation.transitions import Transitions
 
 Named = Protocol | Registration | str
 """A protocol: the object, its registration, its name, or its place (``file.py:name``)."""
@@ -176,19 +176,19 @@ def assert_conforms(
 
 
 def assert_runs_freely(
-    system: FreeSystem | MakeFree | str,
+    system: SimulatedSystem | MakeSystem | str,
     *,
     protocol: Named | None = None,
     variant: str | None = None,
     binding: Binding | None = None,
-    runs: int = FreePlan.runs,
-    events: int = FreePlan.events,
+    runs: int = SimulationPlan.runs,
+    events: int = SimulationPlan.events,
     seed: int = 0,
     faults: bool = True,
     max_seconds: float | None = None,
     schedule: Path | None = None,
     **constants: int,
-) -> Free:
+) -> SimulationResult:
     """Let a system run by itself, and the model follow: ``runs`` of up to ``events``, all drawn from ``seed``.
 
     ``system``: one that runs freely, what makes one, or what ``--impl`` takes. ``protocol`` and ``variant``: the
@@ -202,7 +202,7 @@ def assert_runs_freely(
     __tracebackhide__ = True
     name = None if protocol is None else registration_of(protocol).name
     if isinstance(system, str):
-        made: FreeSystem = make_free(system, name, variant)
+        made: SimulatedSystem = make_system(system, name, variant)
     else:
         made = system(name, variant) if callable(system) else system
     with closing(made):
@@ -213,8 +213,8 @@ def assert_runs_freely(
             portfolio = [spec.check_constants(constants)]
         else:
             portfolio = [constants_of(spec, at) for at in plan_of(REGISTRY[spec.name].protocol).free or ("",)]
-        ways = [Ways(ground(traced, each), bound) for each in portfolio]
-        found = run_freely(made, ways, FreePlan(runs, events, seed, faults, max_seconds))
+        ways = [Transitions(ground(traced, each), bound) for each in portfolio]
+        found = simulate(made, ways, SimulationPlan(runs, events, seed, faults, max_seconds))
         if found.verdict is Verdict.HOLDS:
             return found
         if found.failure is None:
@@ -226,7 +226,7 @@ def assert_runs_freely(
         raise Failed(_told(found.failure))
 
 
-def _told(ran: Ran) -> str:
+def _told(ran: RunRecord) -> str:
     """The events of a run, what the model made of each, and where the two part."""
-    assert ran.parted is not None
-    return "\n".join((*script(ran), ran.parted.sort.value, ran.parted.headline, *ran.parted.lines))
+    assert ran.divergence is not None
+    return "\n".join((*script(ran), ran.divergence.sort.value, ran.divergence.headline, *ran.divergence.lines))

@@ -20,7 +20,7 @@ from .record import check_run, run_of
 from .replay import EXPLAINED, Replay, traced_of
 from .run_report import Breach, Call, Json, Moment, Story
 from .run_report import Verdict as StoryVerdict
-from .stepper import DirectStepper, Happened, Stepper
+from .stepper import DirectStepper, Stepper, TakenStep
 from .text import counted
 
 MAX_ENABLED: Final = 64
@@ -35,7 +35,7 @@ _VERDICTS: Final[dict[Verdict, StoryVerdict]] = {
 
 def story_of_run(
     stepper: Stepper,
-    path: Iterable[Step | Happened],
+    path: Iterable[Step | TakenStep],
     *,
     verdict: Verdict,
     violated: str | None = None,
@@ -132,7 +132,7 @@ def _view(protocol: Protocol, variant: str) -> LogView:
     return registration.view_of(variant)
 
 
-def _moments(stepper: Stepper, run: Sequence[Happened], notes: Sequence[str] = ()) -> list[Moment]:
+def _moments(stepper: Stepper, run: Sequence[TakenStep], notes: Sequence[str] = ()) -> list[Moment]:
     breaches = Breaches(stepper.system)
     found = [_moment(stepper, breaches, 0, None, stepper.system.initial, "")]
     for number, step in enumerate(run, 1):
@@ -142,7 +142,7 @@ def _moments(stepper: Stepper, run: Sequence[Happened], notes: Sequence[str] = (
 
 
 def _moment(
-    stepper: Stepper, breaches: Breaches, number: int, step: Happened | None, state: State, note: str
+    stepper: Stepper, breaches: Breaches, number: int, step: TakenStep | None, state: State, note: str
 ) -> Moment:
     enabled = stepper.every(state)
     return Moment(

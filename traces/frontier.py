@@ -15,7 +15,7 @@ from itertools import chain
 from ..model.core.ground import State
 from ..model.interpret.conditions import WorkSpentError
 from .event_match import Wanted
-from .stepper import Happened, Stepper
+from .stepper import Stepper, TakenStep
 
 
 class BudgetSpent(Exception):
@@ -38,16 +38,16 @@ class Node:
 
     state: State
     parent: Node | None = None
-    step: Happened | None = None
+    step: TakenStep | None = None
     event: int | None = None
     depth: int = 0
     skipped: int = 0
     gap: int = 0
     breach: tuple[int, tuple[str, ...]] | None = None
 
-    def run(self) -> list[tuple[Happened, int | None]]:
+    def run(self) -> list[tuple[TakenStep, int | None]]:
         """The steps from the initial state to this one, each with the index of the event that it explains."""
-        found: list[tuple[Happened, int | None]] = []
+        found: list[tuple[TakenStep, int | None]] = []
         node: Node | None = self
         while node is not None and node.step is not None:
             found.append((node.step, node.event))
@@ -166,7 +166,7 @@ class Explorer:
             # Nothing changes, so the event is an observation.
             yield replace(node, gap=0)
 
-    def _node(self, state: State, parent: Node | None, step: Happened | None, event: int | None) -> Node:
+    def _node(self, state: State, parent: Node | None, step: TakenStep | None, event: int | None) -> Node:
         self.states_visited += 1
         depth, skipped, gap, breach = 0, 0, 0, None
         if parent is not None:

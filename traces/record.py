@@ -11,18 +11,18 @@ from ..model.interpret.reference import Reference
 from .format import Trace, TraceEvent, TraceHeader
 from .observe import choose_cells, observe
 from .run_report import Json
-from .stepper import Happened
+from .stepper import TakenStep
 
 
-def run_of(path: Iterable[Step | Happened]) -> tuple[Happened, ...]:
+def run_of(path: Iterable[Step | TakenStep]) -> tuple[TakenStep, ...]:
     """The steps of an explorer's path (what follows the initial state) as a run."""
     return tuple(
-        step if isinstance(step, Happened) else Happened(step.instance.action, step.instance.params, step.state)
+        step if isinstance(step, TakenStep) else TakenStep(step.instance.action, step.instance.params, step.state)
         for step in path
     )
 
 
-def check_run(reference: Reference, run: Iterable[Happened], initial: State | None = None) -> None:
+def check_run(reference: Reference, run: Iterable[TakenStep], initial: State | None = None) -> None:
     """Re-run every step by the reference interpreter. Raises ProtocolError at the first that it does not confirm."""
     state = reference.system.initial if initial is None else initial
     for number, step in enumerate(run, 1):
@@ -41,7 +41,7 @@ def check_run(reference: Reference, run: Iterable[Happened], initial: State | No
 
 def record(
     system: System,
-    path: Sequence[Step | Happened],
+    path: Sequence[Step | TakenStep],
     *,
     variables: Collection[str] | None = None,
     replicas: Collection[int] | None = None,

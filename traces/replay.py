@@ -41,7 +41,7 @@ from .format import Trace, TraceEvent
 from .frontier import BudgetSpent, Explorer, Frontier, Node
 from .record import check_run
 from .run_report import Json
-from .stepper import CompiledStepper, Happened, Stepper, stepper_for
+from .stepper import CompiledStepper, Stepper, TakenStep, stepper_for
 
 EXPLAINED: Final = "explained"
 """The name of the property that every trace must have: some run of the model explains it."""
@@ -80,7 +80,7 @@ class Budget:
 class Explained:
     """One step of an explanation, and the event that it explains (None: an unobserved step)."""
 
-    happened: Happened
+    happened: TakenStep
     event: TraceEvent | None
 
     def to_json(self) -> dict[str, Json]:
@@ -141,7 +141,7 @@ class Replay:
         return sum(each.event is None for each in self.explanation)
 
     @property
-    def run(self) -> tuple[Happened, ...]:
+    def run(self) -> tuple[TakenStep, ...]:
         """The steps of the explanation."""
         return tuple(each.happened for each in self.explanation)
 
@@ -371,7 +371,7 @@ class _Run:
             self._confirm([step for step, _ in run], node)
         return tuple(Explained(step, None if index is None else self.events[index]) for step, index in run)
 
-    def _confirm(self, run: list[Happened], node: Node) -> None:
+    def _confirm(self, run: list[TakenStep], node: Node) -> None:
         reference = self.stepper.reference
         check_run(reference, run)
         states = [reference.system.initial, *(step.state for step in run)]

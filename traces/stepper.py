@@ -30,7 +30,7 @@ MAX_COMPILED_CELLS: Final = 100
 
 
 @dataclass(frozen=True)
-class Happened:
+class TakenStep:
     """One step of a run: the action with all its parameters, and the state after it."""
 
     action: str
@@ -61,11 +61,11 @@ class Stepper(ABC):
         return Translator(self)
 
     @abstractmethod
-    def every(self, state: State) -> list[Happened]:
+    def every(self, state: State) -> list[TakenStep]:
         """Every step that can happen."""
 
     @abstractmethod
-    def some(self, state: State, action: str, choices: Sequence[Params]) -> list[Happened]:
+    def some(self, state: State, action: str, choices: Sequence[Params]) -> list[TakenStep]:
         """Of these steps, those that can happen; none for an action that the variant does not have."""
 
     def repeats(self, state: State, action: str, choices: Sequence[Params]) -> bool:
@@ -109,16 +109,16 @@ class DirectStepper(Stepper):
         # The reference reads the text; it needs no grounded actions or invariants.
         super().__init__(System(traced, values, layout, [], {}, {}))
 
-    def every(self, state: State) -> list[Happened]:
-        return [Happened(*found) for found in self.reference.successors(state)]
+    def every(self, state: State) -> list[TakenStep]:
+        return [TakenStep(*found) for found in self.reference.successors(state)]
 
-    def some(self, state: State, action: str, choices: Sequence[Params]) -> list[Happened]:
+    def some(self, state: State, action: str, choices: Sequence[Params]) -> list[TakenStep]:
         found = []
         if action in self.system.actions:
             for params in choices:
                 after = self.reference.step(state, action, params)
                 if after is not None:
-                    found.append(Happened(action, params, after))
+                    found.append(TakenStep(action, params, after))
         return found
 
     def broken(self, state: State) -> list[str]:
@@ -148,11 +148,11 @@ class CompiledStepper(Stepper):
         self._repetitions: dict[tuple[str, tuple[Params, ...]], Callable[[State], bool]] = {}
         self._numbers: dict[tuple[str, tuple[Params, ...]], frozenset[int]] = {}
 
-    def every(self, state: State) -> list[Happened]:
+    def every(self, state: State) -> list[TakenStep]:
         calls = self._calls
-        return [Happened(*calls[number], after) for number, after in sorted(self._successors(state))]
+        return [TakenStep(*calls[number], after) for number, after in sorted(self._successors(state))]
 
-    def some(self, state: State, action: str, choices: Sequence[Params]) -> list[Happened]:
+    def some(self, state: State, action: str, choices: Sequence[Params]) -> list[TakenStep]:
         key = (action, tuple(choices))
         wanted = self._numbers.get(key)
         if wanted is None:
@@ -162,7 +162,7 @@ class CompiledStepper(Stepper):
             )
         calls = self._calls
         found = [step for step in self._successors(state) if step[0] in wanted]
-        return [Happened(*calls[number], after) for number, after in sorted(found)]
+        return [TakenStep(*calls[number], after) for number, after in sorted(found)]
 
     def repeats(self, state: State, action: str, choices: Sequence[Params]) -> bool:
         key = (action, tuple(choices))

@@ -16,12 +16,12 @@ from fencepost.conformance.mutants.free_rows import FreeJudge, free_over
 from fencepost.conformance.mutants.patched import patched
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.simulation.candidate import Spent
-from fencepost.conformance.simulation.coverage import Met
-from fencepost.conformance.simulation.coverage_feedback import Memory
-from fencepost.conformance.simulation.divergence import Parted
-from fencepost.conformance.simulation.play import FreePlan, play, run_seed
-from fencepost.conformance.simulation.system import FreeSystem
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.coverage import SimulationCoverage
+from fencepost.conformance.simulation.coverage_feedback import CoverageFeedback
+from fencepost.conformance.simulation.divergence import Divergence
+from fencepost.conformance.simulation.play import SimulationPlan, play, run_seed
+from fencepost.conformance.simulation.system import SimulatedSystem
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.core.ground import ground
 
 from .kafka_plan import KafkaPlan
@@ -39,7 +39,7 @@ def detect_planned(protocol: str, name: str, seed: int, events: int) -> Found:
     """Simulate our implementation with a planned defect, up to its first divergence or for ``events``."""
     (defect,) = (each for each in all_defects() if (each.protocol, each.name) == (protocol, name))
     with patched(*defect.patches) as root, closing(free_over(protocol)(Parts.of(root))) as system:
-        return _detect(system, _judge().portfolio(protocol), FreePlan(runs=events, seed=seed), events)
+        return _detect(system, _judge().portfolio(protocol), SimulationPlan(runs=events, seed=seed), events)
 
 
 def detect_in_kafka(plan: KafkaPlan, name: str) -> Found:
@@ -47,8 +47,10 @@ def detect_in_kafka(plan: KafkaPlan, name: str) -> Found:
     text = held_to(plan.protocol)
     traced = text.traced(plan.variant)
     demanded = frozenset(traced.invariants).difference(plan.not_demanded)
-    ways = Ways(ground(traced, constants_of(text, plan.constants)), binding_of(plan.protocol, plan.protocol), demanded)
-    settings = FreePlan(runs=plan.runs, events=plan.events, seed=plan.seed)
+    ways = Transitions(
+        ground(traced, constants_of(text, plan.constants)), binding_of(plan.protocol, plan.protocol), demanded
+    )
+    settings = SimulationPlan(runs=plan.runs, events=plan.events, seed=plan.seed)
     harness = find_harness(plan.protocol)
     make: Any = None if harness is None else harness.find_free("kafka")
     assert make is not None
@@ -58,24 +60,24 @@ def detect_in_kafka(plan: KafkaPlan, name: str) -> Found:
             return _detect(system, [ways], settings, None)
 
 
-def _detect(system: FreeSystem, portfolio: list[Ways], plan: FreePlan, events: int | None) -> Found:
-    memory, met = Memory(), Met()
+def _detect(system: SimulatedSystem, portfolio: list[Transitions], plan: SimulationPlan, events: int | None) -> Found:
+    memory, met = CoverageFeedback(), SimulationCoverage()
     for number in range(plan.runs):
         ways = portfolio[number % len(portfolio)]
         try:
-            parted = play(system, ways, run_seed(plan.seed, number), plan, memory, met).parted
+            divergence = play(system, ways, run_seed(plan.seed, number), plan, memory, met).divergence
         except Spent:
             continue
-        if parted is not None:
-            return {"events": met.events, "check": check_of(parted)}
+        if divergence is not None:
+            return {"events": met.events, "check": check_of(divergence)}
         if events is not None and met.events >= events:
             break
     return {"events": None, "check": None}
 
 
-def check_of(parted: Parted) -> str:
+def check_of(divergence: Divergence) -> str:
     """Name the check that a divergence is from: its kind, and the broken invariant if there is one."""
-    return parted.sort.name.lower() + ("" if parted.broken is None else f" {parted.broken}")
+    return divergence.sort.name.lower() + ("" if divergence.broken is None else f" {divergence.broken}")
 
 
 @cache

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from ...impl.wire.messages import Envelope
-from ..simulation.events import Event, What
-from ..simulation.system import Pending
+from ..simulation.events import Event, EventKind
+from ..simulation.system import EnabledEvent
 
 CRASH_SEEDS: Final = 4
 """So many outcomes of a loss of power are offered."""
@@ -55,54 +55,54 @@ def way_of(envelope: Envelope) -> Way:
 @lru_cache(_REMEMBERED)
 def arrives(name: str, node: int | None, source: int | None, number: int) -> Event:
     """A message arrives."""
-    return Event(What.DELIVER, name, node, source, number)
+    return Event(EventKind.DELIVER, name, node, source, number)
 
 
 @lru_cache(_REMEMBERED)
-def fires(name: str, node: int, *, due: bool = False) -> Pending:
+def fires(name: str, node: int, *, due: bool = False) -> EnabledEvent:
     """A timer fires."""
-    return Pending(Event(What.TIMER, name, node), due=due)
+    return EnabledEvent(Event(EventKind.TIMER, name, node), due=due)
 
 
 @lru_cache(_REMEMBERED)
-def passes(ms: int) -> Pending:
+def passes(ms: int) -> EnabledEvent:
     """So much time passes."""
-    return Pending(Event(What.TIME, args=(("ms", ms),)))
+    return EnabledEvent(Event(EventKind.TIME, args=(("ms", ms),)))
 
 
 @lru_cache(_REMEMBERED)
-def clocks(nodes: tuple[int, ...]) -> tuple[Pending, ...]:
+def clocks(nodes: tuple[int, ...]) -> tuple[EnabledEvent, ...]:
     """The time of day of any of these is set."""
-    return tuple(Pending(Event(What.CLOCK, "", node, args=(("ms", ms),))) for node in nodes for ms in SKEWS)
+    return tuple(EnabledEvent(Event(EventKind.CLOCK, "", node, args=(("ms", ms),))) for node in nodes for ms in SKEWS)
 
 
 @lru_cache(_REMEMBERED)
-def crashes(node: int | None) -> tuple[Pending, ...]:
+def crashes(node: int | None) -> tuple[EnabledEvent, ...]:
     """A node loses power, in as many ways as are offered."""
-    return tuple(Pending(Event(What.CRASH, node=node, args=(("seed", seed),))) for seed in range(CRASH_SEEDS))
+    return tuple(EnabledEvent(Event(EventKind.CRASH, node=node, args=(("seed", seed),))) for seed in range(CRASH_SEEDS))
 
 
 @lru_cache(_REMEMBERED)
-def plain(what: What, name: str, node: int | None) -> Pending:
+def plain(what: EventKind, name: str, node: int | None) -> EnabledEvent:
     """An event that has nothing but these, as it is offered."""
-    return Pending(Event(what, name, node))
+    return EnabledEvent(Event(what, name, node))
 
 
 @lru_cache(_REMEMBERED)
-def offered(event: Event) -> Pending:
+def offered(event: Event) -> EnabledEvent:
     """An event as it is offered."""
-    return Pending(event)
+    return EnabledEvent(event)
 
 
 @lru_cache(_REMEMBERED)
-def failing(node: int | None, *, down: bool, cut: bool, bad: bool, simulated: bool) -> tuple[Pending, ...]:
+def failing(node: int | None, *, down: bool, cut: bool, bad: bool, simulated: bool) -> tuple[EnabledEvent, ...]:
     """What may befall a process, and the ends of what has. ``bad``: its disk; ``simulated``: disks may fail."""
-    found: list[Pending] = []
+    found: list[EnabledEvent] = []
     if not down:
         found += crashes(node)
     elif not bad:
-        found.append(plain(What.START, "", node))
-    found.append(plain(What.HEAL if cut else What.CUT, "", node))
+        found.append(plain(EventKind.START, "", node))
+    found.append(plain(EventKind.HEAL if cut else EventKind.CUT, "", node))
     if simulated:
-        found += [plain(What.DISK, name, node) for name in ((MENDED,) if bad else (FULL, FAILS))]
+        found += [plain(EventKind.DISK, name, node) for name in ((MENDED,) if bad else (FULL, FAILS))]
     return tuple(found)

@@ -24,9 +24,9 @@ from ...impl.wire.errors import ErrorCode
 from ...impl.wire.messages import Envelope, LeaderAndIsrResponse
 from ..faults.corrupt_message import garbled, has_batches
 from ..lockstep.adapter import Contradiction, ModelStep
-from ..simulation.events import GARBLED, Event, What
+from ..simulation.events import GARBLED, Event, EventKind
 from ..simulation.power import Power, PowerLost
-from ..simulation.system import Happened, Judged, Message, Pending, Said
+from ..simulation.system import EnabledEvent, Message, RequestOutcome, SenderClaim, StepResult
 from .carrier import LIFE
 from .endpoints import Node
 from .events import (
@@ -58,7 +58,7 @@ _SLACK: Final = 64
 """A disk that is full has less than so many bytes left."""
 _WORKS_FOR: Final = 6
 """A disk that fails does so after fewer operations than this."""
-_OF_MESSAGES: Final = frozenset({What.DELIVER, What.LOSE, What.REPEAT, What.GARBLE})
+_OF_MESSAGES: Final = frozenset({EventKind.DELIVER, EventKind.LOSE, EventKind.REPEAT, EventKind.GARBLE})
 DUE: Final = "due"
 """The timer that stands for all of a node that have run off."""
 
@@ -68,7 +68,7 @@ class GaveUpError(Contradiction):
 
 
 class RunningNodes(ABC):
-    """A ``FreeSystem`` but for its protocol: what is abstract here is what nodes are, say and show.
+    """A ``SimulatedSystem`` but for its protocol: what is abstract here is what nodes are, say and show.
 
     ``parts`` may be those of a copy with a defect. ``disk`` keeps files in real folders: processes end there with what
     they have written, and no disk fails.
@@ -118,12 +118,12 @@ class RunningNodes(ABC):
     def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:
         """The model's steps that the arrival of a message may be; ``asked``: the request that it answers."""
 
-    def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[Said, ...]:  # noqa: ARG002 - see Message
+    def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[SenderClaim, ...]:  # noqa: ARG002 - see Message
         """What a message says of its sender, in the model's cells; ``asked``: the request that it answers."""
         return ()
 
     @abstractmethod
-    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:
+    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[RequestOutcome]:
         """What is to be judged of a request that was answered at once; the number of the message is filled in."""
 
     @abstractmethod
@@ -136,7 +136,7 @@ class RunningNodes(ABC):
 
     # -- the system -------------------------------------------------------------------------------------------------
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New disks, new nodes."""
         self.close()
         self.constants = dict(constants)
@@ -147,7 +147,7 @@ class RunningNodes(ABC):
         self.network = SimulatedNetwork(
             seed, clock=self.clock, faults=Faults(latency=(0, 0)), hold_if=lambda _envelope: True
         )
-        self._flying: dict[int, tuple[Way, Pending]] = {}  # by number, the messages that were pending last
+        self._flying: dict[int, tuple[Way, EnabledEvent]] = {}  # by number, the messages that were pending last
         self.nodes: dict[int, Node] = {}
         """Those that are up."""
         self.down: set[int] = set()
@@ -160,7 +160,7 @@ class RunningNodes(ABC):
         """For how many operations more a disk works that is about to fail."""
         self.arrived: Envelope | None = None
         """The message that has reached its receiver in this event."""
-        self.decided: list[Judged] = []
+        self.decided: list[RequestOutcome] = []
         """What a call has decided in this event."""
         self._lives = 0
         self._known = 0
@@ -170,7 +170,7 @@ class RunningNodes(ABC):
         for node in self.replicas:
             self._start(node)
         self._settle()
-        return Happened(sent=tuple(self._sent()))
+        return StepResult(sent=tuple(self._sent()))
 
     def close(self) -> None:
         """Give the files back."""
@@ -234,15 +234,15 @@ class RunningNodes(ABC):
 
     # -- what may happen --------------------------------------------------------------------------------------------
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """Messages, timers, time, calls, failures and their ends."""
         return [each for group in self._groups() for each in group]
 
-    def _groups(self) -> Iterator[Iterable[Pending]]:
+    def _groups(self) -> Iterator[Iterable[EnabledEvent]]:
         """What is pending, by what it comes of; a tuple is the same object as long as what it comes of is so."""
-        found: list[Pending] = []
+        found: list[EnabledEvent] = []
         alike: dict[Way, int] = {}
-        flying: dict[int, tuple[Way, Pending]] = {}
+        flying: dict[int, tuple[Way, EnabledEvent]] = {}
         for flight in self.network.in_flight():
             if self._may_arrive(flight.envelope):
                 known = self._flying.get(flight.number)
@@ -251,7 +251,7 @@ class RunningNodes(ABC):
                 alike[way] = number + 1
                 if known is None or known[1].event.number != number:
                     garbles = has_batches(flight.envelope) and self._garbles(flight.envelope)
-                    known = way, Pending(arrives(*way, number), flight.number, garbles=garbles)
+                    known = way, EnabledEvent(arrives(*way, number), flight.number, garbles=garbles)
                 flying[flight.number] = known
                 found.append(known[1])
         self._flying = flying
@@ -268,11 +268,11 @@ class RunningNodes(ABC):
         if self.unnumbered is not None:
             yield self._failures(self.unnumbered, None)
 
-    def _offers(self) -> Iterable[Iterable[Pending]]:
+    def _offers(self) -> Iterable[Iterable[EnabledEvent]]:
         """``_calls`` as they are offered, each once."""
         return ([offered(event) for event in dict.fromkeys(self._calls())],)
 
-    def _failures(self, address: int, node: int | None) -> Iterable[Pending]:
+    def _failures(self, address: int, node: int | None) -> Iterable[EnabledEvent]:
         """What may befall a process, and the ends of that. ``node``: by which number events name it, if by any."""
         return failing(
             node,
@@ -284,7 +284,7 @@ class RunningNodes(ABC):
 
     def _at(self, event: Event) -> int | None:
         """Whose process an event happens in; None for a client's, and where only time passes."""
-        if event.node is not None or event.what in (What.CALL, What.TIME):
+        if event.node is not None or event.what in (EventKind.CALL, EventKind.TIME):
             return event.node
         if event.what in _OF_MESSAGES:
             return None if self.arrived is None or self.arrived.destination != self.unnumbered else self.unnumbered
@@ -305,58 +305,58 @@ class RunningNodes(ABC):
 
     # -- what happens -----------------------------------------------------------------------------------------------
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """One event. Raises what a node does."""
         self._power.left = event.crash
         told, steps = "", list[ModelStep]()
-        judged: list[Judged] = []
+        judged: list[RequestOutcome] = []
         crashed: set[int] = set()
         started: set[int] = set()
         flight: Flight | None = None
         if event.what in _OF_MESSAGES:
             flight = self._flight(event.plain())
-            if event.what is What.GARBLE:
+            if event.what is EventKind.GARBLE:
                 flight.envelope = garbled(flight.envelope, int(event.arg(GARBLED)))
         self.decided = []
         self._refused.clear()
-        reaches = flight is not None and event.what is not What.LOSE and self._reaches(flight.envelope)
+        reaches = flight is not None and event.what is not EventKind.LOSE and self._reaches(flight.envelope)
         self.arrived = flight.envelope if flight is not None and reaches else None
         at = self._at(event)
         try:
             match event.what:
-                case What.DELIVER | What.REPEAT | What.GARBLE:
+                case EventKind.DELIVER | EventKind.REPEAT | EventKind.GARBLE:
                     assert flight is not None
-                    self.network.deliver(flight, keep=event.what is What.REPEAT)
-                case What.LOSE:
+                    self.network.deliver(flight, keep=event.what is EventKind.REPEAT)
+                case EventKind.LOSE:
                     assert flight is not None
                     self.network.drop(flight)
-                case What.TIMER | What.SYNC:
+                case EventKind.TIMER | EventKind.SYNC:
                     self._fire(event)
-                case What.TIME:
+                case EventKind.TIME:
                     self.clock.advance(int(event.arg("ms")))
-                case What.CLOCK:
+                case EventKind.CLOCK:
                     self.clock.set_skew(cast(int, event.node), int(event.arg("ms")))
-                case What.CALL | What.OPERATE | What.PROBE:
+                case EventKind.CALL | EventKind.OPERATE | EventKind.PROBE:
                     steps += self._call(event)
-                case What.CRASH:
+                case EventKind.CRASH:
                     assert at is not None
                     self._end(at, event)
                     crashed.add(at)
-                case What.START:
+                case EventKind.START:
                     assert at is not None
                     self._restart(at, event)
                     started.add(at)
-                case What.CUT | What.HEAL:
+                case EventKind.CUT | EventKind.HEAL:
                     assert at is not None
-                    self._part(at, cut=event.what is What.CUT)
-                case What.DISK:
+                    self._part(at, cut=event.what is EventKind.CUT)
+                case EventKind.DISK:
                     assert at is not None
                     self._change_disk(at, event.name)
         except PowerLost:
             told = "power lost in the midst of it"
         finally:
             self._power.left = None
-        if event.crash is not None and at is not None and (at in self.nodes or event.what is What.START):
+        if event.crash is not None and at is not None and (at in self.nodes or event.what is EventKind.START):
             self._stop(at, self._crash_seed(event))
             crashed.add(at)
             started.discard(at)
@@ -385,9 +385,10 @@ class RunningNodes(ABC):
             answer = self._answer(flight.envelope, first)
             if answer is not None:
                 judged += (
-                    Judged(each.steps, each.error, flight.number) for each in self._judged(flight.envelope, answer)
+                    RequestOutcome(each.steps, each.error, flight.number)
+                    for each in self._judged(flight.envelope, answer)
                 )
-        return Happened(sent, tuple(judged), tuple(steps), frozenset(crashed), frozenset(started), told)
+        return StepResult(sent, tuple(judged), tuple(steps), frozenset(crashed), frozenset(started), told)
 
     def _end(self, address: int, event: Event) -> None:
         """A process ends."""

@@ -14,13 +14,13 @@ from ...traces.text import counted
 from ..harness import Harness, binding_of, held_to, plan_of
 from ..plan import constants_of
 from ..simulation.candidate import Spent
-from ..simulation.coverage import Met
-from ..simulation.coverage_feedback import Memory
+from ..simulation.coverage import SimulationCoverage
+from ..simulation.coverage_feedback import CoverageFeedback
 from ..simulation.model_system import ModelSystem
-from ..simulation.registry import make_free
-from ..simulation.runner import FreePlan, play, run_seed
-from ..simulation.system import FreeSystem
-from ..simulation.transitions import Ways
+from ..simulation.registry import make_system
+from ..simulation.runner import SimulationPlan, play, run_seed
+from ..simulation.system import SimulatedSystem
+from ..simulation.transitions import Transitions
 from .task import Outcome, Task
 
 RUNS: Final = 8
@@ -51,25 +51,27 @@ def running_tasks(registration: Registration) -> list[Task]:
 
 
 def _followed(protocol: Protocol, name: str, guard: str | None, _told: OnProgress) -> Outcome:
-    system = make_free(name, protocol.name, None) if guard is None else ModelSystem(protocol.name, None, [guard])
+    system = make_system(name, protocol.name, None) if guard is None else ModelSystem(protocol.name, None, [guard])
     with closing(system):
         return _run(protocol, system, RUNS if guard is None else UNTIL)
 
 
-def _run(protocol: Protocol, system: FreeSystem, runs: int) -> Outcome:
+def _run(protocol: Protocol, system: SimulatedSystem, runs: int) -> Outcome:
     """Runs up to the first disagreement, which is told as it is: making it small is for ``fencepost conform``."""
     binding = binding_of(protocol.name, protocol.name)
     text = held_to(protocol.name)
     traced = text.traced(system.variant)
-    portfolio = [Ways(ground(traced, constants_of(text, each)), binding) for each in plan_of(protocol).free or ("",)]
-    memory, met, plan = Memory(), Met(), FreePlan(runs, seed=SEED)
+    portfolio = [
+        Transitions(ground(traced, constants_of(text, each)), binding) for each in plan_of(protocol).free or ("",)
+    ]
+    memory, met, plan = CoverageFeedback(), SimulationCoverage(), SimulationPlan(runs, seed=SEED)
     for number in range(runs):
         try:
             ran = play(system, portfolio[number % len(portfolio)], run_seed(SEED, number), plan, memory, met)
         except Spent as spent:
             return Outcome(Verdict.UNKNOWN, str(spent), met.events, "events")
-        if ran.parted is not None:
-            return Outcome(Verdict.VIOLATED, ran.parted.headline, met.events, "events")
+        if ran.divergence is not None:
+            return Outcome(Verdict.VIOLATED, ran.divergence.headline, met.events, "events")
     if met.events <= runs:
         return Outcome(Verdict.UNKNOWN, "nothing ever happened", met.events, "events")
     return Outcome(Verdict.HOLDS, f"followed in {counted(runs, 'run')}", met.events, "events")

@@ -21,7 +21,7 @@ from ...impl.wire.messages import Envelope, TopicPartition
 from ..adapters.nodes import EFFECTS, RunningNodes
 from ..lockstep.adapter import Contradiction
 from ..simulation.events import Event
-from ..simulation.system import Happened
+from ..simulation.system import StepResult
 
 Row: TypeAlias = tuple[int, int, bytes]
 """Offset, leader epoch, content."""
@@ -57,7 +57,7 @@ class CopiedNodes(RunningNodes):
     _amid_begin: ClassVar[str | None] = None
     """The file that is written anew where a log comes to begin later on its disk, if that is looked at."""
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New disks, new nodes."""
         self._copies: list[tuple[int, SimulatedFiles]] = []
         """By node, what a loss of power in the midst of this event would have left."""
@@ -71,14 +71,14 @@ class CopiedNodes(RunningNodes):
         self._copy_seed = seed
         return super().reset(constants, seed)
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """One event."""
         self._copies.clear()
         self._cutting = self._drawn_of = None
         self._copy_seed = self._crash_seed(event)
         self._until_copy = _AMID[self._copy_seed // 64 % len(_AMID)]
         self._stride = _STRIDES[self._copy_seed // 640 % len(_STRIDES)]
-        return super().happen(event)
+        return super().step(event)
 
     def _hook(self, node: int) -> Callable[[str, str], None]:
         files, takes_effect = self.store.files(node), super()._hook(node)

@@ -21,7 +21,7 @@ from ..adapters.cluster import PARTITION
 from ..adapters.stores import SegmentReader
 from ..faults.corrupt_file import check_on_damaged, is_damaged
 from ..simulation.events import Event
-from ..simulation.system import Happened
+from ..simulation.system import StepResult
 from .crash_image import (
     CopiedNodes,
     NotFound,
@@ -66,7 +66,7 @@ class LastingBrokers(CopiedNodes, AccountedNodes):
 
     _amid_begin = LOCAL_LOG_STARTS
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New disks, new brokers."""
         self._lasting: dict[int, tuple[int, int, int]] = {}
         """By broker: how often its disk had changed, high watermark and what is synced, when it was looked at last."""
@@ -82,10 +82,10 @@ class LastingBrokers(CopiedNodes, AccountedNodes):
     def _opened_on(self, node: int, files: SimulatedFiles) -> Any:
         """A broker on a copy of a disk."""
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """One event."""
         self._before.clear()
-        return super().happen(event)
+        return super().step(event)
 
     def _begins_amid(self, node: int) -> None:
         replica = self.nodes[node].partitions.get(PARTITION) if node in self.nodes else None  # type: ignore[attr-defined]

@@ -23,7 +23,7 @@ from ...impl.quorum.snapshots import PART_SUFFIX
 from ...impl.quorum.state_file import QUORUM_STATE
 from ..adapters.nodes import RunningNodes
 from ..lockstep.adapter import Contradiction
-from ..simulation.system import Happened
+from ..simulation.system import StepResult
 
 _OFFSETS: Final = re.compile(r"[a-z-]+-checkpoint")
 """A checkpoint that has a line for each partition."""
@@ -137,7 +137,7 @@ def _check_folder(folder: str, names: Collection[str], accounts: Folder) -> None
 class AccountedNodes(RunningNodes):
     """Nodes whose directories are held to what they account for, after events in which these change."""
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New disks, new nodes."""
         self._failed: set[int] = set()
         """Whose disk has failed or was full in the life of the present process."""

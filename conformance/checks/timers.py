@@ -21,7 +21,7 @@ from ...impl.tiering import TieringConfig
 from ..adapters.nodes import RunningNodes
 from ..lockstep.adapter import Contradiction
 from ..simulation.events import Event
-from ..simulation.system import Happened
+from ..simulation.system import StepResult
 
 
 class Mistimed(Contradiction):
@@ -122,7 +122,7 @@ class TimedNodes(RunningNodes):
     def _timed(self, node: int) -> Iterable[Timed]:
         """The timers of a node that is there, if only as one that has given up; always in the same order."""
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New disks, new nodes."""
         self._moments: set[int] = set()
         """When anything has happened."""
@@ -133,9 +133,9 @@ class TimedNodes(RunningNodes):
         self.look_at_timers()
         return happened
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """One event. Raises what a node does, and ``Mistimed``."""
-        happened = super().happen(event)
+        happened = super().step(event)
         self.look_at_timers()
         return happened
 

@@ -20,7 +20,7 @@ from ..deadline import Deadline
 from ..lockstep.faults import Kind, kinds_named
 from ..lockstep.watch import STEP_TIMEOUT
 from ..simulation.pool import HungProcess
-from ..simulation.registry import Offered, Way, offered, system_names
+from ..simulation.registry import Mode, Offered, offered, system_names
 from ..simulation.schedule import is_schedule
 from ..system_closer import SystemCloser
 from .conform_lockstep import TRACE, Drawn, ready_for_lockstep, replay_trace
@@ -225,9 +225,9 @@ def conform(
             if made is not None:
                 asked.closer.keep(made)
         asked.begin(system.free)
-        own: dict[Way, dict[str, object]] = {
-            Way.FREE: {"runs": runs, "events": events, "source": source, "corpus": corpus, "jobs": jobs},
-            Way.LOCKSTEP: {"examples": examples, "steps": steps, "fault": fault, "draw": draw},
+        own: dict[Mode, dict[str, object]] = {
+            Mode.FREE: {"runs": runs, "events": events, "source": source, "corpus": corpus, "jobs": jobs},
+            Mode.LOCKSTEP: {"examples": examples, "steps": steps, "fault": fault, "draw": draw},
         }
         for each, options in own.items():
             if each not in system.ways:
@@ -263,10 +263,10 @@ def _closing(asked: Asked) -> Iterator[Callable[[ExitCode], ExitCode]]:
         asked.closer.close(code)
 
 
-def _wanted(way: str | None) -> tuple[Way, ...]:
+def _wanted(way: str | None) -> tuple[Mode, ...]:
     if way is None:
         return ()
-    return tuple(Way) if way == "both" else (Way(way),)
+    return tuple(Mode) if way == "both" else (Mode(way),)
 
 
 def _driven(asked: Asked, system: Offered, lockstep: Drawn, free: DrawnFree) -> list[Told]:
@@ -293,10 +293,10 @@ def _joined(impl: str, told: list[Told], system: Offered) -> dict[str, Json]:
     """One object for all ways: that of lockstep as it is, that of the free runs under ``free``."""
     by_way = {each.way: each for each in told}
     found: dict[str, Json] = {"impl": impl}
-    if Way.LOCKSTEP in by_way:
-        found |= by_way[Way.LOCKSTEP].json
-    if Way.FREE in by_way:
-        found["free"] = by_way[Way.FREE].json
+    if Mode.LOCKSTEP in by_way:
+        found |= by_way[Mode.LOCKSTEP].json
+    if Mode.FREE in by_way:
+        found["free"] = by_way[Mode.FREE].json
     ways: dict[str, Json] = {way.value: by_way[way].verdict.value if way in by_way else None for way in system.ways}
     return found | {"verdict": together(told).value, "ways": ways}
 

@@ -9,10 +9,10 @@ from ...model.explore.result import Verdict
 from ...traces.report.obligation import Obligation
 from ...traces.text import counted
 from ..check.task import word
-from ..simulation.answer import FreeRun, events_table, summary
+from ..simulation.answer import SimulationRun, events_table, summary
 from ..simulation.divergence import Sort
 from ..simulation.render import script
-from ..simulation.runner import Free, Ran
+from ..simulation.runner import RunRecord, SimulationResult
 from .annotations import Place, annotate, place_of
 from .conform_ways import print_shrinking
 from .output import print_verdict, stdout
@@ -21,13 +21,13 @@ FOLLOWS: Final = "the model can follow"
 """The name of the promise that a disagreement breaks."""
 
 
-def print_answer(run: FreeRun, found: Free) -> None:
+def print_answer(run: SimulationRun, found: SimulationResult) -> None:
     """The text: the run that fails, the command that repeats it, the verdict, what happened and what never did."""
     out = stdout()
     if found.failure is not None:
         print_parted(found.failure)
-        parted = found.failure.parted
-        print_shrinking(found.minimal, found.repeatable, parted is not None and parted.sort is Sort.HUNG)
+        divergence = found.failure.divergence
+        print_shrinking(found.minimal, found.repeatable, divergence is not None and divergence.sort is Sort.HUNG)
         now = len(found.failure.events)
         out.print(f"{counted(found.found, 'event')} when it was found, {now} now. Again:", markup=False)
         out.print(f"  {run.command}", markup=False, soft_wrap=True)
@@ -46,16 +46,16 @@ def print_answer(run: FreeRun, found: Free) -> None:
         out.print(line, markup=False)
 
 
-def print_parted(ran: Ran) -> None:
+def print_parted(ran: RunRecord) -> None:
     """The run as numbered lines, and where the two part."""
     out = stdout()
     for line in told_of(ran):
         out.print(line, markup=False, soft_wrap=True)
 
 
-def told_of(ran: Ran) -> list[str]:
+def told_of(ran: RunRecord) -> list[str]:
     """A run that fails, as lines."""
-    found = ran.parted
+    found = ran.divergence
     assert found is not None
     constants = ", ".join(f"{name} {value}" for name, value in ran.ways.system.constants.items())
     what = f"{found.sort.value[0].upper()}{found.sort.value[1:]}."
@@ -66,10 +66,10 @@ def told_of(ran: Ran) -> list[str]:
     return [f"At {constants}{outside}:", *told, "", what, *(f"  {line}" for line in why)]
 
 
-def obligations(run: FreeRun, found: Free) -> list[Obligation]:
+def obligations(run: SimulationRun, found: SimulationResult) -> list[Obligation]:
     """One for being followed, and one for each promise: what was not come to is undecided."""
-    parted = None if found.failure is None else found.failure.parted
-    broken = parted is not None and parted.sort is Sort.PROMISE
+    divergence = None if found.failure is None else found.failure.divergence
+    broken = divergence is not None and divergence.sort is Sort.PROMISE
     text = "" if found.failure is None else "\n".join(told_of(found.failure))
 
     def one(name: str, verdict: Verdict, detail: str, *, told: bool = False) -> Obligation:
@@ -78,10 +78,10 @@ def obligations(run: FreeRun, found: Free) -> list[Obligation]:
             name, run.of, word(verdict), "holds", detail, count, "events", seconds, text=text if told else ""
         )
 
-    detail = found.reason or ("" if parted is None else parted.headline)
+    detail = found.reason or ("" if divergence is None else divergence.headline)
     results = [one(FOLLOWS, Verdict.UNKNOWN if broken else found.verdict, detail, told=not broken)]
     for name in run.portfolio[0].space.invariants:
-        if parted is not None and parted.broken == name:
+        if divergence is not None and divergence.broken == name:
             results.append(one(name, Verdict.VIOLATED, detail, told=True))
         elif found.verdict is Verdict.HOLDS:
             results.append(one(name, Verdict.HOLDS, ""))
@@ -90,9 +90,9 @@ def obligations(run: FreeRun, found: Free) -> list[Obligation]:
     return results
 
 
-def annotate_parted(protocol: Protocol, name: str, ran: Ran | None) -> None:
+def annotate_parted(protocol: Protocol, name: str, ran: RunRecord | None) -> None:
     """An annotation for CI: at the line that raised or hung, else where the model's text says what should come."""
-    found = None if ran is None else ran.parted
+    found = None if ran is None else ran.divergence
     if ran is None or found is None:
         return
     actions = [each.action for each in found.refusals] + [step.split("(")[0] for step in found.steps]

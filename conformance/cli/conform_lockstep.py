@@ -29,7 +29,7 @@ from ..lockstep.runner import ROUND, Drawing, Plan, refuse_impossible
 from ..lockstep.runner import conform as drive
 from ..lockstep.space import Space
 from ..lockstep.watch import Watched
-from ..simulation.registry import Way
+from ..simulation.registry import Mode
 from .conform_answer import annotate_disagreement, failure_lines, obligations, print_answer, print_failure, replayed
 from .conform_ways import Asked, Told, note_finding, options_of
 from .output import exploring, stdout
@@ -118,7 +118,7 @@ def _in_lockstep(asked: Asked, adapter: Adapter, target: _Target, plan: Plan) ->
         command = shlex.join([*asked.again, "--replay", str(trace), *asked.promises])
         if (asked.seconds is not None or not found.minimal) and asked.shrink_until is not None:
             words = _redrawn(target, plan, found.examples)
-            redraw = shlex.join([*asked.again, "--way", Way.LOCKSTEP.value, *words, *asked.promises])
+            redraw = shlex.join([*asked.again, "--way", Mode.LOCKSTEP.value, *words, *asked.promises])
         asked.page(lambda: _page(target, failure))
     states: int | None = None
     if asked.shrink_until is None or not asked.shrink_until.has_passed:
@@ -127,7 +127,7 @@ def _in_lockstep(asked: Asked, adapter: Adapter, target: _Target, plan: Plan) ->
     run = Run(target.impl, adapter.name, plan, command, redraw)
     annotate_disagreement(target.system, adapter.name, failure)
     return Told(
-        Way.LOCKSTEP,
+        Mode.LOCKSTEP,
         found.verdict,
         to_json(run, found, states),
         obligations(adapter.name, found),
@@ -199,4 +199,4 @@ def replay_trace(file: Path, asked: Asked) -> Told:
 
     verdict = Verdict.HOLDS if found is None else Verdict.VIOLATED
     results = [replayed(target.system, adapter.name, str(file), played)]
-    return Told(Way.LOCKSTEP, verdict, answer, results, show, found is not None)
+    return Told(Mode.LOCKSTEP, verdict, answer, results, show, found is not None)

@@ -19,7 +19,7 @@ from ...traces.text import counted
 from ..deadline import Deadline
 from ..kafka.cluster.lazy_start import SlowSystem
 from ..kafka.process import OfKafka
-from ..simulation.registry import Way
+from ..simulation.registry import Mode
 from ..system_closer import SystemCloser
 from .output import note, stdout, write_text
 from .report_files import ReportFiles
@@ -126,7 +126,7 @@ class Asked:
 class Told:
     """The answer of one way. ``show`` prints it for a person."""
 
-    way: Way
+    way: Mode
     verdict: Verdict
     json: dict[str, Json]
     obligations: Sequence[Obligation]

@@ -12,7 +12,7 @@ from ...traces.corpus.ingest import Named
 from ...traces.kafka.server_log.quorum import trace_of_quorum
 from ...traces.kafka.server_log.traces import Told, traces_of_logs
 from ..harness import find_harness
-from ..simulation.registry import make_free
+from ..simulation.registry import make_system
 from .explore import protocol_named
 from .output import note
 
@@ -34,7 +34,7 @@ def printed_traces(
         assert protocol is not None
         return _named([_of_quorum(paths, protocol, variant)])
     try:
-        system = make_free(_SYSTEM, REGISTRY.of_brokers_logs.name, variant)
+        system = make_system(_SYSTEM, REGISTRY.of_brokers_logs.name, variant)
     except BadInput as wrong:
         raise BadInput("Apache Kafka's brokers are not held to it", f"--variant {variant}", wrong.mend) from wrong
     # What real brokers print they do with a controller that is Kafka's own.
@@ -55,7 +55,7 @@ def _of_quorum(paths: Sequence[Path], protocol: str, variant: str | None) -> Tol
         others = [name for name in REGISTRY if (each := find_harness(name)) is not None and each.printed]
         mend = f"name {', '.join(others)}, or leave it out"
         raise BadInput("nothing is read of what its nodes print", f"--protocol {protocol}", mend)
-    held_to = make_free(_SYSTEM, protocol, variant).variant
+    held_to = make_system(_SYSTEM, protocol, variant).variant
     return trace_of_quorum(paths, protocol_named(place).traced(held_to))
 
 

@@ -22,7 +22,7 @@ from ..mutants.generated.measure import Row
 from ..mutants.generated.run import Asked, measure
 from ..mutants.generated.source import Source, our_source, source_of
 from ..plan import constants_of
-from ..simulation.registry import Way, offered
+from ..simulation.registry import Mode, offered
 from .explore import protocol_named
 from .output import print_json, stdout
 from .progress import BarColumn, progress_bar
@@ -93,7 +93,7 @@ def _ours(
         if harness is None or not harness.drives:
             continue
         arguments += harness.find_equivalents()
-        ways = {Way.FREE: harness.free, Way.LOCKSTEP: harness.over_impl}
+        ways = {Mode.FREE: harness.free, Mode.LOCKSTEP: harness.over_impl}
         there = (way for way, make in ways.items() if make is not None)
         drives += [Drive(way.value, name, None, _at(PROTOCOLS[name], way, constants)) for way in there]
     if not drives:
@@ -119,9 +119,9 @@ def _theirs(
     return source_of(folder, only, besides), drives, list(arguments)
 
 
-def _at(protocol: Protocol, way: Way, constants: Mapping[str, int]) -> tuple[tuple[tuple[str, int], ...], ...]:
+def _at(protocol: Protocol, way: Mode, constants: Mapping[str, int]) -> tuple[tuple[tuple[str, int], ...], ...]:
     """At which constants runs are: those given, else for free runs those of the plan, else the default ones."""
-    if way is Way.LOCKSTEP:
+    if way is Mode.LOCKSTEP:
         return (tuple(stepped_at(protocol.name, constants).items()),)
     text = held_to(protocol.name)
     if constants:

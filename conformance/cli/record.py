@@ -17,7 +17,7 @@ from ...traces.kafka.polled_trace import abstracted, abstracted_quorum
 from ...traces.text import counted
 from ...traces.write import write_trace
 from ..harness import find_harness
-from ..simulation.registry import make_free
+from ..simulation.registry import make_system
 from .explore import protocol_named
 from .help_groups import grouped
 from .options import Duration, Natural, Positive, unwrapped
@@ -138,7 +138,7 @@ def record(
 def _variant_of_brokers(variant: str | None) -> str:
     """By default that which Apache Kafka's brokers are held to. Raises BadInput for one that there is not."""
     of_logs = REGISTRY.of_brokers_logs
-    held_to: str = make_free(_SYSTEM, of_logs.name, None).variant if variant is None else variant
+    held_to: str = make_system(_SYSTEM, of_logs.name, None).variant if variant is None else variant
     of_logs.protocol.traced(held_to)
     return held_to
 
@@ -148,7 +148,7 @@ def _quorum_text(variant: str | None) -> tuple[str, TracedProtocol]:
     for name in REGISTRY:
         place = None if (harness := find_harness(name)) is None else harness.printed_place
         if place is not None:
-            return place, protocol_named(place).traced(make_free(_SYSTEM, name, variant).variant)
+            return place, protocol_named(place).traced(make_system(_SYSTEM, name, variant).variant)
     raise BadInput("nothing is known of what controllers do", f"--topic {TOPIC}", "name a topic of users'")
 
 

@@ -16,9 +16,9 @@ from random import Random
 from typing import Any
 
 from ..lockstep.adapter import ModelStep
-from ..simulation.events import Event, What
+from ..simulation.events import Event, EventKind
 from ..simulation.mailbox import Letter, MailSystem
-from ..simulation.system import Happened
+from ..simulation.system import StepResult
 from .controller import CODES, AlterPartition, AlterPartitionAnswer, Controller, Fetch, FetchAnswer
 from .process import Jvm, OfKafka
 
@@ -124,25 +124,25 @@ class BrokerSystem(OfKafka, MailSystem):
 
     def _timers(self, node: int, seen: Mapping[str, Any]) -> Iterable[Event]:
         if seen["fetcher"] == "idle":
-            yield Event(What.TIMER, "fetch", node)
+            yield Event(EventKind.TIMER, "fetch", node)
         elif seen["fetcher"] == "waits":
-            yield Event(What.TIMER, "timeout", node)
+            yield Event(EventKind.TIMER, "timeout", node)
         if seen.get("leads"):
-            yield Event(What.TIMER, "isr", node)
+            yield Event(EventKind.TIMER, "isr", node)
         if seen["asks"] >= 0 and self.asked[seen["asks"]].number not in self.mail.in_flight:
-            yield Event(What.TIMER, "ask again", node)
-        yield Event(What.TIMER, "checkpoint", node)
+            yield Event(EventKind.TIMER, "ask again", node)
+        yield Event(EventKind.TIMER, "checkpoint", node)
         if node not in self.cut | self.waiting:
             for count in range(1, min(self.at_once, len(self.controller.log) - self.replayed[node]) + 1):
-                yield Event(What.TIMER, "metadata", node, args=(("records", count),))
+                yield Event(EventKind.TIMER, "metadata", node, args=(("records", count),))
 
     def _elections(self, node: int) -> Iterable[Event]:
         """What the operator may do with a broker, and whether its session is over."""
         controller, left = self.controller, self._left()
         if left > 0 and node in controller.isr and node != controller.leader:
-            yield Event(What.OPERATE, "elect", args=(("broker", node),))
+            yield Event(EventKind.OPERATE, "elect", args=(("broker", node),))
         if node in self.down | self.cut and self._may_fail(node) and self._has_epoch(node):
-            yield Event(What.TIMER, "session", args=(("broker", node),))
+            yield Event(EventKind.TIMER, "session", args=(("broker", node),))
 
     def _may_fail(self, node: int) -> bool:
         """Whether there is anything to take from a broker whose session is over."""
@@ -152,14 +152,14 @@ class BrokerSystem(OfKafka, MailSystem):
         """Where nobody leads the controller elects whoever can."""
         able = [node for node in sorted(self.controller.isr) if node not in self.down | self.cut]
         if self._left() > 0 and self.controller.leader is None and able:
-            yield Event(What.TIMER, "elect", args=(("broker", able[0]),))
+            yield Event(EventKind.TIMER, "elect", args=(("broker", able[0]),))
 
     # -- what happens -----------------------------------------------------------------------------------------------
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """Let it happen. What is no message's doing was named before power may have gone: it is told even then."""
         self._besides = []
-        happened = super().happen(event)
+        happened = super().step(event)
         return replace(happened, steps=(*happened.steps, *self._besides))
 
     def act(self, event: Event) -> Sequence[ModelStep]:

@@ -176,7 +176,7 @@ class Binding:
     have a negative one; who runs on a node that holds no replica has that node's. A side of an exchange may be such a
     number.
     ``given``: variables of which a free run's system says what they hold now, where the model says nothing of it
-    (``Happened.given``): the content of a request, or of a log that another leader takes over.
+    (``StepResult.inputs``): the content of a request, or of a log that another leader takes over.
     ``settles``: what a system must have come to when nothing goes wrong any more, nobody asks and nothing moves;
     written as promises are, with a docstring that says it to a person. Their third argument is the set of the replicas
     that are well: one may stay down, and the others must come to it still. ``asks``: the calls of clients that may come
@@ -191,7 +191,7 @@ class Binding:
     restarts: frozenset[str] = frozenset()
     prompt: frozenset[str] = frozenset()
     parties: Mapping[str, Mapping[str, Callable[[Mapping[str, int]], int | None]]] = field(default_factory=dict)
-    given: frozenset[str] = frozenset()
+    inputs: frozenset[str] = frozenset()
     settles: tuple[Settled, ...] = ()
     asks: frozenset[str] = frozenset()
     restless: frozenset[str] = frozenset()

@@ -9,7 +9,7 @@ from ...model.core.ground import System
 from ...model.explore.result import Verdict
 from ...traces.build_run_report import story_of_run
 from ...traces.run_report import Story
-from ...traces.stepper import DirectStepper, Happened
+from ...traces.stepper import DirectStepper, TakenStep
 from .divergence import Done, error_words
 from .expect import Try
 from .play import Played
@@ -25,13 +25,13 @@ def story_of_failure(system: System, played: Played, adapter: str) -> Story:
     """
     found = played.disagreement
     assert found is not None
-    run: list[Happened] = []
+    run: list[TakenStep] = []
     notes: dict[int, list[str]] = {}
     for done in played.history:
         told = _told(done)
         if told and not done.run:
             notes.setdefault(len(run), []).append(told)
-        run += [Happened(call[0], call[1], state) for call, state in done.run]
+        run += [TakenStep(call[0], call[1], state) for call, state in done.run]
         if told and done.run:
             notes.setdefault(len(run), []).append(told)
     notes.setdefault(len(run), []).extend(

@@ -14,8 +14,8 @@ from ...model.core.registry import PROTOCOLS
 from ..adapters.parts import Parts
 from ..harness import MakeFreeOver, binding_of, find_harness, held_to, plan_of
 from ..plan import constants_of
-from ..simulation.runner import Free, FreePlan, Ran, repeat, run_freely
-from ..simulation.transitions import Ways
+from ..simulation.runner import RunRecord, SimulationPlan, SimulationResult, repeat, simulate
+from ..simulation.transitions import Transitions
 from .defects import Defect
 from .matrix import Cell, Kind, Outcome, Row
 from .patched import patched
@@ -24,27 +24,29 @@ from .patched import patched
 class FreeJudge:
     """Drives copies of what ``impl/`` has of a protocol. What was computed of it is kept for the next defect."""
 
-    def __init__(self, runs: int = FreePlan.runs) -> None:
+    def __init__(self, runs: int = SimulationPlan.runs) -> None:
         self._runs = runs
-        self._portfolios: dict[str, list[Ways]] = {}
+        self._portfolios: dict[str, list[Transitions]] = {}
 
-    def portfolio(self, protocol: str) -> list[Ways]:
+    def portfolio(self, protocol: str) -> list[Transitions]:
         """The constants that free runs go through by turns."""
         if protocol not in self._portfolios:
             text, binding = held_to(protocol), binding_of(protocol, protocol)
             written = plan_of(PROTOCOLS[protocol]).free or ("",)
             with closing(free_over(protocol)(None)) as system:
                 traced = text.traced(system.variant)
-            self._portfolios[protocol] = [Ways(ground(traced, constants_of(text, at)), binding) for at in written]
+            self._portfolios[protocol] = [
+                Transitions(ground(traced, constants_of(text, at)), binding) for at in written
+            ]
         return self._portfolios[protocol]
 
-    def drive(self, defect: Defect, seed: int) -> Free:
+    def drive(self, defect: Defect, seed: int) -> SimulationResult:
         """Look for a run that shows the defect."""
         portfolio = self.portfolio(defect.protocol)
         with patched(*defect.patches) as root, closing(free_over(defect.protocol)(Parts.of(root))) as system:
-            return run_freely(system, portfolio, FreePlan(self._runs, seed=seed))
+            return simulate(system, portfolio, SimulationPlan(self._runs, seed=seed))
 
-    def clean(self, defect: Defect, ran: Ran) -> Ran:
+    def clean(self, defect: Defect, ran: RunRecord) -> RunRecord:
         """The same events on the implementation as it is."""
         with closing(free_over(defect.protocol)(None)) as system:
             return repeat(system, ran.ways, ran.seed, ran.events)
@@ -61,7 +63,7 @@ class FreeJudge:
             return Row(defect.name, Kind.IMPLEMENTATION, of, cells)
         issue = f" ({defect.issue})" if defect.issue else ""
         faults = []
-        if self.clean(defect, answer.failure).parted is not None:
+        if self.clean(defect, answer.failure).divergence is not None:
             faults.append("the implementation without the defect parts from the model in the same run")
         if not answer.repeatable:
             faults.append("the run does not end alike each time")

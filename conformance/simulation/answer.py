@@ -13,13 +13,13 @@ from ...traces.text import counted
 from ..executed import EVERY, Executed, told
 from ..plan import written
 from .corpus import Corpus
-from .events import What
-from .runner import Free, FreePlan
-from .transitions import Ways
+from .events import EventKind
+from .runner import SimulationPlan, SimulationResult
+from .transitions import Transitions
 
 
 @dataclass(frozen=True)
-class FreeRun:
+class SimulationRun:
     """What was run, for the report: what ``--impl`` named, the system's name, the plan, the commands that repeat it.
 
     ``portfolio``: the steps of the model at each of the constants that runs went through by turns. ``redraw``: the
@@ -29,8 +29,8 @@ class FreeRun:
 
     impl: str
     name: str
-    plan: FreePlan
-    portfolio: tuple[Ways, ...]
+    plan: SimulationPlan
+    portfolio: tuple[Transitions, ...]
     command: str | None = None
     redraw: str | None = None
     executed: Executed | None = None
@@ -52,12 +52,12 @@ class FreeRun:
         return tuple(written(ways.system.constants) for ways in self.portfolio)
 
 
-def never_taken(run: FreeRun, found: Free) -> tuple[str, ...]:
+def never_taken(run: SimulationRun, found: SimulationResult) -> tuple[str, ...]:
     """The actions of the variant that never happened."""
     return tuple(each.name for each in run.system.traced.actions if each.name not in found.met.steps)
 
 
-def never_met(run: FreeRun, found: Free) -> tuple[str, ...]:
+def never_met(run: SimulationRun, found: SimulationResult) -> tuple[str, ...]:
     """The guards, as ``action.guard``, that a system can be asked about and that never refused anything."""
     guards = dict.fromkeys(
         pair
@@ -69,7 +69,7 @@ def never_met(run: FreeRun, found: Free) -> tuple[str, ...]:
     return tuple(f"{action}.{guard}" for action, guard in guards)
 
 
-def never_seen(run: FreeRun, found: Free) -> tuple[str, ...]:
+def never_seen(run: SimulationRun, found: SimulationResult) -> tuple[str, ...]:
     """The cells that were never observed. A variable of which no cell was stands for all of them."""
     seen = {name.split("[")[0] for name in found.met.cells}
     cells = dict.fromkeys(
@@ -81,15 +81,15 @@ def never_seen(run: FreeRun, found: Free) -> tuple[str, ...]:
     return tuple(cells)
 
 
-def share_wide(found: Free) -> float:
+def share_wide(found: SimulationResult) -> float:
     """The share of the events that more than one state of the model explained."""
     return found.met.wide / found.met.events if found.met.events else 0.0
 
 
-def to_json(run: FreeRun, found: Free) -> dict[str, Json]:
+def to_json(run: SimulationRun, found: SimulationResult) -> dict[str, Json]:
     """Everything that the text says, and the failing run."""
     failure = found.failure
-    parted = None if failure is None or failure.parted is None else failure.parted.to_json()
+    divergence = None if failure is None or failure.divergence is None else failure.divergence.to_json()
     return {
         "impl": run.impl,
         "system": run.name,
@@ -111,7 +111,7 @@ def to_json(run: FreeRun, found: Free) -> dict[str, Json]:
         "actions_never_taken": list(never_taken(run, found)),
         "guards_never_met": list(never_met(run, found)),
         "cells_never_observed": list(never_seen(run, found)),
-        "disagreement": parted,
+        "disagreement": divergence,
         "found_after": found.found if failure is not None else None,
         "schedule": None if failure is None else [event.to_json() for event in failure.events],
         "schedule_constants": None if failure is None else dict(failure.ways.system.constants),
@@ -133,20 +133,20 @@ def _source(executed: Executed) -> dict[str, Json]:
     }
 
 
-def _kinds(found: Free) -> list[tuple[What, str, int]]:
-    """How often each kind of event happened, in the order of ``What``, and the frequent ones first."""
-    order = list(What)
+def _kinds(found: SimulationResult) -> list[tuple[EventKind, str, int]]:
+    """How often each kind of event happened, in the order of ``EventKind``, and the frequent ones first."""
+    order = list(EventKind)
     kinds = [(what, name, count) for (what, name), count in found.kinds.items()]
     return sorted(kinds, key=lambda each: (order.index(each[0]), -each[2], each[1]))
 
 
-def events_table(found: Free) -> Table:
+def events_table(found: SimulationResult) -> Table:
     """How often each kind of event happened: a row for each, and under what is alike its names."""
     table = Table("event", "how often", "of which", box=None, pad_edge=False)
     for column in table.columns:
         column.overflow = "fold"
     table.columns[1].justify = "right"
-    for what in What:
+    for what in EventKind:
         alike = [(name, count) for each, name, count in _kinds(found) if each is what]
         if alike:
             names = ", ".join(f"{name} {count:,}" for name, count in alike if name)
@@ -154,7 +154,7 @@ def events_table(found: Free) -> Table:
     return table
 
 
-def summary(run: FreeRun, found: Free) -> list[str]:
+def summary(run: SimulationRun, found: SimulationResult) -> list[str]:
     """The lines after the verdict: how much happened, and what never did."""
     met = found.met
     # The time in which a disagreement was made small is no measure of anything.

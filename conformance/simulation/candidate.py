@@ -25,7 +25,7 @@ class Path(NamedTuple):
 
 
 @dataclass
-class Thread:
+class Candidate:
     """One state that explains everything so far, with the mail. ``last``: its path through the last event."""
 
     state: State
@@ -43,11 +43,11 @@ def path_to(parents: Mapping[State, tuple[State, Call] | None], state: State) ->
     return Path(tuple(reversed(states)), tuple(reversed(calls)))
 
 
-def apart(threads: Sequence[Thread]) -> list[Thread]:
+def apart(threads: Sequence[Candidate]) -> list[Candidate]:
     """Those that differ in their state. Of one state the mail is put together: it may have been sent in any of them."""
     if len(threads) == 1:
         return list(threads)
-    found: dict[State, Thread] = {}
+    found: dict[State, Candidate] = {}
     for thread in threads:
         known = found.setdefault(thread.state, thread)
         if known is not thread and known.mail != thread.mail:

@@ -19,10 +19,10 @@ from ...traces.write import write_whole
 from ..executed import Executed, shown
 from .events import Event
 from .machine import Machine
-from .prefix_corpus import Beginning
+from .prefix_corpus import Prefix
 from .schedule import Schedule, lines_of, read_schedule
-from .shrink import Ran
-from .transitions import Ways
+from .shrink import RunRecord
+from .transitions import Transitions
 
 SUFFIX: Final = ".schedule.jsonl"
 _SHARE: Final = 0.5
@@ -52,7 +52,7 @@ class Corpus:
         self._refused = 0
         self._lines = 0
 
-    def begin(self, ways: Ways, seed: int) -> Beginning | None:
+    def begin(self, ways: Transitions, seed: int) -> Prefix | None:
         """The beginning of a run: of one that was kept, at the same constants, or None for one that is all drawn."""
         self._fresh, self._cut, self._before = [], 0, ""
         chance = random.Random(seed ^ 0x2545F491)  # noqa: S311 - repeatable on purpose
@@ -62,9 +62,9 @@ class Corpus:
         chosen = chance.choice(fitting)
         # Rather much of it than little: it is its end that was hard to come to.
         length = len(chosen.events) - int(len(chosen.events) * chance.random() ** 2)
-        return Beginning(chosen.seed, chosen.events[:length])
+        return Prefix(chosen.seed, chosen.events[:length])
 
-    def _fits(self, schedule: Schedule, ways: Ways) -> bool:
+    def _fits(self, schedule: Schedule, ways: Transitions) -> bool:
         system = ways.system
         wanted = system.name, system.traced.variant.name, dict(system.constants)
         return (schedule.protocol, schedule.variant, dict(schedule.constants)) == wanted
@@ -91,9 +91,9 @@ class Corpus:
             self._lines = len(self._executed.order)
         return found
 
-    def end(self, ran: Ran) -> None:
+    def end(self, ran: RunRecord) -> None:
         """A run is over: keep it up to where it last met something new. One with a disagreement has its own file."""
-        if not self._fresh or ran.parted is not None:
+        if not self._fresh or ran.divergence is not None:
             return
         history = tuple(done for done in ran.history[: self._cut] if not done.in_peace)
         kept = replace(ran, history=history)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Met:
+class SimulationCoverage:
     """What following has met, for the report: how often the frontier was wide, and which steps and guards were met."""
 
     events: int = 0
@@ -16,7 +16,7 @@ class Met:
     refused: dict[tuple[str, str], int] = field(default_factory=dict)
     cells: set[str] = field(default_factory=set)
 
-    def add(self, other: Met) -> None:
+    def add(self, other: SimulationCoverage) -> None:
         """Count what another has met, too."""
         self.events += other.events
         self.wide += other.wide

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from ...model.core.ground import State
-from .events import Event, What
-from .prefix_corpus import Beginnings, Course
-from .system import Pending
+from .events import Event, EventKind
+from .prefix_corpus import Course, PrefixCorpus
+from .system import EnabledEvent
 
-Kind: TypeAlias = tuple[What, str]
+Kind: TypeAlias = tuple[EventKind, str]
 """What is weighed: the event and its name, not at whom."""
 
 LEAST: Final = 0.04
@@ -36,7 +36,7 @@ class Learned:
     courses: tuple[Course, ...] = ()
 
 
-class Memory:
+class CoverageFeedback:
     """How often each kind of event has happened, over all runs, and how often something came of it."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Memory:
         self._before: Set[int] = frozenset()
         """The states of the memory that this one was made from: it may be large, and is not copied."""
         self._failed: Counter[tuple[Kind, str, str]] = Counter()
-        self.beginnings = Beginnings()
+        self.beginnings = PrefixCorpus()
         self._courses: list[Course] | None = None
         """Those of a memory that is apart, as they are to be told."""
         self.tells_due = False
@@ -70,14 +70,14 @@ class Memory:
         """From 1 for what has never happened towards 0."""
         return math.pow(1.0 + self._happened[kind], -0.25)
 
-    def fresh(self, pending: Pending, failure: str) -> float:
+    def fresh(self, pending: EnabledEvent, failure: str) -> float:
         """How likely a failure comes to an event of a sort of its own, or garbles one, for having seldom done so."""
         event = pending.event
         if not pending.sort and failure != GARBLED:
             return 0.0
         return _FRESH * math.pow(1 + self._failed[(event.what, event.name), pending.sort, failure], -0.7)
 
-    def failed(self, pending: Pending, failure: str) -> None:
+    def failed(self, pending: EnabledEvent, failure: str) -> None:
         """Count a failure of an event."""
         self._failed[(pending.event.what, pending.event.name), pending.sort, failure] += 1
 
@@ -95,14 +95,14 @@ class Memory:
         kind = (event.what, event.name)
         self.counts[kind, event.crash is not None] += 1
         self._happened[kind] += 1
-        worth = 1.0 if new else max((self.yields((What.DELIVER, name)) for name in sent), default=0.0)
+        worth = 1.0 if new else max((self.yields((EventKind.DELIVER, name)) for name in sent), default=0.0)
         self._worth[kind] = self._worth.get(kind, 0.0) + worth
 
     # -- runs that do not know of each other -------------------------------------------------------------------------
 
-    def apart(self) -> Memory:
+    def apart(self) -> CoverageFeedback:
         """A memory for one run, which knows all that this one does; what it learns is taken in later, or never."""
-        found = Memory()
+        found = CoverageFeedback()
         found.counts = self.counts.copy()
         found._worth = self._worth.copy()
         found._happened = self._happened.copy()
@@ -113,7 +113,7 @@ class Memory:
         found.tells_due = self.tells_due
         return found
 
-    def learned(self, since: Memory) -> Learned:
+    def learned(self, since: CoverageFeedback) -> Learned:
         """What this one knows that the memory which it was made from does not."""
         gained = {kind: worth - since._worth.get(kind, 0.0) for kind, worth in self._worth.items()}
         return Learned(

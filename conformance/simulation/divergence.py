@@ -28,7 +28,7 @@ class Sort(Enum):
 
 
 @dataclass(frozen=True)
-class Parted:
+class Divergence:
     """One disagreement. ``event``: the last one, None for the start. ``detail``: a sentence.
 
     ``frontier``: how many states of the model explained everything before. ``cells``: in which cells what is seen
@@ -61,7 +61,7 @@ class Parted:
             found.append(f"the model's nearest path: {', '.join(self.steps)}")
         return tuple(found)
 
-    def alike(self, other: Parted) -> bool:
+    def alike(self, other: Divergence) -> bool:
         """Whether another is the same finding: what a shorter run must end in."""
         return (self.sort, self.broken) == (other.sort, other.broken)
 

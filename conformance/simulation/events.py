@@ -15,7 +15,7 @@ from ...model.core.errors import BadInput
 from ...traces.run_report import Json
 
 
-class What(Enum):
+class EventKind(Enum):
     """What an event is. ``doc`` says what a system must do when it happens."""
 
     DELIVER = "deliver", "the message arrives, and whatever its receiver does at once is done"
@@ -37,7 +37,7 @@ class What(Enum):
     PEACE = "peace", "nothing goes wrong any more and nobody asks, until nothing moves; never named by a system"
     CALM = "calm", "args.rounds times all that is in flight arrives, and what is due is done; never named by a system"
 
-    def __new__(cls, value: str, _doc: str) -> What:
+    def __new__(cls, value: str, _doc: str) -> EventKind:
         member = object.__new__(cls)
         member._value_ = value
         return member
@@ -53,7 +53,7 @@ Argument = int | str
 
 GARBLED: Final = "garbled"
 """The argument of what arrives garbled: one number for each way in which it may be."""
-_VARIATIONS: Final = frozenset({What.REPEAT, What.LOSE, What.GARBLE})
+_VARIATIONS: Final = frozenset({EventKind.REPEAT, EventKind.LOSE, EventKind.GARBLE})
 """What may become of a message besides that it arrives."""
 
 
@@ -68,7 +68,7 @@ class Event:
     loses power; 0 is before the first. A node that has fewer effects loses it right after the last.
     """
 
-    what: What
+    what: EventKind
     name: str = ""
     node: int | None = None
     source: int | None = None
@@ -95,18 +95,18 @@ class Event:
 
     def garbled(self, way: int) -> Event:
         """The same message arrives, and not as it was sent."""
-        return replace(self, what=What.GARBLE, args=(*self.args, (GARBLED, way)))
+        return replace(self, what=EventKind.GARBLE, args=(*self.args, (GARBLED, way)))
 
     def plain(self) -> Event:
         """The event as a system names it: its message arrives, as it was sent, and no power is lost."""
         if self.what in _VARIATIONS:
             args = tuple(each for each in self.args if each[0] != GARBLED)
-            return replace(self, what=What.DELIVER, args=args, crash=None)
+            return replace(self, what=EventKind.DELIVER, args=args, crash=None)
         return replace(self, crash=None)
 
     def __str__(self) -> str:
         place = "" if self.node is None else f" at {self.node}"
-        if self.what is What.DELIVER or self.what in _VARIATIONS:
+        if self.what is EventKind.DELIVER or self.what in _VARIATIONS:
             sender = "?" if self.source is None else str(self.source)
             place = f" {sender} -> {'?' if self.node is None else self.node}"
         args = f" ({', '.join(f'{name}={value}' for name, value in self.args)})" if self.args else ""
@@ -139,7 +139,7 @@ def event_of(told: Mapping[str, Any], where: str) -> Event:
     for key in told:
         if key not in known:
             raise BadInput(f"an event has no {key!r}", where, mend)
-    kinds = {what.value: what for what in What}
+    kinds = {what.value: what for what in EventKind}
     what = kinds.get(told.get("event", ""))
     if what is None:
         raise BadInput(f"there is no event {told.get('event')!r}", where, f"one of {', '.join(kinds)}")

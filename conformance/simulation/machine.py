@@ -16,28 +16,28 @@ from ..lockstep.space import Call
 from ..lockstep.traceback import raised_at
 from ..lockstep.watch import Hung
 from .candidate import Spent
-from .coverage import Met
-from .divergence import Parted, Sort
-from .events import Event, What
-from .system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
-from .tracker import Follower
-from .transitions import Ways
+from .coverage import SimulationCoverage
+from .divergence import Divergence, Sort
+from .events import Event, EventKind
+from .system import EnabledEvent, SimulatedSystem, StepResult, SupportsLiveness, SupportsQuiescence
+from .tracker import StateTracker
+from .transitions import Transitions
 
-_IN_VAIN: Final = (What.LOSE, What.GARBLE)
+_IN_VAIN: Final = (EventKind.LOSE, EventKind.GARBLE)
 """Nothing of the message is to be taken."""
 _SWEEP: Final = 32
 """After so many events the mail that is no longer in flight is let go."""
 
 
 @dataclass(frozen=True)
-class Done:
+class PerformedEvent:
     """One event that happened: what came of it, the model's path through it (one of them), and what was seen after.
 
     ``observed`` is None where it did not come to that.
     """
 
     event: Event | None
-    happened: Happened
+    happened: StepResult
     message: int | None
     path: tuple[tuple[Call, State], ...]
     observed: Mapping[str, Value] | None
@@ -49,21 +49,26 @@ class Machine:
     """A system and its follower. ``history`` begins with the start."""
 
     def __init__(
-        self, ways: Ways, system: FreeSystem, seed: int, met: Met | None = None, deadline: Deadline = NEVER
+        self,
+        ways: Transitions,
+        system: SimulatedSystem,
+        seed: int,
+        met: SimulationCoverage | None = None,
+        deadline: Deadline = NEVER,
     ) -> None:
         self.ways = ways
         self.system = system
         self.seed = seed
         self.deadline = deadline
-        self.follower = Follower(ways, met)
-        self.history: list[Done] = []
+        self.follower = StateTracker(ways, met)
+        self.history: list[PerformedEvent] = []
         self.peace: Event | None = None
         """The peace that the run has come to; while there is one, what happens is part of it."""
-        self._pending: Sequence[Pending] | None = None
-        self.fallen: Parted | None = None
+        self._pending: Sequence[EnabledEvent] | None = None
+        self.fallen: Divergence | None = None
         """A call outside an event that raised or hung: ``pending`` or ``peace``. The run is over."""
 
-    def start(self) -> Parted | None:
+    def start(self) -> Divergence | None:
         """Start the system afresh, and compare. Raises BadInput where the system does, and threads.Spent."""
         try:
             happened = self.system.reset(self.ways.system.constants, self.seed)
@@ -71,15 +76,15 @@ class Machine:
         except (BadInput, Spent):
             raise
         except BaseException as error:
-            self.history.append(Done(None, Happened(), None, (), None))
+            self.history.append(PerformedEvent(None, StepResult(), None, (), None))
             return _fell_over(None, error, "starting it")
         found = self.follower.start(happened, observed)
-        self.history.append(Done(None, happened, None, self._path(found), observed))
+        self.history.append(PerformedEvent(None, happened, None, self._path(found), observed))
         return found
 
     def begin_peace(self, peace: Event) -> None:
         """What happens from now on is what comes of this one event (``quiesce.py``)."""
-        self.history.append(Done(peace, Happened(), None, (), self.history[-1].observed))
+        self.history.append(PerformedEvent(peace, StepResult(), None, (), self.history[-1].observed))
         self.peace = peace
         self._hear_of_peace(on=True)
 
@@ -90,7 +95,7 @@ class Machine:
 
     def _hear_of_peace(self, *, on: bool) -> None:
         self._pending = None
-        if not isinstance(self.system, HearsOfPeace):
+        if not isinstance(self.system, SupportsQuiescence):
             return
         try:
             self.system.peace(on=on)
@@ -100,9 +105,9 @@ class Machine:
             last = self.history[-1].event if self.history else None
             self.fallen = _fell_over(last, error, f"its peace(on={on})")
 
-    def unsettled(self, peace: Event) -> Parted | None:
+    def unsettled(self, peace: Event) -> Divergence | None:
         """What the system's author demands of it besides the model, now that nothing moves any more."""
-        if not isinstance(self.system, Demands):
+        if not isinstance(self.system, SupportsLiveness):
             return None
         try:
             told = self.system.unsettled(peace.node)
@@ -111,9 +116,11 @@ class Machine:
         except BaseException as error:
             return _fell_over(peace, error, "asking it what has not come")
         around = "" if peace.node is None else f" (but at {peace.node})"
-        return None if told is None else Parted(Sort.NEVER, peace, f"nothing moves any more{around}, and yet {told}")
+        return (
+            None if told is None else Divergence(Sort.NEVER, peace, f"nothing moves any more{around}, and yet {told}")
+        )
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """What may happen next; nothing, where asking for it was too much for the system (``fallen``)."""
         if self.fallen is not None:
             return []
@@ -132,7 +139,7 @@ class Machine:
         """Whether an event may happen now."""
         return self.found(event) is not None
 
-    def found(self, event: Event) -> Pending | None:
+    def found(self, event: Event) -> EnabledEvent | None:
         """What is pending as this event, or has it be varied; None where it cannot happen now."""
         pending = self.pending()
         for each in pending:
@@ -141,12 +148,12 @@ class Machine:
                 return each
         wanted = event.plain()
         found = next((each for each in pending if each.event == wanted), None)
-        if found is None and event.what is What.TIME:
+        if found is None and event.what is EventKind.TIME:
             # As when several of those that are offered pass, and nothing happens in between.
-            found = next((each for each in pending if each.event.what is What.TIME), None)
-        return None if found is None or (event.what is What.GARBLE and not found.garbles) else found
+            found = next((each for each in pending if each.event.what is EventKind.TIME), None)
+        return None if found is None or (event.what is EventKind.GARBLE and not found.garbles) else found
 
-    def perform(self, event: Event) -> Parted | None:
+    def perform(self, event: Event) -> Divergence | None:
         """Let an event happen that can, and follow it.
 
         Raises BadInput where the system does, threads.Spent, and OutOfTime after the machine's deadline.
@@ -157,38 +164,40 @@ class Machine:
         self._pending = None
         message = pending.message
         try:
-            happened = self.system.happen(event)
+            happened = self.system.step(event)
             observed = self.system.observe()
         except (BadInput, Spent):
             raise
         except BaseException as error:
             # Whatever a system under test raises is what we are looking for.
-            self.history.append(Done(event, Happened(), message, (), None, self.peace is not None))
+            self.history.append(PerformedEvent(event, StepResult(), message, (), None, self.peace is not None))
             return _fell_over(event, error, "it")
         delivered = None if event.what in _IN_VAIN else message
         found = self.follower.after(event, delivered, happened, observed)
-        self.history.append(Done(event, happened, message, self._path(found), observed, self.peace is not None))
+        self.history.append(
+            PerformedEvent(event, happened, message, self._path(found), observed, self.peace is not None)
+        )
         if found is None and len(self.history) % _SWEEP == 0:
             self.follower.forget(each.message for each in self.pending() if each.message is not None)
         return found
 
-    def _path(self, found: Parted | None) -> tuple[tuple[Call, State], ...]:
+    def _path(self, found: Divergence | None) -> tuple[tuple[Call, State], ...]:
         if found is not None:
             return ()
         path = self.follower.threads[0].last
         return tuple(zip(path.calls, path.states[1:], strict=True))
 
 
-def _fell_over(event: Event | None, error: BaseException, what: str) -> Parted:
+def _fell_over(event: Event | None, error: BaseException, what: str) -> Divergence:
     """What the system raised; a system that ends the process, and one that hangs, are such too.
 
     Whoever drives it may have found a contradiction, and that is no exception of the system's.
     """
     if isinstance(error, Contradiction):
-        return Parted(Sort.CONTRADICTED, event, str(error))
+        return Divergence(Sort.CONTRADICTED, event, str(error))
     if isinstance(error, Hung):
-        return Parted(Sort.HUNG, event, str(error), at=raised_at(error))
+        return Divergence(Sort.HUNG, event, str(error), at=raised_at(error))
     if not is_user_error(error):
         raise error
     detail = f"{what} raised {type(error).__name__}: {error}".removesuffix(": ")
-    return Parted(Sort.RAISED, event, detail, at=raised_at(error))
+    return Divergence(Sort.RAISED, event, detail, at=raised_at(error))

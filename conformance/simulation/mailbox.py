@@ -1,8 +1,9 @@
 """Messages in flight, for a system that runs freely: numbers, names, loss, repetition, and power lost in mid-event.
 
 A system whose nodes talk in messages hands each that it sends to a ``Mailbox``, and gets it back when the harness lets
-it arrive. ``MailSystem`` is a ``FreeSystem`` around one, in which only what is particular to a system is left to write.
-``conformance/protocols/fencing/template_simulation.py`` is an example of both, ``docs/conformance.md`` goes through it.
+it arrive. ``MailSystem`` is a ``SimulatedSystem`` around one, in which only what is particular to a system is left to
+write. ``conformance/protocols/fencing/template_simulation.py`` is an example of both, ``docs/conformance.md`` goes
+through it.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from typing import Any, Final, TypeAlias
 
 from ...traces.format import Value
 from ..lockstep.adapter import ModelStep
-from .events import Event, What
+from .events import Event, EventKind
 from .power import Power, PowerLost
-from .system import Happened, Judged, Message, Pending
+from .system import EnabledEvent, Message, RequestOutcome, StepResult
 
 MAX_ALIKE: Final = 4
 """So many messages of one kind are in flight between two nodes at most; of more, the oldest is lost."""
@@ -47,7 +48,7 @@ class Letter:
 
     def event(self, number: int) -> Event:
         """That it arrives, as the one with this number among those that look alike."""
-        return Event(What.DELIVER, self.name, self.destination, self.source, number)
+        return Event(EventKind.DELIVER, self.name, self.destination, self.source, number)
 
 
 StandsFor: TypeAlias = Callable[[Letter], Sequence[ModelStep]]
@@ -63,7 +64,7 @@ class Mailbox:
         self._next = 0
         self._power = Power()
         self._sent: list[Message] = []
-        self._judged: list[Judged] = []
+        self._judged: list[RequestOutcome] = []
 
     # -- for the nodes ----------------------------------------------------------------------------------------------
 
@@ -83,7 +84,7 @@ class Mailbox:
 
     def answer(self, request: Letter, body: object, error: str | None) -> Letter:
         """Send the answer to a request, which is hereby decided: with this error code, or without any."""
-        self._judged.append(Judged(tuple(self._stands_for(request)), error, request.number))
+        self._judged.append(RequestOutcome(tuple(self._stands_for(request)), error, request.number))
         return self.send(request.destination, request.source, body, request)
 
     def effect(self) -> None:
@@ -92,14 +93,14 @@ class Mailbox:
 
     # -- for the system ---------------------------------------------------------------------------------------------
 
-    def pending(self, may_arrive: Callable[[Letter], bool] = lambda _: True) -> list[Pending]:
+    def pending(self, may_arrive: Callable[[Letter], bool] = lambda _: True) -> list[EnabledEvent]:
         """That each message arrives which may, the oldest first; those that look alike are numbered."""
         alike: Counter[Event] = Counter()
         found = []
         for letter in self.in_flight.values():
             event = letter.event(0)
             if may_arrive(letter):
-                found.append(Pending(letter.event(alike[event]), letter.number))
+                found.append(EnabledEvent(letter.event(alike[event]), letter.number))
             alike[event] += 1
         return found
 
@@ -109,7 +110,7 @@ class Mailbox:
         if event.number >= len(alike):
             raise KeyError(f"there is no {event}")
         letter = alike[event.number]
-        if event.what is not What.REPEAT:
+        if event.what is not EventKind.REPEAT:
             del self.in_flight[letter.number]
         return letter
 
@@ -121,7 +122,9 @@ class Mailbox:
         """Lose messages: those on their way to a node that has crashed, or that is cut off."""
         self.in_flight = {number: each for number, each in self.in_flight.items() if not lost(each)}
 
-    def during(self, event: Event, act: Callable[[], None]) -> tuple[tuple[Message, ...], tuple[Judged, ...], bool]:
+    def during(
+        self, event: Event, act: Callable[[], None]
+    ) -> tuple[tuple[Message, ...], tuple[RequestOutcome, ...], bool]:
         """Let something happen: what was sent and judged in it, and whether the node has lost power by then."""
         self._sent, self._judged, self._power.left = [], [], event.crash
         try:
@@ -134,7 +137,8 @@ class Mailbox:
 
 
 class MailSystem(ABC):
-    """A ``FreeSystem`` of nodes that talk in messages and lose what they have not synced. Write the abstract methods.
+    """A ``SimulatedSystem`` of nodes that talk in messages and lose what they have not synced. Write the abstract
+    methods.
 
     ``nodes`` are up unless they are ``down``; whoever is in ``cut`` gets no message, and what it sends is lost.
     A connection ends with its process: what was on its way to a node that crashes never arrives.
@@ -184,65 +188,67 @@ class MailSystem(ABC):
     def observe(self) -> Mapping[str, Value]:
         """What can be seen now, by the names of traces. Leave out what belongs to a node that is down."""
 
-    # -- the contract of FreeSystem ---------------------------------------------------------------------------------
+    # -- the contract of SimulatedSystem ----------------------------------------------------------------------------
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """A fresh system; nothing has happened yet but what ``build`` had its nodes send."""
         self.nodes = range(constants["replicas"])
         self.down: set[int] = set()
         self.cut: set[int] = set()
         self.mail = Mailbox(self.stands_for)
         self._seed = seed
-        sent, judged, _ = self.mail.during(Event(What.START), lambda: self.build(constants, _drawn(seed)))
-        return Happened(sent, judged)
+        sent, judged, _ = self.mail.during(Event(EventKind.START), lambda: self.build(constants, _drawn(seed)))
+        return StepResult(sent, judged)
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """Messages, then what the system offers, then crashes and cuts."""
         offered = [event for event in dict.fromkeys(self.offers()) if event.node not in self.down]
         for node in self.nodes:
             if node in self.down:
-                offered.append(Event(What.START, node=node))
+                offered.append(Event(EventKind.START, node=node))
             else:
-                offered += [Event(What.CRASH, node=node, args=(("seed", seed),)) for seed in range(CRASH_SEEDS)]
-            offered.append(Event(What.HEAL if node in self.cut else What.CUT, node=node))
+                offered += [Event(EventKind.CRASH, node=node, args=(("seed", seed),)) for seed in range(CRASH_SEEDS)]
+            offered.append(Event(EventKind.HEAL if node in self.cut else EventKind.CUT, node=node))
         return [
             *self.mail.pending(self.may_arrive),
-            *(Pending(event, due=self._peace and event.what is What.TIMER) for event in offered),
+            *(EnabledEvent(event, due=self._peace and event.what is EventKind.TIMER) for event in offered),
         ]
 
     def peace(self, *, on: bool) -> None:
         """These nodes have no clock: of no timer it is said that it is due, but in peace, where all of them are."""
         self._peace = on
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """Let it happen. Nodes that it has fall silent, by a crash or a cut, send nothing any more."""
         steps: list[ModelStep] = []
         sent, judged, lost = self.mail.during(event, lambda: steps.extend(self._let(event)))
-        crashed = {event.node} if event.node is not None and (lost or event.what is What.CRASH) else set[int]()
+        crashed = {event.node} if event.node is not None and (lost or event.what is EventKind.CRASH) else set[int]()
         for node in crashed:
             self.down.add(node)
-            seed = event.arg("seed") if event.what is What.CRASH else 0
+            seed = event.arg("seed") if event.what is EventKind.CRASH else 0
             self.lose_power(node, _drawn(f"{self._seed} {node} {seed}"))
-        started = {event.node} if event.what is What.START and event.node not in crashed else set()
+        started = {event.node} if event.what is EventKind.START and event.node not in crashed else set()
         silent = self.down | self.cut
         self.mail.drop(lambda each: each.destination in silent or each.source in self.cut)
-        return Happened(sent, judged, tuple(steps), frozenset(crashed), frozenset(n for n in started if n is not None))
+        return StepResult(
+            sent, judged, tuple(steps), frozenset(crashed), frozenset(n for n in started if n is not None)
+        )
 
     def _let(self, event: Event) -> Sequence[ModelStep]:
         node = event.node
         match event.what:
-            case What.DELIVER | What.REPEAT:
+            case EventKind.DELIVER | EventKind.REPEAT:
                 self.receive(self.mail.take(event))
-            case What.LOSE:
+            case EventKind.LOSE:
                 self.mail.take(event)
-            case What.CRASH:
+            case EventKind.CRASH:
                 pass
-            case What.START if node is not None:
+            case EventKind.START if node is not None:
                 self.down.discard(node)
                 self.start(node)
-            case What.CUT if node is not None:
+            case EventKind.CUT if node is not None:
                 self.cut.add(node)
-            case What.HEAL if node is not None:
+            case EventKind.HEAL if node is not None:
                 self.cut.discard(node)
             case _:
                 return self.act(event)

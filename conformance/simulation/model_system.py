@@ -16,9 +16,9 @@ from ..harness import binding_of, held_to
 from ..lockstep.adapter import ModelStep
 from ..lockstep.binding import Effect
 from ..lockstep.space import Call
-from .events import Event, What
-from .system import Happened, Judged, Message, Pending
-from .transitions import Ways
+from .events import Event, EventKind
+from .system import EnabledEvent, Message, RequestOutcome, StepResult
+from .transitions import Transitions
 
 MAX_FLIGHTS = 6
 """So many messages are in flight at most: no more is asked then."""
@@ -42,68 +42,70 @@ class ModelSystem:
         traced = held_to(self.protocol).traced(variant)
         self.variant = traced.variant.name
         self._traced = traced.drop(*drop)
-        self._at: dict[tuple[tuple[str, int], ...], Ways] = {}
+        self._at: dict[tuple[tuple[str, int], ...], Transitions] = {}
         """By the constants; runs go through several by turns."""
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:  # noqa: ARG002 - nothing here is random
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:  # noqa: ARG002 - nothing here is random
         """Start anew."""
         key = tuple(sorted(constants.items()))
         ways = self._at.get(key)
         if ways is None:
-            ways = self._at[key] = Ways(ground(self._traced, constants), self._binding)
+            ways = self._at[key] = Transitions(ground(self._traced, constants), self._binding)
         self._ways = ways
         self._state: State = self._ways.system.initial
         self._flights: list[_Flight] = []
         self._number = 0
         self._down: set[int] = set()
-        return Happened()
+        return StepResult()
 
     def _exchanged(self, call: Call) -> bool:
         """Whether a step is sent for. What changes both sides is one step here: late answers to it would break it."""
         exchange = self._binding.actions[call[0]].exchange
         return exchange is not None and exchange.effect is not Effect.BOTH
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """Messages that may arrive, requests that may be sent, what happens within, crashes."""
         found = []
         alike: dict[Event, int] = {}
         for flight in self._flights:
             message = flight.message
-            plain = Event(What.DELIVER, message.name, message.destination, message.source, args=flight.call[1])
+            plain = Event(EventKind.DELIVER, message.name, message.destination, message.source, args=flight.call[1])
             number = alike.get(plain, 0)
             alike[plain] = number + 1
-            event = Event(What.DELIVER, message.name, plain.node, plain.source, number, plain.args)
-            found.append(Pending(event, message.number))
+            event = Event(EventKind.DELIVER, message.name, plain.node, plain.source, number, plain.args)
+            found.append(EnabledEvent(event, message.number))
         node = self._ways.space.node(self._state)
         for action, params in node.after:
             if self._involves_the_down(params) or self._binding.actions[action].torn:
                 continue
             if action in self._binding.restarts:
-                found.append(Pending(Event(What.START, action, dict(params)["replica"], args=params)))
+                found.append(EnabledEvent(Event(EventKind.START, action, dict(params)["replica"], args=params)))
             elif not self._exchanged((action, params)):
                 due = action in self._binding.prompt
-                found.append(Pending(Event(What.TIMER if due else What.CALL, action, args=params), due=due))
+                found.append(
+                    EnabledEvent(Event(EventKind.TIMER if due else EventKind.CALL, action, args=params), due=due)
+                )
             elif len(self._flights) < MAX_FLIGHTS:
-                found.append(Pending(Event(What.TIMER, action, args=params), due=True))
+                found.append(EnabledEvent(Event(EventKind.TIMER, action, args=params), due=True))
         return found
 
     def _involves_the_down(self, params: Sequence[tuple[str, int]]) -> bool:
         return any(value in self._down for _, value in params)
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """One event."""
-        if event.what in (What.DELIVER, What.LOSE, What.REPEAT):
+        if event.what in (EventKind.DELIVER, EventKind.LOSE, EventKind.REPEAT):
             return self._arrive(event)
         call = self._ways.matching((event.name, {name: int(value) for name, value in event.args}))[0]
         if self._exchanged(call):
-            return Happened(sent=(self._send(call, None),))
+            return StepResult(sent=(self._send(call, None),))
         after = self._ways.doing(call)(self._state)
         assert after is not None
         self._state = after
-        if event.what is What.START:
+        if event.what is EventKind.START:
             assert event.node is not None
-            return Happened(started=frozenset({event.node}))
-        return Happened(steps=(_step(call),))
+            return StepResult(started=frozenset({event.node}))
+        return StepResult(steps=(_step(call),))
 
     def _send(self, call: Call, answers: int | None) -> Message:
         exchange = self._binding.actions[call[0]].exchange
@@ -116,7 +118,7 @@ class ModelSystem:
         self._flights.append(_Flight(message, call, self._state))
         return message
 
-    def _arrive(self, event: Event) -> Happened:
+    def _arrive(self, event: Event) -> StepResult:
         alike = [
             flight
             for flight in self._flights
@@ -124,25 +126,25 @@ class ModelSystem:
             == (event.name, event.node, event.source, event.args)
         ]
         flight = alike[event.number]
-        if event.what is not What.REPEAT:
+        if event.what is not EventKind.REPEAT:
             self._flights.remove(flight)
-        if event.what is What.LOSE:
-            return Happened()
+        if event.what is EventKind.LOSE:
+            return StepResult()
         message, call = flight.message, flight.call
         if message.answers is not None:
             after = self._ways.answered(self._state, flight.then, call)[1]
             self._state = self._state if after is None else after
-            return Happened()
+            return StepResult()
         sight, after = self._ways.asked(self._state, flight.then, call)
         error = self._error(sight, call)
         if error is not None or after is None:
-            return Happened(judged=(Judged((_step(call),), error, message.number),))
+            return StepResult(judged=(RequestOutcome((_step(call),), error, message.number),))
         exchange = self._binding.actions[call[0]].exchange
         assert exchange is not None
         if exchange.effect is not Effect.ASKER:
             self._state = after
         sent = () if exchange.effect is Effect.ASKED else (self._send(call, message.number),)
-        return Happened(sent=sent, judged=(Judged((_step(call),), None, message.number),))
+        return StepResult(sent=sent, judged=(RequestOutcome((_step(call),), None, message.number),))
 
     def _error(self, sight: State, call: Call) -> str | None:
         """The code for a request that is refused; None where there is none, or where it is not refused."""

@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 
 from ..deadline import NEVER, Deadline
 from .corpus import Corpus
-from .coverage import Met
-from .coverage_feedback import Memory
-from .divergence import Parted
-from .events import Event, What
+from .coverage import SimulationCoverage
+from .coverage_feedback import CoverageFeedback
+from .divergence import Divergence
+from .events import Event, EventKind
 from .machine import Machine
 from .prefix_corpus import course_of
 from .quiesce import ASKS, MENDED, settle, unwell
 from .scheduler import Scheduler
-from .shrink import Ran
-from .system import FreeSystem, Pending
-from .transitions import Ways
+from .shrink import RunRecord
+from .system import EnabledEvent, SimulatedSystem
+from .transitions import Transitions
 
 IDLE = 80
 """A run ends after so many events in which the model took no step: what its constants allow is used up."""
@@ -38,12 +38,12 @@ ASKING = 0.7
 """So often clients ask once more in peace."""
 RECENT = 40
 """By so many events it is told whom the others talk to."""
-_TROUBLES = (What.CRASH, What.CUT, What.DISK)
-_FAULTS = frozenset({*_TROUBLES, What.LOSE, What.GARBLE})
+_TROUBLES = (EventKind.CRASH, EventKind.CUT, EventKind.DISK)
+_FAULTS = frozenset({*_TROUBLES, EventKind.LOSE, EventKind.GARBLE})
 
 
 @dataclass(frozen=True)
-class FreePlan:
+class SimulationPlan:
     """How much to run: ``runs`` of up to ``events``. ``seconds``: go on for so long, instead of for so many runs.
 
     The clock says when to stop and nothing else: the runs are those of a plan with more runs and no clock.
@@ -71,14 +71,14 @@ def run_seed(seed: int, number: int) -> int:
 
 
 def play(
-    system: FreeSystem,
-    ways: Ways,
+    system: SimulatedSystem,
+    ways: Transitions,
     seed: int,
-    plan: FreePlan,
-    memory: Memory,
-    met: Met,
+    plan: SimulationPlan,
+    memory: CoverageFeedback,
+    met: SimulationCoverage,
     corpus: Corpus | None = None,
-) -> Ran:
+) -> RunRecord:
     """One drawn run; it may begin as one before it did, or with a schedule that a corpus has kept.
 
     Raises Spent, and OutOfTime after ``plan.draw_until``.
@@ -89,23 +89,23 @@ def play(
     scheduler = Scheduler(seed ^ 0x5DEECE66, memory, faults=plan.faults)
     sorts: dict[int, str] = {}
 
-    def happen(event: Event) -> Parted | None:
-        if event.what is What.PEACE:
+    def step(event: Event) -> Divergence | None:
+        if event.what is EventKind.PEACE:
             return settle(machine, event)
         pending = machine.found(event)
-        if pending is not None and pending.sort and event.what is What.DELIVER:
+        if pending is not None and pending.sort and event.what is EventKind.DELIVER:
             sorts[len(machine.history)] = pending.sort
-        parted = machine.perform(event)
+        divergence = machine.perform(event)
         done = machine.history[-1]
         sent = [message.name for message in done.happened.sent]
         scheduler.after(event, sent, new=memory.is_new(machine.follower.state), changed=bool(done.path))
         if corpus is not None:
             corpus.look(machine)
-        return parted
+        return divergence
 
     for event in () if beginning is None else beginning.events:
-        if found is None and (event.what is What.PEACE or machine.can(event)):
-            found = happen(event)
+        if found is None and (event.what is EventKind.PEACE or machine.can(event)):
+            found = step(event)
     idle = 0
     chance = random.Random(seed ^ 0x9E3779B9)  # noqa: S311 - repeatable on purpose
     pauses = chance.choice(PAUSES) if ways.binding.settles else 0.0
@@ -113,14 +113,14 @@ def play(
         drawn = _drawn(machine, scheduler)
         if drawn is None:
             break
-        found = happen(drawn)
+        found = step(drawn)
         idle = 0 if machine.history[-1].path else idle + 1
         if found is None and chance.random() < pauses * (LAST if _went_wrong(drawn) else 1):
             found = _peace(machine, chance, faults=plan.faults)
     if found is None and ways.binding.settles and seed % PEACEFUL == 0:
         found = _peace(machine, chance, faults=plan.faults)
-    ran = Ran(ways, machine.seed, tuple(machine.history), found or machine.fallen)
-    if ran.parted is None:
+    ran = RunRecord(ways, machine.seed, tuple(machine.history), found or machine.fallen)
+    if ran.divergence is None:
         memory.ran(course_of(ran, sorts, memory.beginnings))
     if corpus is not None:
         corpus.end(ran)
@@ -136,9 +136,9 @@ def _drawn(machine: Machine, scheduler: Scheduler) -> Event | None:
     return None if drawn is None else replace(drawn, crash=None)
 
 
-def harmless(pending: Sequence[Pending]) -> list[Pending]:
+def harmless(pending: Sequence[EnabledEvent]) -> list[EnabledEvent]:
     """The events that hide nothing: no trouble, and nothing at whose disk fails. Who cannot write is seen no more."""
-    failing = {each.event.node for each in pending if each.event.what is What.DISK and each.event.name == MENDED}
+    failing = {each.event.node for each in pending if each.event.what is EventKind.DISK and each.event.name == MENDED}
     return [each for each in pending if each.event.what not in _TROUBLES and each.event.node not in failing]
 
 
@@ -146,7 +146,7 @@ def _went_wrong(event: Event) -> bool:
     return event.crash is not None or (event.what in _FAULTS and event.name != MENDED)
 
 
-def _peace(machine: Machine, chance: random.Random, *, faults: bool) -> Parted | None:
+def _peace(machine: Machine, chance: random.Random, *, faults: bool) -> Divergence | None:
     """Let a run come to peace, of everybody or of all but one: who is not well already, or is taken down now."""
     around = None
     if faults and chance.random() < AROUND:
@@ -161,7 +161,7 @@ def _peace(machine: Machine, chance: random.Random, *, faults: bool) -> Parted |
             troubled = unwell(machine)
         around = chance.choice(troubled) if troubled else None
     asks = (ASKS,) if machine.ways.binding.asks and chance.random() < ASKING else ()
-    return settle(machine, Event(What.PEACE, node=around, args=asks))
+    return settle(machine, Event(EventKind.PEACE, node=around, args=asks))
 
 
 def _trouble(machine: Machine, ways: Sequence[Event], chance: random.Random) -> Event:
@@ -169,5 +169,5 @@ def _trouble(machine: Machine, ways: Sequence[Event], chance: random.Random) -> 
     kind = chance.choice(list(dict.fromkeys((event.what, event.name) for event in ways)))
     alike = [event for event in ways if (event.what, event.name) == kind]
     late = [done.event for done in machine.history[-RECENT:] if done.event is not None]
-    heard = Counter(event.node for event in late if event.what is What.DELIVER)
+    heard = Counter(event.node for event in late if event.what is EventKind.DELIVER)
     return chance.choices(alike, [1 + heard[event.node] for event in alike])[0]

@@ -26,15 +26,15 @@ from ..lockstep.watch import HUNG_STATUS
 from ..processes import end_with_parent, interrupts_ignored
 from ..system_closer import SystemCloser
 from .candidate import Spent
-from .coverage import Met
-from .coverage_feedback import Learned, Memory
-from .divergence import Parted
-from .machine import Done
-from .play import FreePlan, play, run_seed
+from .coverage import SimulationCoverage
+from .coverage_feedback import CoverageFeedback, Learned
+from .divergence import Divergence
+from .machine import PerformedEvent
+from .play import SimulationPlan, play, run_seed
 from .sampled import Sampled
-from .shrink import Ran
-from .system import FreeSystem
-from .transitions import Ways
+from .shrink import RunRecord
+from .system import SimulatedSystem
+from .transitions import Transitions
 from .watch import WatchedSystem
 
 AHEAD: Final = 16
@@ -52,27 +52,27 @@ class Played:
 
     number: int
     seed: int
-    history: tuple[Done, ...]
-    parted: Parted | None
+    history: tuple[PerformedEvent, ...]
+    divergence: Divergence | None
     spent: str | None
-    met: Met
+    met: SimulationCoverage
     learned: Learned
     lines: tuple[tuple[str, int], ...]
     late: bool = False
     """The deadline passed in the midst of it."""
 
-    def ran(self, ways: Ways) -> Ran:
+    def ran(self, ways: Transitions) -> RunRecord:
         """The run, at its constants; without a disagreement, nothing is kept of what happened in it."""
-        return Ran(ways, self.seed, self.history, self.parted)
+        return RunRecord(ways, self.seed, self.history, self.divergence)
 
 
 @dataclass(frozen=True)
 class Stage:
     """What the runs are of. ``make``: makes a system for a process; ``executed``: what is asked of its source."""
 
-    make: Callable[[], FreeSystem]
-    portfolio: Sequence[Ways]
-    plan: FreePlan
+    make: Callable[[], SimulatedSystem]
+    portfolio: Sequence[Transitions]
+    plan: SimulationPlan
     executed: Executed | None
     step_timeout: float
 
@@ -80,9 +80,9 @@ class Stage:
 class Player:
     """Plays runs in this process. ``system``: as it is watched; ``sampled``: where in that runs are counted."""
 
-    def __init__(self, stage: Stage, system: FreeSystem, sampled: Sampled | None) -> None:
+    def __init__(self, stage: Stage, system: SimulatedSystem, sampled: Sampled | None) -> None:
         self._stage = stage
-        self._known = Memory()
+        self._known = CoverageFeedback()
         self._system = system
         self._sampled = sampled
 
@@ -90,21 +90,21 @@ class Player:
         """Play a run, after what others have learned was taken in. Raises BadInput where the system does."""
         for learned in news:
             self._known.take(learned)
-        stage, memory, met = self._stage, self._known.apart(), Met()
+        stage, memory, met = self._stage, self._known.apart(), SimulationCoverage()
         executed = stage.executed
         lines = 0 if executed is None else len(executed.order)
         if self._sampled is not None:
             self._sampled.of_run(number)
         seed = run_seed(stage.plan.seed, number)
-        history: tuple[Done, ...] = ()
-        parted: Parted | None = None
+        history: tuple[PerformedEvent, ...] = ()
+        divergence: Divergence | None = None
         spent: str | None = None
         late = False
         try:
             ways = stage.portfolio[number % len(stage.portfolio)]
             ran = play(self._system, ways, seed, stage.plan, memory, met)
-            seed, parted = ran.seed, ran.parted
-            history = () if parted is None else tuple(map(_plain, ran.history))
+            seed, divergence = ran.seed, ran.divergence
+            history = () if divergence is None else tuple(map(_plain, ran.history))
         except Spent as given_up:
             spent = str(given_up)
         except OutOfTime:
@@ -113,10 +113,10 @@ class Player:
             # To make a disagreement small is no run.
             self._sampled.of_run(None)
         new = () if executed is None else tuple(executed.order[lines:])
-        return Played(number, seed, history, parted, spent, met, memory.learned(self._known), new, late)
+        return Played(number, seed, history, divergence, spent, met, memory.learned(self._known), new, late)
 
 
-def _plain(done: Done) -> Done:
+def _plain(done: PerformedEvent) -> PerformedEvent:
     """What was observed may be any mapping; what goes to another process is a dict."""
     return done if done.observed is None else replace(done, observed=dict(done.observed))
 
@@ -249,10 +249,12 @@ def _player(stage: Stage, held: ExitStack) -> Player:
     return Player(stage, watched, sampled)
 
 
-def fresh_system(make: Callable[[], FreeSystem], closer: SystemCloser) -> Callable[[FreeSystem], FreeSystem]:
+def fresh_system(
+    make: Callable[[], SimulatedSystem], closer: SystemCloser
+) -> Callable[[SimulatedSystem], SimulatedSystem]:
     """Return the function that replaces a hung system, which may be sampled, and registers the new one."""
 
-    def fresh(hung: FreeSystem) -> FreeSystem:
+    def fresh(hung: SimulatedSystem) -> SimulatedSystem:
         if isinstance(hung, Sampled):
             hung.system = closer.replace(hung.system, make())
             return hung
@@ -262,7 +264,7 @@ def fresh_system(make: Callable[[], FreeSystem], closer: SystemCloser) -> Callab
 
 
 @contextmanager
-def crew(stage: Stage, jobs: int) -> Iterator[Sequence[Hand]]:
+def process_pool(stage: Stage, jobs: int) -> Iterator[Sequence[Hand]]:
     """So many processes for as long as the block lasts; for one job none, as that is done in this one.
 
     To be entered in the main thread, before there are others: of a copy's threads there is only that.
@@ -305,7 +307,7 @@ def played(hands: Sequence[Hand], goes_on: Callable[[int], bool], until: Deadlin
             yield found
         if until.has_passed:
             # A disagreement counts, even if a run before it is not over.
-            yield from (over[number] for number in sorted(over) if over[number].parted is not None)
+            yield from (over[number] for number in sorted(over) if over[number].divergence is not None)
             return
         # What all have heard is not kept: a night has a hundred thousand runs.
         for number in range(min(hand.told for hand in hands) - 1, -1, -1):

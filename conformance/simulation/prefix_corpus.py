@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from .events import Event
-from .shrink import Ran
-from .transitions import Ways
+from .shrink import RunRecord
+from .transitions import Transitions
 
 Feature: TypeAlias = tuple[str, str, str]
 """A step of the model (``step``, its action), or an event: what it is, its name, and the sort of message."""
@@ -39,7 +39,7 @@ BACK: Final = 8
 
 
 @dataclass(frozen=True)
-class Beginning:
+class Prefix:
     """What a run repeats before anything is drawn: the seed that the system is reset with, and events."""
 
     seed: int
@@ -51,27 +51,27 @@ class Course:
     """What a run met, each with the number of events after which it first had, and the events up to the last of it."""
 
     at: At
-    beginning: Beginning
+    beginning: Prefix
     met: Mapping[Feature, int]
 
 
-def at_of(ways: Ways) -> At:
+def at_of(ways: Transitions) -> At:
     """Where the runs of these constants are."""
     system = ways.system
     return system.name, system.traced.variant.name, tuple(sorted(system.constants.items()))
 
 
-class Beginnings:
+class PrefixCorpus:
     """What runs have met so far, and the beginnings of those that met what is seldom met."""
 
     def __init__(self) -> None:
         self._runs = 0
         self._met: Counter[Feature] = Counter()
-        self._kept: dict[At, dict[Feature, tuple[Beginning, ...]]] = {}
+        self._kept: dict[At, dict[Feature, tuple[Prefix, ...]]] = {}
 
-    def copy(self) -> Beginnings:
+    def copy(self) -> PrefixCorpus:
         """One that knows the same, and learns apart."""
-        found = Beginnings()
+        found = PrefixCorpus()
         found._runs = self._runs
         found._met = self._met.copy()
         found._kept = {at: dict(kept) for at, kept in self._kept.items()}
@@ -89,10 +89,10 @@ class Beginnings:
         events = course.beginning.events
         for feature, after in course.met.items():
             if after <= len(events) and self.is_seldom(feature):
-                this = Beginning(course.beginning.seed, events[:after])
+                this = Prefix(course.beginning.seed, events[:after])
                 kept[feature] = (*kept.get(feature, ()), this)[-KEPT:]
 
-    def draw(self, ways: Ways, seed: int) -> Beginning | None:
+    def draw(self, ways: Transitions, seed: int) -> Prefix | None:
         """The beginning of a run: of one that met something seldom, the seldomer the likelier; None for all drawn."""
         if self._runs < FIRST:
             return None
@@ -106,10 +106,10 @@ class Beginnings:
         feature = chance.choices(among, [1 / self._met[each] for each in among])[0]
         chosen = chance.choice(seldom[feature])
         back = chance.choice((0, chance.randint(1, BACK)))
-        return Beginning(chosen.seed, chosen.events[: max(0, len(chosen.events) - back)])
+        return Prefix(chosen.seed, chosen.events[: max(0, len(chosen.events) - back)])
 
 
-def course_of(ran: Ran, sorts: Mapping[int, str], known: Beginnings) -> Course:
+def course_of(ran: RunRecord, sorts: Mapping[int, str], known: PrefixCorpus) -> Course:
     """What a run met, with the events up to the last thing that is met seldom.
 
     ``sorts``: of the messages that arrived, by their places in its history. What is part of a peace is met with that.
@@ -125,4 +125,4 @@ def course_of(ran: Ran, sorts: Mapping[int, str], known: Beginnings) -> Course:
         for (action, _), _ in done.path:
             met.setdefault((STEP, action, ""), len(events))
     last = max((after for feature, after in met.items() if known.is_seldom(feature)), default=0)
-    return Course(at_of(ran.ways), Beginning(ran.seed, tuple(events[:last])), met)
+    return Course(at_of(ran.ways), Prefix(ran.seed, tuple(events[:last])), met)

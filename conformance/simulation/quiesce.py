@@ -26,10 +26,10 @@ from typing import Final
 from ...model.core.domains import all_replicas
 from ...model.interpret.reference import IntState
 from ...traces.format import Value
-from .divergence import Parted, Sort
-from .events import Event, What
+from .divergence import Divergence, Sort
+from .events import Event, EventKind
 from .machine import Machine
-from .system import Pending
+from .system import EnabledEvent
 
 ROUNDS: Final = 60
 """After so many rounds a system that still moves is left alone."""
@@ -45,10 +45,10 @@ ROUNDS_OF_CALM: Final = "rounds"
 """The argument of a calm."""
 _PLACES: Final = ("to", "replica", "node")
 """The arguments of a call that say at whom."""
-_ENDS: Final = (What.HEAL, What.START)
+_ENDS: Final = (EventKind.HEAL, EventKind.START)
 
 
-def settle(machine: Machine, peace: Event) -> Parted | None:
+def settle(machine: Machine, peace: Event) -> Divergence | None:
     """Let a run come to peace; but for ``peace.node``, if any, everybody is well. Its events are followed like any.
 
     Who is well when peace begins stays so, and the same is asked of it. Raises Spent.
@@ -67,7 +67,7 @@ def settle(machine: Machine, peace: Event) -> Parted | None:
     return found or machine.fallen
 
 
-def calm(machine: Machine, event: Event) -> Parted | None:
+def calm(machine: Machine, event: Event) -> Divergence | None:
     """Let everything take its course for ``rounds`` rounds (an argument). Its events are followed like any.
 
     Troubles stay. Raises Spent.
@@ -82,7 +82,7 @@ def calm(machine: Machine, event: Event) -> Parted | None:
     return machine.fallen
 
 
-def _quiet(machine: Machine, peace: Event) -> Parted | None:
+def _quiet(machine: Machine, peace: Event) -> Divergence | None:
     """Until nothing moves, and then what must have come; nothing is said of a system that goes on moving."""
     quiet = 0
     for number in range(ROUNDS):
@@ -107,11 +107,11 @@ def _settled(machine: Machine) -> dict[str, Value]:
     return {name: value for name, value in observed.items() if name.partition("[")[0] not in restless}
 
 
-def _asked(pending: Sequence[Pending], names: Collection[str]) -> list[Event]:
+def _asked(pending: Sequence[EnabledEvent], names: Collection[str]) -> list[Event]:
     """One call of each of these names at each node."""
     found: dict[tuple[str, tuple[object, ...]], Event] = {}
     for each in pending:
-        if each.event.what is What.CALL and each.event.name in names:
+        if each.event.what is EventKind.CALL and each.event.name in names:
             place = (each.event.node, *(value for name, value in each.event.args if name in _PLACES))
             found.setdefault((each.event.name, place), each.event)
     return list(found.values())
@@ -133,7 +133,9 @@ def _is_lame(machine: Machine, node: int | None) -> bool:
         return False  # one that has given up is no more than one whose process has ended
     ends = [each.event for each in machine.pending() if each.event.node == node]
     ends = [event for event in ends if _is_end(event)]
-    return bool(ends) and all(event.what is What.DISK or (event.what is What.HEAL and event.name) for event in ends)
+    return bool(ends) and all(
+        event.what is EventKind.DISK or (event.what is EventKind.HEAL and event.name) for event in ends
+    )
 
 
 def _round(machine: Machine, but: int | None, number: int) -> Iterator[Event]:
@@ -156,7 +158,7 @@ def _course(machine: Machine, number: int) -> Iterator[Event]:
             yield event
             # Before anybody else has waited for too long: else all stand for election at once, again and again.
             yield from _arriving(machine)
-    times = [each.event for each in machine.pending() if each.event.what is What.TIME]
+    times = [each.event for each in machine.pending() if each.event.what is EventKind.TIME]
     if times:
         yield max(times, key=lambda event: int(event.arg("ms")))
 
@@ -174,16 +176,16 @@ def _arriving(machine: Machine) -> Iterator[Event]:
 
 
 def _is_end(event: Event) -> bool:
-    return event.what in _ENDS or (event.what is What.DISK and event.name == MENDED)
+    return event.what in _ENDS or (event.what is EventKind.DISK and event.name == MENDED)
 
 
-def _ends(pending: Sequence[Pending], but: int | None) -> list[Event]:
+def _ends(pending: Sequence[EnabledEvent], but: int | None) -> list[Event]:
     """What ends the troubles of all nodes but one, disks first."""
     ends = [each.event for each in pending if _is_end(each.event) and (but is None or each.event.node != but)]
-    return sorted(ends, key=lambda event: event.what is not What.DISK)
+    return sorted(ends, key=lambda event: event.what is not EventKind.DISK)
 
 
-def _judge(machine: Machine, peace: Event, *, lame: bool) -> Parted | None:
+def _judge(machine: Machine, peace: Event, *, lame: bool) -> Divergence | None:
     """What a settled system must have come to; in none of the states that explain what is seen it has.
 
     ``lame``: with who is not well, or without.
@@ -200,5 +202,5 @@ def _judge(machine: Machine, peace: Event, *, lame: bool) -> Parted | None:
             doc = " ".join((text.__doc__ or text.__name__).strip().split("\n\n")[0].split())
             around = "" if peace.node is None else f" (but at {peace.node})"
             detail = f"nothing moves any more{around}, and yet not: {doc}"
-            return Parted(Sort.NEVER, peace, detail, broken=text.__name__)
+            return Divergence(Sort.NEVER, peace, detail, broken=text.__name__)
     return machine.unsettled(peace)

@@ -10,10 +10,10 @@ from ...traces.diagnose import value_words
 from ...traces.format import Value
 from ...traces.text import counted
 from ..lockstep.expect import Try
-from .events import Event, What
-from .machine import Done
+from .events import Event, EventKind
+from .machine import PerformedEvent
 from .quiesce import ROUNDS_OF_CALM
-from .shrink import Ran
+from .shrink import RunRecord
 
 MAX_CHANGES: Final = 12
 """So many changed cells of one event are told."""
@@ -33,11 +33,11 @@ def _words(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Look:
+class RenderedStep:
     """An event that is told, with what was seen before and after it. ``number``: from 1 on, None in peace."""
 
     number: int | None
-    done: Done
+    done: PerformedEvent
     event: Event
     before: Mapping[str, Value]
     after: Mapping[str, Value]
@@ -55,7 +55,7 @@ class Look:
         return [each for each in found if not (moved and "unseen" in each[1:])]
 
 
-def looks(ran: Ran) -> Iterator[Look]:
+def rendered_steps(ran: RunRecord) -> Iterator[RenderedStep]:
     """The events of a run. Of what happened in peace only what moved something is told, and the last."""
     before: Mapping[str, Value] = {}
     number = 0
@@ -65,7 +65,7 @@ def looks(ran: Ran) -> Iterator[Look]:
             number += not done.in_peace
             quiet = done.in_peace and not done.path and before == after and done is not ran.history[-1]
             if not quiet:
-                yield Look(None if done.in_peace else number, done, done.event, before, after)
+                yield RenderedStep(None if done.in_peace else number, done, done.event, before, after)
         before = after
 
 
@@ -82,16 +82,16 @@ def _calm(calm: Event) -> str:
     )
 
 
-_TOLD: Final[Mapping[What, Callable[[Event], str]]] = {What.PEACE: _peace, What.CALM: _calm}
+_TOLD: Final[Mapping[EventKind, Callable[[Event], str]]] = {EventKind.PEACE: _peace, EventKind.CALM: _calm}
 
 
-def script(ran: Ran) -> list[str]:
+def script(ran: RunRecord) -> list[str]:
     """The run as numbered lines. What comes of an event stands below it: the model's steps, cells, words to clients.
 
     The last one, at which the two part, has no steps: what they could have been is told with the disagreement.
     """
     lines: list[str] = []
-    for look in looks(ran):
+    for look in rendered_steps(ran):
         told = _TOLD.get(look.event.what, str)(look.event)
         lines.append(f"{'' if look.number is None else look.number:>3}  {told}")
         if look.steps:

@@ -10,9 +10,9 @@ from ...traces.observe import encode
 from ..lockstep.binding import Answer
 from ..lockstep.faults import STORAGE_ERROR, TIMED_OUT
 from ..lockstep.space import Call
-from .candidate import Path, Thread
-from .system import Judged, Message, Said
-from .transitions import Party, Ways
+from .candidate import Candidate, Path
+from .system import Message, RequestOutcome, SenderClaim
+from .transitions import Party, Transitions
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Half:
         return self.message.answers is None
 
 
-class Fitting:
+class ResponseMatch:
     """Of the systems of a binding at some constants."""
 
-    def __init__(self, ways: Ways) -> None:
+    def __init__(self, ways: Transitions) -> None:
         self._ways = ways
         self._cells = ways.system.layout.cells
         self._by_name = ways.system.layout.by_name
@@ -42,7 +42,7 @@ class Fitting:
             return path.states
         return [state for state in path.states if all(self.is_so(state, each) for each in message.says)]
 
-    def is_so(self, state: State, said: Said) -> bool:
+    def is_so(self, state: State, said: SenderClaim) -> bool:
         numbers = [self._by_name[name] for name in said.cells]
         try:
             value = encode(self._cells[numbers[0]], said.value)
@@ -50,7 +50,7 @@ class Fitting:
             return False  # no state has that
         return max(state[number] for number in numbers) == value
 
-    def sights(self, thread: Thread, states: Iterable[State], judged: Judged, call: Call) -> Iterator[State]:
+    def sights(self, thread: Candidate, states: Iterable[State], judged: RequestOutcome, call: Call) -> Iterator[State]:
         """What whoever decided may have gone by."""
         exchange = self._ways.binding.actions[call[0]].exchange
         for state in states:
@@ -61,14 +61,16 @@ class Fitting:
                 for then in thread.mail.get(judged.message, (state,)):
                     yield self._ways.as_of(state, then, asker)
 
-    def _answers(self, thread: Thread, path: Path, judged: Judged, calls: Sequence[Call]) -> Iterator[Answer | None]:
+    def _answers(
+        self, thread: Candidate, path: Path, judged: RequestOutcome, calls: Sequence[Call]
+    ) -> Iterator[Answer | None]:
         """What the binding has for each way in which a request may have been decided; None where the model does it."""
         for call in calls:
             for sight in dict.fromkeys(self.sights(thread, path.states, judged, call)):
                 guards = self._ways.space.refusing(sight, call)
                 yield self._ways.answer(sight, call, guards) if guards else None
 
-    def fits(self, thread: Thread, path: Path, judged: Judged, calls: Sequence[Call]) -> bool:
+    def fits(self, thread: Candidate, path: Path, judged: RequestOutcome, calls: Sequence[Call]) -> bool:
         """Whether a path explains an answer."""
         if judged.error in (TIMED_OUT, STORAGE_ERROR):
             return True

@@ -15,23 +15,23 @@ from ..deadline import Deadline, OutOfTime
 from ..executed import Executed
 from .candidate import Spent
 from .corpus import Corpus
-from .coverage import Met
-from .coverage_feedback import Memory
-from .events import What
-from .play import FreePlan, harmless, play, run_seed
+from .coverage import SimulationCoverage
+from .coverage_feedback import CoverageFeedback
+from .events import EventKind
+from .play import SimulationPlan, harmless, play, run_seed
 from .pool import Hand, played
-from .shrink import Ran, repeat, smallest
-from .system import FreeSystem
-from .transitions import Ways
+from .shrink import RunRecord, repeat, smallest
+from .system import SimulatedSystem
+from .transitions import Transitions
 
-__all__ = ["Free", "FreePlan", "Ran", "harmless", "play", "repeat", "run_freely", "run_seed"]
+__all__ = ["RunRecord", "SimulationPlan", "SimulationResult", "harmless", "play", "repeat", "run_seed", "simulate"]
 
 OnProgress = Callable[[int, int], None]
 """Told how many runs and how many events are over."""
 
 
 @dataclass(frozen=True)
-class Free:
+class SimulationResult:
     """The answer. ``failure``: the smallest run that ends in a disagreement; ``found``: how many events the first had.
 
     ``repeatable``: whether that run ends so whenever it is repeated; None: there was no time to repeat it.
@@ -41,11 +41,11 @@ class Free:
 
     verdict: Verdict
     reason: str | None
-    met: Met
-    kinds: Mapping[tuple[What, str], int]
+    met: SimulationCoverage
+    kinds: Mapping[tuple[EventKind, str], int]
     runs: int
     seconds: float
-    failure: Ran | None = None
+    failure: RunRecord | None = None
     found: int = 0
     repeatable: bool | None = True
     minimal: bool = True
@@ -54,16 +54,16 @@ class Free:
     constants: tuple[Mapping[str, int], ...] = field(default=())
 
 
-def run_freely(
-    system: FreeSystem,
-    portfolio: Sequence[Ways],
-    plan: FreePlan,
+def simulate(
+    system: SimulatedSystem,
+    portfolio: Sequence[Transitions],
+    plan: SimulationPlan,
     on_progress: OnProgress | None = None,
     corpus: Corpus | None = None,
     hands: Sequence[Hand] = (),
     executed: Executed | None = None,
-    on_found: Callable[[Ran], None] | None = None,
-) -> Free:
+    on_found: Callable[[RunRecord], None] | None = None,
+) -> SimulationResult:
     """Run a system freely at the constants of a portfolio. Raises BadInput where the system does.
 
     ``corpus``: schedules to go on from, and where those that meet something new are kept. ``hands``: who plays the
@@ -77,9 +77,9 @@ def run_freely(
     if shrinking is None:
         shrinking = drawing if plan.seconds is None else Deadline.after(plan.seconds)
     cut = replace(plan, draw_until=drawing)
-    memory, met = Memory(), Met()
+    memory, met = CoverageFeedback(), SimulationCoverage()
     number, spent = 0, list[str]()
-    failed: Ran | None = None
+    failed: RunRecord | None = None
 
     def goes_on(upcoming: int) -> bool:
         if upcoming and drawing.has_passed:
@@ -88,7 +88,7 @@ def run_freely(
             return upcoming < plan.runs
         return upcoming == 0 or time.perf_counter() - start < plan.seconds
 
-    def here() -> Iterator[Ran | Spent]:
+    def here() -> Iterator[RunRecord | Spent]:
         while goes_on(number):
             ways = portfolio[number % len(portfolio)]
             try:
@@ -98,7 +98,7 @@ def run_freely(
             except Spent as given_up:
                 yield given_up
 
-    def elsewhere() -> Iterator[Ran | Spent]:
+    def elsewhere() -> Iterator[RunRecord | Spent]:
         for each in played(hands, goes_on, drawing):
             memory.take(each.learned)
             met.add(each.met)
@@ -113,7 +113,7 @@ def run_freely(
         number += 1
         if isinstance(found, Spent):
             spent.append(str(found))
-        elif found.parted is not None:
+        elif found.divergence is not None:
             failed = found
         if on_progress is not None:
             on_progress(number, met.events)
@@ -121,7 +121,7 @@ def run_freely(
             break
     if failed is not None and on_found is not None:
         on_found(failed)
-    kinds: dict[tuple[What, str], int] = {}
+    kinds: dict[tuple[EventKind, str], int] = {}
     for (kind, _), count in memory.counts.items():
         kinds[kind] = kinds.get(kind, 0) + count
     verdict, reason = Verdict.HOLDS, None if not spent else spent[-1]
@@ -136,7 +136,7 @@ def run_freely(
     elif met.events <= number:
         verdict, reason = Verdict.UNKNOWN, "nothing ever happened, so that only the start was compared"
     failure, repeatable, minimal = (None, True, True) if failed is None else smallest(system, failed, shrinking)
-    return Free(
+    return SimulationResult(
         verdict,
         reason,
         met,

@@ -11,13 +11,13 @@ from ...traces.format import Value
 from ..executed import EVERY, Executed, files_of
 from ..harness import OVER_IMPL, find_harness
 from .events import Event
-from .system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
+from .system import EnabledEvent, SimulatedSystem, StepResult, SupportsLiveness, SupportsQuiescence
 
 _OURS = Path(__file__).resolve().parent
 _IMPL = _OURS.parents[1] / "impl"
 
 
-def source_of(impl: str, system: FreeSystem, folder: Path | None) -> Executed | None:
+def source_of(impl: str, system: SimulatedSystem, folder: Path | None) -> Executed | None:
     """The source of a system: ``folder``, or what its protocol's harness says, or the file of its class.
 
     None where there is none to tell of: the model itself. Raises BadInput for a folder without Python.
@@ -39,7 +39,7 @@ def source_of(impl: str, system: FreeSystem, folder: Path | None) -> Executed | 
 class Sampled:
     """A system of which one run of ``every`` is watched, the first, and then those after it."""
 
-    def __init__(self, system: FreeSystem, executed: Executed, every: int = EVERY) -> None:
+    def __init__(self, system: SimulatedSystem, executed: Executed, every: int = EVERY) -> None:
         self.system = system
         self.executed = executed
         self.every = every
@@ -69,21 +69,21 @@ class Sampled:
     def _watched(self) -> AbstractContextManager[None]:
         return nullcontext() if self._rests or self._runs % self.every else self.executed.watching()
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """As the system's; a run begins."""
         self._runs += 1
         with self._watched():
             return self.system.reset(constants, seed)
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """As the system's."""
         with self._watched():
             return self.system.pending()
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """As the system's."""
         with self._watched():
-            return self.system.happen(event)
+            return self.system.step(event)
 
     def observe(self) -> Mapping[str, Value]:
         """As the system's."""
@@ -92,12 +92,12 @@ class Sampled:
 
     def peace(self, *, on: bool) -> None:
         """As the system's, where it has that."""
-        if isinstance(self.system, HearsOfPeace):
+        if isinstance(self.system, SupportsQuiescence):
             self.system.peace(on=on)
 
     def unsettled(self, but: int | None) -> str | None:
         """As the system's, where it has that."""
-        return self.system.unsettled(but) if isinstance(self.system, Demands) else None
+        return self.system.unsettled(but) if isinstance(self.system, SupportsLiveness) else None
 
     def close(self) -> None:
         """As the system's."""

@@ -18,7 +18,7 @@ from ...traces.format import Value, value_json
 from ...traces.run_report import Json
 from ..lockstep.expect import Try
 from .events import Event, event_of
-from .shrink import Ran
+from .shrink import RunRecord
 
 FORMAT: Final = "fencepost-schedule"
 _MEND: Final = "give a schedule that fencepost conform wrote"
@@ -38,7 +38,7 @@ class Schedule:
     """What it was kept for (``corpus.py``)."""
 
 
-def lines_of(ran: Ran, impl: str, more: Mapping[str, Json] | None = None, *, plain: bool = False) -> list[str]:
+def lines_of(ran: RunRecord, impl: str, more: Mapping[str, Json] | None = None, *, plain: bool = False) -> list[str]:
     """The lines of a run. ``impl`` is what ``--impl`` names; ``more`` goes to the head. ``plain``: events alone."""
     system = ran.ways.system
     head: dict[str, Json] = {
@@ -50,8 +50,8 @@ def lines_of(ran: Ran, impl: str, more: Mapping[str, Json] | None = None, *, pla
         "seed": ran.seed,
         **(more or {}),
     }
-    if ran.parted is not None:
-        head["disagreement"] = ran.parted.headline
+    if ran.divergence is not None:
+        head["disagreement"] = ran.divergence.headline
     lines = [json.dumps(head)]
     before: Mapping[str, Value] = {}
     for done in ran.history:

@@ -23,12 +23,12 @@ from typing import Final, TypeAlias
 from ...traces.shrink import minimize
 from ..deadline import NEVER, Deadline, OutOfTime
 from .candidate import Spent
-from .divergence import Parted, Sort
-from .events import Argument, Event, What
-from .machine import Done, Machine
+from .divergence import Divergence, Sort
+from .events import Argument, Event, EventKind
+from .machine import Machine, PerformedEvent
 from .quiesce import ROUNDS_OF_CALM, calm, settle
-from .system import FreeSystem, Pending
-from .transitions import Ways
+from .system import EnabledEvent, SimulatedSystem
+from .transitions import Transitions
 
 SECONDS: Final = 45.0
 """After so long a disagreement is told as small as it is by then: of the processor, as a machine may be busy."""
@@ -46,13 +46,13 @@ LONG: Final = 6
 
 
 @dataclass(frozen=True)
-class Ran:
+class RunRecord:
     """A run that is over. ``ways`` are those of its constants."""
 
-    ways: Ways
+    ways: Transitions
     seed: int
-    history: tuple[Done, ...]
-    parted: Parted | None
+    history: tuple[PerformedEvent, ...]
+    divergence: Divergence | None
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -60,7 +60,9 @@ class Ran:
         return tuple(done.event for done in self.history if done.event is not None and not done.in_peace)
 
 
-def repeat(system: FreeSystem, ways: Ways, seed: int, events: Iterable[Event], deadline: Deadline = NEVER) -> Ran:
+def repeat(
+    system: SimulatedSystem, ways: Transitions, seed: int, events: Iterable[Event], deadline: Deadline = NEVER
+) -> RunRecord:
     """Let exactly these events happen, but for those that cannot when it is their turn. Raises Spent and OutOfTime."""
     machine = Machine(ways, system, seed, deadline=deadline)
     found = machine.start()
@@ -70,28 +72,30 @@ def repeat(system: FreeSystem, ways: Ways, seed: int, events: Iterable[Event], d
         found = _happens(machine, event)
     if found is None:
         machine.pending()
-    return Ran(ways, seed, tuple(machine.history), found or machine.fallen)
+    return RunRecord(ways, seed, tuple(machine.history), found or machine.fallen)
 
 
-def _happens(machine: Machine, event: Event) -> Parted | None:
+def _happens(machine: Machine, event: Event) -> Divergence | None:
     """Let an event happen, if it can. Raises Spent."""
-    if event.what is What.PEACE:
+    if event.what is EventKind.PEACE:
         return settle(machine, event)
-    if event.what is What.CALM:
+    if event.what is EventKind.CALM:
         return calm(machine, event)
     return machine.perform(event) if machine.can(event) else None
 
 
-def smallest(system: FreeSystem, failed: Ran, until: Deadline = NEVER) -> tuple[Ran, bool | None, bool]:
+def smallest(
+    system: SimulatedSystem, failed: RunRecord, until: Deadline = NEVER
+) -> tuple[RunRecord, bool | None, bool]:
     """The failing run made 1-minimal, whether it fails whenever it is repeated, and whether the time sufficed.
 
     After ``until`` nothing is run. If the run was not repeated by then, the second answer is None.
     """
-    assert failed.parted is not None
-    if failed.parted.sort is Sort.HUNG:
+    assert failed.divergence is not None
+    if failed.divergence.sort is Sort.HUNG:
         # Each time that it is repeated takes the whole time limit again.
         return failed, True, False
-    search = _Search(system, failed, failed.parted, until)
+    search = _Search(system, failed, failed.divergence, until)
     try:
         return _shrunk(search, failed)
     except OutOfTime:
@@ -99,7 +103,7 @@ def smallest(system: FreeSystem, failed: Ran, until: Deadline = NEVER) -> tuple[
         return search.latest, None if search.latest is failed else True, False
 
 
-def _shrunk(search: _Search, failed: Ran) -> tuple[Ran, bool, bool]:
+def _shrunk(search: _Search, failed: RunRecord) -> tuple[RunRecord, bool, bool]:
     """The same answers. Raises OutOfTime."""
     search.begin()
     try:
@@ -128,11 +132,11 @@ def _shrunk(search: _Search, failed: Ran) -> tuple[Ran, bool, bool]:
 class _Search:
     """Runs that end as one did."""
 
-    def __init__(self, system: FreeSystem, failed: Ran, parted: Parted, until: Deadline) -> None:
+    def __init__(self, system: SimulatedSystem, failed: RunRecord, divergence: Divergence, until: Deadline) -> None:
         self.latest = failed
         self._system = system
         self._failed = failed
-        self._parted = parted
+        self._parted = divergence
         self._until = until
         self._deadline = time.process_time() + SECONDS
         self._latest = time.perf_counter() + SECONDS * PATIENCE
@@ -146,7 +150,7 @@ class _Search:
         machine = Machine(self._failed.ways, self._system, self._failed.seed)
         if machine.start() is None:
             for each in machine.pending():
-                if each.event.what is What.TIMER and not each.due:
+                if each.event.what is EventKind.TIMER and not each.due:
                     names = self._early.setdefault(each.event.node, [])
                     names += [each.event.name] if each.event.name not in names else []
 
@@ -155,13 +159,13 @@ class _Search:
         """Whether the time is over."""
         return time.process_time() > self._deadline or time.perf_counter() > self._latest
 
-    def repeat(self, events: Sequence[Event]) -> Ran:
+    def repeat(self, events: Sequence[Event]) -> RunRecord:
         """Repeat the failing run with these events. Raises Spent and OutOfTime."""
         return repeat(self._system, self._failed.ways, self._failed.seed, events, self._until)
 
-    def is_alike(self, ran: Ran) -> bool:
+    def is_alike(self, ran: RunRecord) -> bool:
         """Whether a run ends as the failing one did."""
-        return ran.parted is not None and self._parted.alike(ran.parted)
+        return ran.divergence is not None and self._parted.alike(ran.divergence)
 
     def least(self, events: Sequence[Event]) -> list[Event]:
         """Without what can be left out, or be plainer. Raises ValueError where the run does not fail again."""
@@ -171,7 +175,7 @@ class _Search:
         """The same with less going wrong; of a timer that is waited for, one that fires at once."""
         yield from plainer(event)
         early = self._early.get(event.node, [])
-        if event.what is What.TIMER and event.name not in early:
+        if event.what is EventKind.TIMER and event.name not in early:
             yield from (replace(event, name=name, number=0) for name in early)
 
     def thinned(self, events: Sequence[Event]) -> Sequence[Event]:
@@ -196,7 +200,7 @@ class _Search:
             return None
         return self._alike(ran)
 
-    def _alike(self, ran: Ran) -> Sequence[Event] | None:
+    def _alike(self, ran: RunRecord) -> Sequence[Event] | None:
         if not self.is_alike(ran):
             return None
         self.latest = ran
@@ -204,33 +208,33 @@ class _Search:
 
     def drawn(self, best: Sequence[Event]) -> Sequence[Event] | None:
         """A shorter run that ends alike, drawn from the kinds of events of this one."""
-        peace = best[-1] if best[-1].what is What.PEACE else None
+        peace = best[-1] if best[-1].what is EventKind.PEACE else None
         wanted = {_kind(event) for event in best}
-        always = [event for event in best if event.what in (What.CALM, What.TIME)]
+        always = [event for event in best if event.what in (EventKind.CALM, EventKind.TIME)]
         varied = {_kind(event): event for event in best if event != event.plain()}
         while self._draws < DRAWS and not self.late:
             self._draws += 1
             chance = random.Random(self._failed.seed * 31 + self._draws)  # noqa: S311 - repeatable on purpose
             machine = Machine(self._failed.ways, self._system, self._failed.seed, deadline=self._until)
             try:
-                parted = machine.start()
-                while parted is None and _drawn(machine) < len(best) - 1 - (peace is not None):
+                divergence = machine.start()
+                while divergence is None and _drawn(machine) < len(best) - 1 - (peace is not None):
                     event = _one(machine.pending(), always, wanted, varied, chance)
                     if event is None:
                         break
-                    parted = _happens(machine, event)
-                if parted is None and peace is not None:
-                    parted = settle(machine, peace)
+                    divergence = _happens(machine, event)
+                if divergence is None and peace is not None:
+                    divergence = settle(machine, peace)
             except Spent:
                 continue
-            ran = Ran(self._failed.ways, self._failed.seed, tuple(machine.history), parted)
+            ran = RunRecord(self._failed.ways, self._failed.seed, tuple(machine.history), divergence)
             found = self._alike(ran)
             if found is not None and len(found) < len(best):
                 return found
         return None
 
 
-_Kind: TypeAlias = tuple[What, str, int | None, int | None, tuple[tuple[str, Argument], ...]]
+_Kind: TypeAlias = tuple[EventKind, str, int | None, int | None, tuple[tuple[str, Argument], ...]]
 
 
 def _kind(event: Event) -> _Kind:
@@ -245,7 +249,7 @@ def _drawn(machine: Machine) -> int:
 
 
 def _one(
-    pending: Sequence[Pending],
+    pending: Sequence[EnabledEvent],
     always: Sequence[Event],
     wanted: set[_Kind],
     varied: dict[_Kind, Event],
@@ -268,21 +272,21 @@ def plainer(event: Event) -> Iterator[Event]:
     if event.crash is not None:
         # A loss of power between two events, as the system offers it: see What.CRASH.
         for args in ((), (("seed", 0),)):
-            yield Event(What.CRASH, node=event.node, args=args)
+            yield Event(EventKind.CRASH, node=event.node, args=args)
         yield replace(event, crash=None)
         for effects in range(event.crash):
             yield replace(event, crash=effects)
-    if event.what is What.REPEAT:
-        yield replace(event, what=What.DELIVER)
-    if event.what is What.GARBLE:
+    if event.what is EventKind.REPEAT:
+        yield replace(event, what=EventKind.DELIVER)
+    if event.what is EventKind.GARBLE:
         yield event.plain()
-        yield replace(event.plain(), what=What.LOSE)
-    if event.what is What.PEACE:
+        yield replace(event.plain(), what=EventKind.LOSE)
+    if event.what is EventKind.PEACE:
         if event.args:
             yield replace(event, args=())
         if event.node is not None:
             yield replace(event, node=None)
-    if event.what is What.CALM:
+    if event.what is EventKind.CALM:
         for rounds in range(1, int(event.arg(ROUNDS_OF_CALM))):
             yield _calm(rounds)
     for number in range(event.number):
@@ -290,13 +294,13 @@ def plainer(event: Event) -> Iterator[Event]:
 
 
 def _calm(rounds: int) -> Event:
-    return Event(What.CALM, args=((ROUNDS_OF_CALM, rounds),))
+    return Event(EventKind.CALM, args=((ROUNDS_OF_CALM, rounds),))
 
 
 def rewritten(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
     """Shorter runs: time that passes at once; some events gone for a calm; then also with two nodes in each other's
     places from there on."""
-    times = [index for index, event in enumerate(events) if event.what is What.TIME]
+    times = [index for index, event in enumerate(events) if event.what is EventKind.TIME]
     for first, second in pairwise(times):
         at_once = _passing(int(events[first].arg("ms")) + int(events[second].arg("ms")))
         yield [*events[:first], at_once, *events[first + 1 : second], *events[second + 1 :]]
@@ -317,7 +321,7 @@ def rewritten(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
 
 
 def _passing(milliseconds: int) -> Event:
-    return Event(What.TIME, args=(("ms", milliseconds),))
+    return Event(EventKind.TIME, args=(("ms", milliseconds),))
 
 
 def _stretches(length: int) -> Iterator[tuple[int, int]]:

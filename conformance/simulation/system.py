@@ -25,7 +25,7 @@ from .events import Event
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class EnabledEvent:
     """An event that may happen next; ``message``: the number of the message that it would deliver, repeat or lose.
 
     ``due``: its time has come: a timer that has run off. Any other timer may fire as well, as if time had passed.
@@ -33,7 +33,7 @@ class Pending:
     tried may say so. ``sort``: what the event is besides its name, where that decides what comes of it: an answer that
     names a snapshot. Of each sort it is tried that it is lost, comes twice, or is broken off by a loss of power.
     ``garbles``: something in the message is under a checksum, and the system can have it arrive otherwise than it was
-    sent (``What.GARBLE``). To the model that is a message which was lost: whoever gets it may take nothing of it.
+    sent (``EventKind.GARBLE``). To the model that is a message which was lost: whoever gets it may take nothing of it.
     """
 
     event: Event
@@ -43,13 +43,13 @@ class Pending:
     sort: str = ""
     garbles: bool = False
 
-    def weighing(self, weight: float) -> Pending:
+    def weighing(self, weight: float) -> EnabledEvent:
         """The same, so likely: twice as fast as ``dataclasses.replace``, and done for much of what is pending."""
-        return Pending(self.event, self.message, self.due, weight, self.sort, self.garbles)
+        return EnabledEvent(self.event, self.message, self.due, weight, self.sort, self.garbles)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SenderClaim:
     """What a message says of whoever sends it: the largest of these cells is ``value``, as it is sent.
 
     Cells and value are those of ``observe``. Several cells of numbers only: of a position the epoch that is known to be
@@ -76,11 +76,11 @@ class Message:
     destination: int | None
     steps: tuple[ModelStep, ...] = ()
     answers: int | None = None
-    says: tuple[Said, ...] = ()
+    says: tuple[SenderClaim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RequestOutcome:
     """A request that was decided in this event, and the error code that its asker will hear (None: no error).
 
     It is told where the decision is made, at the asked one, not where the answer arrives. The protocol's binding says
@@ -94,37 +94,38 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class StepResult:
     """What came of an event, as far as it cannot be observed as cells.
 
     ``steps``: steps of the model, whole exchanges too, that this event may be besides what messages stand for: of a
     call of the operator ``controller_elect_leader``. What a node does within itself (an action that the binding has no
     exchange for) may happen at any event and is not named. ``crashed`` and ``started``: nodes whose process ended, or
     began, in this event; between the two their cells cannot be observed. ``given``: cells that hold what is seen of
-    them now whatever they held before, of variables of which the binding allows it (``Binding.given``): what the model
+    them now whatever they held before, of variables of which the binding allows it (``Binding.inputs``): what the model
     takes as it comes, and holds its steps and promises to. ``told``: what a person reads of it. ``anew``: what the
     model followed is over, and another begins in its place (a topic is deleted, and made anew under its name). What is
     seen after the event is the model's initial state, and no message from before is any step of the new one.
     """
 
     sent: tuple[Message, ...] = ()
-    judged: tuple[Judged, ...] = ()
+    judged: tuple[RequestOutcome, ...] = ()
     steps: tuple[ModelStep, ...] = ()
     crashed: frozenset[int] = frozenset()
     started: frozenset[int] = frozenset()
     told: str = ""
-    given: frozenset[str] = frozenset()
+    inputs: frozenset[str] = frozenset()
     anew: bool = False
 
 
 class CannotDrive(Spent):
-    """A ``FreeSystem`` raises it where it could not drive what it is made of: what it waits for has not come in time.
+    """A ``SimulatedSystem`` raises it where it could not drive what it is made of: what it waits for has not come in
+    time.
 
     Nothing can be said of the run any more, and the verdict is ``unknown``. What the system under test does is none.
     """
 
 
-class FreeSystem(Protocol):
+class SimulatedSystem(Protocol):
     """A system that runs freely. ``name`` is for reports, ``protocol`` and ``variant`` say what it implements.
 
     Whatever it raises counts as a disagreement: the system fell over. Only ``BadInput`` passes through, and
@@ -144,10 +145,10 @@ class FreeSystem(Protocol):
     def variant(self) -> str:
         """The variant of the protocol that it is held to."""
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """Start afresh, in the model's initial state, with every node up. All that is random comes from ``seed``."""
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """Everything that may happen next, each event once, in an order that depends on the run alone.
 
         Of a message that may arrive only DELIVER is named: that it may be lost or come twice instead, and that a node
@@ -155,7 +156,7 @@ class FreeSystem(Protocol):
         sense.
         """
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """Let this one happen, and nothing else: one that ``pending`` has just named, or a variation of it."""
 
     def observe(self) -> Mapping[str, Value]:
@@ -169,22 +170,22 @@ class FreeSystem(Protocol):
 
 
 @runtime_checkable
-class HearsOfPeace(Protocol):
-    """A ``FreeSystem`` that keeps some of what may happen waiting, to make runs go somewhere: not so in peace."""
+class SupportsQuiescence(Protocol):
+    """A ``SimulatedSystem`` that keeps some of what may happen waiting, to make runs go somewhere: not so in peace."""
 
     def peace(self, *, on: bool) -> None:
         """In peace whatever may happen is pending, and what anybody wants done is due; the run may go on after it."""
 
 
 @runtime_checkable
-class Demands(Protocol):
-    """A ``FreeSystem`` whose author knows more than the model of what must have come when nothing moves any more."""
+class SupportsLiveness(Protocol):
+    """A ``SimulatedSystem`` that also reports what is missing at quiescence."""
 
     def unsettled(self, but: int | None) -> str | None:
         """What has not come, in words that follow "and yet"; None where all has. ``but``: the node that is not well."""
 
 
-MakeFree: TypeAlias = Callable[[str | None, str | None], FreeSystem]
+MakeSystem: TypeAlias = Callable[[str | None, str | None], SimulatedSystem]
 """Makes a system for a protocol and a variant; None stands for its own. A class whose constructor takes the two."""
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from ...traces.report.timeline import Arrival, Row, Sent, Timeline
-from .divergence import Parted
-from .events import Event, What
-from .render import Look, looks, script
-from .shrink import Ran
+from .divergence import Divergence
+from .events import Event, EventKind
+from .render import RenderedStep, rendered_steps, script
+from .shrink import RunRecord
 
-_FATES = {What.DELIVER: "arrived", What.REPEAT: "repeated", What.LOSE: "lost", What.GARBLE: "garbled"}
+_FATES = {
+    EventKind.DELIVER: "arrived",
+    EventKind.REPEAT: "repeated",
+    EventKind.LOSE: "lost",
+    EventKind.GARBLE: "garbled",
+}
 
 
-def timeline_of(ran: Ran, name: str) -> Timeline:
+def timeline_of(ran: RunRecord, name: str) -> Timeline:
     """The events as rows between the nodes; the last one is where the two part. ``name``: the system's."""
-    parted, system = ran.parted, ran.ways.system
-    assert parted is not None
-    rows = [_row(look) for look in looks(ran)]
+    divergence, system = ran.divergence, ran.ways.system
+    assert divergence is not None
+    rows = [_row(look) for look in rendered_steps(ran)]
     nodes = {node for row in rows for node in _nodes(row)}
     replicas = system.constants.get("replicas", 0)
     return Timeline(
@@ -26,21 +31,21 @@ def timeline_of(ran: Ran, name: str) -> Timeline:
         seed=ran.seed,
         nodes=tuple(sorted(nodes | set(range(replicas)))),
         rows=tuple(rows),
-        sort=parted.sort.value,
-        headline=parted.headline,
-        why=_why(parted),
-        cells=tuple((each.cell, *each.words) for each in parted.cells),
-        text="\n".join((*script(ran), "", parted.headline, *parted.lines)),
+        sort=divergence.sort.value,
+        headline=divergence.headline,
+        why=_why(divergence),
+        cells=tuple((each.cell, *each.words) for each in divergence.cells),
+        text="\n".join((*script(ran), "", divergence.headline, *divergence.lines)),
     )
 
 
-def _why(parted: Parted) -> tuple[str, ...]:
+def _why(divergence: Divergence) -> tuple[str, ...]:
     """What differs, but for the cells, which are told as a table."""
-    cells = {str(each) for each in parted.cells}
-    return tuple(line for line in parted.lines if line not in cells)
+    cells = {str(each) for each in divergence.cells}
+    return tuple(line for line in divergence.lines if line not in cells)
 
 
-def _row(look: Look) -> Row:
+def _row(look: RenderedStep) -> Row:
     event, happened = look.event, look.done.happened
     arrival = None
     if event.what in _FATES:
@@ -64,9 +69,9 @@ def _row(look: Look) -> Row:
 
 def _label(event: Event) -> str:
     """What is written at the mark."""
-    if event.what in (What.TIMER, What.CALL, What.OPERATE, What.PROBE):
+    if event.what in (EventKind.TIMER, EventKind.CALL, EventKind.OPERATE, EventKind.PROBE):
         return event.name
-    if event.what is What.TIME:
+    if event.what is EventKind.TIME:
         return f"+{event.arg('ms')} ms" if event.args else "time"
     return f"{event.what.value} {event.name}".rstrip()
 

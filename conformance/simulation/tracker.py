@@ -22,13 +22,13 @@ from ..lockstep.binding import Effect
 from ..lockstep.divergence import CellDifference, error_words
 from ..lockstep.expect import Try
 from ..lockstep.space import Call
-from .candidate import Path, Spent, Thread, apart, path_to
-from .coverage import Met
-from .divergence import Parted, Sort
-from .events import Event, What
-from .response_match import Fitting, Half
-from .system import Happened, Judged, Message, changed
-from .transitions import Ways, differing
+from .candidate import Candidate, Path, Spent, apart, path_to
+from .coverage import SimulationCoverage
+from .divergence import Divergence, Sort
+from .events import Event, EventKind
+from .response_match import Half, ResponseMatch
+from .system import Message, RequestOutcome, StepResult, changed
+from .transitions import Transitions, differing
 
 MAX_STEPS: Final = 32
 """So many steps of the model between two looks: a batch that is fetched, and counted, is two steps a record."""
@@ -46,15 +46,15 @@ MAX_TOLD: Final = 8
 """So many differing cells, and refusals, are told."""
 
 
-class Follower:
+class StateTracker:
     """The model's side of one run. ``met`` counts over all runs."""
 
-    def __init__(self, ways: Ways, met: Met | None = None) -> None:
+    def __init__(self, ways: Transitions, met: SimulationCoverage | None = None) -> None:
         self.ways = ways
-        self.met = met if met is not None else Met()
-        self._fitting = Fitting(ways)
+        self.met = met if met is not None else SimulationCoverage()
+        self._fitting = ResponseMatch(ways)
         initial = ways.system.initial
-        self.threads: list[Thread] = [Thread(initial, {}, Path((initial,), ()))]
+        self.threads: list[Candidate] = [Candidate(initial, {}, Path((initial,), ()))]
         self._cells = ways.system.layout.cells
         self._by_name = ways.system.layout.by_name
         self._target: list[int | None] = [None] * len(self._cells)
@@ -79,37 +79,39 @@ class Follower:
         """The nodes whose process has ended, or has given up."""
         return self._down
 
-    def start(self, happened: Happened, observed: Mapping[str, Value]) -> Parted | None:
+    def start(self, happened: StepResult, observed: Mapping[str, Value]) -> Divergence | None:
         """The first look. Raises Spent."""
         return self.after(None, None, happened, observed)
 
     def after(
-        self, event: Event | None, delivered: int | None, happened: Happened, observed: Mapping[str, Value]
-    ) -> Parted | None:
+        self, event: Event | None, delivered: int | None, happened: StepResult, observed: Mapping[str, Value]
+    ) -> Divergence | None:
         """Follow one event. ``delivered``: the number of the message that arrived in it, if one did. Raises Spent."""
         if happened.anew:
             self._begin_anew()
         try:
             changed = self._look(observed)
         except ValueError as strange:
-            return Parted(Sort.UNKNOWN, event, str(strange), len(self.threads))
+            return Divergence(Sort.UNKNOWN, event, str(strange), len(self.threads))
         try:
-            self._take(happened.given)
+            self._take(happened.inputs)
             halves = self._halves(delivered, happened.crashed)
             whole = self.ways.calls(happened.steps)
             judged = [(each, self.ways.calls(each.steps)) for each in happened.judged]
             for name in (name for message in happened.sent for said in message.says for name in said.cells):
                 self._by_name[name]
         except KeyError as error:
-            return Parted(Sort.UNKNOWN, event, f"it tells of {error}, which the model does not have", len(self.threads))
+            return Divergence(
+                Sort.UNKNOWN, event, f"it tells of {error}, which the model does not have", len(self.threads)
+            )
         self._down -= happened.started
         restarts = self.ways.restarts(happened.started)
         # Where a process ends between two events, nothing happens in it before: what it was is known.
-        busy = frozenset() if event is not None and event.what is What.CRASH else happened.crashed
+        busy = frozenset() if event is not None and event.what is EventKind.CRASH else happened.crashed
         hidden = self._hidden([thread.state for thread in self.threads], busy)
         quick = not changed and not hidden and not self._first
         self._first = False
-        ways: list[tuple[Thread, list[Path]]] = []
+        ways: list[tuple[Candidate, list[Path]]] = []
         while True:
             ways = [
                 (thread, [Path((thread.state,), ())] if quick else self._tried(thread, halves, whole, restarts, hidden))
@@ -121,8 +123,8 @@ class Follower:
                 break
             # What has become live, and is not shown, may have become so in more ways than one.
             hidden = more
-        found: list[Thread] = []
-        dirty: list[Thread] = []
+        found: list[Candidate] = []
+        dirty: list[Candidate] = []
         for thread, paths in ways:
             for path in paths:
                 if not all(self._fitting.fits(thread, path, each, calls) for each, calls in judged):
@@ -149,7 +151,7 @@ class Follower:
     def _begin_anew(self) -> None:
         """What was followed is over: the model is in its initial state, and no message says anything to it."""
         initial = self.ways.system.initial
-        self.threads = [Thread(initial, {}, Path((initial,), ()))]
+        self.threads = [Candidate(initial, {}, Path((initial,), ()))]
         self._messages.clear()
         self._spent = None
         self._first = True
@@ -170,7 +172,7 @@ class Follower:
             return
         numbers = {self._by_name[name]: name for name in names}
         for number, name in numbers.items():
-            if self._cells[number].variable.name not in self.ways.binding.given:
+            if self._cells[number].variable.name not in self.ways.binding.inputs:
                 raise KeyError(name)
         seen = {number: value for number in numbers if (value := self._target[number]) is not None}
         for thread in self.threads:
@@ -228,7 +230,7 @@ class Follower:
 
     def _tried(
         self,
-        thread: Thread,
+        thread: Candidate,
         halves: Sequence[Half],
         whole: Sequence[Call],
         restarts: Sequence[Call],
@@ -245,7 +247,7 @@ class Follower:
 
     def _paths(
         self,
-        thread: Thread,
+        thread: Candidate,
         halves: Sequence[Half],
         whole: Sequence[Call],
         restarts: Sequence[Call],
@@ -301,7 +303,7 @@ class Follower:
 
     def _steps(
         self,
-        thread: Thread,
+        thread: Candidate,
         state: State,
         halves: Sequence[Half],
         whole: Sequence[Call],
@@ -319,7 +321,7 @@ class Follower:
                 yield call, after
         yield from ways.within(state)
 
-    def _half(self, thread: Thread, state: State, half: Half, call: Call) -> Iterator[State | None]:
+    def _half(self, thread: Candidate, state: State, half: Half, call: Call) -> Iterator[State | None]:
         """What a message's arrival does, for each state in which it may have been sent."""
         exchange = self.ways.binding.actions[call[0]].exchange
         if exchange is None:
@@ -333,17 +335,17 @@ class Follower:
             for then in sent:
                 yield self.ways.answered(state, then, call)[1]
 
-    def _moved(self, thread: Thread, path: Path, happened: Happened) -> Thread:
+    def _moved(self, thread: Candidate, path: Path, happened: StepResult) -> Candidate:
         mail = thread.mail
         if happened.sent:
             mail = dict(mail)
             for message in happened.sent:
                 mail[message.number] = tuple(dict.fromkeys(self._fitting.said_in(path, message)))
-        return Thread(path.states[-1], mail, path)
+        return Candidate(path.states[-1], mail, path)
 
     # -- where the two part -----------------------------------------------------------------------------------------
 
-    def _missaid(self, event: Event | None, path: Path, message: Message, size: int) -> Parted:
+    def _missaid(self, event: Event | None, path: Path, message: Message, size: int) -> Divergence:
         state = path.states[-1]
         shown = self.ways.space.show_all(state)
         wrong = [each for each in message.says if not self._fitting.is_so(state, each)] or list(message.says)
@@ -352,15 +354,15 @@ class Follower:
             f"{' and '.join(str(shown[name]) for name in each.cells)}, and it says {each.value}"
             for each in wrong
         )
-        return Parted(Sort.SAID, event, f"{message.name}: {'; '.join(told)}", size)
+        return Divergence(Sort.SAID, event, f"{message.name}: {'; '.join(told)}", size)
 
-    def _broken(self, event: Event | None, thread: Thread) -> Parted:
+    def _broken(self, event: Event | None, thread: Candidate) -> Divergence:
         for depth, state in enumerate(thread.last.states):
             names = self.ways.broken(state)
             if names:
                 steps = tuple(str(Try(call)) for call in thread.last.calls[:depth])
                 detail = f"{names[0]} does not hold after it"
-                return Parted(Sort.PROMISE, event, detail, len(self.threads), steps=steps, broken=names[0])
+                return Divergence(Sort.PROMISE, event, detail, len(self.threads), steps=steps, broken=names[0])
         raise AssertionError("no promise is broken")
 
     def _part(
@@ -368,11 +370,11 @@ class Follower:
         event: Event | None,
         halves: Sequence[Half],
         whole: Sequence[Call],
-        judged: Sequence[tuple[Judged, tuple[Call, ...]]],
+        judged: Sequence[tuple[RequestOutcome, tuple[Call, ...]]],
         restarts: Sequence[Call],
         hidden: frozenset[int],
         sent: Sequence[Message] = (),
-    ) -> Parted:
+    ) -> Divergence:
         thread = self.threads[0]
         paths = self._paths(thread, halves, whole, restarts, hidden)
         size = len(self.threads)
@@ -394,11 +396,17 @@ class Follower:
                 refusals.append(self.ways.space.explain(thread.state, call))
         detail = str(cells[0]) if cells else "no state of the model explains it"
         told = tuple(str(Try(call)) for call in steps)
-        return Parted(Sort.CELLS, event, detail, size, cells, tuple(dict.fromkeys(refusals))[:MAX_TOLD], told)
+        return Divergence(Sort.CELLS, event, detail, size, cells, tuple(dict.fromkeys(refusals))[:MAX_TOLD], told)
 
     def _wrong_answer(
-        self, event: Event | None, thread: Thread, path: Path, judged: Judged, calls: Sequence[Call], size: int
-    ) -> Parted:
+        self,
+        event: Event | None,
+        thread: Candidate,
+        path: Path,
+        judged: RequestOutcome,
+        calls: Sequence[Call],
+        size: int,
+    ) -> Divergence:
         refusals, codes, enabled = [], set[str | None](), None
         for call in calls:
             for sight in dict.fromkeys(self._fitting.sights(thread, path.states[:1], judged, call)):
@@ -411,17 +419,17 @@ class Follower:
         answered = f"it answered {error_words(judged.error)}"
         if enabled is not None and judged.error is None:
             detail = f"{answered}, and yet {Try(enabled)} did not happen"
-            return Parted(Sort.MISSING, event, detail, size, refusals=tuple(refusals)[:MAX_TOLD])
+            return Divergence(Sort.MISSING, event, detail, size, refusals=tuple(refusals)[:MAX_TOLD])
         if enabled is not None:
             detail = f"{answered}; by the model {Try(enabled)} is to be done"
         else:
             wanted = " or ".join(sorted(map(error_words, codes)))
             detail = f"{answered}; by the model it is refused, with {wanted}"
-        return Parted(Sort.ERROR, event, detail, size, refusals=tuple(dict.fromkeys(refusals))[:MAX_TOLD])
+        return Divergence(Sort.ERROR, event, detail, size, refusals=tuple(dict.fromkeys(refusals))[:MAX_TOLD])
 
     def _nearest(
         self,
-        thread: Thread,
+        thread: Candidate,
         halves: Sequence[Half],
         whole: Sequence[Call],
         restarts: Sequence[Call],
@@ -446,7 +454,7 @@ class Follower:
         cell = self._cells[number]
         return CellDifference(cell.name, self.ways.space.show_all(state)[cell.name], self._seen[cell.name])
 
-    def _refusals(self, thread: Thread, half: Half, call: Call) -> Iterator[Refusal]:
+    def _refusals(self, thread: Candidate, half: Half, call: Call) -> Iterator[Refusal]:
         """Why a message may not do what it stands for."""
         exchange = self.ways.binding.actions[call[0]].exchange
         for then in thread.mail.get(half.message.number, (thread.state,)):
@@ -461,7 +469,7 @@ class Follower:
 
     # -- counting ---------------------------------------------------------------------------------------------------
 
-    def _count(self, ways: Sequence[Thread], judged: Sequence[tuple[Judged, tuple[Call, ...]]]) -> None:
+    def _count(self, ways: Sequence[Candidate], judged: Sequence[tuple[RequestOutcome, tuple[Call, ...]]]) -> None:
         """Count an event by all that explain it, which may still be one state: what any of them has happen is met."""
         met = self.met
         met.events += 1
@@ -479,7 +487,9 @@ class Follower:
         for pair, times in refused.items():
             met.refused[pair] = met.refused.get(pair, 0) + times
 
-    def _refusing(self, thread: Thread, judged: Sequence[tuple[Judged, tuple[Call, ...]]]) -> Iterator[tuple[str, str]]:
+    def _refusing(
+        self, thread: Candidate, judged: Sequence[tuple[RequestOutcome, tuple[Call, ...]]]
+    ) -> Iterator[tuple[str, str]]:
         """The guards by which what was refused in an event is so in the model."""
         for each, calls in judged:
             if each.error is not None:

@@ -39,7 +39,7 @@ def differing(state: Sequence[int | None], other: Sequence[int | None]) -> Itera
     return compress(count(), map(ne, state, other))
 
 
-class Ways:
+class Transitions:
     """The steps of a system, for its binding. Made once, and used for all runs at these constants."""
 
     def __init__(self, system: System, binding: Binding, invariants: frozenset[str] | None = None) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ...traces.format import Value
 from ..lockstep.watch import GRACE, STEP_TIMEOUT, Limit
 from .events import Event
-from .system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
+from .system import EnabledEvent, SimulatedSystem, StepResult, SupportsLiveness, SupportsQuiescence
 
 
 class WatchedSystem(Limit):
@@ -18,11 +18,11 @@ class WatchedSystem(Limit):
 
     def __init__(
         self,
-        system: FreeSystem,
+        system: SimulatedSystem,
         seconds: float = STEP_TIMEOUT,
         grace: float = GRACE,
         *,
-        fresh: Callable[[FreeSystem], FreeSystem] | None = None,
+        fresh: Callable[[SimulatedSystem], SimulatedSystem] | None = None,
     ) -> None:
         super().__init__(seconds, grace)
         self.system = system
@@ -43,22 +43,22 @@ class WatchedSystem(Limit):
         """The system's."""
         return self.system.variant
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """As the system's, or a fresh system's after a hung call."""
         if self.hung and self._fresh is not None:
             self.system = self.replaced(self.system, self._fresh)
         with self.within(lambda: "reset"):
             return self.system.reset(constants, seed)
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """As the system's."""
         with self.within(lambda: "pending"):
             return self.system.pending()
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """As the system's."""
-        with self.within(lambda: f"happen({event})"):
-            return self.system.happen(event)
+        with self.within(lambda: f"step({event})"):
+            return self.system.step(event)
 
     def observe(self) -> Mapping[str, Value]:
         """As the system's."""
@@ -67,13 +67,13 @@ class WatchedSystem(Limit):
 
     def peace(self, *, on: bool) -> None:
         """As the system's, where it has that."""
-        if isinstance(self.system, HearsOfPeace):
+        if isinstance(self.system, SupportsQuiescence):
             with self.within(lambda: f"peace(on={on})"):
                 self.system.peace(on=on)
 
     def unsettled(self, but: int | None) -> str | None:
         """As the system's, where it has that."""
-        if not isinstance(self.system, Demands):
+        if not isinstance(self.system, SupportsLiveness):
             return None
         with self.within(lambda: f"unsettled({but})"):
             return self.system.unsettled(but)

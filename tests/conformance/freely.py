@@ -8,13 +8,13 @@ from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.harness import binding_of, held_to
 from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.plan import constants_of
-from fencepost.conformance.simulation.divergence import Parted
-from fencepost.conformance.simulation.runner import Free, FreePlan, run_freely
-from fencepost.conformance.simulation.system import FreeSystem
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.divergence import Divergence
+from fencepost.conformance.simulation.runner import SimulationPlan, SimulationResult, simulate
+from fencepost.conformance.simulation.system import SimulatedSystem
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.core.ground import ground
 
-from .seeds import first_parted
+from .seeds import first_divergence
 
 
 class Freely:
@@ -23,31 +23,31 @@ class Freely:
     ``variant``: None for that by default.
     """
 
-    def __init__(self, protocol: str, make: Callable[..., FreeSystem], variant: str | None = None) -> None:
+    def __init__(self, protocol: str, make: Callable[..., SimulatedSystem], variant: str | None = None) -> None:
         self._make = make
         self._traced = held_to(protocol).traced(variant)
         self._binding = binding_of(protocol, "--protocol")
-        self._ways: dict[str, Ways] = {}
+        self._ways: dict[str, Transitions] = {}
 
-    def ways(self, at: str) -> Ways:
+    def ways(self, at: str) -> Transitions:
         """The ways of the variant at these constants, made once."""
         if at not in self._ways:
             constants = constants_of(self._traced.protocol, at)
-            self._ways[at] = Ways(ground(self._traced, constants), self._binding)
+            self._ways[at] = Transitions(ground(self._traced, constants), self._binding)
         return self._ways[at]
 
-    def run(self, portfolio: Sequence[str], plan: FreePlan) -> Free:
+    def run(self, portfolio: Sequence[str], plan: SimulationPlan) -> SimulationResult:
         """The system as it is."""
         system = self._make()
         try:
-            return run_freely(system, [self.ways(at) for at in portfolio], plan)
+            return simulate(system, [self.ways(at) for at in portfolio], plan)
         finally:
             system.close()
 
-    def first_parted(self, portfolio: Sequence[str], plan: FreePlan, *patches: Patch) -> Parted | None:
+    def first_divergence(self, portfolio: Sequence[str], plan: SimulationPlan, *patches: Patch) -> Divergence | None:
         """The first disagreement of the patched system as it is found, which is not made small."""
         with patched(*patches) as root:
             system = self._make(Parts.of(root))
-            found = first_parted(system, lambda number: self.ways(portfolio[number % len(portfolio)]), plan)
+            found = first_divergence(system, lambda number: self.ways(portfolio[number % len(portfolio)]), plan)
             system.close()
         return found

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.simulation.divergence import Parted
-from fencepost.conformance.simulation.runner import Free, FreePlan, Ran
-from fencepost.conformance.simulation.system import FreeSystem
+from fencepost.conformance.simulation.divergence import Divergence
+from fencepost.conformance.simulation.runner import RunRecord, SimulationPlan, SimulationResult
+from fencepost.conformance.simulation.system import SimulatedSystem
 from fencepost.model.explore.result import Verdict
 
 from .conftest import Fencepost
@@ -18,26 +18,26 @@ from .conftest import Fencepost
 def as_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found is taken as it is: to make it small takes longer than to find it."""
 
-    def unmade(_system: FreeSystem, failed: Ran, _until: object) -> tuple[Ran, bool, bool]:
+    def unmade(_system: SimulatedSystem, failed: RunRecord, _until: object) -> tuple[RunRecord, bool, bool]:
         return failed, True, False
 
     monkeypatch.setattr("fencepost.conformance.simulation.runner.smallest", unmade)
 
 
-def found(free: Free, what: str = "") -> Parted:
+def found(free: SimulationResult, what: str = "") -> Divergence:
     """How it parted; ``what`` was planted, and is printed with how long that took."""
     assert free.verdict is Verdict.VIOLATED and free.failure is not None
-    parted = free.failure.parted
-    assert parted is not None
+    divergence = free.failure.divergence
+    assert divergence is not None
     if what:
-        print(what, free.met.events, parted.detail)
-    return parted
+        print(what, free.met.events, divergence.detail)
+    return divergence
 
 
-def is_repeatable(run: Callable[[FreePlan], Free]) -> None:
+def is_repeatable(run: Callable[[SimulationPlan], SimulationResult]) -> None:
     """The same seed is the same run, whatever the JVM has run before."""
-    plan = FreePlan(runs=4, events=60, seed=9)
-    one, _, other = run(plan), run(FreePlan(runs=5, events=80, seed=1)), run(plan)
+    plan = SimulationPlan(runs=4, events=60, seed=9)
+    one, _, other = run(plan), run(SimulationPlan(runs=5, events=80, seed=1)), run(plan)
     assert (one.met.events, one.met.steps, one.kinds) == (other.met.events, other.met.steps, other.kinds)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from fencepost.conformance.harness import binding_of
 from fencepost.conformance.lockstep.binding import Binding
-from fencepost.conformance.simulation.events import Event, What
+from fencepost.conformance.simulation.events import Event, EventKind
 from fencepost.conformance.simulation.model_system import ModelSystem
-from fencepost.conformance.simulation.runner import Free, FreePlan, run_freely
-from fencepost.conformance.simulation.system import CannotDrive, Happened, Judged, Pending
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.runner import SimulationPlan, SimulationResult, simulate
+from fencepost.conformance.simulation.system import CannotDrive, EnabledEvent, RequestOutcome, StepResult
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.core.ground import ground
 from fencepost.model.core.registry import PROTOCOLS
 from fencepost.traces.format import Value
@@ -18,16 +18,18 @@ from fencepost.traces.format import Value
 SMALL = {"replicas": 3, "log_size": 3, "max_records": 6, "max_leader_epoch": 5}
 
 
-def ways_of(protocol: str, variant: str | None, binding: Binding | None = None, **constants: int) -> Ways:
+def ways_of(protocol: str, variant: str | None, binding: Binding | None = None, **constants: int) -> Transitions:
     """The ways of a variant; at 3/3/6/5 unless told otherwise."""
     system = ground(PROTOCOLS[protocol].traced(variant), constants or SMALL)
-    return Ways(system, binding or binding_of(protocol, "--protocol"))
+    return Transitions(system, binding or binding_of(protocol, "--protocol"))
 
 
-def followed(system: ModelSystem, plan: FreePlan | None = None, binding: Binding | None = None) -> Free:
+def followed(
+    system: ModelSystem, plan: SimulationPlan | None = None, binding: Binding | None = None
+) -> SimulationResult:
     """A system run freely against its own variant."""
     ways = ways_of(system.protocol, system.variant, binding)
-    return run_freely(system, [ways], plan or FreePlan(runs=100, events=150, seed=3))
+    return simulate(system, [ways], plan or SimulationPlan(runs=100, events=150, seed=3))
 
 
 class ShowsLess(ModelSystem):
@@ -41,8 +43,8 @@ class ShowsLess(ModelSystem):
 class TakesWhatIsLate(ModelSystem):
     """Takes an answer as if nothing had happened since it was sent."""
 
-    def _arrive(self, event: Event) -> Happened:
-        if event.what is not What.LOSE and event.name == "follower_fetch answered":
+    def _arrive(self, event: Event) -> StepResult:
+        if event.what is not EventKind.LOSE and event.name == "follower_fetch answered":
             flight = next(each for each in self._flights if each.message.name == event.name)
             follower = dict(flight.call[1])["follower"]
             took = self._ways.doing(flight.call)(self._ways.as_of(flight.then, self._state, follower))
@@ -50,28 +52,30 @@ class TakesWhatIsLate(ModelSystem):
             if took is None and after is not None:
                 self._flights.remove(flight)
                 self._state = self._ways.as_of(self._state, after, follower)
-                return Happened()
+                return StepResult()
         return super()._arrive(event)
 
 
 class AnswersWrongly(ModelSystem):
     """Says NOT_LEADER_OR_FOLLOWER where it should fence."""
 
-    def happen(self, event: Event) -> Happened:
-        happened = super().happen(event)
+    def step(self, event: Event) -> StepResult:
+        happened = super().step(event)
         wrong = tuple(
-            Judged(each.steps, "NOT_LEADER_OR_FOLLOWER", each.message) if each.error == "FENCED_REPLICA" else each
+            RequestOutcome(each.steps, "NOT_LEADER_OR_FOLLOWER", each.message)
+            if each.error == "FENCED_REPLICA"
+            else each
             for each in happened.judged
         )
-        return Happened(happened.sent, wrong, happened.steps, happened.crashed, happened.started)
+        return StepResult(happened.sent, wrong, happened.steps, happened.crashed, happened.started)
 
 
 class WritesNothing(ModelSystem):
     """Answers a producer, and has written nothing."""
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         before = self._state
-        happened = super().happen(event)
+        happened = super().step(event)
         if event.name == "leader_write":
             self._state = before
         return happened
@@ -80,8 +84,8 @@ class WritesNothing(ModelSystem):
 class ForgetsOnCrash(ModelSystem):
     """Comes back from a crash with its last record gone."""
 
-    def happen(self, event: Event) -> Happened:
-        happened = super().happen(event)
+    def step(self, event: Event) -> StepResult:
+        happened = super().step(event)
         for node in happened.started:
             number = self._ways.system.layout.by_name[f"leo[{node}]"]
             if self._state[number]:
@@ -92,8 +96,8 @@ class ForgetsOnCrash(ModelSystem):
 class FallsOver(ModelSystem):
     """Raises when the third record is written."""
 
-    def happen(self, event: Event) -> Happened:
-        happened = super().happen(event)
+    def step(self, event: Event) -> StepResult:
+        happened = super().step(event)
         if self.observe()["next_record_id"] == 3:
             raise ZeroDivisionError("offset / 0")
         return happened
@@ -108,12 +112,12 @@ class Stuck(ModelSystem):
         if self.where == where and super().observe()["next_record_id"] == 3:
             raise CannotDrive("broker 1 did not come up in 60 s")
 
-    def happen(self, event: Event) -> Happened:
-        happened = super().happen(event)
+    def step(self, event: Event) -> StepResult:
+        happened = super().step(event)
         self._stuck("happen")
         return happened
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         self._stuck("pending")
         return super().pending()
 
@@ -125,9 +129,9 @@ class Stuck(ModelSystem):
 class SpeaksNonsense(ModelSystem):
     """Tells of a step that the model does not have."""
 
-    def happen(self, event: Event) -> Happened:
-        happened = super().happen(event)
-        return Happened(happened.sent, steps=(("leader_resign", {"leader": 0}),)) if happened.sent else happened
+    def step(self, event: Event) -> StepResult:
+        happened = super().step(event)
+        return StepResult(happened.sent, steps=(("leader_resign", {"leader": 0}),)) if happened.sent else happened
 
 
 class ShowsTooMuch(ModelSystem):
@@ -147,7 +151,7 @@ class Hides(ModelSystem):
 class NeverFetches(ModelSystem):
     """Its followers do all that is asked of them, and never fetch."""
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         return [each for each in super().pending() if each.event.name != "follower_fetch"]
 
 
@@ -163,5 +167,5 @@ class ShowsWhatIsThere(ModelSystem):
 class Idle(ModelSystem):
     """Nothing is ever pending."""
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         return ()

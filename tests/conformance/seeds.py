@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.simulation.coverage import Met
-from fencepost.conformance.simulation.coverage_feedback import Memory
-from fencepost.conformance.simulation.divergence import Parted
-from fencepost.conformance.simulation.play import FreePlan, play, run_seed
-from fencepost.conformance.simulation.shrink import Ran
-from fencepost.conformance.simulation.system import FreeSystem
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.coverage import SimulationCoverage
+from fencepost.conformance.simulation.coverage_feedback import CoverageFeedback
+from fencepost.conformance.simulation.divergence import Divergence
+from fencepost.conformance.simulation.play import SimulationPlan, play, run_seed
+from fencepost.conformance.simulation.shrink import RunRecord
+from fencepost.conformance.simulation.system import SimulatedSystem
+from fencepost.conformance.simulation.transitions import Transitions
 
 FILE = Path(__file__).with_suffix(".json")
 SOON = 20
@@ -34,16 +34,20 @@ _SEEKS, _FOUND = "FENCEPOST_SEEKS_SEEDS", "FENCEPOST_SEED_FOUND"
 """Set where a seed is looked for, and to the one that is found: pytest imports this module again, as another one."""
 
 
-def first_parted(system: FreeSystem, at: Callable[[int], Ways], plan: FreePlan, word: str = "") -> Parted | None:
+def first_divergence(
+    system: SimulatedSystem, at: Callable[[int], Transitions], plan: SimulationPlan, word: str = ""
+) -> Divergence | None:
     """The first disagreement that is told with this word, as it is found: it is not made small.
 
     ``at``: the ways of a run, by its number.
     """
     found = first_ran(system, at, plan, word)
-    return None if found is None else found.parted
+    return None if found is None else found.divergence
 
 
-def first_ran(system: FreeSystem, at: Callable[[int], Ways], plan: FreePlan, word: str = "") -> Ran | None:
+def first_ran(
+    system: SimulatedSystem, at: Callable[[int], Transitions], plan: SimulationPlan, word: str = ""
+) -> RunRecord | None:
     """The run that ends in it."""
     found = first_with_seed(system, at, plan, word)
     if found is None:
@@ -55,20 +59,20 @@ def first_ran(system: FreeSystem, at: Callable[[int], Ways], plan: FreePlan, wor
 
 
 def first_with_seed(
-    system: FreeSystem, at: Callable[[int], Ways], plan: FreePlan, word: str = ""
-) -> tuple[Ran, int] | None:
+    system: SimulatedSystem, at: Callable[[int], Transitions], plan: SimulationPlan, word: str = ""
+) -> tuple[RunRecord, int] | None:
     """The same, and the seed from which it was found."""
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
     for each in _plans(test, plan):
-        memory, met = Memory(), Met()
+        memory, met = CoverageFeedback(), SimulationCoverage()
         for number in range(each.runs):
             ran = play(system, at(number), run_seed(each.seed, number), each, memory, met)
-            if ran.parted is not None and word in ran.parted.headline:
+            if ran.divergence is not None and word in ran.divergence.headline:
                 return ran, each.seed
     return None
 
 
-def _plans(test: str, plan: FreePlan) -> Iterator[FreePlan]:
+def _plans(test: str, plan: SimulationPlan) -> Iterator[SimulationPlan]:
     if _SEEKS in os.environ:
         yield from (replace(plan, runs=runs, seed=seed) for runs in BURSTS for seed in range(SOUGHT))
     elif test in (known := _known()):

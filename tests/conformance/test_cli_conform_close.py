@@ -65,11 +65,11 @@ class StuckStepped(Stuck, HangsAtClose, ModelAdapter):
 
 class StuckSimulated(Stuck, HangsAtClose, ModelSystem):
     name = "stuck"
-    def happen(self, event):
+    def step(self, event):
         if event.name == "leader_write":
             self.stuck = True
             time.sleep(1000)
-        return super().happen(event)
+        return super().step(event)
 
 shown = stuck_once = False
 
@@ -93,9 +93,9 @@ class WrongThenStuck:
 
 class WrongSimulated(WrongThenStuck, Stuck, ModelSystem):
     name = "wrong"
-    def happen(self, event):
+    def step(self, event):
         self.once()
-        return super().happen(event)
+        return super().step(event)
 
 class WrongStepped(WrongThenStuck, Stuck, ModelAdapter):
     name = "wrong"
@@ -108,9 +108,9 @@ class SlowSimulated(ModelSystem):
     name = "slow"
     def observe(self):
         return wrong(super().observe())
-    def happen(self, event):
+    def step(self, event):
         time.sleep(0.5 * shown)
-        return super().happen(event)
+        return super().step(event)
 
 class SlowStepped(ModelAdapter):
     name = "slow"
@@ -122,12 +122,12 @@ class SlowStepped(ModelAdapter):
 
 class SlowHealthy(ModelSystem):
     name = "healthy"
-    def happen(self, event):
+    def step(self, event):
         time.sleep(0.1)
-        return super().happen(event)
+        return super().step(event)
 
 class Locked(ModelSystem):
-    def happen(self, event):
+    def step(self, event):
         while True:
             try:
                 time.sleep(100)

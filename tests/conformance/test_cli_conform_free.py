@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.simulation.registry import Way, offered, system_names
+from fencepost.conformance.simulation.registry import Mode, offered, system_names
 from fencepost.model.core.errors import BadInput
 from junitparser import Failure, JUnitXml
 
@@ -40,10 +40,10 @@ class Blind(ModelSystem):
         return {}
 
 class Raises(ModelSystem):
-    def happen(self, event):
+    def step(self, event):
         if event.name == "leader_write":
             return {}["gone"]
-        return super().happen(event)
+        return super().step(event)
 """
 
 
@@ -161,8 +161,8 @@ def test_which_way_is_seen_from_what_a_class_has(
 def test_systems_are_named_and_made_for_the_ways_that_are_asked_for() -> None:
     assert system_names("fencing")[-1] == "model" and "memory" in system_names("fencing")
     both = offered("model", "truncation", None)
-    assert both.ways == (Way.FREE, Way.LOCKSTEP) and both.free is not None and both.free.protocol == "truncation"
-    assert offered("model", None, None, [Way.LOCKSTEP]).free is None
+    assert both.ways == (Mode.FREE, Mode.LOCKSTEP) and both.free is not None and both.free.protocol == "truncation"
+    assert offered("model", None, None, [Mode.LOCKSTEP]).free is None
     with pytest.raises(BadInput, match="there is no adapter 'nobody'"):
         offered("nobody", None, None)
 

@@ -104,9 +104,9 @@ def test_what_is_no_source_is_refused(tmp_path: Path) -> None:
 
 def test_one_run_of_so_many_is_watched(log: ModuleType) -> None:
     class Logs(ModelSystem):
-        def happen(self, event):  # type: ignore[no-untyped-def]
+        def step(self, event):  # type: ignore[no-untyped-def]
             log.Log().append(1)
-            return super().happen(event)
+            return super().step(event)
 
     source = [Path(str(log.__file__))]
     sampled = Sampled(Logs(), Executed(source), 2)
@@ -114,7 +114,7 @@ def test_one_run_of_so_many_is_watched(log: ModuleType) -> None:
     for _ in range(3):
         sampled.executed = Executed(source)
         sampled.reset({"replicas": 2, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}, 1)
-        sampled.happen(sampled.pending()[0].event)
+        sampled.step(sampled.pending()[0].event)
         counts.append(sampled.executed.done)
     assert counts[0] == counts[2] > 0 == counts[1]
 
@@ -151,17 +151,17 @@ def test_conform_tells_what_was_never_executed(
     Path("mine.py").write_text(
         "from fencepost.conformance.simulation.model_system import ModelSystem\n\n"
         "class Mine(ModelSystem):\n    name = 'mine'\n\n"
-        "    def happen(self, event):\n        if event.name == 'earthquake':\n            self.fall()\n"
-        "        return super().happen(event)\n\n    def fall(self):\n        self.fallen = True\n"
+        "    def step(self, event):\n        if event.name == 'earthquake':\n            self.fall()\n"
+        "        return super().step(event)\n\n    def fall(self):\n        self.fallen = True\n"
     )
     run = ("conform", "--impl", "mine.py:Mine", "--runs", 2, "--events", 20, "--replicas", 2)
     source = fencepost(*run, "--json").json["free"]["source"]
     assert [(each["function"], each["lines"]) for each in source["never"]] == [
-        ("Mine.happen", [8]),
+        ("Mine.step", [8]),
         ("Mine.fall", [12]),
     ]
     assert (source["lines"], source["executed"]) == (4, 2)
-    assert "mine.py: Mine.happen 8; Mine.fall (never called)" in fencepost(*run).out
+    assert "mine.py: Mine.step 8; Mine.fall (never called)" in fencepost(*run).out
     assert "there is no such folder" in fencepost(*run, "--source", "nowhere").complaint
     Path("other").mkdir()
     assert "there is no Python file in other" in fencepost(*run, "--source", "other").complaint

@@ -32,7 +32,7 @@ from fencepost.conformance.protocols.snapshots.plan import PLAN as SNAPSHOTS_PLA
 from fencepost.conformance.protocols.tiering.plan import PLAN as TIERING_PLAN
 from fencepost.conformance.protocols.truncation.plan import PLAN as TRUNCATION_PLAN
 from fencepost.conformance.scaffold import write_new
-from fencepost.conformance.simulation.runner import FreePlan
+from fencepost.conformance.simulation.runner import SimulationPlan
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.registry import REGISTRY
 from fencepost.traces.run_report import Json
@@ -69,7 +69,7 @@ def fates(rows: Iterable[Row]) -> list[tuple[Fate, Killer | None]]:
 
 
 @pytest.mark.sampled(6)
-@pytest.mark.parametrize("events", [50, pytest.param(FreePlan.events, marks=pytest.mark.nightly(seconds=60))])
+@pytest.mark.parametrize("events", [50, pytest.param(SimulationPlan.events, marks=pytest.mark.nightly(seconds=60))])
 @pytest.mark.parametrize("protocol", PLANS)
 def test_a_recorded_run_of_a_free_system_comes_out_the_same(
     protocol: str, events: int, monkeypatch: pytest.MonkeyPatch

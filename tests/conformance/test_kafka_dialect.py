@@ -114,7 +114,7 @@ def test_k3_no_error_tells_of_a_truncation(jvm: Jvm) -> None:
     assert apache.has("raise_truncation") and not text.has("raise_truncation")
 
 
-def parted(jvm: Jvm) -> Trio:
+def divergence(jvm: Jvm) -> Trio:
     """B follows a leader that has no record, and has one itself."""
     trio = led(jvm)
     trio.ask("produce", node=A, request=-1, payload="r", acks=-1)
@@ -132,7 +132,7 @@ def test_k4_a_fetch_names_both_epochs_and_tells_where_logs_part(jvm: Jvm) -> Non
         diverging = "responses.partitions.diverging_epoch"
         assert [min(v for v, names in asked.items() if name in names) for name in (current, last)] == [9, 12]
         assert min(version for version, names in answered.items() if diverging in names) == 12
-        trio = parted(jvm)
+        trio = divergence(jvm)
         (fetch,) = trio.ask("fetch", node=B)
         assert (fetch["epoch"], fetch["lastEpoch"], fetch["offset"]) == (2, 1, 1)
         answer = next(each for each in trio.ask("serve", node=C, id=fetch["id"]) if each["kind"] == "fetched")

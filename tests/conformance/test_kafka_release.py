@@ -24,7 +24,7 @@ from fencepost.model.explore.result import Verdict
 from . import test_kafka_reader as reader
 from .conftest import Fencepost
 from .kafka_jvm import needs_kafka, one_jvm
-from .test_simulation_kafka_consumer import BROKEN, ENDS, MENDED, SHIPPED, FreePlan, held
+from .test_simulation_kafka_consumer import BROKEN, ENDS, MENDED, SHIPPED, SimulationPlan, held
 
 OLDER = "4.3.1"
 
@@ -43,7 +43,7 @@ def test_all_drivers_are_for_the_release_that_is_driven_by_default() -> None:
 @pytest.mark.kafka
 @pytest.mark.nightly(seconds=60)
 def test_its_consumer_does_what_the_variant_of_what_is_shipped_says(older: Jvm) -> None:
-    free, _ = held(older, SHIPPED, FreePlan(runs=60, events=150, seed=10), BROKEN)
+    free, _ = held(older, SHIPPED, SimulationPlan(runs=60, events=150, seed=10), BROKEN)
     assert free.verdict is Verdict.HOLDS and free.met.events > 5_000
 
 
@@ -56,9 +56,9 @@ def test_h1_and_v6_are_there_too(
     monkeypatch.setattr(
         "fencepost.conformance.simulation.runner.smallest", lambda _system, failed: (failed, True, False)
     )
-    free, _ = held(older, variant, FreePlan(runs=60, events=150, seed=seed), BROKEN)
-    assert free.verdict is Verdict.VIOLATED and free.failure is not None and free.failure.parted is not None
-    assert (free.failure.parted.sort, free.failure.parted.cells[0].cell) == (Sort.CELLS, cell)
+    free, _ = held(older, variant, SimulationPlan(runs=60, events=150, seed=seed), BROKEN)
+    assert free.verdict is Verdict.VIOLATED and free.failure is not None and free.failure.divergence is not None
+    assert (free.failure.divergence.sort, free.failure.divergence.cells[0].cell) == (Sort.CELLS, cell)
 
 
 @pytest.mark.kafka

@@ -15,7 +15,7 @@ from fencepost.conformance.mutants.defects import Defect, defect
 from fencepost.conformance.mutants.free_rows import FreeJudge, free_over, is_free_only
 from fencepost.conformance.mutants.matrix import Matrix, Outcome, Verdict
 from fencepost.conformance.mutants.patched import patched
-from fencepost.conformance.simulation.runner import FreePlan, repeat
+from fencepost.conformance.simulation.runner import SimulationPlan, repeat
 
 from .seeds import first_ran
 
@@ -67,11 +67,11 @@ def test_it_is_found_running_freely(protocol: str, name: str) -> None:
     """By the disagreement as it is found; that it becomes small is seen by night."""
     chosen, portfolio = BY_NAME[name], freely().portfolio(protocol)
     with patched(*chosen.patches) as root, closing(free_over(protocol)(Parts.of(root))) as system:
-        found = first_ran(system, lambda number: portfolio[number % len(portfolio)], FreePlan())
-        assert found is not None and found.parted is not None
-        again = repeat(system, found.ways, found.seed, found.events).parted
-    assert again is not None and found.parted.alike(again)
-    assert freely().clean(chosen, found).parted is None
+        found = first_ran(system, lambda number: portfolio[number % len(portfolio)], SimulationPlan())
+        assert found is not None and found.divergence is not None
+        again = repeat(system, found.ways, found.seed, found.events).divergence
+    assert again is not None and found.divergence.alike(again)
+    assert freely().clean(chosen, found).divergence is None
 
 
 @pytest.mark.nightly(seconds=60)

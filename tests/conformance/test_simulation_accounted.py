@@ -17,7 +17,7 @@ from fencepost.conformance.protocols.snapshots.plan import PLAN as SNAPSHOTS
 from fencepost.conformance.protocols.snapshots.system import FreeQuorum
 from fencepost.conformance.protocols.tiering.system import FreeTiering
 from fencepost.conformance.protocols.truncation.system import RunningConsumer
-from fencepost.conformance.simulation.runner import FreePlan
+from fencepost.conformance.simulation.runner import SimulationPlan
 from fencepost.impl.files.simulated import SimulatedFiles
 from fencepost.impl.log import Record
 from fencepost.impl.log.config import LogConfig
@@ -158,7 +158,9 @@ OF_BROKERS = {
 @pytest.mark.parametrize(("protocol", "name"), OF_BROKERS)
 def test_a_broker_that_leaves_files_behind_is_found(protocol: str, name: str) -> None:
     patch, word = OF_BROKERS[protocol, name]
-    found = BROKERS[protocol].first_parted(plan_of(PROTOCOLS[protocol]).free, FreePlan(runs=60, seed=3), patch)
+    found = BROKERS[protocol].first_divergence(
+        plan_of(PROTOCOLS[protocol]).free, SimulationPlan(runs=60, seed=3), patch
+    )
     assert found is not None
     assert word in found.headline
 
@@ -167,7 +169,7 @@ def test_a_broker_that_leaves_files_behind_is_found(protocol: str, name: str) ->
 @pytest.mark.parametrize("name", OF_A_QUORUM)
 def test_a_quorum_that_leaves_something_undone_is_found(name: str) -> None:
     patch, word = OF_A_QUORUM[name]
-    found = QUORUM.first_parted(SNAPSHOTS.free, FreePlan(runs=100, seed=3), patch)
+    found = QUORUM.first_divergence(SNAPSHOTS.free, SimulationPlan(runs=100, seed=3), patch)
     assert found is not None
     assert word in found.headline
 
@@ -176,7 +178,7 @@ def test_a_quorum_that_leaves_something_undone_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", OF_A_CLUSTER)
 def test_a_cluster_that_leaves_something_undone_is_found(name: str) -> None:
     patch, word = OF_A_CLUSTER[name]
-    found = CLUSTER.first_parted(CONTROLLER.free, FreePlan(runs=60, seed=3), patch)
+    found = CLUSTER.first_divergence(CONTROLLER.free, SimulationPlan(runs=60, seed=3), patch)
     assert found is not None
     assert word in found.headline
 

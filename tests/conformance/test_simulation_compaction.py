@@ -24,10 +24,10 @@ from fencepost.conformance.protocols.compaction.responses import (
     state_of,
 )
 from fencepost.conformance.protocols.compaction.system import RunningCompaction
-from fencepost.conformance.simulation.coverage import Met
-from fencepost.conformance.simulation.events import Event, What
+from fencepost.conformance.simulation.coverage import SimulationCoverage
+from fencepost.conformance.simulation.events import Event, EventKind
 from fencepost.conformance.simulation.machine import Machine
-from fencepost.conformance.simulation.runner import FreePlan
+from fencepost.conformance.simulation.runner import SimulationPlan
 from fencepost.conformance.simulation.shrink import repeat
 from fencepost.impl.log.records import StoredRecord
 from fencepost.model.core.errors import BadInput
@@ -43,7 +43,7 @@ BROKERS = Freely("compaction", RunningCompaction)
 
 def test_brokers_are_followed_whatever_happens() -> None:
     """Every step is met, one state explains it, and who is refused is so by a guard that has a code."""
-    found = BROKERS.run((ALONE, USUAL), FreePlan(runs=16, events=150, seed=280))
+    found = BROKERS.run((ALONE, USUAL), SimulationPlan(runs=16, events=150, seed=280))
     assert (found.verdict, found.reason, found.failure) == (Verdict.HOLDS, None, None)
     assert found.met.widest <= 1
     steps = {action.name for action in brokers.traced(None).actions}
@@ -55,7 +55,7 @@ def test_brokers_are_followed_whatever_happens() -> None:
 @pytest.mark.nightly(seconds=400)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_night_of_it(seed: int) -> None:
-    found = BROKERS.run(PLAN.free, FreePlan(runs=240, events=250, seed=seed))
+    found = BROKERS.run(PLAN.free, SimulationPlan(runs=240, events=250, seed=seed))
     assert (found.verdict, found.reason) == (Verdict.HOLDS, None)
     assert found.met.events > 50_000
 
@@ -73,7 +73,7 @@ FOUND = {
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", FOUND)
 def test_a_planned_defect_is_found(name: str) -> None:
-    assert BROKERS.first_parted((FOUND[name],), FreePlan(runs=60, seed=7), *DEFECTS[name].patches) is not None
+    assert BROKERS.first_divergence((FOUND[name],), SimulationPlan(runs=60, seed=7), *DEFECTS[name].patches) is not None
 
 
 CONSTANTS = constants_of(brokers, USUAL)
@@ -89,13 +89,13 @@ def test_what_no_cleaner_could_keep_is_refused(strategy: str) -> None:
     """No key; and a value that is no long, where the strategy goes by the header. Another strategy takes it."""
     for seed in range(200):
         system = RunningCompaction()
-        machine = Machine(BROKERS.ways(ALONE), system, seed, Met())
+        machine = Machine(BROKERS.ways(ALONE), system, seed, SimulationCoverage())
         assert machine.start() is None
         if system.in_force == strategy and system.pace.probes and system.pace.is_prompt("Produce"):
             break
         system.close()
     assert machine.perform(call("elect", replica=0)) is None
-    probes = [each.event for each in machine.pending() if each.event.what is What.PROBE]
+    probes = [each.event for each in machine.pending() if each.event.what is EventKind.PROBE]
     assert len(probes) == (3 if strategy == "header" else 1)
     for probe in probes:
         assert machine.perform(probe) is None
@@ -166,7 +166,7 @@ def test_what_cannot_be_drawn_is_refused() -> None:
 def test_the_same_seed_and_the_same_events_lead_to_the_same() -> None:
     def played() -> list[object]:
         system = RunningCompaction()
-        machine = Machine(BROKERS.ways(ALONE), system, 5, Met())
+        machine = Machine(BROKERS.ways(ALONE), system, 5, SimulationCoverage())
         assert machine.start() is None
         seen: list[object] = []
         for number in range(60):
@@ -183,21 +183,21 @@ def test_an_answer_to_a_repeat_is_not_taken_for_the_one_that_comes_behind_it() -
     """A produce comes while nobody leads, and again with another one, at once, when its first answer is not in yet."""
     old, new = Sent(0, 0, 0, 0, 0)._asdict(), Sent(1, 1, 2, 4, 0)._asdict()
 
-    def produce(what: What, sent: dict[str, int]) -> Event:
+    def produce(what: EventKind, sent: dict[str, int]) -> Event:
         return Event(what, "produce", args=tuple(sorted({**sent, "records": 1, "to": 0}.items())))
 
     events = [
-        Event(What.DISK, "fails", 0),
-        produce(What.PROBE, old),
-        Event(What.DISK, "mended", 0),
-        Event(What.REPEAT, "Produce", 0),
-        Event(What.OPERATE, "set_strategy", args=(("strategy", "unset"),)),
-        Event(What.REPEAT, "LeaderAndIsr", 0),
-        produce(What.CALL, new),
+        Event(EventKind.DISK, "fails", 0),
+        produce(EventKind.PROBE, old),
+        Event(EventKind.DISK, "mended", 0),
+        Event(EventKind.REPEAT, "Produce", 0),
+        Event(EventKind.OPERATE, "set_strategy", args=(("strategy", "unset"),)),
+        Event(EventKind.REPEAT, "LeaderAndIsr", 0),
+        produce(EventKind.CALL, new),
     ]
     system = RunningCompaction()
     ran = repeat(system, BROKERS.ways(PLAN.free[2]), 3341818, events)
-    assert ran.parted is None and list(ran.events) == events
+    assert ran.divergence is None and list(ran.events) == events
     assert system.replica(0).log.end == 2, "both were written, at once"
     system.close()
 

@@ -19,13 +19,13 @@ from fencepost.conformance.protocols.controller.metadata_log import MetadataLog,
 from fencepost.conformance.protocols.controller.plan import PLAN
 from fencepost.conformance.protocols.controller.produced import _rising
 from fencepost.conformance.protocols.controller.system import FreeControllers
-from fencepost.conformance.simulation.coverage import Met
+from fencepost.conformance.simulation.coverage import SimulationCoverage
 from fencepost.conformance.simulation.divergence import Sort
-from fencepost.conformance.simulation.events import Event, What
+from fencepost.conformance.simulation.events import Event, EventKind
 from fencepost.conformance.simulation.machine import Machine
 from fencepost.conformance.simulation.quiesce import settle
-from fencepost.conformance.simulation.runner import FreePlan
-from fencepost.conformance.simulation.system import Happened
+from fencepost.conformance.simulation.runner import SimulationPlan
+from fencepost.conformance.simulation.system import StepResult
 from fencepost.impl.log import Record
 from fencepost.impl.metadata import changes, encode
 from fencepost.impl.metadata.elections import PartitionImage
@@ -42,12 +42,12 @@ USUAL = "3/3/2"
 FIRST = TopicPartition("first", 0)
 DEFECTS = {each.name: each for each in all_defects() if each.protocol == "controller"}
 CLUSTER = Freely("controller", FreeControllers)
-SHORT = FreePlan(runs=60, seed=7)
+SHORT = SimulationPlan(runs=60, seed=7)
 
 
 def test_the_cluster_is_followed_whatever_happens() -> None:
     """Nearly every step is met, and whoever is refused is refused by nearly every guard that there is a code for."""
-    found = CLUSTER.run(PLAN.free, FreePlan(runs=24, events=200, seed=631))
+    found = CLUSTER.run(PLAN.free, SimulationPlan(runs=24, events=200, seed=631))
     assert (found.verdict, found.reason, found.failure) == (Verdict.HOLDS, None, None)
     assert found.met.widest <= 1, "all is seen, so that one state explains it"
     steps = {action.name for action in cluster.traced(None).actions}
@@ -66,9 +66,9 @@ def test_the_cluster_is_followed_whatever_happens() -> None:
 def test_a_broker_that_gets_on_is_seen_to_before_it_takes_anything_up() -> None:
     """Nothing of the log is taken up below its own registration: peace must not take the way there for rest."""
     system = FreeControllers()
-    machine = Machine(CLUSTER.ways("3/1/2"), system, 18, Met())
+    machine = Machine(CLUSTER.ways("3/1/2"), system, 18, SimulationCoverage())
     assert machine.start() is None
-    assert settle(machine, Event(What.PEACE)) is None
+    assert settle(machine, Event(EventKind.PEACE)) is None
     system.close()
     seen = [done.observed or {} for done in machine.history]
     assert any(int(str(each["view_end[0]"])) > 1 and each["view_applied[0]"] == 0 for each in seen)
@@ -76,16 +76,20 @@ def test_a_broker_that_gets_on_is_seen_to_before_it_takes_anything_up() -> None:
 
 def test_a_process_that_is_registered_is_told_its_epoch_again() -> None:
     """The copy of its registration comes when it is unfenced: its own session keeps nobody out."""
-    told = Event(What.DELIVER, "BrokerRegistration", node=3, source=1)
+    told = Event(EventKind.DELIVER, "BrokerRegistration", node=3, source=1)
     beat, due, later = (
-        Event(What.TIMER, "heartbeat", 1),
-        Event(What.TIMER, "due", 1),
-        Event(What.TIME, args=(("ms", 200),)),
+        Event(EventKind.TIMER, "heartbeat", 1),
+        Event(EventKind.TIMER, "due", 1),
+        Event(EventKind.TIME, args=(("ms", 200),)),
     )
     events = [later, due, beat, later, later, due, replace(due, node=3), replace(told, number=2)]
-    events += [replace(told, name="BrokerRegistrationResponse", node=1, source=3), Event(What.SYNC, "replicate"), due]
+    events += [
+        replace(told, name="BrokerRegistrationResponse", node=1, source=3),
+        Event(EventKind.SYNC, "replicate"),
+        due,
+    ]
     system = FreeControllers()
-    machine = Machine(CLUSTER.ways("3/1/2"), system, 10259148, Met())
+    machine = Machine(CLUSTER.ways("3/1/2"), system, 10259148, SimulationCoverage())
     assert machine.start() is None
     for event in (*events, replace(told, name="BrokerHeartbeat"), told):
         assert machine.perform(event) is None
@@ -95,20 +99,21 @@ def test_a_process_that_is_registered_is_told_its_epoch_again() -> None:
 
 def test_a_heartbeat_of_a_former_process_says_nothing_of_a_snapshot() -> None:
     """Its broker has told of the snapshot that it was to make: its turn is over, and another one is told."""
-    due = Event(What.TIMER, "due", 1)
+    due = Event(EventKind.TIMER, "due", 1)
     made = [
-        Event(What.CALL, "create-topic", 3, args=(("partition", partition), ("first", 0))) for partition in range(2)
+        Event(EventKind.CALL, "create-topic", 3, args=(("partition", partition), ("first", 0)))
+        for partition in range(2)
     ]
     system = FreeControllers()
-    machine = Machine(CLUSTER.ways("3/1/2"), system, 1322336022, Met())
+    machine = Machine(CLUSTER.ways("3/1/2"), system, 1322336022, SimulationCoverage())
     assert machine.start() is None
-    assert machine.perform(Event(What.OPERATE, "shut-down", 2)) is None
-    assert settle(machine, Event(What.PEACE)) is None
-    for event in (due, *made, Event(What.PROBE, "refused-broker", 3)):
+    assert machine.perform(Event(EventKind.OPERATE, "shut-down", 2)) is None
+    assert settle(machine, Event(EventKind.PEACE)) is None
+    for event in (due, *made, Event(EventKind.PROBE, "refused-broker", 3)):
         assert machine.perform(event) is None
     active = system.controller(3).active
     assert active is not None and active.turns.turn is None
-    assert machine.perform(Event(What.DELIVER, "BrokerHeartbeat", 3, source=1)) is None
+    assert machine.perform(Event(EventKind.DELIVER, "BrokerHeartbeat", 3, source=1)) is None
     assert active.turns.turn == 1
     system.close()
 
@@ -116,7 +121,7 @@ def test_a_heartbeat_of_a_former_process_says_nothing_of_a_snapshot() -> None:
 @pytest.mark.nightly(seconds=400)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_night_of_it(seed: int) -> None:
-    found = CLUSTER.run(PLAN.free, FreePlan(runs=180, events=250, seed=seed))
+    found = CLUSTER.run(PLAN.free, SimulationPlan(runs=180, events=250, seed=seed))
     assert (found.verdict, found.reason) == (Verdict.HOLDS, None)
     assert found.met.events > 50_000
 
@@ -139,14 +144,14 @@ FOUND = {
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", FOUND)
 def test_a_planned_defect_is_found(name: str) -> None:
-    found = CLUSTER.first_parted(PLAN.free, SHORT, *DEFECTS[name].patches)
+    found = CLUSTER.first_divergence(PLAN.free, SHORT, *DEFECTS[name].patches)
     assert found is not None
     assert FOUND[name] in found.headline
 
 
 def test_whoever_waits_at_one_that_resigns_is_answered() -> None:
     patch = Patch("kraft/node.py", "            for each in waiting:\n", "            for each in ():\n")
-    found = CLUSTER.first_parted(PLAN.free, SHORT, patch)
+    found = CLUSTER.first_divergence(PLAN.free, SHORT, patch)
     assert found is not None
     assert "has decided" in found.headline and "will never answer it" in found.headline
 
@@ -157,12 +162,12 @@ def test_what_never_comes_is_found_in_peace() -> None:
     system = FreeControllers
     with patched(never) as root:
         made = system(Parts.of(root))
-        machine = Machine(CLUSTER.ways(USUAL), made, 6, Met())
-        parted = machine.start() or machine.perform(Event(What.TIMER, "due", 0))
+        machine = Machine(CLUSTER.ways(USUAL), made, 6, SimulationCoverage())
+        divergence = machine.start() or machine.perform(Event(EventKind.TIMER, "due", 0))
         made.close()
     # The first heartbeat of a broker that has caught up is answered as if it were unfenced.
-    assert parted is None
-    found = CLUSTER.first_parted(PLAN.free, SHORT, never)
+    assert divergence is None
+    found = CLUSTER.first_divergence(PLAN.free, SHORT, never)
     assert found is not None
     assert found.sort in (Sort.MISSING, Sort.NEVER)
 
@@ -171,17 +176,17 @@ def test_only_what_the_binding_gives_may_be_given() -> None:
     """A system that gives itself what it should come to by a step is told so."""
 
     class Cheats(FreeControllers):
-        def happen(self, event: Event) -> Happened:
-            return replace(super().happen(event), given=frozenset({"unknown"}))
+        def step(self, event: Event) -> StepResult:
+            return replace(super().step(event), inputs=frozenset({"unknown"}))
 
     system = Cheats()
-    machine = Machine(CLUSTER.ways(USUAL), system, 1, Met())
+    machine = Machine(CLUSTER.ways(USUAL), system, 1, SimulationCoverage())
     assert machine.start() is None
-    parted = machine.perform(Event(What.TIME, args=(("ms", 10),)))
+    divergence = machine.perform(Event(EventKind.TIME, args=(("ms", 10),)))
     system.close()
-    assert parted is not None
-    assert parted.sort is Sort.UNKNOWN
-    assert {"stable", "own_epoch", "end"} <= CONTROLLER.given
+    assert divergence is not None
+    assert divergence.sort is Sort.UNKNOWN
+    assert {"stable", "own_epoch", "end"} <= CONTROLLER.inputs
 
 
 def test_the_log_is_the_same_for_everybody() -> None:
@@ -222,23 +227,23 @@ WRITTEN = next(seed for seed in range(14, 200) if seed // 7 % 3 == 2 and seed //
 def test_what_is_acknowledged_is_on_every_disk_of_the_isr() -> None:
     """A record more is acknowledged; the disk of a follower that lacks it is named, also while that broker is down."""
     system = written(WRITTEN)
-    for event in (Event(What.CALL, "write", args=(("partition", 0),)), Event(What.SYNC, "produce")):
-        system.happen(event)
+    for event in (Event(EventKind.CALL, "write", args=(("partition", 0),)), Event(EventKind.SYNC, "produce")):
+        system.step(event)
     (topic,) = (each for each, records in system.produced.acknowledged.items() if len(records) == 2)
     leader = next(each for each in system.brokers if system.broker(each).broker.partitions[FIRST].leader is not None)
     follower = next(each for each in system.brokers if each != leader)
-    system.happen(Event(What.CRASH, node=follower, args=(("seed", 1),)))
+    system.step(Event(EventKind.CRASH, node=follower, args=(("seed", 1),)))
     files = system.store.files(follower)
     log = files.open(f"{FIRST}/00000000000000000000.log")
     log.truncate(log.size - 1)
     log.close()
     with pytest.raises(WrongState, match=f"broker {follower} may be elected for first-0: b'3' was acknowledged at"):
-        system.happen(Event(What.TIME, args=(("ms", 10),)))
+        system.step(Event(EventKind.TIME, args=(("ms", 10),)))
     # Whose folder is of another topic has nothing of this one.
     del system.produced.acknowledged[topic][1]
     files.remove(f"{FIRST}/partition.metadata")
     with pytest.raises(WrongState, match="b'1' was acknowledged at offset 0, and it has nothing there"):
-        system.happen(Event(What.TIME, args=(("ms", 10),)))
+        system.step(Event(EventKind.TIME, args=(("ms", 10),)))
     system.close()
 
 
@@ -254,10 +259,10 @@ def test_who_is_in_an_isr_of_a_log_that_may_be_the_next_has_it_too() -> None:
 
     gone = next(each for each in state().isr if each != state().leader)
     there = system.broker(state().leader).broker.partitions[FIRST]
-    system.happen(Event(What.CRASH, node=gone, args=(("seed", 1),)))
+    system.step(Event(EventKind.CRASH, node=gone, args=(("seed", 1),)))
     system.run_until(lambda: there.leader is not None and gone not in there.leader.isr.members)
-    for event in (Event(What.CALL, "write", args=(("partition", 0),)), *[Event(What.SYNC, "produce")] * 2):
-        system.happen(event)
+    for event in (Event(EventKind.CALL, "write", args=(("partition", 0),)), *[Event(EventKind.SYNC, "produce")] * 2):
+        system.step(event)
     assert gone not in state().isr and len(system.produced.acknowledged[topic]) == 2
     other = next(each for each in map(system.controller, system.voters) if each is not system.newest_leader)
     system.run_until(lambda: other.quorum.replica.end == system.log.end)
@@ -266,21 +271,32 @@ def test_who_is_in_an_isr_of_a_log_that_may_be_the_next_has_it_too() -> None:
     other.quorum.replica.append([Record(encode(told))], other.quorum.replica.last_epoch)
     assert other in system.next_controllers
     with pytest.raises(WrongState, match=f"broker {gone} may be elected for first-0"):
-        system.happen(Event(What.TIME, args=(("ms", 1),)))
+        system.step(Event(EventKind.TIME, args=(("ms", 1),)))
     system.close()
 
 
 def test_a_leader_whose_disk_has_failed_may_acknowledge_still() -> None:
     """It gives up its metadata log, and leads on until it is fenced: what it says counts as others' word does."""
-    system, at_leader = FreeControllers(), Event(What.TIMER, "due", 2)
-    machine = Machine(CLUSTER.ways("3/1/2"), system, 11747920, Met())
+    system, at_leader = FreeControllers(), Event(EventKind.TIMER, "due", 2)
+    machine = Machine(CLUSTER.ways("3/1/2"), system, 11747920, SimulationCoverage())
     assert machine.start() is None
-    later = Event(What.TIME, args=(("ms", 200),))
-    write, arrives = Event(What.CALL, "write", args=(("partition", 1),)), Event(What.DELIVER, "Produce", node=2)
-    for event in (later, at_leader, write, arrives, later, replace(at_leader, node=3), Event(What.DISK, "full", 2)):
+    later = Event(EventKind.TIME, args=(("ms", 200),))
+    write, arrives = (
+        Event(EventKind.CALL, "write", args=(("partition", 1),)),
+        Event(EventKind.DELIVER, "Produce", node=2),
+    )
+    for event in (
+        later,
+        at_leader,
+        write,
+        arrives,
+        later,
+        replace(at_leader, node=3),
+        Event(EventKind.DISK, "full", 2),
+    ):
         assert machine.perform(event) is None
     before = sum(map(len, system.produced.acknowledged.values()))
-    assert settle(machine, Event(What.PEACE, node=2)) is None
+    assert settle(machine, Event(EventKind.PEACE, node=2)) is None
     assert 2 in system.down and sum(map(len, system.produced.acknowledged.values())) == before + 1
     system.close()
 
@@ -308,8 +324,11 @@ def test_the_same_seed_and_the_same_events_lead_to_the_same() -> None:
     def played() -> list[object]:
         system = FreeControllers()
         seen: list[object] = [system.reset(constants_of(cluster, USUAL), 5), dict(system.observe())]
-        for event in (*[Event(What.TIME, args=(("ms", 200),))] * 2, *(Event(What.TIMER, "due", n) for n in range(6))):
-            seen += (system.happen(event), dict(system.observe()))
+        for event in (
+            *[Event(EventKind.TIME, args=(("ms", 200),))] * 2,
+            *(Event(EventKind.TIMER, "due", n) for n in range(6)),
+        ):
+            seen += (system.step(event), dict(system.observe()))
         seen.append(list(system.pending()))
         system.close()
         return seen

@@ -8,8 +8,8 @@ from fencepost.conformance.protocols.controller.members import Members
 from fencepost.conformance.protocols.controller.metadata_log import WrongState
 from fencepost.conformance.protocols.controller.plan import PLAN
 from fencepost.conformance.protocols.controller.system import FreeControllers
-from fencepost.conformance.simulation.events import Event, What
-from fencepost.conformance.simulation.runner import FreePlan
+from fencepost.conformance.simulation.events import Event, EventKind
+from fencepost.conformance.simulation.runner import SimulationPlan
 from fencepost.conformance.simulation.shrink import repeat
 from fencepost.impl.wire.controller import AlterPartitionRequest, IsrMember, ReplicaRequest
 from fencepost.impl.wire.errors import ErrorCode
@@ -26,7 +26,7 @@ from fencepost.impl.wire.messages import (
 from .freely import Freely
 
 CLUSTER = Freely("controller", FreeControllers)
-LATER = Event(What.TIME, args=(("ms", 200),))
+LATER = Event(EventKind.TIME, args=(("ms", 200),))
 FIRST = TopicPartition("first", 0)
 
 
@@ -35,7 +35,7 @@ def test_a_broker_that_stops_as_late_as_the_log_grows_is_found() -> None:
     anew = Patch(
         "kraft/heartbeats.py", " and session.shutdown_offset == UNKNOWN:\n        session", ":\n        session"
     )
-    found = CLUSTER.first_parted(PLAN.free, FreePlan(runs=60), anew)
+    found = CLUSTER.first_divergence(PLAN.free, SimulationPlan(runs=60), anew)
     assert found is not None and "may not stop yet, though brokers" in found.headline
 
 
@@ -43,16 +43,16 @@ def test_a_repeat_is_answered_after_what_was_asked_first() -> None:
     """Who has asked twice crashes in between: what was decided first is answered first, though it is owed no more."""
     events = [
         *[LATER] * 3,
-        Event(What.PEACE),
-        Event(What.CALL, "create-topic", 2, args=(("partition", 1), ("first", 1))),
-        Event(What.TIMER, "due", 3),
-        Event(What.REPEAT, "ControllerHeartbeat", 2, 3),
-        Event(What.CALL, "delete-topic", 2, args=(("partition", 1),)),
-        Event(What.CRASH, "", 3, args=(("seed", 2),)),
-        Event(What.PEACE),
+        Event(EventKind.PEACE),
+        Event(EventKind.CALL, "create-topic", 2, args=(("partition", 1), ("first", 1))),
+        Event(EventKind.TIMER, "due", 3),
+        Event(EventKind.REPEAT, "ControllerHeartbeat", 2, 3),
+        Event(EventKind.CALL, "delete-topic", 2, args=(("partition", 1),)),
+        Event(EventKind.CRASH, "", 3, args=(("seed", 2),)),
+        Event(EventKind.PEACE),
     ]
     system = FreeControllers()
-    assert repeat(system, CLUSTER.ways(PLAN.free[1]), 1388034, events).parted is None
+    assert repeat(system, CLUSTER.ways(PLAN.free[1]), 1388034, events).divergence is None
     system.close()
 
 
@@ -63,7 +63,7 @@ def test_what_a_topic_forbids_all_brokers_may_allow() -> None:
         "            if value is not None:\n                return value",
         '            if value == "true":\n                return value',
     )
-    assert CLUSTER.first_parted(PLAN.free, FreePlan(runs=30, seed=5), either) is not None
+    assert CLUSTER.first_divergence(PLAN.free, SimulationPlan(runs=30, seed=5), either) is not None
 
 
 def sent(body: object, by: int, to: int, number: int = 1) -> Envelope:

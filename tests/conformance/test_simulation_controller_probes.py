@@ -9,7 +9,7 @@ from fencepost.conformance.mutants.patched import Patch
 from fencepost.conformance.protocols.controller import negative_requests
 from fencepost.conformance.protocols.controller.plan import PLAN
 from fencepost.conformance.protocols.controller.system import FreeControllers
-from fencepost.conformance.simulation.runner import FreePlan
+from fencepost.conformance.simulation.runner import SimulationPlan
 from fencepost.model.explore import Verdict
 
 from .freely import Freely
@@ -39,7 +39,7 @@ def test_each_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         ask(name, *args)
 
     monkeypatch.setattr(negative_requests, "_ask", noted)
-    found = CLUSTER.run(PLAN.free, FreePlan(runs=40, seed=3))
+    found = CLUSTER.run(PLAN.free, SimulationPlan(runs=40, seed=3))
     assert found.verdict is Verdict.HOLDS
     # Somebody who was to stop, and has ended before it did, is seldom there.
     assert {name for names in negative_requests._PROBES.values() for name in names} - asked <= {"was-to-stop"}
@@ -48,5 +48,5 @@ def test_each_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", PLANTED)
 def test_who_does_not_refuse_it_is_found(name: str) -> None:
-    found = CLUSTER.first_parted(PLAN.free, FreePlan(runs=40, seed=3), PLANTED[name])
+    found = CLUSTER.first_divergence(PLAN.free, SimulationPlan(runs=40, seed=3), PLANTED[name])
     assert found is not None and f"{name}: answered" in found.headline

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fencepost.conformance.simulation.corpus import Corpus
 from fencepost.conformance.simulation.model_system import ModelSystem
-from fencepost.conformance.simulation.runner import FreePlan, run_freely
+from fencepost.conformance.simulation.runner import SimulationPlan, simulate
 from fencepost.conformance.simulation.schedule import read_schedule
 from fencepost.conformance.simulation.shrink import repeat
 from fencepost.model.core.errors import BadInput
@@ -18,14 +18,14 @@ from .conftest import Fencepost
 from .planted_free import ways_of
 
 SMALL = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
-PLAN = FreePlan(runs=8, events=40, seed=5)
+PLAN = SimulationPlan(runs=8, events=40, seed=5)
 
 
-def ran(folder: Path, plan: FreePlan = PLAN) -> Corpus:
+def ran(folder: Path, plan: SimulationPlan = PLAN) -> Corpus:
     """Runs of the model with a corpus, which hold."""
     system = ModelSystem()
     corpus = Corpus(folder, "model")
-    found = run_freely(system, [ways_of(system.protocol, system.variant, **SMALL)], plan, corpus=corpus)
+    found = simulate(system, [ways_of(system.protocol, system.variant, **SMALL)], plan, corpus=corpus)
     assert found.verdict.value == "holds"
     return corpus
 
@@ -42,7 +42,7 @@ def test_what_meets_something_new_is_kept_up_to_there(tmp_path: Path) -> None:
     ways = ways_of("fencing", None, **SMALL)
     for each in schedules:
         again = repeat(ModelSystem(), ways, each.seed, each.events)
-        assert again.parted is None and again.events == each.events, "all of it happens again"
+        assert again.divergence is None and again.events == each.events, "all of it happens again"
         steps = {call[0] for done in again.history for call, _ in done.path}
         assert {feature.removeprefix("step ") for feature in each.met if feature.startswith("step ")} <= steps
         last = again.history[-1]
@@ -55,7 +55,7 @@ def test_later_runs_go_on_from_it_and_the_same_folder_and_seed_give_the_same_run
     before = {path.name for path in first.iterdir()}
     second = tmp_path / "second"
     shutil.copytree(first, second)
-    more = FreePlan(runs=30, events=60, seed=6)
+    more = SimulationPlan(runs=30, events=60, seed=6)
     one, other = ran(first, more), ran(second, more)
     assert one.began == other.began == len(before) and one.kept == other.kept
     texts = [{path.name: path.read_text() for path in folder.iterdir()} for folder in (first, second)]
@@ -77,7 +77,7 @@ def test_a_run_that_goes_on_from_a_schedule_can_be_repeated(fencepost: Fencepost
     system = ModelSystem("fencing", None, ["leader_shrink_isr.true_leader"])
     ways = ways_of("fencing", None, **SMALL)
     for seed in range(20):
-        found = run_freely(system, [ways], FreePlan(runs=200, events=60, seed=seed), corpus=Corpus(folder, "model"))
+        found = simulate(system, [ways], SimulationPlan(runs=200, events=60, seed=seed), corpus=Corpus(folder, "model"))
         assert found.verdict.value == "violated" and found.repeatable
         begun = {each.seed for each in map(read_schedule, folder.iterdir())}
         if found.failure is not None and found.failure.seed in begun:

@@ -14,14 +14,14 @@ from pathlib import Path
 import psutil
 import pytest
 from fencepost.conformance.executed import Executed
-from fencepost.conformance.simulation.coverage_feedback import Memory
+from fencepost.conformance.simulation.coverage_feedback import CoverageFeedback
 from fencepost.conformance.simulation.events import Event
 from fencepost.conformance.simulation.model_system import ModelSystem
-from fencepost.conformance.simulation.pool import AHEAD, Stage, crew, played
-from fencepost.conformance.simulation.registry import make_free
-from fencepost.conformance.simulation.runner import Free, FreePlan, run_freely
-from fencepost.conformance.simulation.system import FreeSystem, Happened
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.pool import AHEAD, Stage, played, process_pool
+from fencepost.conformance.simulation.registry import make_system
+from fencepost.conformance.simulation.runner import SimulationPlan, SimulationResult, simulate
+from fencepost.conformance.simulation.system import SimulatedSystem, StepResult
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.core.errors import BadInput
 from fencepost.model.explore.result import Verdict
 
@@ -30,25 +30,29 @@ from .conftest import Fencepost
 from .planted_free import ways_of
 
 SMALL = {"replicas": 2, "log_size": 2, "max_records": 4, "max_leader_epoch": 4}
-PLAN = FreePlan(runs=2 * AHEAD + 5, events=60, seed=4)
+PLAN = SimulationPlan(runs=2 * AHEAD + 5, events=60, seed=4)
 
 
 @pytest.fixture(scope="module")
-def portfolio() -> list[Ways]:
+def portfolio() -> list[Transitions]:
     return [ways_of("fencing", "kip-320", **SMALL), ways_of("fencing", "kip-320", **{**SMALL, "replicas": 3})]
 
 
 def found_by(
-    jobs: int, make: Callable[[], FreeSystem], portfolio: Sequence[Ways], plan: FreePlan = PLAN, executed: bool = False
-) -> tuple[Free, Executed | None]:
+    jobs: int,
+    make: Callable[[], SimulatedSystem],
+    portfolio: Sequence[Transitions],
+    plan: SimulationPlan = PLAN,
+    executed: bool = False,
+) -> tuple[SimulationResult, Executed | None]:
     """What so many processes find."""
     source = Executed([Path(planted.__file__)]) if executed else None
-    with crew(Stage(make, portfolio, plan, source, 60.0), jobs) as hands:
+    with process_pool(Stage(make, portfolio, plan, source, 60.0), jobs) as hands:
         assert len(hands) == jobs
-        return run_freely(make(), portfolio, plan, hands=hands, executed=source), source
+        return simulate(make(), portfolio, plan, hands=hands, executed=source), source
 
 
-def told(free: Free) -> dict[str, object]:
+def told(free: SimulationResult) -> dict[str, object]:
     """All of an answer but its time."""
     events = None if free.failure is None else [str(event) for event in free.failure.events]
     return {
@@ -58,7 +62,7 @@ def told(free: Free) -> dict[str, object]:
         "kinds": free.kinds,
         "runs": free.runs,
         "found": free.found,
-        "parted": free.failure and free.failure.parted,
+        "parted": free.failure and free.failure.divergence,
         "events": events,
     }
 
@@ -68,7 +72,7 @@ def told(free: Free) -> dict[str, object]:
     "make", [ModelSystem, planted.ShowsLess, planted.AnswersWrongly], ids=lambda make: make.__name__
 )
 def test_the_answer_is_the_same_for_any_number_of_processes(
-    make: Callable[[], FreeSystem], portfolio: Sequence[Ways], monkeypatch: pytest.MonkeyPatch
+    make: Callable[[], SimulatedSystem], portfolio: Sequence[Transitions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fencepost.conformance.simulation.shrink.DRAWS", 50)
     one, source = found_by(2, make, portfolio, executed=True)
@@ -83,16 +87,16 @@ def test_the_answer_is_the_same_for_any_number_of_processes(
 
 
 def test_what_a_run_knows_is_what_those_before_it_have_learned() -> None:
-    known = Memory()
+    known = CoverageFeedback()
     learned = []
     for number in range(3):
         one = known.apart()
         for seed in range(40):
-            event = Event(planted.What.CALL, f"name {seed % (number + 2)}")
+            event = Event(planted.EventKind.CALL, f"name {seed % (number + 2)}")
             one.happened(event, [], new=one.is_new((number, seed % 7)))
         learned.append(one.learned(known))
         known.take(learned[-1])
-    again = Memory()
+    again = CoverageFeedback()
     for each in learned:
         again.take(each)
     kinds = {kind for kind, _ in known.counts}
@@ -105,31 +109,31 @@ def test_what_a_run_knows_is_what_those_before_it_have_learned() -> None:
 class Refuses(ModelSystem):
     """Does not start."""
 
-    def reset(self, constants: object, seed: int) -> Happened:
+    def reset(self, constants: object, seed: int) -> StepResult:
         raise BadInput("there is no room", "the disk", "make some")
 
 
 class EndsItsProcess(ModelSystem):
     """What a fault in a library in C comes to."""
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         os.kill(os.getpid(), signal.SIGKILL)
-        return super().happen(event)
+        return super().step(event)
 
 
-def test_bad_input_comes_from_there_as_from_here(portfolio: Sequence[Ways]) -> None:
+def test_bad_input_comes_from_there_as_from_here(portfolio: Sequence[Transitions]) -> None:
     with pytest.raises(BadInput, match="there is no room"):
         found_by(2, Refuses, portfolio)
 
 
-def test_a_system_that_ends_its_process_is_told(portfolio: Sequence[Ways]) -> None:
+def test_a_system_that_ends_its_process_is_told(portfolio: Sequence[Transitions]) -> None:
     with pytest.raises(BadInput, match=r"the process that run [01] was in has ended \(SIGKILL\)"):
         found_by(2, EndsItsProcess, portfolio)
 
 
-def test_no_process_outlives_the_block(portfolio: Sequence[Ways]) -> None:
+def test_no_process_outlives_the_block(portfolio: Sequence[Transitions]) -> None:
     def fails() -> None:
-        with crew(Stage(ModelSystem, portfolio, PLAN, None, 60.0), 2) as hands:
+        with process_pool(Stage(ModelSystem, portfolio, PLAN, None, 60.0), 2) as hands:
             next(played(hands, lambda _number: True))
             assert len(psutil.Process().children()) >= 2
             raise ZeroDivisionError
@@ -142,10 +146,10 @@ def test_no_process_outlives_the_block(portfolio: Sequence[Ways]) -> None:
 
 def test_files_are_put_away_where_the_processes_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    system = make_free("disk", "fencing", None)
+    system = make_system("disk", "fencing", None)
     portfolio = [ways_of("fencing", system.variant, **SMALL)]
     seen = 0
-    with crew(Stage(lambda: make_free("disk", "fencing", None), portfolio, PLAN, None, 60.0), 2) as hands:
+    with process_pool(Stage(lambda: make_system("disk", "fencing", None), portfolio, PLAN, None, 60.0), 2) as hands:
         for _ in played(hands, lambda number: number < 6):
             seen = max(seen, len(list(tmp_path.iterdir())))
     system.close()

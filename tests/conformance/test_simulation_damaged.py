@@ -20,7 +20,7 @@ from fencepost.conformance.faults.corrupt_file import (
 from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.protocols.fencing.plan import PLAN as FENCING
 from fencepost.conformance.protocols.fencing.system import RunningCluster
-from fencepost.conformance.simulation.events import Event, What
+from fencepost.conformance.simulation.events import Event, EventKind
 from fencepost.conformance.simulation.shrink import repeat
 from fencepost.impl.files.interface import read_file
 from fencepost.impl.files.simulated import SimulatedFiles
@@ -173,18 +173,18 @@ def test_whoever_reads_gets_what_is_on_the_disk() -> None:
 
 def test_a_place_that_is_remembered_over_a_cut_is_found() -> None:
     """A follower is cut, and gets one batch of three where there were two: a consumer may ask for what is amid it."""
-    produce = Event(What.CALL, "produce", args=(("acks", -1), ("records", 1), ("to", 0)))
+    produce = Event(EventKind.CALL, "produce", args=(("acks", -1), ("records", 1), ("to", 0)))
     events = [
         produce,
-        Event(What.CALL, "elect", args=(("replica", 0),)),
-        Event(What.CALL, "produce", args=(("acks", -1), ("records", 1), ("to", 1))),
-        Event(What.DELIVER, "LeaderAndIsr", 0),
-        Event(What.CALL, "retry", args=(("batch", 1), ("to", 0))),
+        Event(EventKind.CALL, "elect", args=(("replica", 0),)),
+        Event(EventKind.CALL, "produce", args=(("acks", -1), ("records", 1), ("to", 1))),
+        Event(EventKind.DELIVER, "LeaderAndIsr", 0),
+        Event(EventKind.CALL, "retry", args=(("batch", 1), ("to", 0))),
         produce,
-        Event(What.OPERATE, "elect", args=(("replica", 2), ("what", "elect"))),
-        Event(What.PEACE, args=(("asks", 1),)),
-        Event(What.CALL, "produce", args=(("acks", -1), ("records", 3), ("to", 2))),
-        Event(What.PEACE),
+        Event(EventKind.OPERATE, "elect", args=(("replica", 2), ("what", "elect"))),
+        Event(EventKind.PEACE, args=(("asks", 1),)),
+        Event(EventKind.CALL, "produce", args=(("acks", -1), ("records", 3), ("to", 2))),
+        Event(EventKind.PEACE),
     ]
     ways = Freely("fencing", RunningCluster, RunningCluster.implemented).ways(FENCING.free[2])
     with patched(
@@ -192,7 +192,7 @@ def test_a_place_that_is_remembered_over_a_cut_is_found() -> None:
     ) as root:
         for parts, wrong in ((None, False), (Parts.of(root), True)):
             system = RunningCluster(parts)
-            found = repeat(system, ways, 1187850, events).parted
+            found = repeat(system, ways, 1187850, events).divergence
             system.close()
             assert (found is not None) is wrong, found
     assert found is not None and " raised CorruptLog" in found.headline

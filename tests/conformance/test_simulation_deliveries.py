@@ -7,7 +7,7 @@ from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.protocols.fencing.deliveries import Deliveries, Shown
 from fencepost.conformance.protocols.fencing.response_rules import WrongAnswer
-from fencepost.conformance.simulation.runner import FreePlan
+from fencepost.conformance.simulation.runner import SimulationPlan
 from fencepost.impl.log.records import Record
 from fencepost.impl.net.clock import SimulatedClock
 from fencepost.impl.producer import Delivery
@@ -199,5 +199,5 @@ FREELY = {
 def test_an_application_beside_running_brokers_finds_a_fault(name: str) -> None:
     patch, words = FREELY[name]
     with patched(patch) as root:
-        parted = first_parting([ways_at("2/4/6/12"), ways_at("3/4/6/12")], Parts.of(root), FreePlan())
-    assert parted is not None and words in parted.headline
+        divergence = first_parting([ways_at("2/4/6/12"), ways_at("3/4/6/12")], Parts.of(root), SimulationPlan())
+    assert divergence is not None and words in divergence.headline

@@ -10,13 +10,13 @@ from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.protocols.fencing.plan import PLAN
 from fencepost.conformance.protocols.fencing.response_rules import WrongAnswer
 from fencepost.conformance.protocols.fencing.system_controller import check_failed
-from fencepost.conformance.simulation.runner import FreePlan
+from fencepost.conformance.simulation.runner import SimulationPlan
 from fencepost.impl.wire.messages import NO_LEADER
 from fencepost.impl.zk_controller import PartitionState
 
 from .test_simulation_fencing import first_parting, ways_at
 
-_FILE = "controller/controller.py"
+_FILE = "zk_controller/controller.py"
 _FAILS = "            self._commit({key.partition: state.fail(key.broker, unclean=self.unclean)})\n"
 FAULTS = {
     "it is asked again, though it has answered": (
@@ -40,7 +40,7 @@ FAULTS = {
 def test_a_planted_fault_is_found(name: str) -> None:
     patch, words = FAULTS[name]
     with patched(patch) as root:
-        found = first_parting(list(map(ways_at, PLAN.free)), Parts.of(root), FreePlan())
+        found = first_parting(list(map(ways_at, PLAN.free)), Parts.of(root), SimulationPlan())
     assert found is not None
     assert words in found.headline
 

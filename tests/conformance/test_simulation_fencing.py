@@ -8,40 +8,40 @@ from fencepost.conformance.harness import binding_of
 from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.protocols.fencing.plan import PLAN
 from fencepost.conformance.protocols.fencing.system import RunningCluster
-from fencepost.conformance.simulation.divergence import Parted, Sort
-from fencepost.conformance.simulation.runner import FreePlan, run_freely
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.divergence import Divergence, Sort
+from fencepost.conformance.simulation.runner import SimulationPlan, simulate
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.core.ground import ground
 from fencepost.model.explore.result import Verdict
 from fencepost.model.protocols.fencing import fencing
 
-from .seeds import first_parted
+from .seeds import first_divergence
 
 NAMES = ("replicas", "log_size", "max_records", "max_leader_epoch")
 
 
-def ways_at(constants: str) -> Ways:
+def ways_at(constants: str) -> Transitions:
     traced = fencing.traced(RunningCluster.implemented)
-    return Ways(
+    return Transitions(
         ground(traced, dict(zip(NAMES, map(int, constants.split("/")), strict=True))),
         binding_of("fencing", "--protocol"),
     )
 
 
 @pytest.fixture(scope="module")
-def portfolio() -> list[Ways]:
+def portfolio() -> list[Transitions]:
     return [ways_at(constants) for constants in ("2/4/6/12", "3/4/6/12", "3/2/2/2")]
 
 
-def first_parting(portfolio: list[Ways], parts: Parts, plan: FreePlan) -> Parted | None:
+def first_parting(portfolio: list[Transitions], parts: Parts, plan: SimulationPlan) -> Divergence | None:
     """How the first run of the plan parts that does."""
-    return first_parted(RunningCluster(parts), lambda number: portfolio[number % len(portfolio)], plan)
+    return first_divergence(RunningCluster(parts), lambda number: portfolio[number % len(portfolio)], plan)
 
 
-def test_the_model_follows_wherever_brokers_go(portfolio: list[Ways]) -> None:
+def test_the_model_follows_wherever_brokers_go(portfolio: list[Transitions]) -> None:
     system = RunningCluster()
-    found = run_freely(system, portfolio, FreePlan(runs=24, events=200, seed=1))
-    assert (found.verdict, found.reason) == (Verdict.HOLDS, None), found.failure and found.failure.parted
+    found = simulate(system, portfolio, SimulationPlan(runs=24, events=200, seed=1))
+    assert (found.verdict, found.reason) == (Verdict.HOLDS, None), found.failure and found.failure.divergence
     assert found.met.events > 2000
     steps = {"follower_fetch", "leader_learn_isr", "restart_after_loss", "producer_hears", "consumer_reads"}
     assert steps <= set(found.met.steps)
@@ -52,17 +52,17 @@ def test_the_model_follows_wherever_brokers_go(portfolio: list[Ways]) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("constants", PLAN.free)
 def test_the_model_follows_for_long(constants: str) -> None:
-    found = run_freely(RunningCluster(), [ways_at(constants)], FreePlan(runs=60, seed=2))
-    assert (found.verdict, found.reason) == (Verdict.HOLDS, None), found.failure and found.failure.parted
+    found = simulate(RunningCluster(), [ways_at(constants)], SimulationPlan(runs=60, seed=2))
+    assert (found.verdict, found.reason) == (Verdict.HOLDS, None), found.failure and found.failure.divergence
 
 
-def test_on_real_files_too(portfolio: list[Ways]) -> None:
+def test_on_real_files_too(portfolio: list[Transitions]) -> None:
     system = RunningCluster(disk=True)
     try:
-        found = run_freely(system, portfolio, FreePlan(runs=3, events=80, seed=3))
+        found = simulate(system, portfolio, SimulationPlan(runs=3, events=80, seed=3))
     finally:
         system.close()
-    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.parted
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.divergence
 
 
 FAULTS = {
@@ -155,7 +155,7 @@ FAULTS = {
     ),
     "brokers are told of the cluster when they start, and never again": (
         Patch(
-            "controller/controller.py",
+            "zk_controller/controller.py",
             "        for broker in live:\n"
             "            self._outbox.post(RequestKey(Kind.METADATA, broker, partition))\n",
             "",
@@ -165,7 +165,7 @@ FAULTS = {
     ),
     "whoever is back is not told of the cluster": (
         Patch(
-            "controller/controller.py",
+            "zk_controller/controller.py",
             "            yield RequestKey(Kind.METADATA, broker, partition)\n",
             "            pass\n",
         ),
@@ -173,7 +173,7 @@ FAULTS = {
         "is back, and is not sent UpdateMetadata",
     ),
     "a partition may be made with a replica twice": (
-        Patch("controller/controller.py", "not replicas or len(set(replicas)) < len(replicas):", "not replicas:"),
+        Patch("zk_controller/controller.py", "not replicas or len(set(replicas)) < len(replicas):", "not replicas:"),
         None,  # by what it is told, or by the checkpoint that it stores, which nobody can read
         "create one with a replica twice",
     ),
@@ -187,15 +187,15 @@ FAULTS = {
 
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_planted_fault_is_found(portfolio: list[Ways], name: str) -> None:
+def test_a_planted_fault_is_found(portfolio: list[Transitions], name: str) -> None:
     patch, sort, word = FAULTS[name]
     with patched(patch) as root:
-        parted = first_parting(portfolio, Parts.of(root), FreePlan())
-    assert parted is not None
-    assert sort in (None, parted.sort) and word in parted.headline, parted.headline
+        divergence = first_parting(portfolio, Parts.of(root), SimulationPlan())
+    assert divergence is not None
+    assert sort in (None, divergence.sort) and word in divergence.headline, divergence.headline
 
 
-def test_a_follower_that_never_asks_again_is_found_in_the_end(portfolio: list[Ways]) -> None:
+def test_a_follower_that_never_asks_again_is_found_in_the_end(portfolio: list[Transitions]) -> None:
     """No state tells of it: it may always ask later."""
     patch = Patch(
         "replica/follower.py",
@@ -203,6 +203,6 @@ def test_a_follower_that_never_asks_again_is_found_in_the_end(portfolio: list[Wa
         '        self._runtime.timers.cancel(("fetch", self._partition.key))\n',
     )
     with patched(patch) as root:
-        parted = first_parting(portfolio, Parts.of(root), FreePlan(faults=False))
+        divergence = first_parting(portfolio, Parts.of(root), SimulationPlan(faults=False))
     # Its timer tells, and peace would.
-    assert parted is not None and "will never wake for" in parted.headline, parted
+    assert divergence is not None and "will never wake for" in divergence.headline, divergence

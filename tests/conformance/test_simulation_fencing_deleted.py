@@ -9,9 +9,9 @@ from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.protocols.fencing.deleted_records import DELETE
 from fencepost.conformance.protocols.fencing.system import RunningCluster
-from fencepost.conformance.simulation.events import What
-from fencepost.conformance.simulation.runner import FreePlan, run_freely
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.events import EventKind
+from fencepost.conformance.simulation.runner import SimulationPlan, simulate
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.explore.result import Verdict
 
 from .test_simulation_fencing import first_parting, portfolio
@@ -19,10 +19,10 @@ from .test_simulation_fencing import first_parting, portfolio
 __all__ = ["portfolio"]
 
 
-def test_the_model_follows_where_records_are_deleted(portfolio: list[Ways]) -> None:
-    found = run_freely(RunningCluster(), portfolio, FreePlan(runs=60, seed=6))
-    assert (found.verdict, found.reason) == (Verdict.HOLDS, None), found.failure and found.failure.parted
-    assert found.kinds[What.CALL, DELETE] > 20 and found.kinds[What.DELIVER, "DeleteRecordsResponse"] > 10
+def test_the_model_follows_where_records_are_deleted(portfolio: list[Transitions]) -> None:
+    found = simulate(RunningCluster(), portfolio, SimulationPlan(runs=60, seed=6))
+    assert (found.verdict, found.reason) == (Verdict.HOLDS, None), found.failure and found.failure.divergence
+    assert found.kinds[EventKind.CALL, DELETE] > 20 and found.kinds[EventKind.DELIVER, "DeleteRecordsResponse"] > 10
 
 
 FAULTS = {
@@ -84,17 +84,17 @@ FAULTS = {
 
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_planted_fault_is_found(portfolio: list[Ways], name: str) -> None:
+def test_a_planted_fault_is_found(portfolio: list[Transitions], name: str) -> None:
     patch, word = FAULTS[name]
     with patched(patch) as root:
-        parted = first_parting(portfolio, Parts.of(root), FreePlan())
-    assert parted is not None
-    assert re.search(word, parted.headline), parted.headline
+        divergence = first_parting(portfolio, Parts.of(root), SimulationPlan())
+    assert divergence is not None
+    assert re.search(word, divergence.headline), divergence.headline
 
 
-def test_who_has_not_dropped_what_is_deleted_does_not_join_the_isr(portfolio: list[Ways]) -> None:
+def test_who_has_not_dropped_what_is_deleted_does_not_join_the_isr(portfolio: list[Transitions]) -> None:
     """What it has there it could not compare with anything: it may never have been committed."""
     patch = Patch("replica/isr.py", "                and each.log_start >= log.log_start\n", "")
     with patched(patch) as root:
-        parted = first_parting(portfolio, Parts.of(root), FreePlan())
-    assert parted is not None and "a leader asks for replica" in parted.headline, parted
+        divergence = first_parting(portfolio, Parts.of(root), SimulationPlan())
+    assert divergence is not None and "a leader asks for replica" in divergence.headline, divergence

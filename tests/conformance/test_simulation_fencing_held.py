@@ -6,8 +6,8 @@ import pytest
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.protocols.fencing.plan import PLAN
-from fencepost.conformance.simulation.runner import FreePlan
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.runner import SimulationPlan
+from fencepost.conformance.simulation.transitions import Transitions
 
 from .test_simulation_fencing import first_parting, portfolio, ways_at
 
@@ -108,7 +108,7 @@ FAULTS = {
     ),
     "offline marks do not raise the partition epoch": (
         Patch(
-            "controller/partition.py",
+            "zk_controller/partition.py",
             "        return replace(self, offline=offline, partition_epoch=self.partition_epoch + 1)\n",
             "        return replace(self, offline=offline)\n",
         ),
@@ -116,7 +116,7 @@ FAULTS = {
     ),
     "a new controller takes no epoch of its own": (
         Patch(
-            "controller/controller.py",
+            "zk_controller/controller.py",
             "controller_epoch=contents.controller_epoch + 1)",
             "controller_epoch=max(contents.controller_epoch, 1))",
         ),
@@ -124,7 +124,7 @@ FAULTS = {
     ),
     "a change is told before it is stored": (
         Patch(
-            "controller/controller.py",
+            "zk_controller/controller.py",
             "        try:\n            write_store(self._files, CHECKPOINT, new)\n",
             "        self._contents = new\n        for partition, state in changed.items():\n"
             "            self._announce(partition, old.partitions.get(partition), state)\n"
@@ -141,37 +141,37 @@ FAULTS = {
 
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_planted_fault_is_found(portfolio: list[Ways], name: str) -> None:
+def test_a_planted_fault_is_found(portfolio: list[Transitions], name: str) -> None:
     patch, word = FAULTS[name]
     with patched(patch) as root:
-        parted = first_parting(portfolio, Parts.of(root), FreePlan())
-    assert parted is not None
-    assert word in parted.headline, parted.headline
+        divergence = first_parting(portfolio, Parts.of(root), SimulationPlan())
+    assert divergence is not None
+    assert word in divergence.headline, divergence.headline
 
 
 def test_what_was_refused_for_now_is_sent_again() -> None:
     """OfflineReplicas that overtakes its LeaderAndIsr is refused: it takes several replicas, and leader epochs."""
-    patch = Patch("controller/controller.py", "        elif not error.retriable:\n", "        else:\n")
+    patch = Patch("zk_controller/controller.py", "        elif not error.retriable:\n", "        else:\n")
     with patched(patch) as root:
-        parted = first_parting(list(map(ways_at, PLAN.free)), Parts.of(root), FreePlan())
-    assert parted is not None and "is not answered, and not sent again" in parted.headline
+        divergence = first_parting(list(map(ways_at, PLAN.free)), Parts.of(root), SimulationPlan())
+    assert divergence is not None and "is not answered, and not sent again" in divergence.headline
 
 
 def test_the_last_of_the_isr_stays_in_it() -> None:
     """Whoever fails as the last member, and does not lead, can be elected when it is back."""
     patch = Patch(
-        "controller/partition.py",
+        "zk_controller/partition.py",
         "        isr = self.isr if self.isr == {replica} else self.isr - {replica}\n        leader = self.leader\n",
         "        leader = self.leader\n"
         "        isr = self.isr if leader == replica and self.isr == {replica} else self.isr - {replica}\n",
     )
     with patched(patch) as root:
-        parted = first_parting(list(map(ways_at, PLAN.free)), Parts.of(root), FreePlan())
-    assert parted is not None and "the last of the ISR" in parted.headline
+        divergence = first_parting(list(map(ways_at, PLAN.free)), Parts.of(root), SimulationPlan())
+    assert divergence is not None and "the last of the ISR" in divergence.headline
 
 
-def test_metadata_that_was_overtaken_is_not_told(portfolio: list[Ways]) -> None:
+def test_metadata_that_was_overtaken_is_not_told(portfolio: list[Transitions]) -> None:
     patch = Patch("replica/broker.py", "known.leader_epoch <= body.leader_epoch", "True")
     with patched(patch) as root:
-        parted = first_parting(portfolio, Parts.of(root), FreePlan())
-    assert parted is not None and "would tell clients of leader epoch" in parted.headline
+        divergence = first_parting(portfolio, Parts.of(root), SimulationPlan())
+    assert divergence is not None and "would tell clients of leader epoch" in divergence.headline

@@ -7,9 +7,9 @@ from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.protocols.fencing.min_insync_replicas import MINIMUM, SETTINGS
 from fencepost.conformance.protocols.fencing.system import RunningCluster
-from fencepost.conformance.simulation.events import What
-from fencepost.conformance.simulation.runner import FreePlan, run_freely
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.events import EventKind
+from fencepost.conformance.simulation.runner import SimulationPlan, simulate
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.explore.result import Verdict
 
 from .test_simulation_fencing import first_parting, portfolio
@@ -17,10 +17,10 @@ from .test_simulation_fencing import first_parting, portfolio
 __all__ = ["portfolio"]
 
 
-def test_the_minimum_is_changed_and_heard_of(portfolio: list[Ways]) -> None:
-    found = run_freely(RunningCluster(), portfolio, FreePlan(runs=30, seed=5))
-    assert (found.verdict, found.reason) == (Verdict.HOLDS, None), found.failure and found.failure.parted
-    assert found.kinds[What.OPERATE, MINIMUM] > 10 and found.kinds[What.TIMER, SETTINGS] > 20
+def test_the_minimum_is_changed_and_heard_of(portfolio: list[Transitions]) -> None:
+    found = simulate(RunningCluster(), portfolio, SimulationPlan(runs=30, seed=5))
+    assert (found.verdict, found.reason) == (Verdict.HOLDS, None), found.failure and found.failure.divergence
+    assert found.kinds[EventKind.OPERATE, MINIMUM] > 10 and found.kinds[EventKind.TIMER, SETTINGS] > 20
 
 
 FAULTS = {
@@ -44,14 +44,14 @@ FAULTS = {
 
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_planted_fault_is_found(portfolio: list[Ways], name: str) -> None:
+def test_a_planted_fault_is_found(portfolio: list[Transitions], name: str) -> None:
     with patched(FAULTS[name]) as root:
-        parted = first_parting(portfolio, Parts.of(root), FreePlan())
-    assert parted is not None
-    assert "a produce" in parted.headline or "a batch" in parted.headline, parted.headline
+        divergence = first_parting(portfolio, Parts.of(root), SimulationPlan())
+    assert divergence is not None
+    assert "a produce" in divergence.headline or "a batch" in divergence.headline, divergence.headline
 
 
-def test_what_waits_is_held_to_the_minimum_too(portfolio: list[Ways]) -> None:
+def test_what_waits_is_held_to_the_minimum_too(portfolio: list[Transitions]) -> None:
     """A record that all have, in an ISR that has become too small, is not acknowledged."""
     patch = Patch(
         "replica/leader.py",
@@ -59,5 +59,5 @@ def test_what_waits_is_held_to_the_minimum_too(portfolio: list[Ways]) -> None:
         "            error = ErrorCode.NONE\n",
     )
     with patched(patch) as root:
-        parted = first_parting(portfolio, Parts.of(root), FreePlan())
-    assert parted is not None and "a produce that waits" in parted.headline, parted
+        divergence = first_parting(portfolio, Parts.of(root), SimulationPlan())
+    assert divergence is not None and "a produce that waits" in divergence.headline, divergence

@@ -8,11 +8,11 @@ from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.protocols.fencing import topic_deletion
 from fencepost.conformance.protocols.fencing.system import RunningCluster
 from fencepost.conformance.protocols.fencing.topic_deletion import CREATE_TOPIC, DELETE_TOPIC
-from fencepost.conformance.simulation.events import What
-from fencepost.conformance.simulation.runner import FreePlan, run_freely
-from fencepost.conformance.simulation.system import Happened
-from fencepost.conformance.simulation.tracker import Follower
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.events import EventKind
+from fencepost.conformance.simulation.runner import SimulationPlan, simulate
+from fencepost.conformance.simulation.system import StepResult
+from fencepost.conformance.simulation.tracker import StateTracker
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.explore.result import Verdict
 
 from .test_simulation_fencing import first_parting, portfolio, ways_at
@@ -20,12 +20,15 @@ from .test_simulation_fencing import first_parting, portfolio, ways_at
 __all__ = ["portfolio"]
 
 
-def test_the_model_begins_anew_with_each_topic(portfolio: list[Ways], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_begins_anew_with_each_topic(portfolio: list[Transitions], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_deletion, "_DELETES", 1.0)
-    found = run_freely(RunningCluster(), portfolio, FreePlan(runs=30, seed=9))
-    assert (found.verdict, found.reason) == (Verdict.HOLDS, None), found.failure and found.failure.parted
-    assert found.kinds[What.OPERATE, DELETE_TOPIC.name] > 20 and found.kinds[What.OPERATE, CREATE_TOPIC.name] > 20
-    assert found.kinds[What.DELIVER, "StopReplica"] > 30 and found.met.steps["producer_hears"] > 5
+    found = simulate(RunningCluster(), portfolio, SimulationPlan(runs=30, seed=9))
+    assert (found.verdict, found.reason) == (Verdict.HOLDS, None), found.failure and found.failure.divergence
+    assert (
+        found.kinds[EventKind.OPERATE, DELETE_TOPIC.name] > 20
+        and found.kinds[EventKind.OPERATE, CREATE_TOPIC.name] > 20
+    )
+    assert found.kinds[EventKind.DELIVER, "StopReplica"] > 30 and found.met.steps["producer_hears"] > 5
 
 
 def test_a_run_begins_anew_only_where_it_is_said() -> None:
@@ -36,11 +39,11 @@ def test_a_run_begins_anew_only_where_it_is_said() -> None:
     system.close()
     led = {**start, "next_leader_epoch": 1, "quorum_leader_epoch": 0, "quorum_leader": 0}
     led |= {"request_leader[0]": 0, "request_isr[0]": start["quorum_isr"]}
-    follower = Follower(ways)
+    follower = StateTracker(ways)
     assert follower.start(happened, start) is None
-    assert follower.after(None, None, Happened(), led) is None
-    assert follower.after(None, None, Happened(), start) is not None
-    assert follower.after(None, None, Happened(anew=True), start) is None
+    assert follower.after(None, None, StepResult(), led) is None
+    assert follower.after(None, None, StepResult(), start) is not None
+    assert follower.after(None, None, StepResult(anew=True), start) is None
     assert follower.state == ways.system.initial
 
 
@@ -88,7 +91,7 @@ FAULTS = {
     "brokers are not told that the topic is deleted": (
         (
             Patch(
-                "controller/controller.py",
+                "zk_controller/controller.py",
                 "                self._outbox.post(RequestKey(Kind.METADATA, broker, partition, state.topic_id))\n",
                 "                pass\n",
             ),
@@ -98,7 +101,9 @@ FAULTS = {
     "nobody removes a replica of a topic that is not known any more": (
         (
             Patch(
-                "controller/controller.py", "            self._stray_found(key, body.topic_id)\n", "            pass\n"
+                "zk_controller/controller.py",
+                "            self._stray_found(key, body.topic_id)\n",
+                "            pass\n",
             ),
         ),
         "nothing moves any more",
@@ -162,7 +167,7 @@ FAULTS = {
     "the controller takes up any AlterIsr of the name": (
         (
             Patch(
-                "controller/controller.py",
+                "zk_controller/controller.py",
                 "        if not is_consistent(request.topic_id, NO_TOPIC_ID if state is None else state.topic_id):\n"
                 "            return AlterIsrResponse(ErrorCode.UNKNOWN_TOPIC_ID, partition)\n",
                 "",
@@ -173,7 +178,7 @@ FAULTS = {
     "the controller does not store who is to remove a replica": (
         (
             Patch(
-                "controller/controller.py",
+                "zk_controller/controller.py",
                 "deleted={**self._contents.deleted, **there})",
                 "deleted={**self._contents.deleted})",
             ),
@@ -197,9 +202,9 @@ SEEDS = {"nobody removes a replica of a topic that is not known any more": 2}
 
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_planted_fault_is_found(portfolio: list[Ways], name: str) -> None:
+def test_a_planted_fault_is_found(portfolio: list[Transitions], name: str) -> None:
     patches, word = FAULTS[name]
     with patched(*patches) as root:
-        parted = first_parting(portfolio, Parts.of(root), FreePlan(seed=SEEDS.get(name, 0)))
-    assert parted is not None
-    assert word in parted.headline, parted.headline
+        divergence = first_parting(portfolio, Parts.of(root), SimulationPlan(seed=SEEDS.get(name, 0)))
+    assert divergence is not None
+    assert word in divergence.headline, divergence.headline

@@ -37,10 +37,10 @@ from fencepost.conformance.protocols.tiering.plan import PLAN as TIERING
 from fencepost.conformance.protocols.tiering.system import FreeTiering
 from fencepost.conformance.protocols.truncation.plan import PLAN as TRUNCATION
 from fencepost.conformance.protocols.truncation.system import RunningConsumer
-from fencepost.conformance.simulation.divergence import Parted
-from fencepost.conformance.simulation.runner import FreePlan
-from fencepost.conformance.simulation.system import FreeSystem
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.divergence import Divergence
+from fencepost.conformance.simulation.runner import SimulationPlan
+from fencepost.conformance.simulation.system import SimulatedSystem
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.impl.files.simulated import SimulatedFiles
 from fencepost.impl.log import Record
 from fencepost.impl.log.directory import DataDirectory
@@ -49,9 +49,9 @@ from fencepost.impl.replica.partition import PartitionState, Role
 from fencepost.impl.wire.messages import TopicPartition
 from fencepost.model.core.ground import ground
 
-from .seeds import first_parted
+from .seeds import first_divergence
 
-SYSTEMS: dict[str, tuple[Callable[[Parts], FreeSystem], str, Sequence[str]]] = {
+SYSTEMS: dict[str, tuple[Callable[[Parts], SimulatedSystem], str, Sequence[str]]] = {
     "fencing": (RunningCluster, RunningCluster.implemented, FENCING.free),
     "truncation": (RunningConsumer, RunningConsumer.implemented, TRUNCATION.free),
     "snapshots": (FreeQuorum, FreeQuorum.implemented, SNAPSHOTS.free),
@@ -62,19 +62,19 @@ SYSTEMS: dict[str, tuple[Callable[[Parts], FreeSystem], str, Sequence[str]]] = {
 
 
 @cache
-def ways(protocol: str, number: int) -> Ways:
+def ways(protocol: str, number: int) -> Transitions:
     _, variant, portfolio = SYSTEMS[protocol]
     traced = held_to(protocol).traced(variant)
     at = constants_of(traced.protocol, portfolio[number])
-    return Ways(ground(traced, at), binding_of(protocol, "--protocol"))
+    return Transitions(ground(traced, at), binding_of(protocol, "--protocol"))
 
 
-def first_parting(protocol: str, *patches: Patch, word: str = "") -> Parted | None:
+def first_parting(protocol: str, *patches: Patch, word: str = "") -> Divergence | None:
     """The first disagreement of free runs that is told with this word: a fault may show in other ways before."""
     make, _, portfolio = SYSTEMS[protocol]
     with patched(*patches) as root:
         system = make(Parts.of(root))
-        return first_parted(system, lambda number: ways(protocol, number % len(portfolio)), FreePlan(), word)
+        return first_divergence(system, lambda number: ways(protocol, number % len(portfolio)), SimulationPlan(), word)
 
 
 FAULTS = {
@@ -219,8 +219,8 @@ def test_an_end_of_an_epoch_that_is_cut_in_memory_alone_is_found() -> None:
         "            self._entries = kept\n            self._store(kept)\n",
         "            self._entries = kept\n",
     )
-    parted = first_parting("fencing", patch)
-    assert parted is not None and "are stored, and they are" in parted.headline, parted
+    divergence = first_parting("fencing", patch)
+    assert divergence is not None and "are stored, and they are" in divergence.headline, divergence
 
 
 ROWS: tuple[Row, ...] = ((0, 0, b"a"), (1, 0, b"b"), (2, 1, b"c"))

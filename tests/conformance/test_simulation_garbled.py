@@ -8,8 +8,8 @@ import pytest
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.faults.corrupt_message import garbled, has_batches, turned
 from fencepost.conformance.mutants.patched import Patch, patched
-from fencepost.conformance.simulation.events import GARBLED, Event, What, event_of
-from fencepost.conformance.simulation.runner import FreePlan
+from fencepost.conformance.simulation.events import GARBLED, Event, EventKind, event_of
+from fencepost.conformance.simulation.runner import SimulationPlan
 from fencepost.conformance.simulation.shrink import plainer
 from fencepost.impl.log.batch import encode_batch, read_batches
 from fencepost.impl.log.errors import CorruptBatch
@@ -46,26 +46,26 @@ def test_only_what_carries_batches_is_garbled() -> None:
 
 
 def test_the_event_is_written_read_back_and_made_plainer() -> None:
-    arrives = Event(What.DELIVER, "Produce", 0, None, args=(("number", 1),))
+    arrives = Event(EventKind.DELIVER, "Produce", 0, None, args=(("number", 1),))
     event = arrives.garbled(7)
     assert event.arg(GARBLED) == 7 and event_of(event.to_json(), "here") == event
     assert event.plain() == arrives == arrives.crashing(3).plain()
-    assert [each.what for each in plainer(event)] == [What.DELIVER, What.LOSE]
+    assert [each.what for each in plainer(event)] == [EventKind.DELIVER, EventKind.LOSE]
     assert all(GARBLED not in dict(each.args) for each in plainer(event))
 
 
 def test_a_follower_that_falls_over_what_is_garbled_is_found() -> None:
     patch = Patch("replica/follower.py", "except InvalidAppend:", "except OverflowError:")
     with patched(patch) as root:
-        parted = first_parting([ways_at("3/4/6/12")], Parts.of(root), FreePlan())
-    assert parted is not None and "CRC-32C" in parted.headline
+        divergence = first_parting([ways_at("3/4/6/12")], Parts.of(root), SimulationPlan())
+    assert divergence is not None and "CRC-32C" in divergence.headline
 
 
 def test_a_leader_that_calls_what_is_garbled_something_else_is_found() -> None:
     patch = Patch("replica/leader.py", "return ErrorCode.CORRUPT_MESSAGE", "return ErrorCode.INVALID_RECORD")
     with patched(patch) as root:
-        parted = first_parting([ways_at("3/4/6/12")], Parts.of(root), FreePlan())
-    assert parted is not None and "CORRUPT_MESSAGE" in parted.headline
+        divergence = first_parting([ways_at("3/4/6/12")], Parts.of(root), SimulationPlan())
+    assert divergence is not None and "CORRUPT_MESSAGE" in divergence.headline
 
 
 def test_a_consumer_that_falls_over_what_is_garbled_is_found() -> None:
@@ -73,5 +73,5 @@ def test_a_consumer_that_falls_over_what_is_garbled_is_found() -> None:
         "consumer/partition.py", "        except CorruptBatch as error:\n", "        except OverflowError as error:\n"
     )
     with patched(patch) as root:
-        parted = consumers.first_parting(Parts.of(root), FreePlan())
-    assert parted is not None and "CRC-32C" in parted.headline
+        divergence = consumers.first_parting(Parts.of(root), SimulationPlan())
+    assert divergence is not None and "CRC-32C" in divergence.headline

@@ -11,9 +11,9 @@ from fencepost.conformance.kafka.process import BROKERS, Jvm
 from fencepost.conformance.protocols.fencing.binding import FENCING
 from fencepost.conformance.protocols.fencing.kafka import KafkaBrokers
 from fencepost.conformance.simulation.divergence import Sort
-from fencepost.conformance.simulation.events import What
-from fencepost.conformance.simulation.runner import Free, FreePlan, run_freely
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.events import EventKind
+from fencepost.conformance.simulation.runner import SimulationPlan, SimulationResult, simulate
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import ground
 from fencepost.model.explore.result import Verdict
@@ -48,30 +48,38 @@ def brokers(jvm: Jvm, variant: str) -> KafkaBrokers:
     return KafkaBrokers(variant=variant, make=lambda: jvm)
 
 
-def held(jvm: Jvm, variant: str, plan: FreePlan) -> tuple[Free, Ways]:
-    ways = Ways(ground(fencing.traced(variant), CONSTANTS), FENCING)
-    return run_freely(brokers(jvm, variant), [ways], plan), ways
+def held(jvm: Jvm, variant: str, plan: SimulationPlan) -> tuple[SimulationResult, Transitions]:
+    ways = Transitions(ground(fencing.traced(variant), CONSTANTS), FENCING)
+    return simulate(brokers(jvm, variant), [ways], plan), ways
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", [SHIPPED, FENCES])
 def test_it_does_what_the_variant_of_what_is_shipped_says(jvm: Jvm, variant: str) -> None:
     """Nothing is taken on trust: every cell is seen, and all that brokers do comes about."""
-    free, ways = held(jvm, variant, FreePlan(runs=30, events=150, seed=0))
+    free, ways = held(jvm, variant, SimulationPlan(runs=30, events=150, seed=0))
     assert free.verdict is Verdict.HOLDS and free.met.events > 4_000
     assert {name for name in ways.system.layout.by_name if name not in free.met.cells} == set()
     actions = {action.name for action in fencing.traced(variant).actions}
     assert actions - free.met.steps.keys() <= {"leader_ask_again"}  # it asks for something else only where it learns
     happened = {what for what, _ in free.kinds}
-    assert {What.CRASH, What.START, What.CUT, What.LOSE, What.REPEAT, What.TIMER, What.CALL} <= happened
+    assert {
+        EventKind.CRASH,
+        EventKind.START,
+        EventKind.CUT,
+        EventKind.LOSE,
+        EventKind.REPEAT,
+        EventKind.TIMER,
+        EventKind.CALL,
+    } <= happened
 
 
 @pytest.mark.usefixtures("as_found")
 def test_of_two_brokers_one_commits_while_the_other_is_gone(jvm: Jvm) -> None:
     """With two in-sync replicas wanted it never would: no fault, and runs come to peace around one that is down."""
     traced = fencing.traced(SHIPPED)
-    ways = Ways(ground(traced, TWO), FENCING, frozenset(traced.invariants) - BROKEN)
-    free = run_freely(brokers(jvm, SHIPPED), [ways], FreePlan(runs=70, events=150, seed=0))
+    ways = Transitions(ground(traced, TWO), FENCING, frozenset(traced.invariants) - BROKEN)
+    free = simulate(brokers(jvm, SHIPPED), [ways], SimulationPlan(runs=70, events=150, seed=0))
     assert free.verdict is Verdict.HOLDS and free.met.events > 10_101
 
 
@@ -80,11 +88,11 @@ def test_of_two_brokers_one_commits_while_the_other_is_gone(jvm: Jvm) -> None:
 @pytest.mark.parametrize(("seed", "cell"), [(3, "remote_leo"), (0, "maximal_isr")], ids=["K11", "K12"])
 def test_what_breaks_the_protocol_is_found_by_draw(jvm: Jvm, seed: int, cell: str) -> None:
     """The variant without K11 and K12 parts from Kafka where a broker replays its metadata."""
-    free, _ = held(jvm, "kip-320-kafka", FreePlan(runs=30, events=150, seed=seed))
-    parted = found(free)
-    assert parted.event is not None
-    assert (parted.sort, parted.event.name) == (Sort.CELLS, "metadata")
-    assert any(each.cell.startswith(cell) for each in parted.cells)
+    free, _ = held(jvm, "kip-320-kafka", SimulationPlan(runs=30, events=150, seed=seed))
+    divergence = found(free)
+    assert divergence.event is not None
+    assert (divergence.sort, divergence.event.name) == (Sort.CELLS, "metadata")
+    assert any(each.cell.startswith(cell) for each in divergence.cells)
 
 
 @pytest.mark.usefixtures("as_found")
@@ -98,10 +106,10 @@ def test_a_controller_that_fences_otherwise_is_found(jvm: Jvm, monkeypatch: pyte
 
     write = Controller._alter
     monkeypatch.setattr(Controller, "_alter", untold)
-    free, _ = held(jvm, FENCES, FreePlan(runs=30, events=150, seed=0))
-    parted = found(free)
-    assert (parted.sort, parted.event and parted.event.name) == (Sort.CELLS, "metadata")
-    assert {each.cell.partition("[")[0] for each in parted.cells} <= {"request_isr", "later_isr"}
+    free, _ = held(jvm, FENCES, SimulationPlan(runs=30, events=150, seed=0))
+    divergence = found(free)
+    assert (divergence.sort, divergence.event and divergence.event.name) == (Sort.CELLS, "metadata")
+    assert {each.cell.partition("[")[0] for each in divergence.cells} <= {"request_isr", "later_isr"}
 
 
 def test_the_same_seed_is_the_same_run(jvm: Jvm) -> None:
@@ -123,7 +131,7 @@ def test_without_maven_one_line_says_so(fencepost: Fencepost, monkeypatch: pytes
 def test_a_defect_planted_in_kafkas_classes_is_found(jvm: Jvm, defect: str) -> None:
     """Those of ``driver/Defect.java``; without one the same plan finds nothing."""
     with planted(jvm, defect):
-        free, _ = held(jvm, SHIPPED, FreePlan(runs=30, events=150, seed=SEEDS.get(defect, 0)))
+        free, _ = held(jvm, SHIPPED, SimulationPlan(runs=30, events=150, seed=SEEDS.get(defect, 0)))
     assert found(free, defect).sort is not Sort.RAISED
 
 
@@ -133,17 +141,17 @@ def test_a_defect_planted_in_kafkas_classes_is_found(jvm: Jvm, defect: str) -> N
 def test_a_defect_that_takes_more_records_and_epochs_is_found(jvm: Jvm, defect: str) -> None:
     """At constants of the plan's own; without it the same runs hold, but for what K11 and K12 break."""
     traced = fencing.traced(SHIPPED)
-    ways = Ways(ground(traced, WIDE), FENCING, frozenset(traced.invariants) - BROKEN)
-    plan = FreePlan(runs=12, events=150, seed=2)
+    ways = Transitions(ground(traced, WIDE), FENCING, frozenset(traced.invariants) - BROKEN)
+    plan = SimulationPlan(runs=12, events=150, seed=2)
     with planted(jvm, defect):
-        free = run_freely(brokers(jvm, SHIPPED), [ways], plan)
+        free = simulate(brokers(jvm, SHIPPED), [ways], plan)
     assert found(free, defect).sort is not Sort.RAISED
-    assert run_freely(brokers(jvm, SHIPPED), [ways], plan).verdict is Verdict.HOLDS
+    assert simulate(brokers(jvm, SHIPPED), [ways], plan).verdict is Verdict.HOLDS
 
 
 def test_a_defect_is_gone_when_another_one_is_planted_or_none(jvm: Jvm) -> None:
     """Of brokers that were there before, too: one JVM is for all of them."""
-    plan = FreePlan(runs=2, events=60, seed=9)
+    plan = SimulationPlan(runs=2, events=60, seed=9)
     before, _ = held(jvm, SHIPPED, plan)
     with planted(jvm, "ALTERS_ALONE"):
         jvm.ask("reset", nodes=3, minIsr=1)

@@ -21,9 +21,9 @@ from fencepost.conformance.kafka.jars import RELEASE
 from fencepost.conformance.protocols.fencing.binding import FENCING
 from fencepost.conformance.protocols.fencing.kafka_processes import KafkaProcesses
 from fencepost.conformance.simulation.divergence import Sort
-from fencepost.conformance.simulation.events import Event, What
-from fencepost.conformance.simulation.runner import Free, FreePlan, repeat, run_freely
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.events import Event, EventKind
+from fencepost.conformance.simulation.runner import SimulationPlan, SimulationResult, repeat, simulate
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import ground
 from fencepost.model.explore.result import Verdict
@@ -50,14 +50,14 @@ def stage() -> Iterator[Stage]:
         assert made.gate.faults == [], "the proxies must understand all that is said"
 
 
-def ways_of(variant: str) -> Ways:
-    return Ways(ground(fencing.traced(variant), CONSTANTS), FENCING)
+def ways_of(variant: str) -> Transitions:
+    return Transitions(ground(fencing.traced(variant), CONSTANTS), FENCING)
 
 
-def held(stage: Stage, plan: FreePlan, alters: Sequence[Alters] = (), variant: str = KAFKA) -> Free:
+def held(stage: Stage, plan: SimulationPlan, alters: Sequence[Alters] = (), variant: str = KAFKA) -> SimulationResult:
     system = KafkaProcesses(variant=variant, stage=stage, alters=alters)
     try:
-        return run_freely(system, [ways_of(variant)], replace(plan, faults=False))
+        return simulate(system, [ways_of(variant)], replace(plan, faults=False))
     finally:
         system.close()
 
@@ -110,8 +110,8 @@ FAULTS = {
 @pytest.mark.nightly(seconds=200)
 def test_it_does_what_the_variant_says(stage: Stage) -> None:
     """Of some thousand events none is otherwise than the model has it; K11 takes more than is drawn here."""
-    free = held(stage, FreePlan(runs=40, events=80, seed=1))
-    assert free.verdict is Verdict.HOLDS, free.failure and free.failure.parted
+    free = held(stage, SimulationPlan(runs=40, events=80, seed=1))
+    assert free.verdict is Verdict.HOLDS, free.failure and free.failure.divergence
     assert free.met.events > 2_000
     needed = {"become_leader", "hear_of_leader", "follower_fetch", "truncate_partly", "controller_fail_over"}
     needed |= {"leader_ask_expand", "controller_grant_isr", "leader_learn_isr", "producer_hears", "consumer_reads"}
@@ -121,8 +121,8 @@ def test_it_does_what_the_variant_says(stage: Stage) -> None:
 @pytest.mark.kafka
 def test_it_does_what_the_variant_says_by_day(stage: Stage) -> None:
     """The same, of fewer events; nothing is open: one state of the model explains all that is seen."""
-    free = held(stage, FreePlan(runs=4, events=60, seed=3))
-    assert free.verdict is Verdict.HOLDS, free.failure and free.failure.parted
+    free = held(stage, SimulationPlan(runs=4, events=60, seed=3))
+    assert free.verdict is Verdict.HOLDS, free.failure and free.failure.divergence
     assert free.met.events > 150 and free.met.widest == 1
 
 
@@ -130,34 +130,34 @@ def test_it_does_what_the_variant_says_by_day(stage: Stage) -> None:
 @pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_that_is_planted_is_found(stage: Stage, fault: str) -> None:
-    free = held(stage, FreePlan(runs=30, events=60, seed=1), [FAULTS[fault]])
+    free = held(stage, SimulationPlan(runs=30, events=60, seed=1), [FAULTS[fault]])
     assert found(free, fault).sort is not Sort.RAISED
 
 
-def at(what: What, name: str, node: int | None = None, source: int | None = None, **args: int) -> Event:
+def at(what: EventKind, name: str, node: int | None = None, source: int | None = None, **args: int) -> Event:
     return Event(what, name, node, source, 0, tuple(args.items()))
 
 
 def fetched(leader: int, follower: int) -> list[Event]:
     """A follower's fetch arrives, and the answer does."""
-    return [at(What.DELIVER, "Fetch", leader, follower), at(What.DELIVER, "FetchAnswer", follower, leader)]
+    return [at(EventKind.DELIVER, "Fetch", leader, follower), at(EventKind.DELIVER, "FetchAnswer", follower, leader)]
 
 
 K11 = [
-    at(What.OPERATE, "elect", broker=0),
-    at(What.TIMER, "metadata", 0),
-    at(What.TIMER, "metadata", 2),
-    at(What.CALL, "produce", broker=0),
+    at(EventKind.OPERATE, "elect", broker=0),
+    at(EventKind.TIMER, "metadata", 0),
+    at(EventKind.TIMER, "metadata", 2),
+    at(EventKind.CALL, "produce", broker=0),
     # One brings the record, and the next one tells that it is there.
     *fetched(0, 2),
     *fetched(0, 2),
-    at(What.OPERATE, "elect", broker=1),
-    at(What.TIMER, "metadata", 1),
-    at(What.TIMER, "metadata", 2),
+    at(EventKind.OPERATE, "elect", broker=1),
+    at(EventKind.TIMER, "metadata", 1),
+    at(EventKind.TIMER, "metadata", 2),
     *fetched(1, 2),
-    at(What.OPERATE, "take out", broker=1),
-    at(What.TIMER, "metadata", 2),
-    at(What.TIMER, "metadata", 0),
+    at(EventKind.OPERATE, "take out", broker=1),
+    at(EventKind.TIMER, "metadata", 2),
+    at(EventKind.TIMER, "metadata", 0),
 ]
 
 
@@ -173,11 +173,11 @@ def test_k11_is_found_on_real_processes(stage: Stage, variant: str) -> None:
         ran = repeat(system, ways_of(variant), 1, K11)
     finally:
         system.close()
-    assert ran.parted is not None and list(ran.events) == K11
+    assert ran.divergence is not None and list(ran.events) == K11
     if variant == KAFKA:
-        assert ran.parted.sort is Sort.CELLS and any(each.cell == "hw[0]" for each in ran.parted.cells)
+        assert ran.divergence.sort is Sort.CELLS and any(each.cell == "hw[0]" for each in ran.divergence.cells)
     else:
-        assert ran.parted.sort is Sort.PROMISE and ran.parted.broken in ("weak_isr", "strong_isr")
+        assert ran.divergence.sort is Sort.PROMISE and ran.divergence.broken in ("weak_isr", "strong_isr")
 
 
 @pytest.mark.kafka
@@ -186,19 +186,19 @@ def test_a_leader_that_is_killed_comes_back(stage: Stage) -> None:
     """SIGKILL, another leader by the controller's word, and the process again, which is let into the ISR."""
     system = KafkaProcesses(variant=KAFKA, stage=stage)
     events = [
-        at(What.OPERATE, "elect", broker=0),
-        *(at(What.TIMER, "metadata", node) for node in (0, 1, 2)),
-        at(What.CALL, "produce", broker=0),
-        at(What.OPERATE, "kill", broker=0),
-        at(What.START, "", 0),
-        Event(What.PEACE),
+        at(EventKind.OPERATE, "elect", broker=0),
+        *(at(EventKind.TIMER, "metadata", node) for node in (0, 1, 2)),
+        at(EventKind.CALL, "produce", broker=0),
+        at(EventKind.OPERATE, "kill", broker=0),
+        at(EventKind.START, "", 0),
+        Event(EventKind.PEACE),
     ]
     try:
         # In a run of such a seed a leader may be killed.
         ran = repeat(system, ways_of(KAFKA), 0, events)
     finally:
         system.close()
-    assert ran.parted is None, ran.parted
+    assert ran.divergence is None, ran.divergence
     assert list(ran.events) == events
     taken = {action for done in ran.history for (action, _), _ in done.path}
     assert {"controller_fail_over", "hear_of_leader", "leader_ask_expand", "controller_grant_isr"} <= taken

@@ -15,10 +15,10 @@ from fencepost.conformance.kafka.controller import AlterPartitionAnswer
 from fencepost.conformance.kafka.process import CLEANERS, DriverFailedError, Jvm
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols.compaction.kafka import KafkaCompaction
-from fencepost.conformance.simulation.events import Event, What
+from fencepost.conformance.simulation.events import Event, EventKind
 from fencepost.conformance.simulation.mailbox import Letter
-from fencepost.conformance.simulation.runner import Free, FreePlan, run_freely
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.runner import SimulationPlan, SimulationResult, simulate
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import ground
 from fencepost.model.explore.result import Verdict
@@ -31,7 +31,7 @@ from .kafka_jvm import one_jvm, planted, started
 from .kafka_planted import FOUND
 
 USUAL = "2/12/2/2/1/6"
-PLAN = FreePlan(runs=30, events=150, seed=0)
+PLAN = SimulationPlan(runs=30, events=150, seed=0)
 NEVER = {"set_topic_strategy"}
 """Kafka has one strategy."""
 UNSEEN = {"since", "deleted_version", "dropped", "late", "unsure"}
@@ -45,15 +45,15 @@ def jvm() -> Iterator[Jvm]:
 
 
 @cache
-def ways_at(at: str) -> Ways:
+def ways_at(at: str) -> Transitions:
     """Made once: it takes longer than to find a defect."""
     traced = held_to("compaction").traced(SHIPPED)
-    return Ways(ground(traced, constants_of(brokers, at)), binding_of("compaction", "kafka_free"))
+    return Transitions(ground(traced, constants_of(brokers, at)), binding_of("compaction", "kafka_free"))
 
 
-def held(jvm: Jvm, plan: FreePlan, at: str = USUAL) -> tuple[Free, Ways]:
+def held(jvm: Jvm, plan: SimulationPlan, at: str = USUAL) -> tuple[SimulationResult, Transitions]:
     ways = ways_at(at)
-    return run_freely(KafkaCompaction(make=lambda: jvm), [ways], plan), ways
+    return simulate(KafkaCompaction(make=lambda: jvm), [ways], plan), ways
 
 
 @pytest.mark.kafka
@@ -67,7 +67,16 @@ def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
     actions = {action.name for action in ways.system.traced.actions}
     assert actions - free.met.steps.keys() == NEVER and free.met.steps["clean"] > 100
     happened = {what for what, _ in free.kinds}
-    assert {What.CRASH, What.START, What.CUT, What.LOSE, What.REPEAT, What.TIMER, What.TIME, What.PROBE} <= happened
+    assert {
+        EventKind.CRASH,
+        EventKind.START,
+        EventKind.CUT,
+        EventKind.LOSE,
+        EventKind.REPEAT,
+        EventKind.TIMER,
+        EventKind.TIME,
+        EventKind.PROBE,
+    } <= happened
     assert {("leader_write", "leads"), ("leader_write", "has_key")} <= set(free.met.refused)
 
 
@@ -75,14 +84,14 @@ def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
 @pytest.mark.kafka
 @pytest.mark.parametrize("at", ["1/8/2/3/3/3", "3/8/2/2/1/6"])
 def test_it_does_so_with_one_and_with_three(jvm: Jvm, at: str) -> None:
-    free, _ = held(jvm, FreePlan(runs=10, events=150, seed=1), at)
+    free, _ = held(jvm, SimulationPlan(runs=10, events=150, seed=1), at)
     assert free.verdict is Verdict.HOLDS and free.met.events > 1_200
 
 
 @pytest.mark.kafka
 @pytest.mark.nightly(seconds=300)
 def test_a_night_of_it(jvm: Jvm) -> None:
-    free, _ = held(jvm, FreePlan(runs=430, events=150, seed=11))
+    free, _ = held(jvm, SimulationPlan(runs=430, events=150, seed=11))
     assert free.verdict is Verdict.HOLDS and free.met.events > 60_000
 
 
@@ -107,7 +116,7 @@ def test_brokers_in_which_something_was_thrown_are_in_no_later_run() -> None:
     """Other runs go on with the same brokers."""
 
     def folders_after_a_run() -> set[str]:
-        free, _ = held(own, FreePlan(runs=1, events=5, seed=0, faults=False))
+        free, _ = held(own, SimulationPlan(runs=1, events=5, seed=0, faults=False))
         assert free.verdict is Verdict.HOLDS
         return {each.name for each in (own._folder / "brokers").iterdir()}
 
@@ -127,8 +136,8 @@ def test_an_answer_to_a_former_process_has_none_that_waits_to_be_registered_repl
     system.reset(ways_at("2/8/2/2/1/1").system.constants, 1)
     while system._left() > 0:
         system.controller.begin(0, frozenset({0, 1}))
-    system.happen(Event(What.CRASH, node=1, args=(("seed", 0),)))
-    system.happen(Event(What.START, node=1))
+    system.step(Event(EventKind.CRASH, node=1, args=(("seed", 0),)))
+    system.step(Event(EventKind.START, node=1))
     assert system.waiting == {1}
     replayed, version = dict(system.replayed), system.controller.version
     system.receive(Letter(99, None, 1, AlterPartitionAnswer(5, "NONE", 0, 1, frozenset({0, 1}), version)))

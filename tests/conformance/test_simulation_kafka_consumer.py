@@ -11,9 +11,9 @@ from fencepost.conformance.protocols.truncation.binding import TRUNCATION
 from fencepost.conformance.protocols.truncation.kafka import KafkaConsumers
 from fencepost.conformance.protocols.truncation.kafka_reader import ShippedBroker
 from fencepost.conformance.simulation.divergence import Sort
-from fencepost.conformance.simulation.events import What
-from fencepost.conformance.simulation.runner import Free, FreePlan, run_freely
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.events import EventKind
+from fencepost.conformance.simulation.runner import SimulationPlan, SimulationResult, simulate
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.impl.wire.errors import ErrorCode
 from fencepost.impl.wire.messages import MetadataRequest, MetadataResponse, Response
 from fencepost.model.core.errors import BadInput
@@ -43,24 +43,33 @@ def jvm() -> Iterator[Jvm]:
 
 
 def held(
-    jvm: Jvm, variant: str, plan: FreePlan, but: frozenset[str] = frozenset(), at: Mapping[str, int] = CONSTANTS
-) -> tuple[Free, Ways]:
+    jvm: Jvm, variant: str, plan: SimulationPlan, but: frozenset[str] = frozenset(), at: Mapping[str, int] = CONSTANTS
+) -> tuple[SimulationResult, Transitions]:
     """The consumer in that JVM; ``but``: the promises that are not demanded."""
     traced = truncation.traced(variant)
     demanded = frozenset(traced.invariants) - but if but else None
-    ways = Ways(ground(traced, at), TRUNCATION, demanded)
-    return run_freely(KafkaConsumers(variant=variant, make=lambda: jvm), [ways], plan), ways
+    ways = Transitions(ground(traced, at), TRUNCATION, demanded)
+    return simulate(KafkaConsumers(variant=variant, make=lambda: jvm), [ways], plan), ways
 
 
 def test_it_does_what_the_variant_of_what_is_shipped_says(jvm: Jvm) -> None:
     """Nothing is taken on trust: every cell is seen, and all that a consumer does comes about."""
-    free, ways = held(jvm, SHIPPED, FreePlan(runs=100, events=150, seed=1), BROKEN)
+    free, ways = held(jvm, SHIPPED, SimulationPlan(runs=100, events=150, seed=1), BROKEN)
     assert free.verdict is Verdict.HOLDS
     assert free.met.events > 5_000
     assert {name for name in ways.system.layout.by_name if name not in free.met.cells} == set()
     assert {action.name for action in truncation.traced(SHIPPED).actions} - free.met.steps.keys() <= {"miss_commit"}
     happened = {what for what, _ in free.kinds}
-    assert {What.CRASH, What.START, What.CUT, What.LOSE, What.REPEAT, What.TIMER, What.TIME, What.CALL} <= happened
+    assert {
+        EventKind.CRASH,
+        EventKind.START,
+        EventKind.CUT,
+        EventKind.LOSE,
+        EventKind.REPEAT,
+        EventKind.TIMER,
+        EventKind.TIME,
+        EventKind.CALL,
+    } <= happened
 
 
 @pytest.mark.sampled(2)
@@ -68,23 +77,23 @@ def test_it_does_what_the_variant_of_what_is_shipped_says(jvm: Jvm) -> None:
 @pytest.mark.parametrize("variant", [MENDED, LATE])
 def test_h1_is_found_by_draw(jvm: Jvm, variant: str) -> None:
     """The variants that compare epochs too tell a truncation where the consumer goes on."""
-    free, _ = held(jvm, variant, FreePlan(runs=60, events=150, seed=9), BROKEN)
-    parted = found(free)
-    assert parted.event is not None
-    assert (parted.sort, parted.event.name) == (Sort.CELLS, "OffsetsForLeaderEpochResponse")
-    assert [each.cell for each in parted.cells] == ["validating"]
-    assert any("not_truncated" in str(each) for each in parted.refusals)
+    free, _ = held(jvm, variant, SimulationPlan(runs=60, events=150, seed=9), BROKEN)
+    divergence = found(free)
+    assert divergence.event is not None
+    assert (divergence.sort, divergence.event.name) == (Sort.CELLS, "OffsetsForLeaderEpochResponse")
+    assert [each.cell for each in divergence.cells] == ["validating"]
+    assert any("not_truncated" in str(each) for each in divergence.refusals)
 
 
 @pytest.mark.usefixtures("as_found")
 def test_v6_is_found_by_draw(jvm: Jvm) -> None:
     """Where H1 is allowed, and an answer of a leader that was left is not, the consumer parts as it takes one."""
-    free, _ = held(jvm, ENDS, FreePlan(runs=60, events=150, seed=1), BROKEN)
-    parted = found(free)
-    assert parted.event is not None
-    assert (parted.sort, parted.event.name) == (Sort.CELLS, "FetchResponse")
-    assert parted.cells[0].cell == "position"
-    assert any("same_epoch" in str(each) for each in parted.refusals)
+    free, _ = held(jvm, ENDS, SimulationPlan(runs=60, events=150, seed=1), BROKEN)
+    divergence = found(free)
+    assert divergence.event is not None
+    assert (divergence.sort, divergence.event.name) == (Sort.CELLS, "FetchResponse")
+    assert divergence.cells[0].cell == "position"
+    assert any("same_epoch" in str(each) for each in divergence.refusals)
 
 
 def test_v7_where_brokers_often_do_not_know_the_topic(jvm: Jvm, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +109,7 @@ def test_v7_where_brokers_often_do_not_know_the_topic(jvm: Jvm, monkeypatch: pyt
         return answer(self, body)
 
     monkeypatch.setattr(ShippedBroker, "_shipped", knows_it_seldom)
-    free, _ = held(jvm, SHIPPED, FreePlan(runs=40, events=150, seed=1), BROKEN)
+    free, _ = held(jvm, SHIPPED, SimulationPlan(runs=40, events=150, seed=1), BROKEN)
     assert free.verdict is Verdict.HOLDS
     assert {"lose_metadata", "update_metadata", "find_truncation"} <= free.met.steps.keys()
 
@@ -108,9 +117,9 @@ def test_v7_where_brokers_often_do_not_know_the_topic(jvm: Jvm, monkeypatch: pyt
 @pytest.mark.usefixtures("as_found")
 def test_what_is_shipped_skips_records(jvm: Jvm) -> None:
     """The promise falls, in the model as in the consumer."""
-    free, _ = held(jvm, SHIPPED, FreePlan(runs=40, events=200, seed=4), at=WIDE)
-    parted = found(free)
-    assert (parted.sort, parted.broken) == (Sort.PROMISE, "no_unnoticed_gap")
+    free, _ = held(jvm, SHIPPED, SimulationPlan(runs=40, events=200, seed=4), at=WIDE)
+    divergence = found(free)
+    assert (divergence.sort, divergence.broken) == (Sort.PROMISE, "no_unnoticed_gap")
 
 
 @pytest.mark.sampled(2)
@@ -119,7 +128,7 @@ def test_what_is_shipped_skips_records(jvm: Jvm) -> None:
 def test_a_defect_planted_in_kafkas_classes_is_found(jvm: Jvm, defect: str) -> None:
     """Subclasses of ``driver/Planted.java``; without one the same plan finds nothing."""
     with planted(jvm, defect):
-        free, _ = held(jvm, SHIPPED, FreePlan(runs=40, events=150, seed=4), BROKEN)
+        free, _ = held(jvm, SHIPPED, SimulationPlan(runs=40, events=150, seed=4), BROKEN)
     assert found(free, defect).sort is not Sort.RAISED
 
 

@@ -14,9 +14,9 @@ from fencepost.conformance.kafka.process import CONTROLLERS, Jvm
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols.controller.kafka import KafkaControllers
 from fencepost.conformance.protocols.controller.kafka_binding import RUNNING
-from fencepost.conformance.simulation.events import What
-from fencepost.conformance.simulation.runner import Free, FreePlan, run_freely
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.events import EventKind
+from fencepost.conformance.simulation.runner import SimulationPlan, SimulationResult, simulate
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import ground
 from fencepost.model.explore.result import Verdict
@@ -30,7 +30,7 @@ from .kafka_jvm import one_jvm, planted
 from .kafka_planted import FOUND
 
 USUAL = "3/3/2"
-PLAN = FreePlan(runs=40, events=150, seed=0)
+PLAN = SimulationPlan(runs=40, events=150, seed=0)
 SELDOM = {"elect_returning"}
 """What some hundred runs need not meet; ``test_kafka_controller_driver.py`` has it (O11)."""
 
@@ -41,22 +41,31 @@ def jvm() -> Iterator[Jvm]:
     yield from one_jvm(drives=CONTROLLERS)
 
 
-def held(jvm: Jvm, plan: FreePlan, at: str = USUAL) -> tuple[Free, Ways]:
-    ways = Ways(ground(text.traced(VARIANT), constants_of(text, at)), RUNNING)
-    return run_freely(KafkaControllers(make=lambda: jvm), [ways], plan), ways
+def held(jvm: Jvm, plan: SimulationPlan, at: str = USUAL) -> tuple[SimulationResult, Transitions]:
+    ways = Transitions(ground(text.traced(VARIANT), constants_of(text, at)), RUNNING)
+    return simulate(KafkaControllers(make=lambda: jvm), [ways], plan), ways
 
 
 @pytest.mark.kafka
 def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
     """Every cell is seen, nearly all that controllers do comes about, and nearly every refusal with its code."""
-    free, ways = held(jvm, FreePlan(runs=60, events=150, seed=5))
+    free, ways = held(jvm, SimulationPlan(runs=60, events=150, seed=5))
     assert free.verdict is Verdict.HOLDS and free.met.events > 10_000
     assert free.met.widest <= 1, "all is seen, so that one state explains it"
     assert {name for name in ways.system.layout.by_name if name not in free.met.cells} == set()
     actions = {action.name for action in text.traced(VARIANT).actions}
     assert actions - free.met.steps.keys() <= SELDOM
     happened = {what for what, _ in free.kinds}
-    assert {What.CRASH, What.START, What.CUT, What.LOSE, What.REPEAT, What.TIMER, What.TIME, What.PROBE} <= happened
+    assert {
+        EventKind.CRASH,
+        EventKind.START,
+        EventKind.CUT,
+        EventKind.LOSE,
+        EventKind.REPEAT,
+        EventKind.TIMER,
+        EventKind.TIME,
+        EventKind.PROBE,
+    } <= happened
     assert {
         ("register_broker", "session_over"),
         ("unfence_broker", "is_active"),
@@ -71,14 +80,14 @@ def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
 @pytest.mark.parametrize("at", ["2/3/1", "3/1/2"])
 def test_it_does_so_with_fewer_of_them(jvm: Jvm, at: str) -> None:
     """Two brokers; and one controller, which commits by itself."""
-    free, _ = held(jvm, FreePlan(runs=20, events=150, seed=1), at)
+    free, _ = held(jvm, SimulationPlan(runs=20, events=150, seed=1), at)
     assert free.verdict is Verdict.HOLDS and free.met.events > 3_000
 
 
 @pytest.mark.kafka
 @pytest.mark.nightly(seconds=240)
 def test_a_night_of_it(jvm: Jvm) -> None:
-    free, _ = held(jvm, FreePlan(runs=500, events=150, seed=11))
+    free, _ = held(jvm, SimulationPlan(runs=500, events=150, seed=11))
     assert free.verdict is Verdict.HOLDS and free.met.events > 100_000
 
 

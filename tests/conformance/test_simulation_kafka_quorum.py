@@ -12,9 +12,9 @@ from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols.snapshots.kafka import KafkaQuorum
 from fencepost.conformance.protocols.snapshots.kafka_binding import RUNNING
 from fencepost.conformance.simulation.divergence import Sort
-from fencepost.conformance.simulation.events import What
-from fencepost.conformance.simulation.runner import Free, FreePlan, run_freely
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.events import EventKind
+from fencepost.conformance.simulation.runner import SimulationPlan, SimulationResult, simulate
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import ground
 from fencepost.model.explore.result import Verdict
@@ -28,7 +28,7 @@ from .kafka_jvm import one_jvm, planted
 from .kafka_planted import FOUND, LATER
 
 THREE = "3/0/10/10/3/0/0/1"
-PLAN = FreePlan(runs=30, events=150, seed=0)
+PLAN = SimulationPlan(runs=30, events=150, seed=0)
 SELDOM = {"rediscover_at", "learn_resigned_leader", "give_up_snapshot", "end_epoch", "follower_truncate"}
 """What a few runs need not meet."""
 
@@ -39,9 +39,9 @@ def jvm() -> Iterator[Jvm]:
     yield from one_jvm(drives=QUORUM)
 
 
-def held(jvm: Jvm, plan: FreePlan, variant: str = SHIPPED) -> tuple[Free, Ways]:
-    ways = Ways(ground(text.traced(variant), constants_of(text, THREE)), RUNNING)
-    return run_freely(KafkaQuorum(variant=variant, make=lambda: jvm), [ways], plan), ways
+def held(jvm: Jvm, plan: SimulationPlan, variant: str = SHIPPED) -> tuple[SimulationResult, Transitions]:
+    ways = Transitions(ground(text.traced(variant), constants_of(text, THREE)), RUNNING)
+    return simulate(KafkaQuorum(variant=variant, make=lambda: jvm), [ways], plan), ways
 
 
 @pytest.mark.kafka
@@ -53,14 +53,22 @@ def test_it_does_what_the_variant_says(jvm: Jvm) -> None:
     actions = {action.name for action in text.traced(SHIPPED).actions}
     assert actions - free.met.steps.keys() <= SELDOM
     happened = {what for what, _ in free.kinds}
-    assert {What.CRASH, What.START, What.CUT, What.LOSE, What.REPEAT, What.TIMER, What.CALL} <= happened
+    assert {
+        EventKind.CRASH,
+        EventKind.START,
+        EventKind.CUT,
+        EventKind.LOSE,
+        EventKind.REPEAT,
+        EventKind.TIMER,
+        EventKind.CALL,
+    } <= happened
 
 
-def refused(free: Free, request: str, error: str) -> None:
+def refused(free: SimulationResult, request: str, error: str) -> None:
     """What was found is a request that was answered otherwise than the model says."""
-    parted = found(free)
-    assert parted.event is not None
-    assert (parted.sort, parted.event.name) == (Sort.ERROR, request) and error in parted.detail
+    divergence = found(free)
+    assert divergence.event is not None
+    assert (divergence.sort, divergence.event.name) == (Sort.ERROR, request) and error in divergence.detail
 
 
 @pytest.mark.kafka
@@ -96,7 +104,7 @@ def test_without_maven_one_line_says_so(fencepost: Fencepost, monkeypatch: pytes
     wants_maven(fencepost, monkeypatch, tmp_path, "--protocol", "snapshots", "--log-size", "2")
 
 
-def finds(jvm: Jvm, defect: str, plan: FreePlan = PLAN) -> None:
+def finds(jvm: Jvm, defect: str, plan: SimulationPlan = PLAN) -> None:
     """A defect of ``driver/QuorumDefect.java``; without it the same plan finds nothing."""
     with planted(jvm, defect):
         free, _ = held(jvm, plan)
@@ -117,12 +125,12 @@ def test_a_defect_planted_in_kafkas_quorum_is_found(jvm: Jvm, defect: str) -> No
 @pytest.mark.parametrize("defect", LATER[QUORUM], ids=str.lower)
 def test_a_defect_that_opens_a_hole_of_the_text_is_found_by_longer_runs(jvm: Jvm, defect: str) -> None:
     """A2 and A4, which Kafka has closed; after some 20,000 events."""
-    finds(jvm, defect, FreePlan(runs=250, events=150, seed=3))
+    finds(jvm, defect, SimulationPlan(runs=250, events=150, seed=3))
 
 
 @pytest.mark.kafka
 @pytest.mark.nightly(seconds=120)
 def test_it_holds_where_those_are_found(jvm: Jvm) -> None:
     """The same runs, with nothing planted."""
-    free, _ = held(jvm, FreePlan(runs=250, events=150, seed=3))
+    free, _ = held(jvm, SimulationPlan(runs=250, events=150, seed=3))
     assert free.verdict is Verdict.HOLDS and free.met.events > 27_000

@@ -14,9 +14,9 @@ from fencepost.conformance.harness import binding_of, held_to
 from fencepost.conformance.kafka.process import TIERED, Jvm
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols.tiering.kafka import KafkaTiering
-from fencepost.conformance.simulation.events import What
-from fencepost.conformance.simulation.runner import Free, FreePlan, run_freely
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.events import EventKind
+from fencepost.conformance.simulation.runner import SimulationPlan, SimulationResult, simulate
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import ground
 from fencepost.model.explore.result import Verdict
@@ -29,7 +29,7 @@ from .kafka_planted import FOUND
 
 USUAL = "3/8/12/20"
 SHIPPED = "kip-1023-kafka-shipped"
-PLAN = FreePlan(runs=30, events=150, seed=2)
+PLAN = SimulationPlan(runs=30, events=150, seed=2)
 MET = {
     *("begin_to_lead", "become_follower", "restart", "replace_replica", "append", "truncate"),
     *("find_highest_remote_offset", "start_copy", "copy_segment", "finish_copy", "give_up_copy", "delete_local"),
@@ -46,15 +46,17 @@ def jvm() -> Iterator[Jvm]:
 
 
 @cache
-def ways_at(at: str, variant: str) -> Ways:
+def ways_at(at: str, variant: str) -> Transitions:
     """Made once: it takes longer than to find a defect."""
     text = held_to("tiering")
-    return Ways(ground(text.traced(variant), constants_of(text, at)), binding_of("tiering", "kafka_free"))
+    return Transitions(ground(text.traced(variant), constants_of(text, at)), binding_of("tiering", "kafka_free"))
 
 
-def held(jvm: Jvm, plan: FreePlan, variant: str = SHIPPED, at: str = USUAL) -> tuple[Free, Ways]:
+def held(
+    jvm: Jvm, plan: SimulationPlan, variant: str = SHIPPED, at: str = USUAL
+) -> tuple[SimulationResult, Transitions]:
     ways = ways_at(at, variant)
-    return run_freely(KafkaTiering(variant=variant, make=lambda: jvm), [ways], plan), ways
+    return simulate(KafkaTiering(variant=variant, make=lambda: jvm), [ways], plan), ways
 
 
 @pytest.mark.kafka
@@ -66,21 +68,30 @@ def test_it_does_what_is_shipped(jvm: Jvm) -> None:
     assert {name.partition("[")[0] for name in ways.system.layout.by_name if name not in free.met.cells} == set()
     assert MET <= free.met.steps.keys() and not NEVER & free.met.steps.keys()
     happened = {what for what, _ in free.kinds}
-    assert {What.CRASH, What.START, What.CUT, What.LOSE, What.REPEAT, What.TIMER, What.DISK, What.OPERATE} <= happened
+    assert {
+        EventKind.CRASH,
+        EventKind.START,
+        EventKind.CUT,
+        EventKind.LOSE,
+        EventKind.REPEAT,
+        EventKind.TIMER,
+        EventKind.DISK,
+        EventKind.OPERATE,
+    } <= happened
 
 
 @pytest.mark.nightly(seconds=10)
 @pytest.mark.kafka
 @pytest.mark.parametrize("at", ["2/6/9/16", "3/10/12/20"])
 def test_it_does_so_at_other_constants(jvm: Jvm, at: str) -> None:
-    free, _ = held(jvm, FreePlan(runs=10, events=150, seed=2), at=at)
+    free, _ = held(jvm, SimulationPlan(runs=10, events=150, seed=2), at=at)
     assert free.verdict is Verdict.HOLDS and free.met.events > 1_200
 
 
 @pytest.mark.kafka
 @pytest.mark.nightly(seconds=400)
 def test_a_night_of_it(jvm: Jvm) -> None:
-    free, _ = held(jvm, FreePlan(runs=430, events=150, seed=11))
+    free, _ = held(jvm, SimulationPlan(runs=430, events=150, seed=11))
     assert free.verdict is Verdict.HOLDS and free.met.events > 90_000
 
 
@@ -130,15 +141,15 @@ def test_without_maven_one_line_says_so(fencepost: Fencepost, monkeypatch: pytes
 @pytest.mark.usefixtures("as_found")
 def test_what_was_never_uploaded_is_deleted_and_that_is_found_by_draw(jvm: Jvm) -> None:
     """TK1: local retention goes by the highest offset that a log ever knew to be in remote storage."""
-    parted = found(held(jvm, FreePlan(runs=20, events=150, seed=6), "kip-1023-kafka")[0])
-    assert parted.event is not None and parted.event.name == "retain"
-    assert any("delete_local" in each and "is_uploaded" in each for each in map(str, parted.refusals))
+    divergence = found(held(jvm, SimulationPlan(runs=20, events=150, seed=6), "kip-1023-kafka")[0])
+    assert divergence.event is not None and divergence.event.name == "retain"
+    assert any("delete_local" in each and "is_uploaded" in each for each in map(str, divergence.refusals))
 
 
 @pytest.mark.kafka
 @pytest.mark.usefixtures("as_found")
 def test_epochs_come_last_and_that_is_found_by_draw(jvm: Jvm) -> None:
     """TK4: a follower has cut its log to begin behind what is in remote storage, and then the store fails."""
-    parted = found(held(jvm, FreePlan(runs=60, events=150, seed=1), "kip-1023-kafka-epochs-first")[0])
-    assert parted.event is not None and parted.event.name == "OffsetsForLeaderEpochAnswer"
-    assert any(str(cell).startswith("local_start[") for cell in parted.cells)
+    divergence = found(held(jvm, SimulationPlan(runs=60, events=150, seed=1), "kip-1023-kafka-epochs-first")[0])
+    assert divergence.event is not None and divergence.event.name == "OffsetsForLeaderEpochAnswer"
+    assert any(str(cell).startswith("local_start[") for cell in divergence.cells)

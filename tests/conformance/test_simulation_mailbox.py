@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 from fencepost.conformance.protocols.fencing.template_simulation import Fetch, Produce, Record, TemplateFree
-from fencepost.conformance.simulation.events import Event, What
+from fencepost.conformance.simulation.events import Event, EventKind
 from fencepost.conformance.simulation.mailbox import MAX_ALIKE, Letter, Mailbox
-from fencepost.conformance.simulation.system import FreeSystem
+from fencepost.conformance.simulation.system import SimulatedSystem
 
 CONSTANTS = {"replicas": 2, "log_size": 3, "max_records": 3, "max_leader_epoch": 3}
-FETCH = Event(What.DELIVER, "Fetch", 0, 1)
+FETCH = Event(EventKind.DELIVER, "Fetch", 0, 1)
 
 
 def fetches(mail: Mailbox, *ends: int) -> list[Letter]:
@@ -29,15 +29,15 @@ def test_alike_messages_are_numbered_from_the_oldest(mail: Mailbox) -> None:
     fetches(mail, 1, 2)
     mail.send(1, None, Produce(7))
     events = [each.event for each in mail.pending()]
-    assert events == [FETCH, Event(What.DELIVER, "Fetch", 0, 1, 1), Event(What.DELIVER, "Produce", None, 1)]
+    assert events == [FETCH, Event(EventKind.DELIVER, "Fetch", 0, 1, 1), Event(EventKind.DELIVER, "Produce", None, 1)]
     assert mail.take(events[1]).body == Fetch(0, 2)
     assert [each.event for each in mail.pending()] == [events[0], events[2]]
 
 
 def test_a_copy_leaves_the_message_in_flight(mail: Mailbox) -> None:
     (letter,) = fetches(mail, 1)
-    assert mail.take(Event(What.REPEAT, "Fetch", 0, 1)) is letter
-    assert mail.take(Event(What.LOSE, "Fetch", 0, 1)) is letter
+    assert mail.take(Event(EventKind.REPEAT, "Fetch", 0, 1)) is letter
+    assert mail.take(Event(EventKind.LOSE, "Fetch", 0, 1)) is letter
     with pytest.raises(KeyError):
         mail.take(FETCH)
 
@@ -79,9 +79,9 @@ def leading() -> TemplateFree:
     """Broker 0 leads, broker 1 has been told to follow."""
     system = TemplateFree()
     system.reset(CONSTANTS, 1)
-    system.happen(Event(What.OPERATE, "elect", args=(("broker", 0),)))
-    system.happen(Event(What.DELIVER, "LeaderAndIsr", 0))
-    system.happen(Event(What.DELIVER, "LeaderAndIsr", 1))
+    system.step(Event(EventKind.OPERATE, "elect", args=(("broker", 0),)))
+    system.step(Event(EventKind.DELIVER, "LeaderAndIsr", 0))
+    system.step(Event(EventKind.DELIVER, "LeaderAndIsr", 1))
     return system
 
 
@@ -91,7 +91,7 @@ def flying(system: TemplateFree) -> list[tuple[str, int | None]]:
 
 
 def test_the_template_is_a_free_system() -> None:
-    system: FreeSystem = leading()
+    system: SimulatedSystem = leading()
     assert system.observe()["leader[0]"] == 0
     system.close()
 
@@ -99,31 +99,31 @@ def test_the_template_is_a_free_system() -> None:
 def test_what_is_on_its_way_to_a_node_that_crashes_is_lost_and_what_it_sent_is_not() -> None:
     system = leading()
     assert ("EpochQuery", 0) in flying(system) and ("Heard", None) in flying(system)
-    happened = system.happen(Event(What.CRASH, node=0, args=(("seed", 0),)))
+    happened = system.step(Event(EventKind.CRASH, node=0, args=(("seed", 0),)))
     assert happened.crashed == {0} and "leo[0]" not in system.observe()
     assert ("EpochQuery", 0) not in flying(system) and ("Heard", None) in flying(system)
-    assert Event(What.START, node=0) in [each.event for each in system.pending()]
-    assert system.happen(Event(What.START, node=0)).started == {0}
+    assert Event(EventKind.START, node=0) in [each.event for each in system.pending()]
+    assert system.step(Event(EventKind.START, node=0)).started == {0}
     assert system.observe()["leader[0]"] is None and system.observe()["leader_epoch[0]"] == 0
 
 
 def test_who_is_cut_off_neither_hears_nor_is_heard() -> None:
     system = leading()
-    system.happen(Event(What.CUT, node=1))
+    system.step(Event(EventKind.CUT, node=1))
     assert ("EpochQuery", 0) not in flying(system)
-    system.happen(Event(What.TIMER, "fetch", 1))
+    system.step(Event(EventKind.TIMER, "fetch", 1))
     assert ("EpochQuery", 0) not in flying(system)
-    system.happen(Event(What.HEAL, node=1))
-    system.happen(Event(What.TIMER, "fetch", 1))
+    system.step(Event(EventKind.HEAL, node=1))
+    system.step(Event(EventKind.TIMER, "fetch", 1))
     assert ("EpochQuery", 0) in flying(system)
 
 
 def produced(crash: int) -> tuple[Record, ...]:
     """The log of a leader that lost its power in the midst of taking a record, and came back."""
     system = leading()
-    system.happen(Event(What.CALL, "produce", args=(("broker", 0),)))
-    assert system.happen(Event(What.DELIVER, "Produce", 0, crash=crash)).crashed == {0}
-    system.happen(Event(What.START, node=0))
+    system.step(Event(EventKind.CALL, "produce", args=(("broker", 0),)))
+    assert system.step(Event(EventKind.DELIVER, "Produce", 0, crash=crash)).crashed == {0}
+    system.step(Event(EventKind.START, node=0))
     return system.brokers[0].log
 
 
@@ -141,7 +141,7 @@ def played(seed: int, choose: Callable[[int], int]) -> list[object]:
     seen: list[object] = []
     for _ in range(300):
         pending = system.pending()
-        system.happen(pending[choose(len(pending))].event)
+        system.step(pending[choose(len(pending))].event)
         seen.append(system.observe())
     return seen
 
@@ -160,7 +160,7 @@ def test_a_timer_is_due_in_peace_alone() -> None:
     system.reset({"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}, 0)
 
     def due() -> set[bool]:
-        return {each.due for each in system.pending() if each.event.what is What.TIMER}
+        return {each.due for each in system.pending() if each.event.what is EventKind.TIMER}
 
     assert due() == {False}
     system.peace(on=True)

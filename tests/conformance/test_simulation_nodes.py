@@ -13,8 +13,8 @@ from fencepost.conformance.adapters.endpoints import Node
 from fencepost.conformance.adapters.nodes import GaveUpError, RunningNodes
 from fencepost.conformance.adapters.stores import OncePerChange
 from fencepost.conformance.lockstep.adapter import ModelStep
-from fencepost.conformance.simulation.events import Event, What
-from fencepost.conformance.simulation.system import Happened, Judged
+from fencepost.conformance.simulation.events import Event, EventKind
+from fencepost.conformance.simulation.system import RequestOutcome, StepResult
 from fencepost.impl.files import DiskFiles, Files, SimulatedFiles
 from fencepost.impl.replica.broker import Broker
 from fencepost.impl.replica.partition import Role
@@ -62,8 +62,8 @@ class Brokers(RunningNodes):
     def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:
         return ()
 
-    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:
-        return (Judged((), answer.body.error.name),)
+    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[RequestOutcome]:
+        return (RequestOutcome((), answer.body.error.name),)
 
     def _took(self, event: Event) -> Sequence[ModelStep]:
         return ()
@@ -78,18 +78,18 @@ def started(*, disk: bool = False) -> Brokers:
     return system
 
 
-def happen(system: Brokers, what: What, name: str = "", node: int | None = None, **more: int) -> Happened:
+def step(system: Brokers, what: EventKind, name: str = "", node: int | None = None, **more: int) -> StepResult:
     """One event, which must be pending but for its variation."""
     source = more.get("source")
     event = Event(what, name, node, source, crash=more.get("crash"))
-    plain = replace(event, what=What.DELIVER if what in (What.LOSE, What.REPEAT) else what, crash=None)
+    plain = replace(event, what=EventKind.DELIVER if what in (EventKind.LOSE, EventKind.REPEAT) else what, crash=None)
     assert plain in [each.event for each in system.pending()]
-    return system.happen(event)
+    return system.step(event)
 
 
 def test_a_message_arrives_when_it_is_told_to_and_its_answer_names_it() -> None:
     system = started()
-    happened = happen(system, What.DELIVER, "LeaderAndIsr", 0)
+    happened = step(system, EventKind.DELIVER, "LeaderAndIsr", 0)
     (answer,) = happened.sent
     assert (answer.name, answer.source, answer.answers) == ("LeaderAndIsrResponse", 0, 0)
     assert [(each.error, each.message) for each in happened.judged] == [("NONE", 0)]
@@ -99,10 +99,10 @@ def test_a_message_arrives_when_it_is_told_to_and_its_answer_names_it() -> None:
 
 def test_a_copy_arrives_and_the_message_stays() -> None:
     system = started()
-    happen(system, What.REPEAT, "LeaderAndIsr", 1)
+    step(system, EventKind.REPEAT, "LeaderAndIsr", 1)
     assert system.broker(1).partitions[PARTITION].role is Role.TRUNCATING
-    happen(system, What.LOSE, "LeaderAndIsr", 1)
-    assert Event(What.DELIVER, "LeaderAndIsr", 1) not in [each.event for each in system.pending()]
+    step(system, EventKind.LOSE, "LeaderAndIsr", 1)
+    assert Event(EventKind.DELIVER, "LeaderAndIsr", 1) not in [each.event for each in system.pending()]
 
 
 @pytest.mark.parametrize("disk", [False, True])
@@ -112,10 +112,10 @@ def test_power_fails_between_two_effects_and_the_next_process_goes_on_with_what_
     for effects in range(40):
         system = started(disk=disk)
         before = system.first
-        happened = happen(system, What.DELIVER, "LeaderAndIsr", 1, crash=effects)
+        happened = step(system, EventKind.DELIVER, "LeaderAndIsr", 1, crash=effects)
         assert happened.crashed == {1} and 1 in system.down
         sent.append(len(happened.sent))
-        assert happen(system, What.START, node=1).started == {1}
+        assert step(system, EventKind.START, node=1).started == {1}
         assert system.first > before
         partition = system.broker(1).partitions.get(PARTITION)
         epochs.append(-1 if partition is None else partition.leader_epoch)
@@ -127,24 +127,24 @@ def test_power_fails_between_two_effects_and_the_next_process_goes_on_with_what_
 
 def test_what_arrives_for_a_node_that_is_down_or_cut_off_vanishes() -> None:
     system = started()
-    happen(system, What.CUT, node=0)
-    assert happen(system, What.DELIVER, "LeaderAndIsr", 0) == Happened()
-    happen(system, What.HEAL, node=0)
-    crash = next(each.event for each in system.pending() if each.event.what is What.CRASH and each.event.node == 1)
-    assert system.happen(crash).crashed == {1}
-    assert happen(system, What.DELIVER, "LeaderAndIsr", 1) == Happened()
+    step(system, EventKind.CUT, node=0)
+    assert step(system, EventKind.DELIVER, "LeaderAndIsr", 0) == StepResult()
+    step(system, EventKind.HEAL, node=0)
+    crash = next(each.event for each in system.pending() if each.event.what is EventKind.CRASH and each.event.node == 1)
+    assert system.step(crash).crashed == {1}
+    assert step(system, EventKind.DELIVER, "LeaderAndIsr", 1) == StepResult()
     assert not system.broker(0).partitions
 
 
 def test_a_node_whose_disk_fails_is_down_until_it_is_mended_and_started() -> None:
     system = started()
-    happen(system, What.DELIVER, "LeaderAndIsr", 1)
-    happen(system, What.DISK, "fails", 1)
-    assert happen(system, What.TIMER, "high-watermarks", 1).crashed == {1}
+    step(system, EventKind.DELIVER, "LeaderAndIsr", 1)
+    step(system, EventKind.DISK, "fails", 1)
+    assert step(system, EventKind.TIMER, "high-watermarks", 1).crashed == {1}
     names = {(each.event.what, each.event.name) for each in system.pending() if each.event.node == 1}
-    assert (What.START, "") not in names and not any(what is What.TIMER for what, _ in names)
-    happen(system, What.DISK, "mended", 1)
-    assert happen(system, What.START, node=1).started == {1}
+    assert (EventKind.START, "") not in names and not any(what is EventKind.TIMER for what, _ in names)
+    step(system, EventKind.DISK, "mended", 1)
+    assert step(system, EventKind.START, node=1).started == {1}
     assert system.broker(1).partitions[PARTITION].role is Role.NONE
 
 
@@ -152,14 +152,14 @@ def test_a_node_whose_disk_takes_no_first_replica_ends_and_has_it_in_its_next_pr
     """There is no replica yet that could be offline, and yet the node must not be taken for one that is well."""
     system = started()
     system.bad[1] = "fails"
-    happened = happen(system, What.DELIVER, "LeaderAndIsr", 1)
+    happened = step(system, EventKind.DELIVER, "LeaderAndIsr", 1)
     (answer,) = happened.sent
     assert answer.name == "LeaderAndIsrResponse" and happened.crashed == {1} == system.down
     assert 1 not in system.nodes
-    happen(system, What.DISK, "mended", 1)
-    assert happen(system, What.START, node=1).started == {1} and not system.down
+    step(system, EventKind.DISK, "mended", 1)
+    assert step(system, EventKind.START, node=1).started == {1} and not system.down
     system._settle()  # who leads is told once more
-    happen(system, What.DELIVER, "LeaderAndIsr", 1)
+    step(system, EventKind.DELIVER, "LeaderAndIsr", 1)
     assert system.broker(1).partitions[PARTITION].role is Role.TRUNCATING
 
 
@@ -171,17 +171,17 @@ def test_a_node_that_refuses_a_first_replica_though_its_disk_works_is_told_of() 
 
     system.broker(1).directory.files.make_dir = full  # type: ignore[method-assign]
     with pytest.raises(GaveUpError, match="node 1 gave up as if its disk had failed, and it had not"):
-        happen(system, What.DELIVER, "LeaderAndIsr", 1)
+        step(system, EventKind.DELIVER, "LeaderAndIsr", 1)
 
 
 def test_the_same_seed_and_events_come_to_the_same() -> None:
-    def run() -> list[tuple[Event, Happened]]:
+    def run() -> list[tuple[Event, StepResult]]:
         system, chance, found = started(), random.Random(3), []
         for _ in range(300):
             event = chance.choice(system.pending()).event
-            if event.what is What.DELIVER and chance.random() < 0.2:
+            if event.what is EventKind.DELIVER and chance.random() < 0.2:
                 event = event.crashing(chance.randrange(6))
-            found.append((event, system.happen(event)))
+            found.append((event, system.step(event)))
         return found
 
     assert run() == run()

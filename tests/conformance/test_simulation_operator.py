@@ -40,5 +40,5 @@ def test_a_controller_refuses_it(what: str) -> None:
     ],
 )
 def test_one_that_does_it_is_found(what: str, old: str, new: str) -> None:
-    with patched(Patch("controller/controller.py", old, new)) as root, pytest.raises(WrongAnswer, match=what):
+    with patched(Patch("zk_controller/controller.py", old, new)) as root, pytest.raises(WrongAnswer, match=what):
         ask(what, Parts.of(root))

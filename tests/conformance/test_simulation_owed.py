@@ -14,8 +14,8 @@ from fencepost.conformance.protocols.snapshots.plan import PLAN as SNAPSHOTS
 from fencepost.conformance.protocols.snapshots.system import FreeQuorum
 from fencepost.conformance.protocols.tiering.liveness import Owed, Unanswered
 from fencepost.conformance.protocols.tiering.nodes import PARTITION
-from fencepost.conformance.simulation.events import Event, What
-from fencepost.conformance.simulation.runner import FreePlan
+from fencepost.conformance.simulation.events import Event, EventKind
+from fencepost.conformance.simulation.runner import SimulationPlan
 from fencepost.impl.wire.errors import ErrorCode
 from fencepost.impl.wire.messages import FIRST_CLIENT, Envelope, FetchRequest, FetchResponse
 from fencepost.impl.wire.quorum import DeleteRecordsResponse
@@ -71,7 +71,7 @@ FAULTS = {
 def test_it_is_found(what: str) -> None:
     protocol, patches, word, seed = FAULTS[what]
     system, portfolio = SYSTEMS[protocol]
-    found = system.first_parted(portfolio, FreePlan(runs=60, seed=seed), *patches)
+    found = system.first_divergence(portfolio, SimulationPlan(runs=60, seed=seed), *patches)
     assert found is not None and word in found.headline, found
 
 
@@ -114,5 +114,5 @@ def test_to_ask_again_is_for_what_may_be_served_then() -> None:
     ],
 )
 def test_what_a_producer_may_get_wrong_has_its_error(wrong: str, error: ErrorCode) -> None:
-    _, body, _ = body_of(Event(What.PROBE, "produce", args=(("to", 0), ("wrong", wrong))), PARTITION, 3)
+    _, body, _ = body_of(Event(EventKind.PROBE, "produce", args=(("to", 0), ("wrong", wrong))), PARTITION, 3)
     assert refused_produce(body) is error

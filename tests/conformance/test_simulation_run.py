@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from fencepost.conformance.harness import binding_of, bound_protocols, held_to, plan_of
 from fencepost.conformance.plan import constants_of
-from fencepost.conformance.simulation.coverage_feedback import Memory
+from fencepost.conformance.simulation.coverage_feedback import CoverageFeedback
 from fencepost.conformance.simulation.divergence import Sort
-from fencepost.conformance.simulation.events import Event, What
+from fencepost.conformance.simulation.events import Event, EventKind
 from fencepost.conformance.simulation.model_system import ModelSystem
-from fencepost.conformance.simulation.registry import make_free
-from fencepost.conformance.simulation.runner import FreePlan, Ran, harmless, repeat, run_freely
+from fencepost.conformance.simulation.registry import make_system
+from fencepost.conformance.simulation.runner import RunRecord, SimulationPlan, harmless, repeat, simulate
 from fencepost.conformance.simulation.schedule import is_schedule, lines_of, read_schedule
 from fencepost.conformance.simulation.scheduler import Scheduler
-from fencepost.conformance.simulation.system import Pending
+from fencepost.conformance.simulation.system import EnabledEvent
 from fencepost.model.core.algebra import Algebra, Value, View
 from fencepost.model.core.budget import too_large
 from fencepost.model.core.domains import REPLICA
@@ -71,7 +71,7 @@ DROPPED = [
 )
 def test_the_model_follows_itself_with_messages_in_flight(protocol: str, variant: str) -> None:
     found = followed(ModelSystem(protocol, variant))
-    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.parted
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.divergence
     assert found.met.events > 1_000
     assert found.met.wide == 0
     kinds = {what.value for what, _ in found.kinds}
@@ -85,22 +85,22 @@ def test_a_planted_defect_is_found_named_and_made_small(
 ) -> None:
     found = followed(defect("fencing", variant), binding=PROMISING)
     assert found.verdict is Verdict.VIOLATED
-    assert found.failure is not None and found.failure.parted is not None
-    assert found.failure.parted.sort is sort
-    assert words in found.failure.parted.headline
+    assert found.failure is not None and found.failure.divergence is not None
+    assert found.failure.divergence.sort is sort
+    assert words in found.failure.divergence.headline
     assert found.repeatable and found.minimal
     # The model's own events name epochs, so that an election cannot be left out without those after it.
     assert len(found.failure.events) <= 24
     _is_minimal(defect("fencing", variant), found.failure)
 
 
-def _is_minimal(system: ModelSystem, failure: Ran) -> None:
+def _is_minimal(system: ModelSystem, failure: RunRecord) -> None:
     """No event of it can be left out."""
-    assert failure.parted is not None
+    assert failure.divergence is not None
     for left_out in range(len(failure.events)):
         events = failure.events[:left_out] + failure.events[left_out + 1 :]
-        parted = repeat(system, failure.ways, failure.seed, events).parted
-        assert parted is None or not failure.parted.alike(parted)
+        divergence = repeat(system, failure.ways, failure.seed, events).divergence
+        assert divergence is None or not failure.divergence.alike(divergence)
 
 
 @pytest.mark.sampled(6)
@@ -108,28 +108,30 @@ def _is_minimal(system: ModelSystem, failure: Ran) -> None:
 def test_a_system_without_a_guard_is_found(protocol: str, variant: str, guard: str) -> None:
     found = followed(ModelSystem(protocol, variant, [guard]))
     assert found.verdict is Verdict.VIOLATED
-    assert found.failure is not None and found.failure.parted is not None
-    parted = found.failure.parted
-    named = any(each.guard == guard.partition(".")[2] for each in parted.refusals)
-    assert named or parted.broken or parted.cells or "holds an integer from" in parted.detail
+    assert found.failure is not None and found.failure.divergence is not None
+    divergence = found.failure.divergence
+    named = any(each.guard == guard.partition(".")[2] for each in divergence.refusals)
+    assert named or divergence.broken or divergence.cells or "holds an integer from" in divergence.detail
 
 
 def test_what_is_hidden_widens_the_frontier_and_no_more() -> None:
-    found = followed(planted.Hides("fencing", "kip-320"), FreePlan(runs=30, events=100, seed=1))
-    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.parted
+    found = followed(planted.Hides("fencing", "kip-320"), SimulationPlan(runs=30, events=100, seed=1))
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.divergence
     assert found.met.wide > 0 and found.met.widest > 1
     assert not any(name.startswith("hw[") for name in found.met.cells)
 
 
 def test_what_is_not_there_need_not_be_shown() -> None:
     """Records above the end of a log, requests never sent: nothing can change there unseen."""
-    found = followed(planted.ShowsWhatIsThere("fencing", "kip-320-brokers"), FreePlan(runs=30, events=100, seed=1))
-    assert found.verdict is Verdict.HOLDS, found.reason or (found.failure and found.failure.parted)
+    found = followed(
+        planted.ShowsWhatIsThere("fencing", "kip-320-brokers"), SimulationPlan(runs=30, events=100, seed=1)
+    )
+    assert found.verdict is Verdict.HOLDS, found.reason or (found.failure and found.failure.divergence)
     assert found.met.wide == 0 and found.met.events > 500
 
 
 def test_the_same_seed_draws_the_same_runs() -> None:
-    plan = FreePlan(runs=20, events=80, seed=5)
+    plan = SimulationPlan(runs=20, events=80, seed=5)
     first, second = (followed(ModelSystem("fencing", "kip-320"), plan) for _ in range(2))
     assert (first.met, first.kinds) == (second.met, second.kinds)
     other = followed(ModelSystem("fencing", "kip-320"), replace(plan, seed=6))
@@ -137,14 +139,14 @@ def test_the_same_seed_draws_the_same_runs() -> None:
 
 
 def test_a_run_of_nothing_is_no_verdict() -> None:
-    found = followed(planted.Idle("fencing", "kip-320"), FreePlan(runs=3))
+    found = followed(planted.Idle("fencing", "kip-320"), SimulationPlan(runs=3))
     assert found.verdict is Verdict.UNKNOWN
     assert found.reason is not None and "nothing ever happened" in found.reason
 
 
 def test_too_many_paths_are_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fencepost.conformance.simulation.tracker.MAX_STATES", 1)
-    found = followed(ModelSystem("fencing", "kip-320"), FreePlan(runs=3, events=50))
+    found = followed(ModelSystem("fencing", "kip-320"), SimulationPlan(runs=3, events=50))
     assert found.verdict is Verdict.UNKNOWN and found.unfinished == 3
     assert found.reason is not None and "runs were given up" in found.reason
 
@@ -155,13 +157,13 @@ def test_what_cannot_be_driven_is_no_verdict(where: str) -> None:
     """What a harness waits for in vain is no fault of the system's; but where that parts in another run, it does."""
     system = planted.Stuck("fencing", "kip-320")
     system.where = where
-    found = followed(system, FreePlan(runs=20, events=100, seed=3))
+    found = followed(system, SimulationPlan(runs=20, events=100, seed=3))
     assert found.verdict is Verdict.UNKNOWN and 0 < found.unfinished < 20
     assert found.reason is not None and found.reason.endswith("given up: broker 1 did not come up in 60 s")
 
 
 def test_without_faults_nothing_goes_wrong() -> None:
-    found = followed(ModelSystem("fencing", "kip-320-restarts"), FreePlan(runs=30, events=100, faults=False))
+    found = followed(ModelSystem("fencing", "kip-320-restarts"), SimulationPlan(runs=30, events=100, faults=False))
     assert found.verdict is Verdict.HOLDS
     assert not {what.value for what, _ in found.kinds} & {"lose", "repeat", "crash", "cut", "probe"}
 
@@ -177,19 +179,19 @@ def _commits(k: Algebra, s: View, well: Value) -> Value:
 
 def test_in_the_end_what_must_come_has_come() -> None:
     settling = replace(BINDING, settles=(_commits,))
-    found = followed(ModelSystem("fencing", "kip-320"), FreePlan(runs=20, events=60), settling)
-    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.parted
+    found = followed(ModelSystem("fencing", "kip-320"), SimulationPlan(runs=20, events=60), settling)
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.divergence
     lazy = planted.NeverFetches("fencing", "kip-320")
-    found = followed(lazy, FreePlan(runs=60, events=60), settling)
-    assert found.failure is not None and found.failure.parted is not None
-    assert found.failure.parted.sort is Sort.NEVER
-    assert "What the leader has is committed" in found.failure.parted.headline
-    assert found.failure.events[-1].what is What.PEACE
+    found = followed(lazy, SimulationPlan(runs=60, events=60), settling)
+    assert found.failure is not None and found.failure.divergence is not None
+    assert found.failure.divergence.sort is Sort.NEVER
+    assert "What the leader has is committed" in found.failure.divergence.headline
+    assert found.failure.events[-1].what is EventKind.PEACE
     assert found.repeatable
     assert len(found.failure.events) <= 8
     # Without the peace at its end the run is as any other.
     events = found.failure.events[:-1]
-    assert repeat(lazy, found.failure.ways, found.failure.seed, events).parted is None
+    assert repeat(lazy, found.failure.ways, found.failure.seed, events).divergence is None
 
 
 def test_a_schedule_is_read_back_and_runs_again(tmp_path: Path) -> None:
@@ -203,7 +205,7 @@ def test_a_schedule_is_read_back_and_runs_again(tmp_path: Path) -> None:
     assert (read.protocol, read.variant, read.impl) == ("fencing", "kip-320", "model")
     assert read.events == found.failure.events
     again = repeat(system, ways_of("fencing", "kip-320", **read.constants), read.seed, read.events)
-    assert again.parted is not None and again.parted.headline == found.failure.parted.headline  # type: ignore[union-attr]
+    assert again.divergence is not None and again.divergence.headline == found.failure.divergence.headline  # type: ignore[union-attr]
 
 
 @pytest.mark.sampled(6)
@@ -239,7 +241,7 @@ def test_no_schedule_is_taken_for_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("protocol", list(bound_protocols()))
 def test_what_a_plan_runs_at_is_within_what_the_command_takes(protocol: str) -> None:
     plan = plan_of(PROTOCOLS[protocol])
-    system = make_free("memory", protocol, None)
+    system = make_system("memory", protocol, None)
     assert plan.free
     for at in plan.free:
         assert too_large(held_to(protocol).traced(system.variant), constants_of(held_to(protocol), at)) is None, at
@@ -247,15 +249,15 @@ def test_what_a_plan_runs_at_is_within_what_the_command_takes(protocol: str) -> 
 
 def test_runs_go_through_the_constants_by_turns() -> None:
     portfolio = [ways_of("fencing", "kip-320", **{**planted.SMALL, "replicas": number}) for number in (2, 3)]
-    found = run_freely(ModelSystem("fencing", "kip-320"), portfolio, FreePlan(runs=4, events=40))
+    found = simulate(ModelSystem("fencing", "kip-320"), portfolio, SimulationPlan(runs=4, events=40))
     assert [each["replicas"] for each in found.constants] == [2, 3]
     assert "leo[2]" in found.met.cells
 
 
-def drawn(pending: Sequence[Pending], *, faults: bool = True) -> Counter[tuple[str, What, bool]]:
+def drawn(pending: Sequence[EnabledEvent], *, faults: bool = True) -> Counter[tuple[str, EventKind, bool]]:
     """By name, event and whether power is lost in its midst, what twenty runs draw of the same pending events."""
-    found: Counter[tuple[str, What, bool]] = Counter()
-    memory = Memory()
+    found: Counter[tuple[str, EventKind, bool]] = Counter()
+    memory = CoverageFeedback()
     for seed in range(20):
         scheduler = Scheduler(seed, memory, faults=faults)
         for _ in range(20):
@@ -267,18 +269,18 @@ def drawn(pending: Sequence[Pending], *, faults: bool = True) -> Counter[tuple[s
 
 
 def test_what_a_system_weighs_less_is_drawn_less() -> None:
-    often, seldom = Event(What.CALL, "often", 0), Event(What.CALL, "seldom", 0)
-    found = drawn([Pending(often), Pending(seldom, weight=0.01)], faults=False)
-    assert 0 < found["often", What.CALL, False] > 10 * found["seldom", What.CALL, False]
-    alike = drawn([Pending(often), Pending(seldom)], faults=False)
-    assert alike["often", What.CALL, False] < 10 * alike["seldom", What.CALL, False]
+    often, seldom = Event(EventKind.CALL, "often", 0), Event(EventKind.CALL, "seldom", 0)
+    found = drawn([EnabledEvent(often), EnabledEvent(seldom, weight=0.01)], faults=False)
+    assert 0 < found["often", EventKind.CALL, False] > 10 * found["seldom", EventKind.CALL, False]
+    alike = drawn([EnabledEvent(often), EnabledEvent(seldom)], faults=False)
+    assert alike["often", EventKind.CALL, False] < 10 * alike["seldom", EventKind.CALL, False]
 
 
 def test_each_failure_comes_to_an_event_of_a_sort_of_its_own() -> None:
     """Among a hundred events that look like it there is one: it is lost, comes twice, and is broken off."""
-    plain = [Pending(Event(What.DELIVER, "Fetch", 0, 1, number), number) for number in range(1, 60)]
-    rare = Pending(Event(What.DELIVER, "Fetch", 0, 1), 0, sort="a snapshot")
-    memory = Memory()
+    plain = [EnabledEvent(Event(EventKind.DELIVER, "Fetch", 0, 1, number), number) for number in range(1, 60)]
+    rare = EnabledEvent(Event(EventKind.DELIVER, "Fetch", 0, 1), 0, sort="a snapshot")
+    memory = CoverageFeedback()
     for failure in ("lost", "repeated", "broken"):
         assert memory.fresh(plain[0], failure) == 0
         assert memory.fresh(rare, failure) > 0.2
@@ -286,52 +288,55 @@ def test_each_failure_comes_to_an_event_of_a_sort_of_its_own() -> None:
             memory.failed(rare, failure)
         assert memory.fresh(rare, failure) < 0.02
     assert {(what, broken) for _, what, broken in drawn([rare])} >= {
-        (What.LOSE, False),
-        (What.REPEAT, False),
-        (What.DELIVER, True),
+        (EventKind.LOSE, False),
+        (EventKind.REPEAT, False),
+        (EventKind.DELIVER, True),
     }
-    assert {what for _, what, _ in drawn([rare], faults=False)} == {What.DELIVER}
+    assert {what for _, what, _ in drawn([rare], faults=False)} == {EventKind.DELIVER}
 
 
 def test_a_timer_of_which_nothing_came_waits_until_something_else_happens_there() -> None:
-    dull, other = Event(What.TIMER, "dull", 0), Event(What.TIMER, "dull", 1)
+    dull, other = Event(EventKind.TIMER, "dull", 0), Event(EventKind.TIMER, "dull", 1)
     came = Counter[str]()
     for seed in range(40):
-        scheduler = Scheduler(seed, Memory(), faults=False)
+        scheduler = Scheduler(seed, CoverageFeedback(), faults=False)
         scheduler.after(dull, (), new=False, changed=False)
-        came["after nothing"] += scheduler.next([Pending(dull), Pending(other)]) == dull
-        scheduler.after(Event(What.DELIVER, "Fetch", 1, 0), (), new=False)
-        came["after a message to another"] += scheduler.next([Pending(dull), Pending(other)]) == dull
-        scheduler.after(Event(What.DELIVER, "Fetch", 0, 1), (), new=False)
-        came["after a message"] += scheduler.next([Pending(dull), Pending(other)]) == dull
+        came["after nothing"] += scheduler.next([EnabledEvent(dull), EnabledEvent(other)]) == dull
+        scheduler.after(Event(EventKind.DELIVER, "Fetch", 1, 0), (), new=False)
+        came["after a message to another"] += scheduler.next([EnabledEvent(dull), EnabledEvent(other)]) == dull
+        scheduler.after(Event(EventKind.DELIVER, "Fetch", 0, 1), (), new=False)
+        came["after a message"] += scheduler.next([EnabledEvent(dull), EnabledEvent(other)]) == dull
     assert max(came["after nothing"], came["after a message to another"]) <= 5
     assert 10 <= came["after a message"] <= 30
 
 
 def test_where_nothing_changes_somebody_is_elected_even_in_calm() -> None:
     """Many runs begin in calm, and a cluster in which nobody leads yet would stay as it is for all of that."""
-    pending = [Pending(Event(What.CALL, "produce", 0)), Pending(Event(What.OPERATE, "elect"))]
+    pending = [EnabledEvent(Event(EventKind.CALL, "produce", 0)), EnabledEvent(Event(EventKind.OPERATE, "elect"))]
     waited, crashed = [], 0
     for seed in range(40):
-        scheduler = Scheduler(seed, Memory(), faults=False)
+        scheduler = Scheduler(seed, CoverageFeedback(), faults=False)
         for number in range(100):
-            event = scheduler.next([*pending, Pending(Event(What.CRASH, node=0))])
+            event = scheduler.next([*pending, EnabledEvent(Event(EventKind.CRASH, node=0))])
             assert event is not None
             scheduler.after(event, ("Produce",), new=False, changed=False)
-            if event.what is What.OPERATE:
+            if event.what is EventKind.OPERATE:
                 waited.append(number)
                 break
-            crashed += event.what is What.CRASH
+            crashed += event.what is EventKind.CRASH
     assert len(waited) >= 36 and sorted(waited)[20] < 40
     assert crashed == 0
 
 
 def test_what_hides_nothing_is_at_nodes_whose_disks_work() -> None:
-    here, there = Pending(Event(What.DELIVER, "Fetch", 0, 1)), Pending(Event(What.DELIVER, "Fetch", 1, 0))
+    here, there = (
+        EnabledEvent(Event(EventKind.DELIVER, "Fetch", 0, 1)),
+        EnabledEvent(Event(EventKind.DELIVER, "Fetch", 1, 0)),
+    )
     trouble = [
-        Pending(Event(What.CRASH, node=0)),
-        Pending(Event(What.CUT, node=1)),
-        Pending(Event(What.DISK, "full", 0)),
+        EnabledEvent(Event(EventKind.CRASH, node=0)),
+        EnabledEvent(Event(EventKind.CUT, node=1)),
+        EnabledEvent(Event(EventKind.DISK, "full", 0)),
     ]
     assert harmless([here, there, *trouble]) == [here, there]
-    assert harmless([here, there, *trouble, Pending(Event(What.DISK, "mended", 1))]) == [here]
+    assert harmless([here, there, *trouble, EnabledEvent(Event(EventKind.DISK, "mended", 1))]) == [here]

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from fencepost.conformance.simulation.model_system import ModelSystem
-from fencepost.conformance.simulation.runner import FreePlan
+from fencepost.conformance.simulation.runner import SimulationPlan
 
 from . import planted_free as planted
 from . import seeds
 
-PLAN = FreePlan(runs=40, events=100, seed=3)
+PLAN = SimulationPlan(runs=40, events=100, seed=3)
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def test_one_is_looked_for_and_noted_where_the_test_passes(
     monkeypatch.delenv(seeds._FOUND, raising=False)
     system, test = planted.ShowsLess("fencing", "kip-320"), request.node.nodeid
     ways = planted.ways_of(system.protocol, system.variant)
-    assert seeds.first_parted(system, lambda _: ways, PLAN) is not None
+    assert seeds.first_divergence(system, lambda _: ways, PLAN) is not None
     report = pytest.TestReport(test, ("", None, ""), {}, outcome, None, "call")  # type: ignore[arg-type]
     seeds._Notes().pytest_runtest_logreport(report)
     assert json.loads(file.read_text(encoding="utf-8")) == {test: noted}

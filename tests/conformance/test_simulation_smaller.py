@@ -16,14 +16,14 @@ from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols.controller.system import FreeControllers
 from fencepost.conformance.protocols.snapshots.system import FreeQuorum
 from fencepost.conformance.simulation import shrink
-from fencepost.conformance.simulation.events import Event, What, event_of
+from fencepost.conformance.simulation.events import Event, EventKind, event_of
 from fencepost.conformance.simulation.machine import Machine
 from fencepost.conformance.simulation.quiesce import calm
 from fencepost.conformance.simulation.render import script
-from fencepost.conformance.simulation.runner import Free, FreePlan, run_freely
+from fencepost.conformance.simulation.runner import SimulationPlan, SimulationResult, simulate
 from fencepost.conformance.simulation.schedule import lines_of
-from fencepost.conformance.simulation.shrink import Ran, plainer, repeat, rewritten, smallest
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.shrink import RunRecord, plainer, repeat, rewritten, smallest
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.core.ground import ground
 from fencepost.model.protocols.snapshots import snapshots
 
@@ -31,48 +31,48 @@ DEFECTS = {each.name: each for each in all_defects() if each.protocol == "contro
 
 
 def calm_of(rounds: int) -> Event:
-    return Event(What.CALM, args=(("rounds", rounds),))
+    return Event(EventKind.CALM, args=(("rounds", rounds),))
 
 
 @pytest.fixture(scope="module")
-def ways() -> Ways:
+def ways() -> Transitions:
     at = constants_of(snapshots, "3/0/8/8/2/0/0/1")
-    return Ways(ground(snapshots.traced(FreeQuorum.implemented), at), binding_of("snapshots", "--protocol"))
+    return Transitions(ground(snapshots.traced(FreeQuorum.implemented), at), binding_of("snapshots", "--protocol"))
 
 
-def leaders(ran: Ran) -> set[object]:
+def leaders(ran: RunRecord) -> set[object]:
     observed = ran.history[-1].observed
     assert observed is not None
     return {value for name, value in observed.items() if name.startswith("leader[")}
 
 
-def test_in_a_calm_all_takes_its_course_and_nothing_is_mended(ways: Ways) -> None:
+def test_in_a_calm_all_takes_its_course_and_nothing_is_mended(ways: Transitions) -> None:
     system = FreeQuorum()
-    stands = Event(What.TIMER, "election", 1)
-    late = Event(What.TIME, args=(("ms", 1000),))
+    stands = Event(EventKind.TIMER, "election", 1)
+    late = Event(EventKind.TIME, args=(("ms", 1000),))
     elected = repeat(system, ways, 1, (late, late, stands, calm_of(1)))
-    assert elected.parted is None and leaders(elected) == {1}
+    assert elected.divergence is None and leaders(elected) == {1}
     assert elected.events == (late, late, stands, calm_of(1)), "it is one event, whatever comes of it"
     assert sum(done.in_peace for done in elected.history) > 5
-    cuts = tuple(Event(What.CUT, node=node) for node in range(3))
-    parted = repeat(system, ways, 1, (*cuts, late, late, stands, calm_of(3)))
-    assert parted.parted is None and not leaders(parted) & {0, 1, 2}
-    peaceful = repeat(system, ways, 1, (*cuts, late, late, stands, Event(What.PEACE)))
+    cuts = tuple(Event(EventKind.CUT, node=node) for node in range(3))
+    divergence = repeat(system, ways, 1, (*cuts, late, late, stands, calm_of(3)))
+    assert divergence.divergence is None and not leaders(divergence) & {0, 1, 2}
+    peaceful = repeat(system, ways, 1, (*cuts, late, late, stands, Event(EventKind.PEACE)))
     assert leaders(peaceful) & {0, 1, 2}, "a peace mends the cuts"
     system.close()
 
 
-def test_after_a_calm_the_run_goes_on(ways: Ways) -> None:
+def test_after_a_calm_the_run_goes_on(ways: Transitions) -> None:
     system = FreeQuorum()
     machine = Machine(ways, system, 1)
     assert machine.start() is None and calm(machine, calm_of(2)) is None
     assert machine.peace is None
-    assert machine.perform(next(each.event for each in machine.pending() if each.event.what is What.TIME)) is None
+    assert machine.perform(next(each.event for each in machine.pending() if each.event.what is EventKind.TIME)) is None
     assert not machine.history[-1].in_peace
     system.close()
 
 
-def test_a_calm_is_written_told_and_read_back(ways: Ways) -> None:
+def test_a_calm_is_written_told_and_read_back(ways: Transitions) -> None:
     system = FreeQuorum()
     ran = repeat(system, ways, 1, (calm_of(3),))
     system.close()
@@ -84,28 +84,28 @@ def test_a_calm_is_written_told_and_read_back(ways: Ways) -> None:
 
 def test_shorter_runs_have_a_calm_or_other_nodes() -> None:
     def at(node: int, source: int | None = None) -> Event:
-        return Event(What.DELIVER, "Fetch", node, source)
+        return Event(EventKind.DELIVER, "Fetch", node, source)
 
-    run = [at(0), at(1), at(1, 0), Event(What.PEACE)]
+    run = [at(0), at(1), at(1, 0), Event(EventKind.PEACE)]
     found = [list(each) for each in rewritten(run)]
     assert all(len(each) < len(run) for each in found)
-    assert [at(0), calm_of(2), Event(What.PEACE)] in found
-    assert [at(0, 1), Event(What.PEACE)] in found, "without the first two, and the others in each other's places"
-    assert [calm_of(2), at(0, 1), Event(What.PEACE)] in found
+    assert [at(0), calm_of(2), Event(EventKind.PEACE)] in found
+    assert [at(0, 1), Event(EventKind.PEACE)] in found, "without the first two, and the others in each other's places"
+    assert [calm_of(2), at(0, 1), Event(EventKind.PEACE)] in found
     assert run not in found
 
 
 def passes(milliseconds: int) -> Event:
-    return Event(What.TIME, args=(("ms", milliseconds),))
+    return Event(EventKind.TIME, args=(("ms", milliseconds),))
 
 
-def test_time_passes_at_once(ways: Ways) -> None:
+def test_time_passes_at_once(ways: Transitions) -> None:
     """What happened in between comes before all of it, or after."""
-    due = Event(What.TIMER, "due", 1)
+    due = Event(EventKind.TIMER, "due", 1)
     found = [list(each) for each in rewritten([passes(200), due, passes(100), due])]
     assert found[:2] == [[passes(300), due, due], [due, passes(300), due]]
     system = FreeQuorum()
-    ran = repeat(system, ways, 1, (passes(2_345), Event(What.TIMER, "due", 7)))
+    ran = repeat(system, ways, 1, (passes(2_345), Event(EventKind.TIMER, "due", 7)))
     assert ran.events == (passes(2_345),), "so long is not offered, and is as good as in parts; what cannot be is not"
     assert system.clock.now() == 2_345
     system.close()
@@ -117,30 +117,32 @@ def test_what_is_waited_for_happens_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     Four of five heartbeats were sent when they were due, so that time had to pass before each.
     """
     monkeypatch.setattr(shrink, "DRAWS", 0)
-    made = Event(What.CALL, "create-topic", 3, args=(("partition", 0), ("first", 2)))
-    due, beat = Event(What.TIMER, "due", 2), Event(What.DELIVER, "BrokerHeartbeat", 3, 2)
+    made = Event(EventKind.CALL, "create-topic", 3, args=(("partition", 0), ("first", 2)))
+    due, beat = Event(EventKind.TIMER, "due", 2), Event(EventKind.DELIVER, "BrokerHeartbeat", 3, 2)
     waits = [passes(200), due, passes(200), due, passes(200), replace(due, node=3)]
-    stops = [Event(What.OPERATE, "shut-down", 2), due, passes(200), beat, due]
+    stops = [Event(EventKind.OPERATE, "shut-down", 2), due, passes(200), beat, due]
     events = [made, *waits, *stops, replace(beat, number=1), replace(beat, number=1), beat]
     text = held_to("controller")
-    at = Ways(ground(text.traced(None), constants_of(text, "3/1/2")), binding_of("controller", "--protocol"))
+    at = Transitions(ground(text.traced(None), constants_of(text, "3/1/2")), binding_of("controller", "--protocol"))
     with patched(*DEFECTS["stopped-broker-unfenced"].patches) as root:
         system = FreeControllers(Parts.of(root))
         failed = repeat(system, at, 182137, events)
-        assert failed.parted is not None and failed.events == tuple(events)
+        assert failed.divergence is not None and failed.events == tuple(events)
         best, repeatable, minimal = smallest(system, failed)
         system.close()
     assert repeatable
     assert len(best.events) <= 12 or not minimal
-    assert Event(What.TIMER, "heartbeat", 2) in best.events or not minimal
+    assert Event(EventKind.TIMER, "heartbeat", 2) in best.events or not minimal
 
 
-def found_with(*patches: Patch) -> Free:
+def found_with(*patches: Patch) -> SimulationResult:
     text = held_to("controller")
-    system_ways = Ways(ground(text.traced(None), constants_of(text, "3/3/1")), binding_of("controller", "--protocol"))
+    system_ways = Transitions(
+        ground(text.traced(None), constants_of(text, "3/3/1")), binding_of("controller", "--protocol")
+    )
     with patched(*patches) as root:
         system = FreeControllers(Parts.of(root))
-        found = run_freely(system, [system_ways], FreePlan(runs=60, seed=0))
+        found = simulate(system, [system_ways], SimulationPlan(runs=60, seed=0))
         system.close()
     return found
 

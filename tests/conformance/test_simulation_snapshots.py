@@ -10,11 +10,11 @@ from fencepost.conformance.mutants.patched import Patch
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols.snapshots.plan import PLAN
 from fencepost.conformance.protocols.snapshots.system import FreeQuorum
-from fencepost.conformance.simulation.coverage import Met
+from fencepost.conformance.simulation.coverage import SimulationCoverage
 from fencepost.conformance.simulation.divergence import Sort
-from fencepost.conformance.simulation.events import Event, What
+from fencepost.conformance.simulation.events import Event, EventKind
 from fencepost.conformance.simulation.machine import Machine
-from fencepost.conformance.simulation.runner import FreePlan
+from fencepost.conformance.simulation.runner import SimulationPlan
 from fencepost.conformance.simulation.shrink import repeat
 from fencepost.model.core.errors import BadInput
 from fencepost.model.explore import Verdict
@@ -27,13 +27,13 @@ VOTERS = "3/0/8/8/2/0/0/1"
 FIVE = "5/0/4/8/1/0/0/1"
 ALONE = "2/1/8/4/3/0/0/1"
 OBSERVED = "3/1/8/8/2/1/0/1"
-LONG = FreePlan(runs=200, events=250, seed=7)
+LONG = SimulationPlan(runs=200, events=250, seed=7)
 QUORUM = Freely("snapshots", FreeQuorum, FreeQuorum.implemented)
 
 
 def test_the_quorum_is_followed_whatever_happens() -> None:
     """Nearly every step of the model is met; those of a loss of power in the midst of a full reset are rare."""
-    found = QUORUM.run((VOTERS, ALONE, OBSERVED), FreePlan(runs=36, events=200, seed=630))
+    found = QUORUM.run((VOTERS, ALONE, OBSERVED), SimulationPlan(runs=36, events=200, seed=630))
     assert (found.verdict, found.reason, found.failure) == (Verdict.HOLDS, None, None)
     steps = {action.name for action in snapshots.traced(FreeQuorum.implemented).actions}
     rare = {
@@ -53,7 +53,7 @@ def test_the_quorum_is_followed_whatever_happens() -> None:
 
 @pytest.mark.nightly
 def test_a_night_of_it() -> None:
-    found = QUORUM.run(PLAN.free, FreePlan(runs=330, events=300, seed=1))
+    found = QUORUM.run(PLAN.free, SimulationPlan(runs=330, events=300, seed=1))
     assert (found.verdict, found.reason) == (Verdict.HOLDS, None)
     assert found.met.events > 90_000
 
@@ -142,7 +142,7 @@ PLANTED = {
 @pytest.mark.parametrize("what", PLANTED)
 def test_what_is_planted_is_found(what: str) -> None:
     at, *patches = PLANTED[what]
-    assert QUORUM.first_parted((at,), LONG, *patches) is not None
+    assert QUORUM.first_divergence((at,), LONG, *patches) is not None
 
 
 OF_ANSWERS = {
@@ -175,7 +175,7 @@ OF_ANSWERS = {
 @pytest.mark.parametrize("what", OF_ANSWERS)
 def test_an_answer_that_does_not_say_what_it_is_of_is_found(what: str) -> None:
     at, patch = OF_ANSWERS[what]
-    found = QUORUM.first_parted((at,), LONG, patch)
+    found = QUORUM.first_divergence((at,), LONG, patch)
     assert found is not None and "its leader and what was asked are" in found.headline
 
 
@@ -183,14 +183,14 @@ def test_who_is_offline_and_names_its_epoch_is_found() -> None:
     """Its disk may hold a later one; what is told of it then is explained by no state of the model."""
     says_nothing = "return refused(ErrorCode.KAFKA_STORAGE_ERROR)"
     says = says_nothing.replace(")", ", self.epoch, self.leader_id)")
-    found = QUORUM.first_parted((VOTERS,), LONG, Patch("quorum/node.py", says_nothing, says))
+    found = QUORUM.first_divergence((VOTERS,), LONG, Patch("quorum/node.py", says_nothing, says))
     assert found is not None and " is offline, and answers " in found.headline
 
 
 def test_who_is_well_and_answers_as_if_it_were_offline_is_found() -> None:
     offline = "        node.learn(body.epoch, -1)\n        granted"
     answers = f"        return VoteResponse(ErrorCode.KAFKA_STORAGE_ERROR)\n{offline}"
-    found = QUORUM.first_parted((VOTERS,), LONG, Patch("quorum/answers.py", offline, answers))
+    found = QUORUM.first_divergence((VOTERS,), LONG, Patch("quorum/answers.py", offline, answers))
     assert found is not None and "its leader and what was asked are" in found.headline
 
 
@@ -214,20 +214,20 @@ OF_THE_MACHINE = {
     "what", [pytest.param(what, marks=pytest.mark.nightly if what == RARE else ()) for what in OF_THE_MACHINE]
 )
 def test_a_state_machine_that_holds_what_no_client_has_appended_is_found(what: str) -> None:
-    found = QUORUM.first_parted(PLAN.free, FreePlan(), OF_THE_MACHINE[what])
+    found = QUORUM.first_divergence(PLAN.free, SimulationPlan(), OF_THE_MACHINE[what])
     assert found is not None
     assert found.sort is Sort.CONTRADICTED
 
 
 @pytest.mark.sampled(6)
-@pytest.mark.parametrize("around", [(), (Event(What.DISK, "fails", 1),)])
+@pytest.mark.parametrize("around", [(), (Event(EventKind.DISK, "fails", 1),)])
 def test_who_is_well_or_has_not_noticed_may_lead_in_peace(around: tuple[Event, ...]) -> None:
     """A disk that fails is noticed where something is written: until then a leader leads on, and nobody else stands."""
-    passes = Event(What.TIME, args=(("ms", 1000),))
-    votes = Event(What.DELIVER, "Vote", 0, 1), Event(What.DELIVER, "VoteResponse", 1, 0)
-    elected = (passes, passes, Event(What.TIMER, "election", 1), *votes)
-    ran = repeat(FreeQuorum(), QUORUM.ways(VOTERS), 1, (*elected, *around, Event(What.PEACE, node=1)))
-    assert ran.parted is None, ran.parted
+    passes = Event(EventKind.TIME, args=(("ms", 1000),))
+    votes = Event(EventKind.DELIVER, "Vote", 0, 1), Event(EventKind.DELIVER, "VoteResponse", 1, 0)
+    elected = (passes, passes, Event(EventKind.TIMER, "election", 1), *votes)
+    ran = repeat(FreeQuorum(), QUORUM.ways(VOTERS), 1, (*elected, *around, Event(EventKind.PEACE, node=1)))
+    assert ran.divergence is None, ran.divergence
     assert ran.history[-1].observed is not None and ran.history[-1].observed["leader[0]"] == 1
 
 
@@ -236,7 +236,7 @@ def test_a_chunk_that_is_never_asked_for_again_is_found_in_peace(monkeypatch: py
     monkeypatch.setattr("fencepost.conformance.simulation.play.PEACEFUL", 1)
     asks = "        self._fetch_snapshot = node.requests.request(self.leader, body, self._fetched_snapshot)\n"
     never = "        if body.position:\n            node.set_timer(FETCH_SNAPSHOT, 50)\n            return\n" + asks
-    found = QUORUM.first_parted(("4/2/8/8/3/0/0/1",), LONG, Patch("quorum/follower.py", asks, never))
+    found = QUORUM.first_divergence(("4/2/8/8/3/0/0/1",), LONG, Patch("quorum/follower.py", asks, never))
     assert found is not None
     assert found.sort is Sort.NEVER
     assert "half fetched" in found.headline
@@ -254,30 +254,30 @@ def _torn_answer(after: int) -> tuple[Value, Value]:
     ``after``: the power goes after so many effects of the response's arrival.
     """
     system = FreeQuorum()
-    machine = Machine(QUORUM.ways(ALONE), system, 6, Met())
+    machine = Machine(QUORUM.ways(ALONE), system, 6, SimulationCoverage())
     assert machine.start() is None
 
-    def happen(what: What, name: str = "", node: int | None = None, source: int | None = None, **more: int) -> None:
+    def step(what: EventKind, name: str = "", node: int | None = None, source: int | None = None, **more: int) -> None:
         event = Event(what, name, node, source, crash=more.pop("crash", None), args=tuple(more.items()))
         assert machine.perform(event) is None, event
 
     def fetch(crash: int | None = None) -> None:
-        happen(What.TIMER, "fetch", 1)
-        happen(What.DELIVER, "QuorumFetch", 0, 1)
-        happen(What.DELIVER, "QuorumFetchResponse", 1, 0, **({} if crash is None else {"crash": crash}))
+        step(EventKind.TIMER, "fetch", 1)
+        step(EventKind.DELIVER, "QuorumFetch", 0, 1)
+        step(EventKind.DELIVER, "QuorumFetchResponse", 1, 0, **({} if crash is None else {"crash": crash}))
 
     for _ in range(3):
-        happen(What.TIME, ms=1_000)
-    happen(What.TIMER, "due", 0)
-    happen(What.CALL, "append", 0)
+        step(EventKind.TIME, ms=1_000)
+    step(EventKind.TIMER, "due", 0)
+    step(EventKind.CALL, "append", 0)
     for _ in range(3):
         fetch()
     for node in (0, 1):
-        happen(What.TIMER, "generate-snapshot", node)
-    happen(What.TIMER, "advance-begin", 0)
-    happen(What.CALL, "append", 0)
+        step(EventKind.TIMER, "generate-snapshot", node)
+    step(EventKind.TIMER, "advance-begin", 0)
+    step(EventKind.CALL, "append", 0)
     fetch(after)
-    happen(What.START, node=1)
+    step(EventKind.START, node=1)
     seen = system.observe()
     system.close()
     return seen["leo[1]"], seen["lbo[1]"]
@@ -291,30 +291,30 @@ def test_a_part_of_what_is_cut_is_what_a_loss_of_power_leaves() -> None:
 def _torn_truncation(after: int) -> Value:
     """Node 2 leads epoch 0 by itself, then hears from the leader of epoch 1, whose log is empty: its LEO at boot."""
     system = FreeQuorum()
-    machine = Machine(QUORUM.ways(VOTERS), system, 8, Met())
+    machine = Machine(QUORUM.ways(VOTERS), system, 8, SimulationCoverage())
     assert machine.start() is None
 
-    def happen(what: What, name: str = "", node: int | None = None, source: int | None = None, **more: int) -> None:
+    def step(what: EventKind, name: str = "", node: int | None = None, source: int | None = None, **more: int) -> None:
         event = Event(what, name, node, source, crash=more.pop("crash", None), args=tuple(more.items()))
         assert machine.perform(event) is None, event
 
     def elect(candidate: int, voter: int) -> None:
         for _ in range(3):
-            happen(What.TIME, ms=1_000)
-        happen(What.TIMER, "due", candidate)
-        happen(What.DELIVER, "Vote", voter, candidate)
-        happen(What.DELIVER, "VoteResponse", candidate, voter)
+            step(EventKind.TIME, ms=1_000)
+        step(EventKind.TIMER, "due", candidate)
+        step(EventKind.DELIVER, "Vote", voter, candidate)
+        step(EventKind.DELIVER, "VoteResponse", candidate, voter)
 
     elect(2, 1)
-    happen(What.DELIVER, "Vote", 0, 2)
+    step(EventKind.DELIVER, "Vote", 0, 2)
     for name in ("append", "append", "append-two"):
-        happen(What.CALL, name, 2)
+        step(EventKind.CALL, name, 2)
     elect(0, 1)
-    happen(What.DELIVER, "BeginQuorumEpoch", 2, 0)
-    happen(What.TIMER, "due", 2)
-    happen(What.DELIVER, "QuorumFetch", 0, 2)
-    happen(What.DELIVER, "QuorumFetchResponse", 2, 0, crash=after)
-    happen(What.START, node=2)
+    step(EventKind.DELIVER, "BeginQuorumEpoch", 2, 0)
+    step(EventKind.TIMER, "due", 2)
+    step(EventKind.DELIVER, "QuorumFetch", 0, 2)
+    step(EventKind.DELIVER, "QuorumFetchResponse", 2, 0, crash=after)
+    step(EventKind.START, node=2)
     seen = system.observe()
     system.close()
     return seen["leo[2]"]
@@ -323,7 +323,9 @@ def _torn_truncation(after: int) -> Value:
 def test_a_probe_that_is_served_is_found() -> None:
     """A leader looks for a snapshot that was deleted: nobody who fetches one need ever ask for it."""
     gone = "    if wanted.end_offset > snapshots.latest_end:"
-    found = QUORUM.first_parted((ALONE,), LONG, Patch("quorum/answers.py", "    if wanted not in snapshots.ids:", gone))
+    found = QUORUM.first_divergence(
+        (ALONE,), LONG, Patch("quorum/answers.py", "    if wanted not in snapshots.ids:", gone)
+    )
     assert found is not None
     assert found.sort is Sort.CONTRADICTED
     # Or a late request for it comes first, and the leader takes the missing file for a fault of its disk.
@@ -342,8 +344,8 @@ def test_the_same_seed_and_the_same_events_lead_to_the_same() -> None:
     def played() -> list[object]:
         system = FreeQuorum()
         seen: list[object] = [system.reset(constants_of(snapshots, ALONE), 5), dict(system.observe())]
-        for event in (*[Event(What.TIME, args=(("ms", 1_000),))] * 2, Event(What.TIMER, "due", 0)):
-            seen += (system.happen(event), dict(system.observe()))
+        for event in (*[Event(EventKind.TIME, args=(("ms", 1_000),))] * 2, Event(EventKind.TIMER, "due", 0)):
+            seen += (system.step(event), dict(system.observe()))
         seen.append(list(system.pending()))
         system.close()
         return seen

@@ -23,7 +23,7 @@ from fencepost.conformance.protocols.tiering.plan import PLAN as TIERING
 from fencepost.conformance.protocols.tiering.system import FreeTiering
 from fencepost.conformance.protocols.truncation.plan import PLAN as TRUNCATION
 from fencepost.conformance.protocols.truncation.system import RunningConsumer
-from fencepost.conformance.simulation.runner import FreePlan
+from fencepost.conformance.simulation.runner import SimulationPlan
 from fencepost.impl.files.simulated import SimulatedFiles
 from fencepost.impl.log import Record
 from fencepost.impl.log.config import LogConfig
@@ -96,7 +96,7 @@ SEEDS = {"segments go before the disk knows where the log starts": 1}
 def test_it_is_found(what: str) -> None:
     protocol, patch, word = FAULTS[what]
     system, portfolio = SYSTEMS[protocol]
-    found = system.first_parted(portfolio, FreePlan(runs=150, seed=SEEDS.get(what, 0)), patch)
+    found = system.first_divergence(portfolio, SimulationPlan(runs=150, seed=SEEDS.get(what, 0)), patch)
     assert found is not None and word in found.headline, found
 
 

@@ -32,11 +32,11 @@ from fencepost.conformance.protocols.tiering.retained import Retained
 from fencepost.conformance.protocols.tiering.retention import Retention
 from fencepost.conformance.protocols.tiering.steps import steps_amid, steps_of_broker
 from fencepost.conformance.protocols.tiering.system import FreeTiering
-from fencepost.conformance.simulation.coverage import Met
-from fencepost.conformance.simulation.divergence import Parted
-from fencepost.conformance.simulation.events import Event, What
+from fencepost.conformance.simulation.coverage import SimulationCoverage
+from fencepost.conformance.simulation.divergence import Divergence
+from fencepost.conformance.simulation.events import Event, EventKind
 from fencepost.conformance.simulation.machine import Machine
-from fencepost.conformance.simulation.runner import FreePlan, repeat
+from fencepost.conformance.simulation.runner import SimulationPlan, repeat
 from fencepost.impl.log.batch import encode_batch
 from fencepost.impl.log.records import Record
 from fencepost.impl.log.remote_part import SealedSegment
@@ -57,7 +57,7 @@ BROKERS = Freely("tiering", FreeTiering)
 
 def test_the_brokers_are_followed_whatever_happens() -> None:
     """Nearly every step is met, and one state explains what is seen."""
-    found = BROKERS.run(PLAN.free, FreePlan(runs=16, events=200, seed=1023))
+    found = BROKERS.run(PLAN.free, SimulationPlan(runs=16, events=200, seed=1023))
     assert (found.verdict, found.reason, found.failure) == (Verdict.HOLDS, None, None)
     steps = {"start_copy", "copy_segment", "finish_copy", "delete_local", "append", "become_follower", "settle"}
     assert steps <= set(found.met.steps)
@@ -81,7 +81,9 @@ SEEDS = {"forgets-objects": 1, "latest-is-local": 3}
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", FOUND)
 def test_a_planned_defect_is_found(name: str) -> None:
-    found = BROKERS.first_parted(PLAN.free, FreePlan(runs=12, seed=SEEDS.get(name, 0)), *DEFECTS[name].patches)
+    found = BROKERS.first_divergence(
+        PLAN.free, SimulationPlan(runs=12, seed=SEEDS.get(name, 0)), *DEFECTS[name].patches
+    )
     assert found is not None
     assert FOUND[name] in found.headline
 
@@ -97,7 +99,7 @@ KEPT = {
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", KEPT)
 def test_what_goes_too_early_or_never_is_found(name: str) -> None:
-    found = BROKERS.first_parted(PLAN.free, FreePlan(runs=60, seed=8), *DEFECTS[name].patches)
+    found = BROKERS.first_divergence(PLAN.free, SimulationPlan(runs=60, seed=8), *DEFECTS[name].patches)
     assert found is not None
     assert KEPT[name] in found.headline
 
@@ -152,7 +154,7 @@ def test_what_retention_lets_go_is_told_of_bytes_and_of_age(retention: Retention
 def test_a_consumer_that_is_never_answered_is_found() -> None:
     """What is in remote storage is read, and goes to nobody."""
     patch = Patch("tiering/reader.py", "        self._partition.runtime.respond(envelope, answer)\n", "        pass\n")
-    found = BROKERS.first_parted(PLAN.free, FreePlan(runs=8, seed=3), patch)
+    found = BROKERS.first_divergence(PLAN.free, SimulationPlan(runs=8, seed=3), patch)
     assert found is not None
     assert re.search("which leads t-0, has not answered the (Fetch|ListOffsets) of a client", found.headline), found
 
@@ -175,7 +177,7 @@ def test_an_answer_is_owed_by_who_leads_still() -> None:
 @pytest.mark.nightly(seconds=400)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_night_of_it(seed: int) -> None:
-    found = BROKERS.run(PLAN.free, FreePlan(runs=250, events=250, seed=seed))
+    found = BROKERS.run(PLAN.free, SimulationPlan(runs=250, events=250, seed=seed))
     assert (found.verdict, found.reason) == (Verdict.HOLDS, None)
     assert found.met.events > 50_000
     # Rare: a leader whose log is shorter than its follower's, in one epoch; one that has not uploaded anything yet; and
@@ -194,10 +196,14 @@ def test_the_same_seed_and_the_same_events_lead_to_the_same() -> None:
         system = FreeTiering()
         seen: list[object] = [system.reset(constants_of(tiered, USUAL), 5), dict(system.observe())]
         leader = system.leaders()[0]
-        produce = Event(What.CALL, "produce", args=(("to", leader),))
-        events = (*(produce,) * 4, Event(What.SYNC, "follow"), Event(What.SYNC, "work", leader))
-        for event in (*events, Event(What.TIME, args=(("ms", 300),)), *(Event(What.TIMER, "due", n) for n in range(3))):
-            seen += (system.happen(event), dict(system.observe()))
+        produce = Event(EventKind.CALL, "produce", args=(("to", leader),))
+        events = (*(produce,) * 4, Event(EventKind.SYNC, "follow"), Event(EventKind.SYNC, "work", leader))
+        for event in (
+            *events,
+            Event(EventKind.TIME, args=(("ms", 300),)),
+            *(Event(EventKind.TIMER, "due", n) for n in range(3)),
+        ):
+            seen += (system.step(event), dict(system.observe()))
         seen.append(list(system.pending()))
         system.close()
         return seen
@@ -211,20 +217,20 @@ def test_the_same_seed_and_the_same_events_lead_to_the_same() -> None:
 def test_records_may_be_deleted_although_the_disk_has_failed_whoever_did() -> None:
     """The log start is on disk before what lies below it is removed: so it is when the broker is back."""
     system = FreeTiering()
-    machine = Machine(BROKERS.ways(USUAL), system, 3, Met())
+    machine = Machine(BROKERS.ways(USUAL), system, 3, SimulationCoverage())
     assert machine.start() is None
     leader = system.leaders()[0]
 
-    def happen(what: What, name: str = "", node: int | None = None, **more: int) -> None:
+    def step(what: EventKind, name: str = "", node: int | None = None, **more: int) -> None:
         event = Event(what, name, node, args=tuple(more.items()))
         assert machine.perform(event) is None, event
 
     assert system.observe()[f"hw[{leader}]"] == 3
-    happen(What.DISK, "full", leader)
-    happen(What.OPERATE, "delete-records", offset=1, to=leader)
+    step(EventKind.DISK, "full", leader)
+    step(EventKind.OPERATE, "delete-records", offset=1, to=leader)
     assert leader not in system.up()
-    happen(What.DISK, "mended", leader)
-    happen(What.START, node=leader)
+    step(EventKind.DISK, "mended", leader)
+    step(EventKind.START, node=leader)
     assert system.observe()[f"log_start[{leader}]"] == 1
     system.close()
 
@@ -232,9 +238,9 @@ def test_records_may_be_deleted_although_the_disk_has_failed_whoever_did() -> No
 def test_who_cannot_hear_what_is_in_remote_storage_waits_and_nobody_else_does() -> None:
     """Broker 1 is empty, and its leader 0 has uploaded what it would fetch first; 2 leads the metadata log."""
     ways, system = BROKERS.ways(USUAL), FreeTiering()
-    machine = Machine(ways, system, 14591758, Met())
+    machine = Machine(ways, system, 14591758, SimulationCoverage())
     assert machine.start() is None
-    elect = Event(What.OPERATE, "elect-metadata", args=(("broker", 2),))
+    elect = Event(EventKind.OPERATE, "elect-metadata", args=(("broker", 2),))
     assert machine.perform(elect) is None
     seen = system.observe()
     assert (seen["leo[1]"], seen["isr"], seen["metadata_leader"]) == (0, (0, 2), 2) and seen["local_start[0]"] == 4
@@ -255,26 +261,26 @@ def test_who_might_have_read_the_metadata_log_and_did_not_goes_by_what_it_has_re
     """Broker 1 heard that a copy was finished, and of a new leader of that log, before it needed to know."""
 
     def calm(rounds: int) -> Event:
-        return Event(What.CALM, args=(("rounds", rounds),))
+        return Event(EventKind.CALM, args=(("rounds", rounds),))
 
-    work, follow = Event(What.SYNC, "work", 0), Event(What.SYNC, "follow")
+    work, follow = Event(EventKind.SYNC, "work", 0), Event(EventKind.SYNC, "follow")
     events = (
-        *[Event(What.CALL, "produce", args=(("to", 0),))] * 3,
+        *[Event(EventKind.CALL, "produce", args=(("to", 0),))] * 3,
         calm(1),
         follow,
         *[work] * 3,
-        Event(What.TIMER, "due", 1),
+        Event(EventKind.TIMER, "due", 1),
         follow,
-        Event(What.DELIVER, "Fetch", 0, 1),
-        Event(What.OPERATE, "elect-metadata", args=(("broker", 2),)),
-        Event(What.DELIVER, "LeaderAndIsr", 2),
+        Event(EventKind.DELIVER, "Fetch", 0, 1),
+        Event(EventKind.OPERATE, "elect-metadata", args=(("broker", 2),)),
+        Event(EventKind.DELIVER, "LeaderAndIsr", 2),
         calm(2),
-        Event(What.OPERATE, "elect", args=(("broker", 1),)),
-        Event(What.DELIVER, "LeaderAndIsr", 1),
+        Event(EventKind.OPERATE, "elect", args=(("broker", 1),)),
+        Event(EventKind.DELIVER, "LeaderAndIsr", 1),
     )
     system = FreeTiering()
     ran = repeat(system, BROKERS.ways(USUAL), 2021014657, events)
-    assert ran.parted is None and ran.events == events
+    assert ran.divergence is None and ran.events == events
     seen = ran.history[-1].observed
     assert seen is not None and (seen["leads[1]"], seen["is_done[0]"], seen["highest_remote[1]"]) == (1, 1, -1)
     system.close()
@@ -283,14 +289,14 @@ def test_who_might_have_read_the_metadata_log_and_did_not_goes_by_what_it_has_re
 def test_what_a_leader_deletes_as_its_power_is_lost_it_deletes_by_what_it_had_read() -> None:
     """Once it is up again, it has read nothing of what is uploaded; and what is not uploaded, nobody may delete."""
 
-    def started(parts: Parts) -> tuple[Parted | None, object]:
-        write = (Event(What.CALL, "produce", args=(("to", 0),)), Event(What.DELIVER, "Produce", 0))
-        events = (*write, *write, Event(What.SYNC, "work", 0, crash=9), Event(What.START, node=0))
+    def started(parts: Parts) -> tuple[Divergence | None, object]:
+        write = (Event(EventKind.CALL, "produce", args=(("to", 0),)), Event(EventKind.DELIVER, "Produce", 0))
+        events = (*write, *write, Event(EventKind.SYNC, "work", 0, crash=9), Event(EventKind.START, node=0))
         system = FreeTiering(parts)
         run = repeat(system, BROKERS.ways("3/10/14/20"), 1077774239, events)
         cells = system.observe()
         system.close()
-        return run.parted, (cells["local_start[0]"], cells["has_read[0]"])
+        return run.divergence, (cells["local_start[0]"], cells["has_read[0]"])
 
     assert started(Parts.of()) == (None, (6, 0))
     limit = Patch("tiering/expiry.py", "min(self.local_limit(), self._partition.high_watermark)", "log.end")
@@ -367,24 +373,24 @@ def test_a_copy_that_is_given_up_and_was_read_from_another_log_is_none() -> None
     """What a deposed leader had asked of the store is done late, when its log is another's; nobody finishes it."""
 
     def call(name: str, **args: int) -> Event:
-        return Event(What.OPERATE if name.startswith("elect") else What.CALL, name, args=tuple(args.items()))
+        return Event(EventKind.OPERATE if name.startswith("elect") else EventKind.CALL, name, args=tuple(args.items()))
 
     def hear(node: int, number: int = 0) -> Event:
-        return Event(What.DELIVER, "LeaderAndIsr", node, number=number)
+        return Event(EventKind.DELIVER, "LeaderAndIsr", node, number=number)
 
-    write = [call("produce", to=0), Event(What.DELIVER, "Produce", 0)]
+    write = [call("produce", to=0), Event(EventKind.DELIVER, "Produce", 0)]
     offices = [call("elect-unclean", broker=broker) for broker in (1, 0, 1, 0, 1)]
     events = (
-        *(*write, *write, Event(What.SYNC, "work", 0)),
-        *(*offices, hear(0), Event(What.SYNC, "work", 0), *(hear(1) for _ in range(4))),
-        *(call("produce", to=1), Event(What.DELIVER, "Produce", 1), hear(0), hear(0, 1)),
-        *(Event(What.SYNC, "follow"), Event(What.SYNC, "store", 0, args=(("request", 0),))),
+        *(*write, *write, Event(EventKind.SYNC, "work", 0)),
+        *(*offices, hear(0), Event(EventKind.SYNC, "work", 0), *(hear(1) for _ in range(4))),
+        *(call("produce", to=1), Event(EventKind.DELIVER, "Produce", 1), hear(0), hear(0, 1)),
+        *(Event(EventKind.SYNC, "follow"), Event(EventKind.SYNC, "store", 0, args=(("request", 0),))),
     )
     system = FreeTiering()
     system.reset(constants_of(tiered, PLAN.free[1]), 165645577)
     system.clients.producers = Producers(0)  # one that counts would be refused by who lacks what it has sent before
     for event in events:
-        system.happen(event)
+        system.step(event)
         cells = system.observe()
     assert (cells["copying[1]"], cells["finished_at[1]"], cells["stored[1]"]) == (0, -1, 0)
     assert cells["record_epoch[0][0]"] == 6 != cells["copy_epoch[1][0]"]
@@ -425,7 +431,7 @@ def cells_of_a_log(start: int, epochs: list[int]) -> dict[str, Value]:
 )
 def test_where_a_log_was_cut_is_seen_though_its_start_has_risen(start: int, epochs: list[int], ends: set[int]) -> None:
     before, now = cells_of_a_log(0, [0, 0, 1, 1, 1]), cells_of_a_log(start, epochs)
-    steps = steps_of_broker(0, before, now, 5, Event(What.SYNC, "follow"), started=False)
+    steps = steps_of_broker(0, before, now, 5, Event(EventKind.SYNC, "follow"), started=False)
     assert {step[1]["end"] for step in steps if step[0] == "truncate"} == ends
 
 

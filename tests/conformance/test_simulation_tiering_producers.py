@@ -13,7 +13,7 @@ from fencepost.conformance.protocols.tiering.plan import PLAN
 from fencepost.conformance.protocols.tiering.producers import Producers, check_once
 from fencepost.conformance.protocols.tiering.responses import Written, WrongAnswer
 from fencepost.conformance.protocols.tiering.system import FreeTiering
-from fencepost.conformance.simulation.runner import FreePlan
+from fencepost.conformance.simulation.runner import SimulationPlan
 from fencepost.impl.replica.producer_snapshot import ProducerEntry, encode_producers
 from fencepost.impl.wire.errors import ErrorCode
 
@@ -76,8 +76,8 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found(name: str) -> None:
     patch, word = FAULTS[name]
-    parted = BROKERS.first_parted(PLAN.free, FreePlan(seed=1), patch)
-    assert parted is not None and re.search(word, parted.headline), parted
+    divergence = BROKERS.first_divergence(PLAN.free, SimulationPlan(seed=1), patch)
+    assert divergence is not None and re.search(word, divergence.headline), divergence
 
 
 def _log(records: list[bytes]) -> tuple[Written, Any]:

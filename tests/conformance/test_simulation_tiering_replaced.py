@@ -9,8 +9,8 @@ import pytest
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.protocols.tiering.system import FreeTiering
-from fencepost.conformance.simulation.divergence import Parted
-from fencepost.conformance.simulation.events import Event, What
+from fencepost.conformance.simulation.divergence import Divergence
+from fencepost.conformance.simulation.events import Event, EventKind
 from fencepost.conformance.simulation.shrink import repeat
 
 from .freely import Freely
@@ -27,80 +27,80 @@ class TakesLate(FreeTiering):
         self._looks.forget(node)
 
 
-def happen(what: What, name: str = "", node: int | None = None, source: int | None = None, **more: int) -> Event:
+def step(what: EventKind, name: str = "", node: int | None = None, source: int | None = None, **more: int) -> Event:
     """An event with arguments."""
     return Event(what, name, node, source, args=tuple(more.items()))
 
 
 def hears(node: int, number: int = 0) -> Event:
     """A broker is told who leads."""
-    return Event(What.DELIVER, "LeaderAndIsr", node, None, number)
+    return Event(EventKind.DELIVER, "LeaderAndIsr", node, None, number)
 
 
 def test_a_broker_with_another_disk_leads_in_no_epoch_of_the_process_before() -> None:
     """Broker 0 led the metadata log. By a late request it would do so once more, and who follows would lose it all."""
     events = (
-        happen(What.CUT, node=1),
-        happen(What.OPERATE, "expire", broker=1),
-        happen(What.OPERATE, "elect", broker=2),
+        step(EventKind.CUT, node=1),
+        step(EventKind.OPERATE, "expire", broker=1),
+        step(EventKind.OPERATE, "elect", broker=2),
         hears(2, 2),
-        happen(What.SYNC, "work", 0),
-        happen(What.CUT, node=0),
-        happen(What.OPERATE, "expire", broker=0),
-        happen(What.CUT, node=2),
-        happen(What.OPERATE, "expire", broker=2),
-        happen(What.CRASH, node=0, seed=2),
-        happen(What.OPERATE, "replace", broker=0),
-        happen(What.SYNC, "work", 2),
-        Event(What.LOSE, "LeaderAndIsr", 2, None, 2),
-        happen(What.PEACE, asks=1),
+        step(EventKind.SYNC, "work", 0),
+        step(EventKind.CUT, node=0),
+        step(EventKind.OPERATE, "expire", broker=0),
+        step(EventKind.CUT, node=2),
+        step(EventKind.OPERATE, "expire", broker=2),
+        step(EventKind.CRASH, node=0, seed=2),
+        step(EventKind.OPERATE, "replace", broker=0),
+        step(EventKind.SYNC, "work", 2),
+        Event(EventKind.LOSE, "LeaderAndIsr", 2, None, 2),
+        step(EventKind.PEACE, asks=1),
     )
 
-    def parted(system: FreeTiering) -> Parted | None:
+    def divergence(system: FreeTiering) -> Divergence | None:
         ran = repeat(system, BROKERS.ways("3/6/14/20"), 696476001, events)
-        assert ran.parted is not None or ran.events == events
+        assert ran.divergence is not None or ran.events == events
         system.close()
-        return ran.parted
+        return ran.divergence
 
-    assert parted(FreeTiering()) is None
-    found = parted(TakesLate())
+    assert divergence(FreeTiering()) is None
+    found = divergence(TakesLate())
     assert found is not None and "stored[5] is 0 in the model, 1 in the implementation" in found.headline
 
 
 def test_what_is_cut_before_an_unclean_leader_hears_of_its_election_is_lost_as_it_may_be() -> None:
     """Broker 2 is elected uncleanly. Broker 0, which is to lead in the epoch before, comes back with an empty disk."""
     elected = (
-        happen(What.OPERATE, "elect", broker=1),
-        happen(What.CRASH, node=2, seed=1),
-        happen(What.START, node=2),
+        step(EventKind.OPERATE, "elect", broker=1),
+        step(EventKind.CRASH, node=2, seed=1),
+        step(EventKind.START, node=2),
         *map(hears, (2, 0)),
-        happen(What.OPERATE, "elect", broker=0),
+        step(EventKind.OPERATE, "elect", broker=0),
         hears(2),
-        happen(What.OPERATE, "register", broker=2),
-        happen(What.CRASH, node=0, seed=1),
+        step(EventKind.OPERATE, "register", broker=2),
+        step(EventKind.CRASH, node=0, seed=1),
         *map(hears, (0, 0, 2)),
-        happen(What.CUT, node=2),
-        happen(What.OPERATE, "elect-unclean", broker=2),
-        happen(What.HEAL, node=2),
+        step(EventKind.CUT, node=2),
+        step(EventKind.OPERATE, "elect-unclean", broker=2),
+        step(EventKind.HEAL, node=2),
     )
     follows = (
-        happen(What.OPERATE, "expire", broker=0),
-        happen(What.OPERATE, "replace", broker=0),
-        happen(What.START, node=0),
+        step(EventKind.OPERATE, "expire", broker=0),
+        step(EventKind.OPERATE, "replace", broker=0),
+        step(EventKind.START, node=0),
         hears(2),
-        happen(What.TIMER, "fetch", 2),
+        step(EventKind.TIMER, "fetch", 2),
         hears(0),
-        happen(What.DELIVER, "OffsetsForLeaderEpoch", 0, 2),
+        step(EventKind.DELIVER, "OffsetsForLeaderEpoch", 0, 2),
     )
-    calm = happen(What.CALM, rounds=2)
+    calm = step(EventKind.CALM, rounds=2)
 
-    def ran(parts: Parts, *events: Event) -> tuple[Parted | None, object, set[int]]:
+    def ran(parts: Parts, *events: Event) -> tuple[Divergence | None, object, set[int]]:
         system = TakesLate(parts)
         run = repeat(system, BROKERS.ways("3/6/14/20"), 200860282, events)
-        assert run.parted is not None or run.events == events
+        assert run.divergence is not None or run.events == events
         leo = system.observe()["leo[2]"]
         system.close()
-        return run.parted, leo, set(system.written.acknowledged)
+        return run.divergence, leo, set(system.written.acknowledged)
 
     assert ran(Parts.of(), *elected, calm) == (None, 5, set(range(5)))
     assert ran(Parts.of(), *elected, *follows, calm) == (None, 0, set())
@@ -118,22 +118,22 @@ def test_a_follower_begins_behind_what_was_deleted_by_who_was_elected_uncleanly(
     Its highest remote offset is that of a copy which is being deleted: before the EPUO that it names nobody finds a
     segment, and the empty follower asks for ever.
     """
-    unclean = {node: happen(What.OPERATE, "elect-unclean", broker=node) for node in (0, 1)}
+    unclean = {node: step(EventKind.OPERATE, "elect-unclean", broker=node) for node in (0, 1)}
     events = (
         hears(1),
         unclean[1],
         hears(1),
         hears(1),
-        Event(What.SYNC, "replicate"),
-        happen(What.SYNC, "work", 1),
+        Event(EventKind.SYNC, "replicate"),
+        step(EventKind.SYNC, "work", 1),
         unclean[0],
         unclean[1],
-        happen(What.SYNC, "work", 0),
+        step(EventKind.SYNC, "work", 0),
         unclean[0],
-        happen(What.OPERATE, "delete-records", offset=1, to=0),
-        happen(What.PEACE),
+        step(EventKind.OPERATE, "delete-records", offset=1, to=0),
+        step(EventKind.PEACE),
     )
     system = FreeTiering()
     ran = repeat(system, BROKERS.ways("3/10/14/20"), 4245501, events)
     system.close()
-    assert ran.parted is None
+    assert ran.divergence is None

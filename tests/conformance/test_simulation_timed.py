@@ -14,7 +14,7 @@ from fencepost.conformance.checks.timers import (
 from fencepost.conformance.harness import find_harness, plan_of
 from fencepost.conformance.mutants.patched import Patch
 from fencepost.conformance.simulation.divergence import Sort
-from fencepost.conformance.simulation.runner import FreePlan
+from fencepost.conformance.simulation.runner import SimulationPlan
 from fencepost.impl.kraft.config import ControllerConfig, LifecycleConfig
 from fencepost.impl.quorum.config import QuorumConfig
 from fencepost.impl.replica.config import BrokerConfig
@@ -104,7 +104,9 @@ def test_a_timer_that_is_set_for_another_time_is_found(name: str) -> None:
     make = None if harness is None else harness.find_free_over()
     assert make is not None
     portfolio = plan_of(PROTOCOLS[protocol]).free
-    found = Freely(protocol, make, make(None).variant).first_parted(portfolio, FreePlan(runs=30, seed=5), patch)
+    found = Freely(protocol, make, make(None).variant).first_divergence(
+        portfolio, SimulationPlan(runs=30, seed=5), patch
+    )
     assert found is not None and found.sort is Sort.CONTRADICTED
     assert words in found.headline
 

@@ -10,35 +10,37 @@ from fencepost.conformance.mutants.patched import Patch, patched
 from fencepost.conformance.protocols.truncation.binding import TRUNCATION
 from fencepost.conformance.protocols.truncation.binding_client import CONSUMER
 from fencepost.conformance.protocols.truncation.system import RunningConsumer
-from fencepost.conformance.simulation.coverage import Met
-from fencepost.conformance.simulation.coverage_feedback import Memory
-from fencepost.conformance.simulation.divergence import Parted, Sort
-from fencepost.conformance.simulation.events import Event, What
+from fencepost.conformance.simulation.coverage import SimulationCoverage
+from fencepost.conformance.simulation.coverage_feedback import CoverageFeedback
+from fencepost.conformance.simulation.divergence import Divergence, Sort
+from fencepost.conformance.simulation.events import Event, EventKind
 from fencepost.conformance.simulation.machine import Machine
 from fencepost.conformance.simulation.quiesce import ASKS, settle
-from fencepost.conformance.simulation.runner import FreePlan, play, run_seed
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.runner import SimulationPlan, play, run_seed
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.model.core.ground import ground
 from fencepost.model.protocols.truncation import truncation
 
-from .seeds import first_parted
+from .seeds import first_divergence
 
 EVENTS = 300
 SEED = 6
 
 
 @cache
-def portfolio() -> tuple[Ways, ...]:
+def portfolio() -> tuple[Transitions, ...]:
     sizes = ((2, 7, 16, 6), (3, 6, 14, 6))
     traced = truncation.traced("kip-320-client")
-    return tuple(Ways(ground(traced, dict(zip(truncation.constants, size, strict=True))), TRUNCATION) for size in sizes)
+    return tuple(
+        Transitions(ground(traced, dict(zip(truncation.constants, size, strict=True))), TRUNCATION) for size in sizes
+    )
 
 
-def run(runs: int, met: Met, seed: int = SEED) -> Parted | None:
+def run(runs: int, met: SimulationCoverage, seed: int = SEED) -> Divergence | None:
     """So many runs, up to the first disagreement, which nobody makes small."""
-    system, memory, plan = RunningConsumer(), Memory(), FreePlan(events=EVENTS)
+    system, memory, plan = RunningConsumer(), CoverageFeedback(), SimulationPlan(events=EVENTS)
     for number in range(runs):
-        found = play(system, portfolio()[number % 2], run_seed(seed, number), plan, memory, met).parted
+        found = play(system, portfolio()[number % 2], run_seed(seed, number), plan, memory, met).divergence
         if found is not None:
             return found
     return None
@@ -54,7 +56,7 @@ def test_whose_cells_are_whose() -> None:
 
 
 def test_thousands_of_events_are_explained_and_what_matters_is_among_them() -> None:
-    met = Met()
+    met = SimulationCoverage()
     assert run(20, met) is None
     assert met.events > 6_000
     for action in ("fetch_record", "take_record", "store_commit", "learn_commit", "refuse_truncated", "delete_records"):
@@ -63,7 +65,7 @@ def test_thousands_of_events_are_explained_and_what_matters_is_among_them() -> N
 
 @pytest.mark.nightly
 def test_more_seeds_are_explained_and_every_action_is_taken() -> None:
-    met = Met()
+    met = SimulationCoverage()
     for seed in range(100, 104):
         assert run(60, met, seed) is None
     never = {action.name for action in portfolio()[0].system.traced.actions} - met.steps.keys()
@@ -77,22 +79,24 @@ def test_in_peace_a_broker_is_back_whose_disk_would_not_take_its_first_replica()
     machine = Machine(portfolio()[1], system, 19)
     assert machine.start() is None
     for event in (
-        Event(What.DISK, "fails", 2),
-        Event(What.DELIVER, "LeaderAndIsr", 2),
-        Event(What.CALL, "produce", args=(("records", 1), ("to", 1))),
+        Event(EventKind.DISK, "fails", 2),
+        Event(EventKind.DELIVER, "LeaderAndIsr", 2),
+        Event(EventKind.CALL, "produce", args=(("records", 1), ("to", 1))),
     ):
         assert machine.can(event)
         assert machine.perform(event) is None
-        assert event.what is What.DISK or 2 in system.down
-    assert settle(machine, Event(What.PEACE, args=(ASKS,))) is None
+        assert event.what is EventKind.DISK or 2 in system.down
+    assert settle(machine, Event(EventKind.PEACE, args=(ASKS,))) is None
     observed = machine.history[-1].observed
     assert observed is not None and not system.down
     assert observed["leo[2]"] == observed["leo[1]"] > 0
 
 
 def test_the_same_seed_gives_the_same_events() -> None:
-    ways, plan = portfolio()[0], FreePlan(events=100)
-    first, second = (play(RunningConsumer(), ways, 11, plan, Memory(), Met()) for _ in range(2))
+    ways, plan = portfolio()[0], SimulationPlan(events=100)
+    first, second = (
+        play(RunningConsumer(), ways, 11, plan, CoverageFeedback(), SimulationCoverage()) for _ in range(2)
+    )
     assert first.events == second.events and len(first.history) > 90
     assert [done.observed for done in first.history] == [done.observed for done in second.history]
 
@@ -221,8 +225,8 @@ FAULTS = {
 def test_a_planted_fault_is_found(fault: str) -> None:
     patch, sort = FAULTS[fault]
     with patched(patch) as root:
-        at, plan = portfolio(), FreePlan(events=EVENTS, seed=SEED)
-        found = first_parted(RunningConsumer(Parts.of(root)), lambda number: at[number % 2], plan)
+        at, plan = portfolio(), SimulationPlan(events=EVENTS, seed=SEED)
+        found = first_divergence(RunningConsumer(Parts.of(root)), lambda number: at[number % 2], plan)
     assert found is not None
     # What the model has no word for may show it first.
     assert sort is None or found.sort in (sort, Sort.CONTRADICTED)
@@ -233,6 +237,6 @@ def test_failures_come_by_turns_and_no_broker_fails_that_no_epoch_is_left_for() 
     system.reset({"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}, 3)
     for seed in range(8):
         system.reset({"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}, seed)
-        crashes = [each.event for each in system.pending() if each.event.what is What.CRASH]
+        crashes = [each.event for each in system.pending() if each.event.what is EventKind.CRASH]
         assert all(event.node == 2 for event in crashes)
-    assert Event(What.CALL, "poll", args=(("records", 500),)) in [each.event for each in system.pending()]
+    assert Event(EventKind.CALL, "poll", args=(("records", 500),)) in [each.event for each in system.pending()]

@@ -15,9 +15,9 @@ from fencepost.conformance.protocols.truncation.plan import PLAN
 from fencepost.conformance.protocols.truncation.producer import check_acknowledged
 from fencepost.conformance.protocols.truncation.system import RunningConsumer
 from fencepost.conformance.protocols.truncation.system_partition import READER, TIMEOUT_MS
-from fencepost.conformance.simulation.divergence import Parted
-from fencepost.conformance.simulation.runner import FreePlan
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.divergence import Divergence
+from fencepost.conformance.simulation.runner import SimulationPlan
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.impl.consumer import Commit, OffsetAndMetadata
 from fencepost.impl.replica.partition import PartitionState, Role
 from fencepost.impl.wire.errors import ErrorCode
@@ -36,21 +36,21 @@ from fencepost.impl.wire.messages import (
 from fencepost.model.core.ground import ground
 from fencepost.model.protocols.truncation import truncation
 
-from .seeds import first_parted
+from .seeds import first_divergence
 
 
 @cache
-def portfolio() -> tuple[Ways, ...]:
+def portfolio() -> tuple[Transitions, ...]:
     traced = truncation.traced("kip-320-client")
     return tuple(
-        Ways(ground(traced, dict(zip(truncation.constants, map(int, size.split("/")), strict=True))), TRUNCATION)
+        Transitions(ground(traced, dict(zip(truncation.constants, map(int, size.split("/")), strict=True))), TRUNCATION)
         for size in PLAN.free
     )
 
 
-def first_parting(parts: Parts, plan: FreePlan) -> Parted | None:
+def first_parting(parts: Parts, plan: SimulationPlan) -> Divergence | None:
     """How the first run of the plan parts that does."""
-    return first_parted(RunningConsumer(parts), lambda number: portfolio()[number % len(portfolio())], plan)
+    return first_divergence(RunningConsumer(parts), lambda number: portfolio()[number % len(portfolio())], plan)
 
 
 FAULTS = {
@@ -193,9 +193,9 @@ FAULTS = {
 def test_a_planted_fault_is_found(name: str) -> None:
     patch, word = FAULTS[name]
     with patched(patch) as root:
-        parted = first_parting(Parts.of(root), FreePlan())
-    assert parted is not None
-    assert word in parted.headline, parted.headline
+        divergence = first_parting(Parts.of(root), SimulationPlan())
+    assert divergence is not None
+    assert word in divergence.headline, divergence.headline
 
 
 BESIDE = TopicPartition("t", 1)
@@ -360,5 +360,5 @@ def test_a_repeat_that_is_acknowledged_too_early_is_found() -> None:
         "            return ProduceResponse(ErrorCode.NONE, sent.base_offset, self._log.log_start)\n",
     )
     with patched(patch) as root:
-        parted = first_parting(Parts.of(root), FreePlan())
-    assert parted is not None and "is acknowledged up to" in parted.headline
+        divergence = first_parting(Parts.of(root), SimulationPlan())
+    assert divergence is not None and "is acknowledged up to" in divergence.headline

@@ -98,7 +98,7 @@ FAULTS: dict[str, Fault] = {
         3,
         (
             Patch(
-                "controller/controller.py",
+                "zk_controller/controller.py",
                 "        try:\n            write_store(self._files, CHECKPOINT, new)\n",
                 "        self._contents = new\n        for partition, state in changed.items():\n"
                 "            self._announce(partition, old.partitions.get(partition), state)\n"
@@ -109,7 +109,7 @@ FAULTS: dict[str, Fault] = {
     "controller_ignores_a_fast_bounce": Fault(
         "a broker that is back before anyone noticed stays in the ISR with what the crash has left it",
         0,
-        (Patch("controller/controller.py", "incarnation > known.incarnation", "False"),),
+        (Patch("zk_controller/controller.py", "incarnation > known.incarnation", "False"),),
     ),
     "commit_answered_before_it_is_synced": Fault(
         "the coordinator says yes to what a crash takes back",

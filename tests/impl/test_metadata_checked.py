@@ -12,10 +12,10 @@ import pytest
 from fencepost.conformance.harness import binding_of
 from fencepost.conformance.plan import constants_of
 from fencepost.conformance.protocols.controller.system import FreeControllers
-from fencepost.conformance.simulation.coverage import Met
-from fencepost.conformance.simulation.coverage_feedback import Memory
-from fencepost.conformance.simulation.runner import FreePlan, play, run_seed
-from fencepost.conformance.simulation.transitions import Ways
+from fencepost.conformance.simulation.coverage import SimulationCoverage
+from fencepost.conformance.simulation.coverage_feedback import CoverageFeedback
+from fencepost.conformance.simulation.runner import SimulationPlan, play, run_seed
+from fencepost.conformance.simulation.transitions import Transitions
 from fencepost.impl.log import Record
 from fencepost.impl.log.batch import encode_batch
 from fencepost.impl.metadata import MetadataRecord, changes, encode
@@ -103,9 +103,16 @@ def test_the_image_is_that_of_the_controllers_own_code(seed: int, tmp_path: Path
 def test_directories_of_running_controllers_are_in_order(seed: int, tmp_path: Path) -> None:
     """Logs and snapshots of three controllers on real files, after anything has happened to them."""
     constants = constants_of(cluster, "3/3/2")
-    ways = Ways(ground(cluster.traced(None), constants), binding_of("controller", "--protocol"))
+    ways = Transitions(ground(cluster.traced(None), constants), binding_of("controller", "--protocol"))
     system = FreeControllers(disk=True)
-    ran = play(system, ways, run_seed(seed, seed), FreePlan(runs=1, events=250, seed=seed), Memory(), Met())
+    ran = play(
+        system,
+        ways,
+        run_seed(seed, seed),
+        SimulationPlan(runs=1, events=250, seed=seed),
+        CoverageFeedback(),
+        SimulationCoverage(),
+    )
     assert ran.parted is None
     up = [each for each in system.voters if each not in system.down]
     images = {each: told_of(system.controller(each).machine.image) for each in up}

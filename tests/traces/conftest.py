@@ -12,12 +12,12 @@ from fencepost.model.explore import explore
 from fencepost.model.explore.result import Query
 from fencepost.model.protocols.fencing import fencing
 from fencepost.traces.record import run_of
-from fencepost.traces.stepper import CompiledStepper, Happened, Stepper
+from fencepost.traces.stepper import CompiledStepper, Stepper, TakenStep
 
 Model = Callable[..., CompiledStepper]
-Walk = Callable[[Stepper, Sequence[int]], list[Happened]]
-Counterexample = Callable[[str], tuple[Happened, ...]]
-Shortest = Callable[[Stepper, Callable[[State], bool]], list[Happened]]
+Walk = Callable[[Stepper, Sequence[int]], list[TakenStep]]
+Counterexample = Callable[[str], tuple[TakenStep, ...]]
+Shortest = Callable[[Stepper, Callable[[State], bool]], list[TakenStep]]
 
 
 @cache
@@ -49,7 +49,7 @@ def model() -> Model:
 def walk() -> Walk:
     """A walk through a model: the n-th number chooses among the steps that can happen in the n-th state."""
 
-    def go(stepper: Stepper, choices: Sequence[int]) -> list[Happened]:
+    def go(stepper: Stepper, choices: Sequence[int]) -> list[TakenStep]:
         state, run = stepper.system.initial, []
         for choice in choices:
             steps = stepper.every(state)
@@ -63,7 +63,7 @@ def walk() -> Walk:
 
 
 @cache
-def _counterexample(variant: str) -> tuple[Happened, ...]:
+def _counterexample(variant: str) -> tuple[TakenStep, ...]:
     answer = explore(Query.of(_model(variant, 3, 2, 2, 2, "").system))
     assert answer.path is not None
     return run_of(answer.path)
@@ -79,9 +79,9 @@ def counterexample() -> Counterexample:
 def shortest() -> Shortest:
     """A shortest run to a state with some property, by breadth-first search."""
 
-    def search(stepper: Stepper, wanted: Callable[[State], bool]) -> list[Happened]:
+    def search(stepper: Stepper, wanted: Callable[[State], bool]) -> list[TakenStep]:
         initial = stepper.system.initial
-        came: dict[State, tuple[State, Happened] | None] = {initial: None}
+        came: dict[State, tuple[State, TakenStep] | None] = {initial: None}
         level = [initial]
         for _ in count():
             following = []

@@ -15,7 +15,7 @@ from fencepost.model.explore.result import Verdict
 from fencepost.traces.format import Trace, TraceEvent, TraceHeader
 from fencepost.traces.record import record
 from fencepost.traces.replay import Replay, replay
-from fencepost.traces.stepper import CompiledStepper, DirectStepper, Happened
+from fencepost.traces.stepper import CompiledStepper, DirectStepper, TakenStep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -133,7 +133,7 @@ def test_an_action_that_the_variant_lacks(model: Model, shortest: Shortest) -> N
 
 
 def test_happened_reads_like_the_text() -> None:
-    assert Happened("leader_write", (("leader", 0),), ()).call == "leader_write(leader=0)"
+    assert TakenStep("leader_write", (("leader", 0),), ()).call == "leader_write(leader=0)"
 
 
 class Careless(CompiledStepper):

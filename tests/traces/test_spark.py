@@ -27,7 +27,7 @@ from fencepost.traces.read import read_trace
 from fencepost.traces.record import record
 from fencepost.traces.replay import replay
 from fencepost.traces.spark import collected, spark_session
-from fencepost.traces.stepper import CompiledStepper, Happened
+from fencepost.traces.stepper import CompiledStepper, TakenStep
 from fencepost.traces.write import write_trace
 
 SEED = 7
@@ -147,7 +147,7 @@ def write_walks(folder: Path, count: int, length: int) -> list[Path]:
         variant = "kip-320" if number % 2 else "truncate-to-hw"
         system = ground(fencing.traced(variant), CONSTANTS)
         stepper = STEPPERS.setdefault(variant, CompiledStepper(system))
-        state, run = system.initial, list[Happened]()
+        state, run = system.initial, list[TakenStep]()
         while len(run) < length and (steps := stepper.every(state)):
             run.append(draw.choice(steps))
             state = run[-1].state

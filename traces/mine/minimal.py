@@ -27,7 +27,7 @@ from ..observe import decode, encode
 from ..record import record
 from ..replay import Budget, replay
 from ..shrink import minimize
-from ..stepper import DirectStepper, Happened, Stepper
+from ..stepper import DirectStepper, Stepper, TakenStep
 from .answer import Bug
 from .bad_step import BadStep, Call, Oracle, reference_of, step_of
 from .part import Model
@@ -289,7 +289,7 @@ def _recorded(task: Task, traced: TracedProtocol, constants: Constants, calls: S
         after = stepper.reference.step(state, action, params)
         assert after is not None, f"{action} was possible a moment ago"
         state = after
-        run.append(Happened(action, params, state))
+        run.append(TakenStep(action, params, state))
     return record(stepper.system, run, source={"bug": str(task.bug), "trace": task.trace.header.source.get("trace")})
 
 

@@ -24,7 +24,7 @@ def in_time() -> Iterator[None]:
 
 
 class SlowSystem(OfKafka, ABC):
-    """A ``FreeSystem`` that is started before anything of it is timed, and of which less is drawn.
+    """A ``SimulatedSystem`` that is started before anything of it is timed, and of which less is drawn.
 
     Its own events say what goes wrong; the harness adds nothing: no message comes twice, and no power is lost in the
     midst of an event. ``most``: the largest values of constants for which it has room. ``runs``, ``events``: how much

@@ -19,7 +19,7 @@ from ....traces.format import Trace, Value
 from ....traces.observe import decode
 from ....traces.replay import traced_of
 from ....traces.run_report import Json
-from ....traces.stepper import DirectStepper, Happened, Stepper
+from ....traces.stepper import DirectStepper, Stepper, TakenStep
 
 Call = tuple[str, Params]
 SETTLES: Final = 10.0
@@ -102,7 +102,7 @@ def states_of(trace: Trace, where: str) -> list[State]:
     return states
 
 
-def _stepped(stepper: Stepper, state: State, call: Call, where: str) -> Happened:
+def _stepped(stepper: Stepper, state: State, call: Call, where: str) -> TakenStep:
     found = stepper.some(state, call[0], [call[1]])
     if not found:
         told = f"{call[0]}({', '.join(f'{name}={value}' for name, value in call[1])})"
@@ -130,9 +130,9 @@ class _Model:
                 found.append(f"{name} is {wanted} in the model, {value} on the cluster")
         return found
 
-    def followed(self, observed: Mapping[str, Value]) -> list[Happened] | None:
+    def followed(self, observed: Mapping[str, Value]) -> list[TakenStep] | None:
         """Steps that the system takes by itself, after which the model is where the cluster is; None without any."""
-        ends: list[tuple[State, list[Happened]]] = [(self.state, [])]
+        ends: list[tuple[State, list[TakenStep]]] = [(self.state, [])]
         for _ in range(_BESIDES + 1):
             for state, path in ends:
                 if not self.apart(state, observed):

@@ -16,7 +16,7 @@ from ...lockstep.adapter import Adapter, Outcome
 from ...lockstep.faults import Fault, Kind
 from ...lockstep.watch import Hung
 from ...simulation.events import Event
-from ...simulation.system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
+from ...simulation.system import EnabledEvent, SimulatedSystem, StepResult, SupportsLiveness, SupportsQuiescence
 
 CALL_SECONDS: Final = 5.0
 """Of the processor; a healthy call takes some milliseconds."""
@@ -75,26 +75,26 @@ class LimitedAdapter:
 class LimitedSystem:
     """A system that runs freely, whose calls are limited."""
 
-    def __init__(self, system: FreeSystem) -> None:
+    def __init__(self, system: SimulatedSystem) -> None:
         self._system = system
         self.name = system.name
         self.protocol = system.protocol
         self.variant = system.variant
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """As the system's."""
         with within("reset"):
             return self._system.reset(constants, seed)
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """As the system's."""
         with within("pending"):
             return self._system.pending()
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """As the system's."""
-        with within(f"happen({event})"):
-            return self._system.happen(event)
+        with within(f"step({event})"):
+            return self._system.step(event)
 
     def observe(self) -> Mapping[str, Value]:
         """As the system's."""
@@ -103,12 +103,12 @@ class LimitedSystem:
 
     def peace(self, *, on: bool) -> None:
         """As the system's, where it has that."""
-        if isinstance(self._system, HearsOfPeace):
+        if isinstance(self._system, SupportsQuiescence):
             self._system.peace(on=on)
 
     def unsettled(self, but: int | None) -> str | None:
         """As the system's, where it has that."""
-        return self._system.unsettled(but) if isinstance(self._system, Demands) else None
+        return self._system.unsettled(but) if isinstance(self._system, SupportsLiveness) else None
 
     def close(self) -> None:
         """As the system's."""

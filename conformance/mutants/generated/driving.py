@@ -18,9 +18,9 @@ from ...lockstep.adapter import Adapter
 from ...lockstep.binding import Binding
 from ...lockstep.goals import Goals
 from ...lockstep.space import Space
-from ...simulation.registry import Way, offered
-from ...simulation.system import FreeSystem
-from ...simulation.transitions import Ways
+from ...simulation.registry import Mode, offered
+from ...simulation.system import SimulatedSystem
+from ...simulation.transitions import Transitions
 
 Engine = Literal["free", "lockstep"]
 
@@ -84,11 +84,11 @@ class Drive:
 
 
 @contextmanager
-def made(drive: Drive, parts: Parts | None) -> Iterator[Adapter | FreeSystem]:
+def made(drive: Drive, parts: Parts | None) -> Iterator[Adapter | SimulatedSystem]:
     """The system of a drive, made of these classes where it is ours. Raises BadInput as what makes it does."""
-    system: Adapter | FreeSystem | None
+    system: Adapter | SimulatedSystem | None
     if drive.system is not None:
-        found = offered(drive.system, drive.protocol, drive.variant, (Way(drive.engine),))
+        found = offered(drive.system, drive.protocol, drive.variant, (Mode(drive.engine),))
         system = found.free if drive.engine == "free" else found.lockstep
         assert system is not None
     elif drive.engine == "free":
@@ -99,7 +99,7 @@ def made(drive: Drive, parts: Parts | None) -> Iterator[Adapter | FreeSystem]:
         yield system
 
 
-def free_over_impl(protocol: str, variant: str | None, parts: Parts | None) -> FreeSystem:
+def free_over_impl(protocol: str, variant: str | None, parts: Parts | None) -> SimulatedSystem:
     """The freely running system of what ``impl/`` has of a protocol. Raises BadInput where there is none."""
     harness = find_harness(protocol)
     make = None if harness is None else harness.find_free_over()
@@ -116,7 +116,7 @@ class Grounds:
 
     def __init__(self) -> None:
         self._goals: dict[tuple[str, str, tuple[tuple[str, int], ...]], Goals] = {}
-        self._ways: dict[tuple[str, str, tuple[tuple[str, int], ...]], Ways] = {}
+        self._ways: dict[tuple[str, str, tuple[tuple[str, int], ...]], Transitions] = {}
 
     def goals(self, drive: Drive, variant: str) -> Goals:
         """Of a drive in lockstep."""
@@ -126,13 +126,13 @@ class Grounds:
             self._goals[key] = Goals(Space(_system(drive, variant, constants), _binding(drive)))
         return self._goals[key]
 
-    def ways(self, drive: Drive, variant: str) -> list[Ways]:
+    def ways(self, drive: Drive, variant: str) -> list[Transitions]:
         """Of a free drive: one for each of its constants."""
         found = []
         for constants in drive.constants:
             key = (drive.protocol, variant, constants)
             if key not in self._ways:
-                self._ways[key] = Ways(_system(drive, variant, constants), _binding(drive))
+                self._ways[key] = Transitions(_system(drive, variant, constants), _binding(drive))
             found.append(self._ways[key])
         return found
 

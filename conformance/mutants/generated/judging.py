@@ -23,14 +23,14 @@ from ...lockstep.play import play, repeat
 from ...lockstep.runner import ROUND
 from ...lockstep.space import Space
 from ...simulation.candidate import Spent
-from ...simulation.coverage import Met
-from ...simulation.coverage_feedback import Memory
+from ...simulation.coverage import SimulationCoverage
+from ...simulation.coverage_feedback import CoverageFeedback
 from ...simulation.divergence import Sort as FreeSort
 from ...simulation.events import event_of
-from ...simulation.runner import FreePlan, run_seed
+from ...simulation.runner import SimulationPlan, run_seed
 from ...simulation.runner import play as play_freely
 from ...simulation.runner import repeat as repeat_freely
-from ...simulation.system import FreeSystem
+from ...simulation.system import SimulatedSystem
 from ..defect_rows import EXAMPLES, STEPS
 from .calls import LimitedAdapter, LimitedSystem
 from .drawing import Mutant
@@ -38,9 +38,9 @@ from .driving import Drive, Grounds, made
 from .source import Source, loaded
 from .taking import try_of
 
-RUNS: Final = {"free": FreePlan.runs, "lockstep": EXAMPLES}
+RUNS: Final = {"free": SimulationPlan.runs, "lockstep": EXAMPLES}
 """Runs after which a mutant has survived a drive."""
-LENGTH: Final = {"free": FreePlan.events, "lockstep": STEPS}
+LENGTH: Final = {"free": SimulationPlan.events, "lockstep": STEPS}
 """Events, or tries, of one run."""
 
 
@@ -171,17 +171,17 @@ def judge(
     return Judgement(None, events=events, seconds=time.process_time() - start, cut=tuple(cut))
 
 
-def _drive(system: Adapter | FreeSystem, drive: Drive, seed: int, until: float, grounds: Grounds) -> _Driven:
+def _drive(system: Adapter | SimulatedSystem, drive: Drive, seed: int, until: float, grounds: Grounds) -> _Driven:
     if drive.engine == "free":
-        return _freely(cast("FreeSystem", system), drive, seed, until, grounds)
+        return _freely(cast("SimulatedSystem", system), drive, seed, until, grounds)
     return _in_lockstep(cast("Adapter", system), drive, seed, until, grounds)
 
 
-def _freely(system: FreeSystem, drive: Drive, seed: int, until: float, grounds: Grounds) -> _Driven:
+def _freely(system: SimulatedSystem, drive: Drive, seed: int, until: float, grounds: Grounds) -> _Driven:
     limited = LimitedSystem(system)
     portfolio = grounds.ways(drive, system.variant)
-    memory, met = Memory(), Met()
-    plan = FreePlan(RUNS["free"], LENGTH["free"], seed)
+    memory, met = CoverageFeedback(), SimulationCoverage()
+    plan = SimulationPlan(RUNS["free"], LENGTH["free"], seed)
     for number in range(plan.runs):
         if time.process_time() > until:
             return _Driven(None, "", met.events, whole=False)
@@ -189,10 +189,10 @@ def _freely(system: FreeSystem, drive: Drive, seed: int, until: float, grounds: 
             ran = play_freely(limited, portfolio[number % len(portfolio)], run_seed(seed, number), plan, memory, met)
         except Spent:
             continue
-        if ran.parted is not None:
-            by = _KILLERS.get(ran.parted.sort, Killer.CONFORM)
+        if ran.divergence is not None:
+            by = _KILLERS.get(ran.divergence.sort, Killer.CONFORM)
             run = Run(number % len(portfolio), ran.seed, tuple(event.to_json() for event in ran.events))
-            return _Driven(by, f"{ran.parted.headline} (event {len(ran.events)})", met.events, whole=True, run=run)
+            return _Driven(by, f"{ran.divergence.headline} (event {len(ran.events)})", met.events, whole=True, run=run)
     return _Driven(None, "", met.events, whole=True)
 
 
@@ -230,10 +230,10 @@ def parts_too(source: Source, drive: Drive, run: Run, grounds: Grounds) -> str |
                 ways = grounds.ways(drive, system.variant)[run.constants]
                 events = [event_of(cast("dict[str, Any]", step), "the run") for step in run.steps]
                 try:
-                    ran = repeat_freely(LimitedSystem(cast("FreeSystem", system)), ways, run.seed, events)
+                    ran = repeat_freely(LimitedSystem(cast("SimulatedSystem", system)), ways, run.seed, events)
                 except Spent as spent:
                     return str(spent)
-                return None if ran.parted is None else ran.parted.headline
+                return None if ran.divergence is None else ran.divergence.headline
             space = grounds.goals(drive, system.variant).space
             told = [try_of(cast("dict[str, Any]", step)) for step in run.steps]
             # Values of an enumeration are told by their names.

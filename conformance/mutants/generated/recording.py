@@ -21,11 +21,11 @@ from ...lockstep.generate import Chooser, SeededSource
 from ...lockstep.play import play
 from ...lockstep.watch import Hung
 from ...simulation.candidate import Spent
-from ...simulation.coverage import Met
-from ...simulation.coverage_feedback import Memory
-from ...simulation.runner import FreePlan, run_seed
+from ...simulation.coverage import SimulationCoverage
+from ...simulation.coverage_feedback import CoverageFeedback
+from ...simulation.runner import SimulationPlan, run_seed
 from ...simulation.runner import play as play_freely
-from ...simulation.system import FreeSystem
+from ...simulation.system import SimulatedSystem
 from .calls import within
 from .drawing import Mutant
 from .driving import Drive, Grounds, made
@@ -100,7 +100,7 @@ def record(source: Source, drives: Sequence[Drive], seed: int, seconds: float, g
                 if not source.is_ours and not modules_from(source):
                     raise BadInput("the system imports no module of it", str(source.folder), "name its folder")
                 if drive.engine == "free":
-                    freely = FreeTaker(cast("FreeSystem", system), world)
+                    freely = FreeTaker(cast("SimulatedSystem", system), world)
                     _draw_freely(freely, drive, seed, until, grounds)
                     runs[drive.name] = freely.taken()
                 else:
@@ -126,8 +126,8 @@ def lines_run(executed: Executed, path: Path) -> frozenset[int]:
 
 
 def _draw_freely(taker: FreeTaker, drive: Drive, seed: int, until: float, grounds: Grounds) -> None:
-    portfolio, memory, met = grounds.ways(drive, taker.variant), Memory(), Met()
-    plan = FreePlan(RECORDED["free"], LENGTH["free"], seed)
+    portfolio, memory, met = grounds.ways(drive, taker.variant), CoverageFeedback(), SimulationCoverage()
+    plan = SimulationPlan(RECORDED["free"], LENGTH["free"], seed)
     for number in range(plan.runs):
         if number and time.process_time() > until:
             return
@@ -135,8 +135,8 @@ def _draw_freely(taker: FreeTaker, drive: Drive, seed: int, until: float, ground
             ran = play_freely(taker, portfolio[number % len(portfolio)], run_seed(seed, number), plan, memory, met)
         except Spent:
             continue
-        if ran.parted is not None:
-            raise _parts(drive, ran.parted.headline)
+        if ran.divergence is not None:
+            raise _parts(drive, ran.divergence.headline)
 
 
 def _draw_in_lockstep(taker: Taker, drive: Drive, seed: int, until: float, grounds: Grounds) -> None:
@@ -178,7 +178,7 @@ def compare(
                     if time.process_time() > until:
                         break
                     if drive.engine == "free":
-                        taker: Taker | FreeTaker = FreeTaker(cast("FreeSystem", system), world)
+                        taker: Taker | FreeTaker = FreeTaker(cast("SimulatedSystem", system), world)
                     else:
                         taker = Taker(cast("Adapter", system), world)
                     found, gone = _gone_through(taker, taken, drive)

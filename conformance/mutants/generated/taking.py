@@ -12,7 +12,7 @@ from ...lockstep.adapter import Adapter, Outcome
 from ...lockstep.expect import Try
 from ...lockstep.faults import Fault, Kind
 from ...simulation.events import Event, event_of
-from ...simulation.system import Demands, FreeSystem, Happened, HearsOfPeace, Pending
+from ...simulation.system import EnabledEvent, SimulatedSystem, StepResult, SupportsLiveness, SupportsQuiescence
 from .witness import World
 
 _PEACE: Final = "peace"
@@ -130,31 +130,31 @@ def try_of(step: Any) -> Try:
 class FreeTaker(_Runs):
     """A system that runs freely."""
 
-    def __init__(self, system: FreeSystem, world: World) -> None:
+    def __init__(self, system: SimulatedSystem, world: World) -> None:
         super().__init__(system, world)
         self._free = system
         self.name = system.name
         self.protocol = system.protocol
         self.variant = system.variant
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """As the system's."""
         self.begin(constants, seed)
         happened = self._free.reset(constants, seed)
         self._note(None, happened)
         return happened
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """As the system's."""
         return self._free.pending()
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """As the system's."""
-        happened = self._free.happen(event)
+        happened = self._free.step(event)
         self._note(event.to_json(), happened)
         return happened
 
-    def _note(self, step: Json | None, happened: Happened) -> None:
+    def _note(self, step: Json | None, happened: StepResult) -> None:
         # Crashed and started are sets: their order is no difference.
         answer = (
             happened.sent,
@@ -175,7 +175,7 @@ class FreeTaker(_Runs):
         if _PEACE in step:
             self.peace(on=bool(step[_PEACE]))
         else:
-            self.happen(event_of(step, "the recording"))
+            self.step(event_of(step, "the recording"))
 
     def words(self, step: Any) -> str:
         """An event for a person."""
@@ -185,13 +185,13 @@ class FreeTaker(_Runs):
 
     def peace(self, *, on: bool) -> None:
         """As the system's, where it has that: what may happen next depends on it, so it is a step of its own."""
-        if isinstance(self._free, HearsOfPeace):
+        if isinstance(self._free, SupportsQuiescence):
             self._free.peace(on=on)
-            self._note({_PEACE: on}, Happened())
+            self._note({_PEACE: on}, StepResult())
 
     def unsettled(self, but: int | None) -> str | None:
         """As the system's, where it has that."""
-        return self._free.unsettled(but) if isinstance(self._free, Demands) else None
+        return self._free.unsettled(but) if isinstance(self._free, SupportsLiveness) else None
 
     def close(self) -> None:
         """As the system's."""

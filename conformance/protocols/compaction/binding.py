@@ -120,7 +120,7 @@ COMPACTION: Final = Binding(
         "consumer_start_over": ActionBinding({}, named=True),
     },
     restarts=frozenset({"restart"}),
-    given=AS_THEY_COME,
+    inputs=AS_THEY_COME,
     settles=(_catch_up, _is_read_to_its_end, _is_cleaned),
     asks=frozenset({"produce"}),
     restless=frozenset({"cleaned_at", "goes", "marks"}),

@@ -40,13 +40,13 @@ from ...checks.crash_image import Nowhere, check_awake, copy_of, opened
 from ...checks.durability import LastingBrokers
 from ...checks.timers import Timed, TimedNodes, waits_of_broker
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
-from ...simulation.system import Happened, Judged
+from ...simulation.events import Event, EventKind
+from ...simulation.system import RequestOutcome, StepResult
 from .cleaner_preview import Ahead, LateClock, Topic
 from .observation import WrittenCells, cells_of_log, given
 from .records import HEADER, LogReader, Row, most_longs
 from .responses import check_ages, check_cleaning, check_contents, check_tombstones
-from .workload import Ages, Pace
+from .workload import Ages, Workload
 
 FOLLOWER, LEADER, OFFLINE = "follower", "leader", "offline"
 """Roles are told apart by their names: those of a copy of ``impl`` are other objects."""
@@ -74,7 +74,7 @@ class RunningBrokers(LastingBrokers, TimedNodes):
 
     def _set_up(self, constants: Mapping[str, int]) -> range:
         self.chance = chance = random.Random(self.seed)  # noqa: S311 - repeatable on purpose
-        self.pace = Pace(chance)
+        self.pace = Workload(chance)
         self.strategy = chance.choice(STRATEGIES)
         """The topic's, now."""
         self.default = chance.choice(STRATEGIES)
@@ -174,14 +174,14 @@ class RunningBrokers(LastingBrokers, TimedNodes):
         for node in self.replicas:
             self._look(node)
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New disks, new nodes; what they are configured with is as they have it."""
         if constants["header_values"] > most_longs():
             most = most_longs()
             raise BadInput(f"a run has {most} values of the header at most", "--header-values", f"give 1 to {most}")
         begun = super().reset(constants, seed)
         self._observed = self._picture()
-        return Happened(begun.sent, given=frozenset(self._observed))
+        return StepResult(begun.sent, inputs=frozenset(self._observed))
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -310,10 +310,10 @@ class RunningBrokers(LastingBrokers, TimedNodes):
     def _is_copied_amid(self, node: int) -> bool:
         return self._cleaning != node  # else it is looked at by what a cleaning may leave
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """One event. Raises what a node does, and WrongState."""
         node = event.node
-        if event.what is What.TIMER and node is not None:
+        if event.what is EventKind.TIMER and node is not None:
             self._cleaned_at[node] = self.clock.now()
             cleans = event.name == CLEANER or (event.name == DUE and self._is_cleaning_due(node))
             self._cleaning = node if cleans and node not in self.bad else None
@@ -323,7 +323,7 @@ class RunningBrokers(LastingBrokers, TimedNodes):
         synced = 0 if state is None else state.synced
         before, at = self._observed, self._cleaning
         try:
-            happened = super().happen(event)
+            happened = super().step(event)
         finally:
             self._cleaning = None
         cells = self._observed = self._picture()
@@ -336,7 +336,7 @@ class RunningBrokers(LastingBrokers, TimedNodes):
                 check_tombstones(rows, self._left, clean, wall)
         if self._of_cleaning and node is not None and node not in self.down:
             self._look_amid(node, rows, synced)
-        return replace(happened, given=given(before, cells, grew=happened.started))
+        return replace(happened, inputs=given(before, cells, grew=happened.started))
 
     def _is_cleaning_due(self, node: int) -> bool:
         at = self.broker(node)._runtime.timers.get((CLEANER,))
@@ -434,7 +434,7 @@ class RunningBrokers(LastingBrokers, TimedNodes):
             return envelope.destination >= 0 and not body.records and self.pace.is_prompt("Fetch")
         return self.pace.is_prompt(kind_of(envelope).removesuffix("Response"))
 
-    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:  # noqa: ARG002 - for clients
+    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[RequestOutcome]:  # noqa: ARG002 - for clients
         return ()
 
     def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:
@@ -460,7 +460,7 @@ class RunningBrokers(LastingBrokers, TimedNodes):
         return 1 if name.startswith("UpdateMetadata") else super()._room_for(name)
 
 
-_ALONE: Final = frozenset({What.DELIVER, What.REPEAT, What.LOSE, What.START})
+_ALONE: Final = frozenset({EventKind.DELIVER, EventKind.REPEAT, EventKind.LOSE, EventKind.START})
 """Events with which nothing else arrives."""
 _DECISIONS: Final = frozenset({"elect", "shrink", "register", "resend"})
 
@@ -479,4 +479,4 @@ CLEANER: Final = "log-cleaner"
 
 def call(name: str, **args: int) -> Event:
     """What somebody asks for."""
-    return Event(What.CALL, name, args=tuple(sorted(args.items())))
+    return Event(EventKind.CALL, name, args=tuple(sorted(args.items())))

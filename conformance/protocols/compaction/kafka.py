@@ -23,9 +23,9 @@ from ...kafka.brokers import BrokerSystem
 from ...kafka.controller import AlterPartitionAnswer, FetchAnswer
 from ...kafka.process import CLEANERS, Jvm
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 from ...simulation.mailbox import Letter
-from ...simulation.system import Happened, Judged, Pending
+from ...simulation.system import EnabledEvent, RequestOutcome, StepResult
 from .kafka_clients import (
     CLEAN,
     START_OVER,
@@ -45,7 +45,7 @@ from .kafka_clients import (
 from .observation import WrittenCells, cells_of_log, given
 from .records import Row
 from .responses import check_ages, check_contents, check_tombstones
-from .workload import Ages, Pace
+from .workload import Ages, Workload
 
 _OF_PRODUCERS: Final = frozenset({"NONE", "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "INVALID_RECORD"})
 """The codes for a producer that the model has a word for."""
@@ -88,7 +88,7 @@ class KafkaCompaction(BrokerSystem):
 
     def build(self, constants: Mapping[str, int], random: Random) -> None:
         """Brokers with an empty log. In some runs the first leader begins as the whole ISR."""
-        self.pace = Pace(random)
+        self.pace = Workload(random)
         self.retention = random.choice((60, 300, 1 << 20))
         self.ratio = random.choice(("0", "0", "0.5"))
         self.ages = Ages.drawn(random.choice((1, 1, 200, _NEVER)), self._seed)
@@ -107,7 +107,7 @@ class KafkaCompaction(BrokerSystem):
         self._appended: set[int] = set()
         """The numbers of batches that some leader has taken."""
         self._ends = False
-        self._decisions: list[Judged] = []
+        self._decisions: list[RequestOutcome] = []
         self._start_over()
         topic = {
             "cleanup.policy": "compact",
@@ -139,11 +139,11 @@ class KafkaCompaction(BrokerSystem):
         self._awaited = -1
         self._table: dict[int, int] = {}
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New logs, and whoever sees them begins with what there is."""
         happened = super().reset(constants, seed)
         self._observed = self._picture()
-        return replace(happened, given=frozenset(self._observed))
+        return replace(happened, inputs=frozenset(self._observed))
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -212,13 +212,13 @@ class KafkaCompaction(BrokerSystem):
         super().peace(on=on)
         self.pace.peace = on
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """What may happen; time passes when everybody has what there is, where a run is punctual."""
         found = super().pending()
         if self._peace:
             return [replace(each, due=True) if each.event.name == "poll" else each for each in found]
         if self.pace.punctual and self._somebody_lags():
-            found = [each for each in found if each.event.what is not What.TIME] or found
+            found = [each for each in found if each.event.what is not EventKind.TIME] or found
         dirty = frozenset(node for node in self.nodes if node not in self.down and self._is_dirty(node))
         return list(weighed(found, slow=self.pace.alone, dirty=dirty))
 
@@ -240,16 +240,16 @@ class KafkaCompaction(BrokerSystem):
     def offers(self) -> Iterable[Event]:
         """The clock, timers of brokers and of the controller, and what clients and the operator ask for."""
         for ms in _TIMES:
-            yield Event(What.TIME, args=(("ms", ms),))
+            yield Event(EventKind.TIME, args=(("ms", ms),))
         timely = self.controller.leader is None or self.pace.is_time("election")
         for node in self.nodes:
             seen = self.seen.get(node)
             if seen is not None and node not in self.down:
                 yield from self._timers(node, seen)
-                yield Event(What.TIMER, CLEAN, node)
+                yield Event(EventKind.TIMER, CLEAN, node)
                 yield from self._of_clients(node, seen)
             for event in self._elections(node):
-                if timely or event.what is not What.OPERATE:
+                if timely or event.what is not EventKind.OPERATE:
                     yield event
         if self.pace.starts_over and self._position and not self._peace:
             yield START_OVER
@@ -277,23 +277,23 @@ class KafkaCompaction(BrokerSystem):
 
     # -- what happens -----------------------------------------------------------------------------------------------
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """Let it happen. Raises WrongState, and what Kafka does."""
         self._decisions = []
         # Nobody sees a process that ends while it starts.
-        self._ends = event.what is What.START and event.crash is not None
-        happened = super().happen(event)
+        self._ends = event.what is EventKind.START and event.crash is not None
+        happened = super().step(event)
         self._ends = False
         self.pace.after(event)
         before, self._observed = self._observed, self._picture()
         steps = tuple(step for step in happened.steps if not step[0].startswith("controller_"))
         taken = given(before, self._observed, grew=happened.started)
-        return replace(happened, steps=steps, judged=tuple(self._decisions), given=taken)
+        return replace(happened, steps=steps, judged=tuple(self._decisions), inputs=taken)
 
     def act(self, event: Event) -> Sequence[ModelStep]:
         """Time passes, a timer fires, or somebody asks."""
         match event.name:
-            case "" if event.what is What.TIME:
+            case "" if event.what is EventKind.TIME:
                 self._ask("elapse", ms=int(event.arg("ms")))
             case "produce":
                 body = Produce(asked_for(event, self.constants["keys"]), self._serial, self.pace.numbered)
@@ -369,7 +369,7 @@ class KafkaCompaction(BrokerSystem):
         keyless = [sent for sent in body.records if sent.key < 0]
         named = self._named((keyless or body.records)[0])
         step: ModelStep = ("leader_write", {"replica": request.destination or 0, **named})
-        self._decisions.append(Judged((step,), None if error == "NONE" else error))
+        self._decisions.append(RequestOutcome((step,), None if error == "NONE" else error))
 
     def _take(self, node: int, letter: Letter, body: FetchAnswer) -> None:
         """A follower is answered; if the logs do not part, its own is cut back."""

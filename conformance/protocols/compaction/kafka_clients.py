@@ -9,8 +9,8 @@ from itertools import product
 from typing import Any, Final
 
 from ....impl.net.clock import WALL_START
-from ...simulation.events import Event, What
-from ...simulation.system import Pending
+from ...simulation.events import Event, EventKind
+from ...simulation.system import EnabledEvent
 from .records import BEFORE_MS, STEP_MS, Row, Sent
 
 CLEAN: Final = "clean"
@@ -97,10 +97,10 @@ def row_of(told: list[Any], shift: int) -> Row:
 
 def poll(node: int) -> Event:
     """The consumer asks a broker."""
-    return Event(What.CALL, "poll", args=(("to", node),))
+    return Event(EventKind.CALL, "poll", args=(("to", node),))
 
 
-START_OVER: Final = Event(What.CALL, "start_over")
+START_OVER: Final = Event(EventKind.CALL, "start_over")
 
 
 def asked_for(event: Event, keys: int) -> tuple[Sent, ...]:
@@ -113,7 +113,7 @@ def asked_for(event: Event, keys: int) -> tuple[Sent, ...]:
     return first, Sent((key + 1) % keys, 0, first.timestamp, 0, 0)
 
 
-def _produce(what: What, node: int, key: int, tombstone: int, timestamp: int, records: int) -> Event:
+def _produce(what: EventKind, node: int, key: int, tombstone: int, timestamp: int, records: int) -> Event:
     args = {"key": key, "records": records, "timestamp": timestamp, "to": node, "tombstone": tombstone}
     return Event(what, "produce", args=tuple(args.items()))
 
@@ -123,23 +123,23 @@ def produces(node: int, room: int, keys: int, timestamps: int) -> tuple[Event, .
     """What a producer may send to a leader; by its timestamps segments are closed, and records become old."""
     found = []
     for key, tombstone, timestamp in product(range(keys), range(2), (0, timestamps - 1)):
-        found.append(_produce(What.CALL, node, key, tombstone, timestamp, 1))
+        found.append(_produce(EventKind.CALL, node, key, tombstone, timestamp, 1))
         if room > 1:
-            found.append(_produce(What.CALL, node, key, tombstone, timestamp, 2))
+            found.append(_produce(EventKind.CALL, node, key, tombstone, timestamp, 2))
     return tuple(dict.fromkeys(found))
 
 
 def probe(node: int, key: int) -> Event:
     """What must be refused: by whoever leads nothing, and where the key is none."""
-    return _produce(What.PROBE, node, key, 0, 0, 1)
+    return _produce(EventKind.PROBE, node, key, 0, 0, 1)
 
 
-def weighed(found: Iterable[Pending], *, slow: bool, dirty: Container[int | None]) -> Iterator[Pending]:
+def weighed(found: Iterable[EnabledEvent], *, slow: bool, dirty: Container[int | None]) -> Iterator[EnabledEvent]:
     """How likely events are. ``slow``: followers seldom ask. ``dirty``: at whom cleaning may remove something."""
     for each in found:
         event = each.event
         weight = _SLOWLY if slow and event.name == "fetch" else _WEIGHTS.get(event.name, 1.0)
-        if event.node in dirty and (event.what is What.CRASH or event.name == CLEAN):
+        if event.node in dirty and (event.what is EventKind.CRASH or event.name == CLEAN):
             weight = _RATHER
         sort = "clean" if event.name == CLEAN else each.sort
         yield each if weight == 1.0 else replace(each, weight=weight, sort=sort)

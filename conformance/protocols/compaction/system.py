@@ -29,8 +29,8 @@ from ...adapters.carrier import error_name
 from ...adapters.cluster import PARTITION
 from ...adapters.endpoints import Mailbox
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
-from ...simulation.system import Judged, Pending
+from ...simulation.events import Event, EventKind
+from ...simulation.system import EnabledEvent, RequestOutcome
 from .cluster import CLEANER, LEADER, STRATEGIES, RunningBrokers, call
 from .records import Sent, made
 
@@ -86,11 +86,11 @@ class RunningCompaction(RunningBrokers):
         """While nothing goes wrong whoever has something to do is not kept waiting."""
         self.pace.peace = on
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """What may happen; time passes when everybody has what there is, where a run is punctual."""
         found = super().pending()
         if self.pace.punctual and not self.pace.peace and self._somebody_lags():
-            found = [each for each in found if each.event.what is not What.TIME] or found
+            found = [each for each in found if each.event.what is not EventKind.TIME] or found
         if self.pace.peace:
             urgent = {call("poll", to=node) for node in self.replicas}
             urgent |= {each for each in self._operations() if each.name in ("register", "resend")}
@@ -136,7 +136,7 @@ class RunningCompaction(RunningBrokers):
                 if self.pace.probes:
                     yield from _probes(node, self.in_force, self._sizes[0], self._sizes[2])
             elif self.pace.probes:
-                yield _produce(What.PROBE, node, Sent(0, 0, 0, 0, 0), 1)
+                yield _produce(EventKind.PROBE, node, Sent(0, 0, 0, 0, 0), 1)
 
     @property
     def _sizes(self) -> tuple[int, int, int]:
@@ -207,7 +207,7 @@ class RunningCompaction(RunningBrokers):
         node = arrived.destination
         return [("leader_write", {"replica": node, **each._asdict()}) for each in self._batches[arrived.body.records]]
 
-    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:
+    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[RequestOutcome]:
         body: Any = answer.body
         error = error_name(body)
         if not isinstance(request.body, ProduceRequest) or error not in _OF_PRODUCERS:
@@ -221,7 +221,9 @@ class RunningCompaction(RunningBrokers):
         records, keys = self._batches[data], self.constants["keys"]
         wrong = [each for each in records if each.key == keys or self._is_no_long(each)]
         return [
-            Judged(((("leader_write", {"replica": request.destination, **(wrong or records)[0]._asdict()})),), error)
+            RequestOutcome(
+                ((("leader_write", {"replica": request.destination, **(wrong or records)[0]._asdict()})),), error
+            )
         ]
 
     def _is_no_long(self, sent: Sent) -> bool:
@@ -237,12 +239,12 @@ class RunningCompaction(RunningBrokers):
         return super()._may_arrive(envelope)
 
 
-def _weighed(pending: Pending, *, slow: bool) -> Pending:
+def _weighed(pending: EnabledEvent, *, slow: bool) -> EnabledEvent:
     """How likely an event is; ``slow``: followers seldom ask."""
     event = pending.event
     if slow and event.name == "fetch":
         return pending.weighing(_SLOWLY)
-    if event.what is What.TIMER and event.name == CLEANER:
+    if event.what is EventKind.TIMER and event.name == CLEANER:
         return replace(pending, weight=_CLEANS, sort="clean")
     weight = _WEIGHTS.get(event.name, 1.0)
     return pending if weight == 1.0 else pending.weighing(weight)
@@ -250,10 +252,10 @@ def _weighed(pending: Pending, *, slow: bool) -> Pending:
 
 @lru_cache(64)
 def _set(strategy: str) -> Event:
-    return Event(What.OPERATE, "set_strategy", args=(("strategy", strategy),))
+    return Event(EventKind.OPERATE, "set_strategy", args=(("strategy", strategy),))
 
 
-def _produce(what: What, node: int, sent: Sent, records: int) -> Event:
+def _produce(what: EventKind, node: int, sent: Sent, records: int) -> Event:
     args = {**sent._asdict(), "records": records, "to": node}
     return Event(what, "produce", args=tuple(sorted(args.items())))
 
@@ -276,16 +278,16 @@ def _produces(node: int, strategy: str, room: int, keys: int, timestamps: int, v
     found = []
     for key, tombstone, kind in product(range(keys), range(2), kinds):
         sent = Sent(key, tombstone, *kind)
-        found.append(_produce(What.CALL, node, sent, 1))
+        found.append(_produce(EventKind.CALL, node, sent, 1))
         if room > 1 and not tombstone:
-            found.append(_produce(What.CALL, node, sent, 2))
+            found.append(_produce(EventKind.CALL, node, sent, 2))
     return tuple(found)
 
 
 @lru_cache(256)
 def _probes(node: int, strategy: str, keys: int, values: int) -> tuple[Event, ...]:
     """What a leader must refuse: no key; and under ``header`` a value that is no long, before a good one or alone."""
-    found = [_produce(What.PROBE, node, Sent(keys, 0, 0, 0, 0), 1)]
+    found = [_produce(EventKind.PROBE, node, Sent(keys, 0, 0, 0, 0), 1)]
     if strategy == "header":
-        found += [_produce(What.PROBE, node, Sent(0, 0, 0, values + 1, earlier), 1) for earlier in (0, 1)]
+        found += [_produce(EventKind.PROBE, node, Sent(0, 0, 0, values + 1, earlier), 1) for earlier in (0, 1)]
     return tuple(found)

@@ -53,7 +53,7 @@ def _in_time(age: int | None, constants: Mapping[str, int]) -> bool:
     return age is not None and age - BEFORE_MS + STEP_MS * (constants["timestamps"] - 1) <= _PATIENCE_MS
 
 
-class Pace:
+class Workload:
     """The drawn features of one run, and when there was an election last."""
 
     def __init__(self, chance: Random) -> None:

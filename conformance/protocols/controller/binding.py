@@ -177,7 +177,7 @@ CONTROLLER: Final = Binding(
     },
     restarts=frozenset({"restart"}),
     parties={"kip-631-cluster": dict.fromkeys(OF_CONTROLLER, lambda _: None)},
-    given=frozenset({*OF_LOG, *TOLD, *PROGRESS, *AT_FIRST}),
+    inputs=frozenset({*OF_LOG, *TOLD, *PROGRESS, *AT_FIRST}),
     settles=(
         _somebody_is_active,
         _images_converge,

@@ -18,8 +18,8 @@ from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import BROKER_PRINCIPAL, Envelope, TopicPartition
 from ...adapters.carrier import CLIENT
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
-from ...simulation.system import Judged
+from ...simulation.events import Event, EventKind
+from ...simulation.system import RequestOutcome
 from .negative_requests import probe, probes
 from .nodes import FOLLOW, REPLICATE, STOP
 from .observation import NAMES
@@ -39,7 +39,7 @@ class Clients:
     def __init__(self, system: FreeControllers) -> None:
         self._system = system
         self._serial = 0
-        self._judged: list[Judged] = []
+        self._judged: list[RequestOutcome] = []
         self._asked: list[tuple[int, Envelope, tuple[ModelStep, ...]]] = []
         self.touched: set[int] = set()
         """The controllers that were asked in this event."""
@@ -70,8 +70,8 @@ class Clients:
     def offers(self) -> Iterator[Event]:
         """Of whoever takes itself for active; now and then of others."""
         system = self._system
-        yield Event(What.SYNC, REPLICATE)
-        yield Event(What.SYNC, FOLLOW)
+        yield Event(EventKind.SYNC, REPLICATE)
+        yield Event(EventKind.SYNC, FOLLOW)
         for number in system.voters:
             if number in system.down:
                 continue
@@ -81,26 +81,26 @@ class Clients:
                 for partition, name in enumerate(NAMES[: system.constants["partitions"]]):
                     where = ("partition", partition)
                     if name in image.names:
-                        yield Event(What.CALL, "delete-topic", number, args=(where,))
-                        yield Event(What.CALL, "alter-config", number, args=(where,))
-                        yield Event(What.CALL, "elect-preferred", number, args=(where,))
+                        yield Event(EventKind.CALL, "delete-topic", number, args=(where,))
+                        yield Event(EventKind.CALL, "alter-config", number, args=(where,))
+                        yield Event(EventKind.CALL, "elect-preferred", number, args=(where,))
                     else:
                         for first in system.brokers:
-                            yield Event(What.CALL, "create-topic", number, args=(where, ("first", first)))
+                            yield Event(EventKind.CALL, "create-topic", number, args=(where, ("first", first)))
                 if self._guarded:
-                    yield Event(What.CALL, "alter-default", number)
-                yield Event(What.OPERATE, "resign", number)
+                    yield Event(EventKind.CALL, "alter-default", number)
+                yield Event(EventKind.OPERATE, "resign", number)
             elif node.quorum.is_leader:
-                yield Event(What.OPERATE, "resign", number)
+                yield Event(EventKind.OPERATE, "resign", number)
             if number not in system.cut:
                 yield from probes(system, number)
         for broker in system.brokers:
             if broker not in system.down:
                 lifecycle = system.broker(broker).lifecycle
                 if not lifecycle.want_shut_down:
-                    yield Event(What.OPERATE, "shut-down", broker)
+                    yield Event(EventKind.OPERATE, "shut-down", broker)
                 elif lifecycle.may_shut_down:
-                    yield Event(What.CRASH, STOP, broker)
+                    yield Event(EventKind.CRASH, STOP, broker)
 
     # -- what is asked ----------------------------------------------------------------------------------------------
 
@@ -109,7 +109,7 @@ class Clients:
         system, number = self._system, event.node
         assert number is not None
         self.touched = {number}
-        if event.what is What.PROBE:
+        if event.what is EventKind.PROBE:
             probe(event, system)
             return ()
         if event.name == "resign":
@@ -166,7 +166,7 @@ class Clients:
         self._asked.append((number, envelope, judged))
         self._system.controller(number).receive(envelope)
 
-    def judged(self) -> list[Judged]:
+    def judged(self) -> list[RequestOutcome]:
         """What has been decided of these in this event."""
         asked, self._asked = self._asked, []
         self.touched = set()
@@ -177,5 +177,5 @@ class Clients:
             error = self._system.answers.error_of(self._system.controller(number), envelope, self._system.clock.now())
             newest = self._system.newest_leader
             if steps and error is not None and newest is not None and newest.address == number:
-                found.append(Judged(steps, None if error is ErrorCode.NONE else error.name))
+                found.append(RequestOutcome(steps, None if error is ErrorCode.NONE else error.name))
         return found

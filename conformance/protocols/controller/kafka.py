@@ -22,9 +22,9 @@ from ....model.protocols.controller.kafka_spec import GIVEN, OF_SHIPPED, VARIANT
 from ....traces.format import Value
 from ...kafka.process import CONTROLLERS, Jvm
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 from ...simulation.mailbox import Letter
-from ...simulation.system import Happened, Judged, Pending
+from ...simulation.system import EnabledEvent, RequestOutcome, StepResult
 from .kafka_brokers import ANSWERS, Answer, BrokerRegistration, Process, Request
 from .kafka_brokers import cells_of as cells_of_request
 from .kafka_log import cells_of
@@ -96,7 +96,7 @@ class KafkaControllers(KafkaVoters):
         self.slow = frozenset(range(random.randrange(_SLOW), _MANY, _SLOW))
         """The numbers of messages that take long."""
         self._besides: list[ModelStep] = []
-        self._decisions: list[Judged] = []
+        self._decisions: list[RequestOutcome] = []
         self._note_moment()
         if random.randrange(_COLD):
             self._begin(random)
@@ -130,10 +130,10 @@ class KafkaControllers(KafkaVoters):
         if isinstance(asked, BrokerRegistration):
             self._own[process.broker] = self._epochs_told[process.broker] = process.epoch
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New logs, new controllers."""
         happened = super().reset(constants, seed)
-        return replace(happened, given=frozenset(self.observe()))
+        return replace(happened, inputs=frozenset(self.observe()))
 
     def _request(
         self, voter: int, letter: Letter | None, asked: Mapping[str, Any], *, believed: bool = True
@@ -156,7 +156,7 @@ class KafkaControllers(KafkaVoters):
     def offers(self) -> Iterable[Event]:
         """Timers of brokers and controllers, the clock, clients and operators."""
         for ms in _TIMES:
-            yield Event(What.TIME, args=(("ms", ms),))
+            yield Event(EventKind.TIME, args=(("ms", ms),))
         for voter in self.voters:
             if voter not in self.down:
                 yield from self._of_controller(voter)
@@ -171,72 +171,72 @@ class KafkaControllers(KafkaVoters):
                 if leader != voter and leader not in self.down | self.cut:
                     theirs = self._seen(leader)
                     if theirs["leads"] and theirs["epoch"] >= seen["epoch"]:
-                        yield Event(What.TIMER, "fetch", voter, args=(("leader", leader),))
+                        yield Event(EventKind.TIMER, "fetch", voter, args=(("leader", leader),))
             if self._supporters(voter) is not None:
-                yield Event(What.TIMER, "stand", voter)
+                yield Event(EventKind.TIMER, "stand", voter)
         if seen["leads"]:
-            yield Event(What.OPERATE, "resign", voter)
+            yield Event(EventKind.OPERATE, "resign", voter)
         if seen["active"] < 0:
             return
         if voter == self.active:
-            yield Event(What.PROBE, "refused", voter)
+            yield Event(EventKind.PROBE, "refused", voter)
         image = self.logs.whole(self._id(voter))
         for number, name in enumerate(self.names):
             where = ("partition", number)
             if name in image.partitions:
-                yield Event(What.CALL, "delete-topic", voter, args=(where,))
-                yield Event(What.CALL, "alter-config", voter, args=(where,))
-                yield Event(What.CALL, "elect-preferred", voter, args=(where,))
-                yield Event(What.CALL, "elect-unclean", voter, args=(where,))
+                yield Event(EventKind.CALL, "delete-topic", voter, args=(where,))
+                yield Event(EventKind.CALL, "alter-config", voter, args=(where,))
+                yield Event(EventKind.CALL, "elect-preferred", voter, args=(where,))
+                yield Event(EventKind.CALL, "elect-unclean", voter, args=(where,))
             else:
                 for first in self.brokers:
-                    yield Event(What.CALL, "create-topic", voter, args=(where, ("first", first)))
+                    yield Event(EventKind.CALL, "create-topic", voter, args=(where, ("first", first)))
 
     def _of_broker(self, broker: int) -> Iterator[Event]:
         process = self.processes[broker]
         if process.epoch < 0 or process.shut_out:
-            yield Event(What.TIMER, "register", broker)
+            yield Event(EventKind.TIMER, "register", broker)
         if process.epoch >= 0:
             # Who may stop says nothing any more.
             if not process.may_stop:
-                yield Event(What.TIMER, "heartbeat", broker)
+                yield Event(EventKind.TIMER, "heartbeat", broker)
             view = self.logs.prefix(process.end)
             for number, name in enumerate(self.names):
                 if process.leads(view.partitions.get(name)):
                     for other in self.brokers:
                         where = (("partition", number), ("member", other))
-                        yield Event(What.TIMER, "isr", broker, args=where)
+                        yield Event(EventKind.TIMER, "isr", broker, args=where)
                         if self._former[other] >= 0:
-                            yield Event(What.TIMER, "isr", broker, args=(*where, ("former", 1)))
+                            yield Event(EventKind.TIMER, "isr", broker, args=(*where, ("former", 1)))
         if broker not in self.cut:
             left = len(self.logs.committed) - process.end
             if left or process.asks != self.newest[1]:
-                yield Event(What.TIMER, "metadata", broker, args=(("records", left),))
+                yield Event(EventKind.TIMER, "metadata", broker, args=(("records", left),))
             if left > 1:
-                yield Event(What.TIMER, "metadata", broker, args=(("records", 1),))
+                yield Event(EventKind.TIMER, "metadata", broker, args=(("records", 1),))
         if not process.stops:
-            yield Event(What.OPERATE, "shut-down", broker)
+            yield Event(EventKind.OPERATE, "shut-down", broker)
         elif process.may_stop:
-            yield Event(What.CRASH, "stop", broker, args=(("seed", 0),))
+            yield Event(EventKind.CRASH, "stop", broker, args=(("seed", 0),))
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """Each with how likely it is now, and whether it is due."""
         found = []
         for each in super().pending():
             is_due = self._peace and due(each.event, self)
-            found.append(Pending(each.event, each.message, is_due, 1.0 if self._peace else weight(each, self)))
+            found.append(EnabledEvent(each.event, each.message, is_due, 1.0 if self._peace else weight(each, self)))
         return found
 
     # -- what happens -----------------------------------------------------------------------------------------------
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """Let it happen. Raises ``WrongState``, and what Kafka does."""
         self._besides, self._decisions, self._told = [], [], []
         before, newest = self._cells, self.newest
-        if event.what is What.TIME:
+        if event.what is EventKind.TIME:
             self.now += int(event.arg("ms"))
         self._note_moment()
-        happened = super().happen(event)
+        happened = super().step(event)
         self._own |= {node: -1 for node in happened.started if node in self.brokers}
         cells = self.observe()
         left = self.newest != newest
@@ -252,12 +252,12 @@ class KafkaControllers(KafkaVoters):
             self._besides += by_records(records, node, event, partitions, self.image)
         steps = (*happened.steps, *self._besides)
         judged = (*happened.judged, *self._decisions)
-        return replace(happened, judged=judged, steps=steps, given=frozenset(given))
+        return replace(happened, judged=judged, steps=steps, inputs=frozenset(given))
 
     def act(self, event: Event) -> Sequence[ModelStep]:
         """A timer fires, the clock moves on, or somebody asks."""
         node = event.node
-        if event.what is What.TIME:
+        if event.what is EventKind.TIME:
             self._ask("elapse", ms=int(event.arg("ms")))
         elif node is not None and node in self.voters:
             steps = self._controller_acts(event, node)
@@ -329,7 +329,7 @@ class KafkaControllers(KafkaVoters):
         """What a controller has decided; not one that is deposed, and has not heard of it."""
         if step is None or error is None or (error != "NOT_CONTROLLER" and self.newest[1] != voter):
             return
-        self._decisions.append(Judged((step,), _CODES.get(error, error), number))
+        self._decisions.append(RequestOutcome((step,), _CODES.get(error, error), number))
 
     def _broker_acts(self, event: Event, process: Process) -> None:
         match event.name:

@@ -47,6 +47,6 @@ RUNNING: Final = replace(
         **CONTROLLER.parties,
         VARIANT: dict.fromkeys((*OF_CONTROLLER, "registered_at", "session"), lambda _: None),
     },
-    given=CONTROLLER.given | {*OF_SHIPPED, *GIVEN},
+    inputs=CONTROLLER.inputs | {*OF_SHIPPED, *GIVEN},
     restless=CONTROLLER.restless | {*GIVEN},
 )

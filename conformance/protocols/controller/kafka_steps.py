@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 from .kafka_brokers import BrokerHeartbeat, BrokerRegistration, Request
 from .kafka_log import Entry, Image
 
@@ -46,7 +46,7 @@ def by_records(
         kind = each["record"]
         if kind not in _OTHERS:
             yield "append_other", {"node": node}
-        elif kind == "BrokerRegistrationChangeRecord" and each.get("fenced") is True and event.what is What.TIME:
+        elif kind == "BrokerRegistrationChangeRecord" and each.get("fenced") is True and event.what is EventKind.TIME:
             yield "fence_stale", {"node": node, "broker": each["broker"]}
         elif kind == "PartitionChangeRecord":
             where = {"node": node, "partition": partitions[each["topic"]]}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...simulation.events import Event, What
-from ...simulation.system import Pending
+from ...simulation.events import Event, EventKind
+from ...simulation.system import EnabledEvent
 
 if TYPE_CHECKING:
     from .kafka import KafkaControllers
@@ -26,7 +26,7 @@ def _is_newest(system: KafkaControllers) -> bool:
 
 def due(event: Event, system: KafkaControllers) -> bool:
     """Whether a timer has run off, in peace: all fetch, live, and follow; who has no leader elects one."""
-    if event.what is not What.TIMER or event.node is None:
+    if event.what is not EventKind.TIMER or event.node is None:
         return False
     match event.name:
         case "stand":
@@ -49,38 +49,38 @@ def _is_to_join(event: Event, system: KafkaControllers) -> bool:
     return other not in held.isr and view.alive(other) and other not in system.down | system.cut
 
 
-def weight(pending: Pending, system: KafkaControllers) -> float:
+def weight(pending: EnabledEvent, system: KafkaControllers) -> float:
     """How likely an event is, beside 1 of any other."""
     event = pending.event
     led = _is_newest(system)
     is_pending = led and len(system.logs.committed) < system.seen[system.newest[1] - len(system.brokers)]["end"]
     match event.what:
-        case What.DELIVER:
+        case EventKind.DELIVER:
             return _SELDOM if pending.message in system.slow else _RATHER
-        case What.CRASH | What.CUT if event.name != "stop":
+        case EventKind.CRASH | EventKind.CUT if event.name != "stop":
             amid = event.node == system.newest[1] and is_pending
             return _AMID if amid else _SELDOM
-        case What.OPERATE if event.name == "resign":
+        case EventKind.OPERATE if event.name == "resign":
             return _AMID if is_pending else _SELDOM
-        case What.OPERATE:
+        case EventKind.OPERATE:
             return _SELDOM * 2
-        case What.TIMER if event.name == "stand":
+        case EventKind.TIMER if event.name == "stand":
             return _SELDOM / 2 if led else _RATHER * 2
-        case What.TIMER if event.name == "register":
+        case EventKind.TIMER if event.name == "register":
             return _RATHER
-        case What.START | What.HEAL:
+        case EventKind.START | EventKind.HEAL:
             return _RATHER
-        case What.TIMER if event.name == "metadata":
+        case EventKind.TIMER if event.name == "metadata":
             return 1.0 if event.arg("records") != 1 else 0.3
-        case What.TIMER if event.name == "fetch":
+        case EventKind.TIMER if event.name == "fetch":
             return _RATHER if is_pending or not led else _SELDOM * 4
-        case What.TIMER if event.name == "isr":
+        case EventKind.TIMER if event.name == "isr":
             return 0.6 if event.arg("member") != event.node and len(event.args) == 2 else _SELDOM
-        case What.CALL:
+        case EventKind.CALL:
             return _call(event, system)
-        case What.TIME:
+        case EventKind.TIME:
             return 0.5
-        case What.PROBE:
+        case EventKind.PROBE:
             return _SELDOM * 4
     return 1.0
 

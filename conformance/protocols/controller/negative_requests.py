@@ -28,7 +28,7 @@ from ....impl.wire.errors import ErrorCode
 from ....impl.wire.messages import BROKER_PRINCIPAL, Envelope, TopicPartition
 from ...adapters.carrier import CLIENT
 from ...lockstep.adapter import Contradiction
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 from .observation import NAMES
 
 if TYPE_CHECKING:
@@ -99,12 +99,12 @@ def probes(system: FreeControllers, number: int) -> Iterator[Event]:
     """What may be asked of a controller now."""
     active = system.controller(number).active
     if active is None:
-        yield Event(What.PROBE, "not-active", number)
+        yield Event(EventKind.PROBE, "not-active", number)
         return
-    yield Event(What.PROBE, "refused-broker", number)
-    yield Event(What.PROBE, "refused-client", number)
+    yield Event(EventKind.PROBE, "refused-broker", number)
+    yield Event(EventKind.PROBE, "refused-client", number)
     if active.image.partitions:
-        yield Event(What.PROBE, "refused-leader", number)
+        yield Event(EventKind.PROBE, "refused-leader", number)
 
 
 def probe(event: Event, system: FreeControllers) -> None:

@@ -33,7 +33,7 @@ from ....impl.wire.messages import (
 )
 from ...adapters.carrier import CLIENT
 from ...adapters.stores import SegmentReader
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 from .metadata_log import WrongState
 from .observation import NAMES
 
@@ -138,12 +138,12 @@ class Produced:
         if self._producer.pending < _WAITING:
             for number, partition in enumerate(self._readers):
                 if any(partition in self._leading(broker) for broker in self._system.brokers):
-                    yield Event(What.CALL, WRITE, args=(("partition", number),))
+                    yield Event(EventKind.CALL, WRITE, args=(("partition", number),))
         deadline = self._producer.deadline()
         if deadline is not None and deadline <= self._system.clock.now():
-            yield Event(What.CALL, RETRY)
+            yield Event(EventKind.CALL, RETRY)
         if self._producer.pending:
-            yield Event(What.SYNC, PRODUCE)
+            yield Event(EventKind.SYNC, PRODUCE)
 
     def ask(self, event: Event) -> None:
         """One of the two that are the producer's own."""

@@ -34,8 +34,8 @@ from ....traces.format import Value
 from ...adapters.carrier import CLIENT
 from ...checks.crash_image import check_awake
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
-from ...simulation.system import Happened, Judged, Pending, changed
+from ...simulation.events import Event, EventKind
+from ...simulation.system import EnabledEvent, RequestOutcome, StepResult, changed
 from .client_ops import Clients
 from .liveness import not_come
 from .members import Members
@@ -44,12 +44,12 @@ from .nodes import REPLICA_MESSAGES, STOP, KraftNodes, fetch_all
 from .observation import NAMES, Topics, cells_of_controller, cells_of_log, cells_of_request, nothing_said
 from .produced import MESSAGES, PRODUCE, RETRY, WRITE, Produced
 from .responses import Answers, check_broker
-from .workload import Pace
+from .workload import Workload
 
 _COLD: Final = 6
 """One of so many runs begins before anybody has heard of anybody."""
 _TAKEN: Final = frozenset({*PROGRESS, *TOLD})
-_CHANGES: Final = (What.DELIVER, What.REPEAT, What.TIMER, What.SYNC)
+_CHANGES: Final = (EventKind.DELIVER, EventKind.REPEAT, EventKind.TIMER, EventKind.SYNC)
 
 
 class FreeControllers(KraftNodes):
@@ -78,7 +78,7 @@ class FreeControllers(KraftNodes):
         self.produced = Produced(self)
         self.probed = -1_000_000
         """The correlation id of the last request that had to be refused."""
-        self._pace = Pace(self.seed)
+        self._pace = Workload(self.seed)
         self._calm = False
         return there
 
@@ -93,12 +93,12 @@ class FreeControllers(KraftNodes):
         image = None if active is None or active.active is None else active.active.image
         return [] if image is None else [broker for broker in self.brokers if image.alive(broker)]
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New disks, new nodes."""
         happened = super().reset(constants, seed)
         self._look(self.replicas)
         self.answers.forget()
-        return replace(happened, given=frozenset(self.observe()))
+        return replace(happened, inputs=frozenset(self.observe()))
 
     def peace(self, *, on: bool) -> None:
         """Nothing is kept waiting in peace."""
@@ -117,7 +117,7 @@ class FreeControllers(KraftNodes):
 
     # -- what may happen --------------------------------------------------------------------------------------------
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """What may happen, each with how likely it is now."""
         found = super().pending()
         return found if self._calm else self._pace.weighed(found, self)
@@ -147,26 +147,26 @@ class FreeControllers(KraftNodes):
 
     # -- what happens -----------------------------------------------------------------------------------------------
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """One event. Raises what a node does, ``WrongState`` and ``WrongAnswer``."""
-        flight = self._flight(event) if event.what in (What.DELIVER, What.REPEAT) else None
+        flight = self._flight(event) if event.what in (EventKind.DELIVER, EventKind.REPEAT) else None
         request = None if flight is None or not self._reaches(flight.envelope) else flight.envelope
         leaders = self._newest
         images = self._images()
         if request is not None and request.destination in images:
             self.answers.arrives(self.controller(request.destination), request.body, self.clock.now())
-        if event.what is What.CRASH and event.name == STOP and event.node is not None:
+        if event.what is EventKind.CRASH and event.name == STOP and event.node is not None:
             self._stop_in_order(event.node)
         self.produced.look()
         self.members.event()
-        happened = super().happen(event)
-        if event.what is What.TIMER and event.node in images and event.node not in self.down:
+        happened = super().step(event)
+        if event.what is EventKind.TIMER and event.node in images and event.node not in self.down:
             self.answers.fenced(self.controller(event.node), images[event.node], self.clock.now())
         touched = {node for node in (event.node, None if request is None else request.destination) if node is not None}
         touched |= {node for node in self.clients.touched if node not in self.down}
         for client in self.network.in_flight(destination=CLIENT):
             self.network.drop(client)
-        self._look(self.replicas if event.what is What.SYNC else sorted(touched))
+        self._look(self.replicas if event.what is EventKind.SYNC else sorted(touched))
         judged = list(happened.judged)
         if request is not None and flight is not None and isinstance(request.body, ControllerRequest):
             judged += self._judge(request, flight.number)
@@ -182,7 +182,7 @@ class FreeControllers(KraftNodes):
         new = ((name, name.partition("[")[0]) for name in changed(before, cells))
         given = {name for name, kind in new if kind in _TAKEN or (of_log and kind in OF_LOG)}
         steps = (*happened.steps, *self._appended(event, int(str(before["end"]))))
-        return replace(happened, judged=tuple(judged), steps=steps, given=frozenset(given))
+        return replace(happened, judged=tuple(judged), steps=steps, inputs=frozenset(given))
 
     def _stop_in_order(self, number: int) -> None:
         """A broker ends by itself; on a disk that fails it ends as it can."""
@@ -197,7 +197,7 @@ class FreeControllers(KraftNodes):
         there = [(number, self.controller(number).active) for number in self.voters if number not in self.down]
         return {number: active.image.fork() for number, active in there if active is not None}
 
-    def _judge(self, request: Envelope, flight: int) -> Iterator[Judged]:
+    def _judge(self, request: Envelope, flight: int) -> Iterator[RequestOutcome]:
         """What a controller has decided of a broker's request that has arrived."""
         number, body = request.destination, request.body
         if number not in self.voters or number in self.down:
@@ -210,7 +210,7 @@ class FreeControllers(KraftNodes):
             return
         told = None if error is ErrorCode.NONE else error.name
         for step in self._asked_for(body, number):
-            yield Judged((step,), told, flight)
+            yield RequestOutcome((step,), told, flight)
             break
 
     # -- messages ---------------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class FreeControllers(KraftNodes):
                 return self._asked_for(body, envelope.destination)
         return ()
 
-    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:  # noqa: ARG002 - see _judge
+    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[RequestOutcome]:  # noqa: ARG002 - see _judge
         return ()
 
     def _took(self, event: Event) -> Sequence[ModelStep]:  # noqa: ARG002 - see _appended
@@ -259,7 +259,7 @@ class FreeControllers(KraftNodes):
         leader = self.newest_leader
         if leader is None or event.what not in _CHANGES or end >= leader.quorum.replica.end:
             return
-        by_itself = event.what is What.TIMER or event.name == "BrokerRegistration"
+        by_itself = event.what is EventKind.TIMER or event.name == "BrokerRegistration"
         node = {"node": leader.address - len(self.brokers)}
         records = self.log.records(leader.quorum, end)
         gone = [number for record in records if (number := leaves(record)) is not None]

@@ -26,8 +26,8 @@ from ....impl.wire.quorum import (
     VoteRequest,
     VoteResponse,
 )
-from ...simulation.events import Event, What
-from ...simulation.system import Pending
+from ...simulation.events import Event, EventKind
+from ...simulation.system import EnabledEvent
 from .nodes import REPLICATE, STOP
 from .produced import PRODUCE
 
@@ -68,7 +68,7 @@ class Course(NamedTuple):
     stopping: frozenset[int] = frozenset()
 
 
-class Pace:
+class Workload:
     """Of one run, by its seed."""
 
     def __init__(self, seed: int) -> None:
@@ -78,10 +78,10 @@ class Pace:
 
     def happened(self, event: Event, end: int) -> None:
         """Take note of an event. ``end``: that of the newest log."""
-        if event.what is What.PROBE:
+        if event.what is EventKind.PROBE:
             self._probed[event] = end
 
-    def weighed(self, pending: Sequence[Pending], system: FreeControllers) -> Sequence[Pending]:
+    def weighed(self, pending: Sequence[EnabledEvent], system: FreeControllers) -> Sequence[EnabledEvent]:
         """What is pending, with how likely it is."""
         if not self._waits:
             return pending
@@ -98,44 +98,46 @@ class Pace:
         course = Course(active, is_pending, end, frozenset(leading), frozenset(stops))
         weight = self._led if active is not None else self._unled
         return [
-            each if (by := weight(each, bodies, course)) == 1.0 else Pending(each.event, each.message, each.due, by)
+            each
+            if (by := weight(each, bodies, course)) == 1.0
+            else EnabledEvent(each.event, each.message, each.due, by)
             for each in pending
         ]
 
-    def _unled(self, pending: Pending, bodies: Mapping[int, Any], course: Course) -> float:
+    def _unled(self, pending: EnabledEvent, bodies: Mapping[int, Any], course: Course) -> float:
         event = pending.event
         match event.what:
-            case What.DELIVER if pending.message is not None:
+            case EventKind.DELIVER if pending.message is not None:
                 body = bodies.get(pending.message)
                 return _RATHER if isinstance(body, _ELECTING) else _brings(body, course)
-            case What.TIME:
+            case EventKind.TIME:
                 return _RATHER if event.arg("ms") == 200 else _PATIENT
-            case What.START | What.HEAL:
+            case EventKind.START | EventKind.HEAL:
                 return _BACK
-            case What.CRASH | What.CUT | What.DISK | What.OPERATE | What.PROBE:
+            case EventKind.CRASH | EventKind.CUT | EventKind.DISK | EventKind.OPERATE | EventKind.PROBE:
                 return _PATIENT
         return 1.0
 
-    def _led(self, pending: Pending, bodies: Mapping[int, Any], course: Course) -> float:
+    def _led(self, pending: EnabledEvent, bodies: Mapping[int, Any], course: Course) -> float:
         event = pending.event
         match event.what:
-            case What.DELIVER if pending.message is not None:
+            case EventKind.DELIVER if pending.message is not None:
                 return _brings(bodies.get(pending.message), course)
-            case What.START | What.HEAL:
+            case EventKind.START | EventKind.HEAL:
                 return _BACK
-            case What.SYNC if event.name == REPLICATE:
+            case EventKind.SYNC if event.name == REPLICATE:
                 return _RATHER if course.pending else _PATIENT
-            case What.SYNC if event.name == PRODUCE:
+            case EventKind.SYNC if event.name == PRODUCE:
                 return _RATHER
-            case What.CRASH if event.name == STOP:
+            case EventKind.CRASH if event.name == STOP:
                 return _RATHER
-            case What.PROBE:
+            case EventKind.PROBE:
                 return _PROBED if self._probed.get(event) != course.end and event.node == course.active else _AGAIN
-            case What.OPERATE | What.CRASH | What.CUT if event.node == course.active:
+            case EventKind.OPERATE | EventKind.CRASH | EventKind.CUT if event.node == course.active:
                 return _AMID if course.pending else _STEADY
-            case What.OPERATE:
+            case EventKind.OPERATE:
                 return _LEADING if event.node in course.leading else _STEADY
-            case What.TIMER if event.node in course.stopping:
+            case EventKind.TIMER if event.node in course.stopping:
                 return _BACK
         return 1.0
 

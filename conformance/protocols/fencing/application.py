@@ -17,7 +17,7 @@ from ....impl.producer import PartitionFailed
 from ....impl.wire.messages import FIRST_CLIENT, Envelope, ProduceRequest, TopicPartition
 from ...adapters.carrier import LIFE
 from ...adapters.parts import Parts
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 from .deliveries import Deliveries, Shown
 from .producers import Payload, Producers, timestamp_of
 from .response_rules import WrongAnswer
@@ -31,8 +31,8 @@ _TWO: Final = 150
 _AT_ONCE: Final = 0.7
 _UNTOLD: Final = 4
 """It gives no more while so many records are not acknowledged."""
-GIVE: Final = Event(What.CALL, "give")
-WAKE: Final = Event(What.CALL, "wake")
+GIVE: Final = Event(EventKind.CALL, "give")
+WAKE: Final = Event(EventKind.CALL, "wake")
 
 
 class Application:

@@ -456,7 +456,7 @@ FENCING: Final = Binding(
     },
     restarts=frozenset({"restart", "restart_after_loss"}),
     prompt=frozenset({"leader_inc_high_watermark"}),
-    given=GIVEN,
+    inputs=GIVEN,
     settles=(all_is_committed, followers_have_it_all, proposals_are_settled, everybody_is_back),
     asks=frozenset({"produce"}),
 )

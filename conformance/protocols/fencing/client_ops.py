@@ -33,8 +33,8 @@ from ...adapters.events import fires
 from ...adapters.stores import SegmentReader
 from ...checks.timers import Timed, Wait, Waits, waits_of_broker
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
-from ...simulation.system import Pending
+from ...simulation.events import Event, EventKind
+from ...simulation.system import EnabledEvent
 from .application import GIVE, WAKE, Application
 from .deleted_records import Deleted
 from .min_insync_replicas import SETTINGS, Minimum
@@ -44,7 +44,7 @@ from .producers import Payload, Producers
 from .response_rules import Row, WrongAnswer
 from .system_controller import PARTITION, ControlledNodes
 from .topic_deletion import CREATE_TOPIC, DELETE_TOPIC
-from .workload import CONCERNED, Pace, unhurried
+from .workload import CONCERNED, Workload, unhurried
 
 PRODUCER: Final = FIRST_CLIENT
 READER: Final = FIRST_CLIENT - 1
@@ -81,7 +81,7 @@ class ClientNodes(ControlledNodes):
             self.network.attach(Mailbox(client, self._told))
         self._probed = chance.random() < _PROBED
         self._application: Application | None = None
-        self._pace = Pace(self.seed)
+        self._pace = Workload(self.seed)
         self._correlation = 0
         self._first_batch = 0
         """The first that is made for the topic that is there; those before are sent again by nobody."""
@@ -113,7 +113,7 @@ class ClientNodes(ControlledNodes):
         partition = self._broker(node).partitions.get(PARTITION)
         return None if partition is None else partition.state()
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """What may happen to nodes, the controller and clients."""
         self._states = {node: self._state(node) for node in self.replicas if node not in self.down}
         try:
@@ -127,7 +127,7 @@ class ClientNodes(ControlledNodes):
         if self._application is not None:
             found = [_heard(each) if each.event.name in _OF_PRODUCERS else each for each in found]
             if self._application.waits_for_time:
-                found = [each.weighing(_PASSES) if each.event.what is What.TIME else each for each in found]
+                found = [each.weighing(_PASSES) if each.event.what is EventKind.TIME else each for each in found]
         up = (node for node in self.replicas if node not in self.down)
         found = [*found, *(fires(SETTINGS, node, due=True) for node in self._minimum.unheard(up))]
         return [_marked(each) if each.event.name in _MARKED else each for each in found]
@@ -246,7 +246,7 @@ class ClientNodes(ControlledNodes):
                 self._ask(DELETER, int(event.arg("to")), DeleteRecordsRequest(PARTITION, int(event.arg("offset"))))
             case "min-isr":
                 self._minimum.wanted = int(event.arg("replicas"))
-            case "elect" if event.what is What.CALL:
+            case "elect" if event.what is EventKind.CALL:
                 self._operate("elect", int(event.arg("replica")))
             case "elect" | "operate":
                 self._operate(str(event.arg("what")), int(event.arg("replica")))
@@ -312,23 +312,23 @@ def _waits(config: BrokerConfig) -> Waits:
     return {**waits_of_broker(config), "delete": Wait({config.request_timeout_ms}, since=True)}
 
 
-def _heard(pending: Pending) -> Pending:
+def _heard(pending: EnabledEvent) -> EnabledEvent:
     """An answer overtakes the one before it as often as not: in calm the later of two is the less likely."""
     overtakes = pending.event.number if pending.event.name == "ProduceResponse" else 0
     return pending.weighing(_HEARD * (1 + 3 * overtakes))
 
 
-def _marked(pending: Pending) -> Pending:
+def _marked(pending: EnabledEvent) -> EnabledEvent:
     return replace(pending, due=True) if pending.event == WAKE else replace(pending, sort="isr")
 
 
-def _weighed(pending: Pending, weight: float) -> Pending:
+def _weighed(pending: EnabledEvent, weight: float) -> EnabledEvent:
     return pending if weight == 1.0 else pending.weighing(weight)
 
 
 @lru_cache(4_096)
 def _call(name: str, **args: int) -> Event:
-    return Event(What.CALL, name, args=tuple(sorted(args.items())))
+    return Event(EventKind.CALL, name, args=tuple(sorted(args.items())))
 
 
 def _row(record: StoredRecord) -> tuple[int, int, Payload]:

@@ -240,7 +240,7 @@ BROKER_DEFECTS: Final[tuple[Defect, ...]] = (
         "leader and controller let a replica join the ISR that is marked offline (KIP-320)",
         (
             Patch("replica/isr.py", "                and each.replica not in self.offline\n", ""),
-            Patch("controller/partition.py", "        if isr & self.offline:\n", "        if not isr:\n"),
+            Patch("zk_controller/partition.py", "        if isr & self.offline:\n", "        if not isr:\n"),
         ),
     ),
     defect(
@@ -255,7 +255,7 @@ BROKER_DEFECTS: Final[tuple[Defect, ...]] = (
         "stale-alter-isr",
         _FENCING,
         "the controller takes up the ISR of a leader that it has replaced",
-        "controller/partition.py",
+        "zk_controller/partition.py",
         "        if leader_epoch < self.leader_epoch or broker != self.leader or self.leader == NO_LEADER:\n",
         "        if broker not in self.replicas or self.leader == NO_LEADER:\n",
     ),
@@ -263,7 +263,7 @@ BROKER_DEFECTS: Final[tuple[Defect, ...]] = (
         "last-member-leaves-isr",
         _FENCING,
         "the controller takes the last member out of the ISR, and with it what was committed",
-        "controller/partition.py",
+        "zk_controller/partition.py",
         "        last = leads and self.isr == {replica}\n",
         "        last = False\n",
     ),

@@ -14,7 +14,7 @@ And of what a follower does below its leader's log start the model has no step:
   begins too low (``Isr.wanted``). To the model it is one that does not know yet where to cut its log: it is shown
   without a leader, and what it acknowledges is not shown.
 - It begins anew where its leader's log does, and a loss of power in the midst of that leaves what neither log was. What
-  it has then the model takes as it comes (``Binding.given``).
+  it has then the model takes as it comes (``Binding.inputs``).
 - Its high watermark is never below its own log start, though a new leader's may be. It is not shown until it is next
   looked at, and then given.
 """
@@ -41,7 +41,7 @@ from ....impl.wire.messages import (
 )
 from ....traces.format import Value
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 from .binding import GIVEN
 from .response_rules import Row, WrongAnswer
 
@@ -299,4 +299,4 @@ def _begins_anew(body: Any, before: PartitionState | None, state: PartitionState
 
 @lru_cache(1 << 12)
 def _call(node: int, offset: int) -> Event:
-    return Event(What.CALL, DELETE, args=(("offset", offset), ("to", node)))
+    return Event(EventKind.CALL, DELETE, args=(("offset", offset), ("to", node)))

@@ -18,7 +18,7 @@ from ...kafka.clients import Produce, ProduceAnswer, Read, ReadAnswer
 from ...kafka.controller import Fetch
 from ...kafka.process import Jvm
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 from ...simulation.mailbox import Letter
 from .kafka_steps import stands_for
 
@@ -83,9 +83,9 @@ class KafkaBrokers(BrokerSystem):
             if seen is not None and node not in self.down:
                 yield from self._timers(node, seen)
             if len(self.ids) < constants["max_records"]:
-                yield Event(What.CALL, "produce", args=(("broker", node),))
+                yield Event(EventKind.CALL, "produce", args=(("broker", node),))
             for offset in range(seen.get("hw", 0) if seen is not None and node not in self.down else 0):
-                yield Event(What.CALL, "read", args=(("broker", node), ("offset", offset)))
+                yield Event(EventKind.CALL, "read", args=(("broker", node), ("offset", offset)))
             yield from self._elections(node)
         yield from self._leaderless()
 
@@ -100,7 +100,7 @@ class KafkaBrokers(BrokerSystem):
 
     def act(self, event: Event) -> Sequence[ModelStep]:
         """A timer fires, or somebody asks."""
-        if event.what is What.CALL:
+        if event.what is EventKind.CALL:
             broker = int(event.arg("broker"))
             if event.name == "produce":
                 self.mail.send(None, broker, Produce(f"r{self.produced}"))

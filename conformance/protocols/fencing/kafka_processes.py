@@ -26,9 +26,9 @@ from ...kafka.cluster.proxy import Alters, Hold, Waiting
 from ...kafka.cluster.stage import Stage
 from ...kafka.controller import CODES, AlterPartition, AlterPartitionAnswer, Fetch, FetchAnswer
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 from ...simulation.mailbox import Letter, Mailbox
-from ...simulation.system import Happened, Judged, Pending
+from ...simulation.system import EnabledEvent, RequestOutcome, StepResult
 from .kafka_messages import asking, broker_of, fetched, granted, node_of, number_of, party_of, records_of
 from .kafka_steps import stands_for
 
@@ -95,10 +95,10 @@ class KafkaProcesses(SlowSystem):
         assert self._gated is not None
         return self._gated
 
-    # -- the contract of FreeSystem ---------------------------------------------------------------------------------
+    # -- the contract of SimulatedSystem ----------------------------------------------------------------------------
 
     @in_time()
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """A topic of its own, which is not created yet. All brokers are up."""
         if constants["replicas"] > len(BROKER_IDS):
             mend = f"say --replicas {len(BROKER_IDS)} at most"
@@ -132,21 +132,21 @@ class KafkaProcesses(SlowSystem):
         self._records: dict[int, list[tuple[int, int, str]]] = {node: [] for node in self.nodes}
         self.gated.begin(f"fencepost-{self._topics}", [broker_of(node) for node in self.nodes])
         self._look()
-        return Happened()
+        return StepResult()
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """What waits at the gate, and what brokers, clients and the operator may do."""
         found = [each.weighing(self._weight(each.message)) for each in self.mail.pending()]
         if not self._epochs:
-            return [Pending(Event(What.OPERATE, "elect", args=(("broker", node),))) for node in self.nodes]
+            return [EnabledEvent(Event(EventKind.OPERATE, "elect", args=(("broker", node),))) for node in self.nodes]
         for node in self.nodes:
             if node in self.down:
-                found.append(Pending(Event(What.START, node=node)))
+                found.append(EnabledEvent(Event(EventKind.START, node=node)))
                 continue
             if self._replayed[node] < len(self._begins) - 1:
-                found.append(Pending(Event(What.TIMER, "metadata", node), due=self._peace))
-            found += (Pending(Event(What.CALL, *each)) for each in self._calls(node))
-        found += (Pending(Event(What.OPERATE, *each), weight=weight) for each, weight in self._operations())
+                found.append(EnabledEvent(Event(EventKind.TIMER, "metadata", node), due=self._peace))
+            found += (EnabledEvent(Event(EventKind.CALL, *each)) for each in self._calls(node))
+        found += (EnabledEvent(Event(EventKind.OPERATE, *each), weight=weight) for each, weight in self._operations())
         return found
 
     def _weight(self, message: int | None) -> float:
@@ -195,27 +195,27 @@ class KafkaProcesses(SlowSystem):
                 yield ("disconnect", None, None, 0, ends), _SELDOM
 
     @in_time()
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """Let it happen, and wait for all that comes of it."""
         self._besides: list[ModelStep] = []
-        self._judged: list[Judged] = []
+        self._judged: list[RequestOutcome] = []
         self._started: set[int] = set()
         sent, judged, _ = self.mail.during(event, lambda: self._let(event))
         answers = (*judged, *self._judged)
-        return Happened(sent, answers, tuple(self._besides), started=frozenset(self._started))
+        return StepResult(sent, answers, tuple(self._besides), started=frozenset(self._started))
 
     def _let(self, event: Event) -> None:
         match event.what:
-            case What.DELIVER:
+            case EventKind.DELIVER:
                 letter = self.mail.take(event)
                 self._arrive(letter, self._held.pop(letter.number)[0])
-            case What.TIMER if event.node is not None:
+            case EventKind.TIMER if event.node is not None:
                 self._replay(event.node)
-            case What.START if event.node is not None:
+            case EventKind.START if event.node is not None:
                 self._start(event.node)
-            case What.CALL:
+            case EventKind.CALL:
                 self._call(event.name, int(event.arg("broker")), dict(event.args).get("offset"))
-            case What.OPERATE:
+            case EventKind.OPERATE:
                 self._operate(event)
             case other:
                 raise AssertionError(f"{other} is not offered")
@@ -321,7 +321,7 @@ class KafkaProcesses(SlowSystem):
         if found and ("leader_write", {"leader": node}) not in self._besides:
             step: ModelStep = ("leader_write", {"leader": node})
             self._besides.append(step)
-            self._judged.append(Judged((step,), None))
+            self._judged.append(RequestOutcome((step,), None))
         return found
 
     def _read(self, node: int, offset: int) -> None:
@@ -331,7 +331,7 @@ class KafkaProcesses(SlowSystem):
         step: ModelStep = ("consumer_reads", {"leader": node, "offset": offset})
         if error not in CODES:
             return
-        self._judged.append(Judged((step,), CODES[error]))
+        self._judged.append(RequestOutcome((step,), CODES[error]))
         for at, value in records_of(data.records):
             if value in self.ids and at < self.constants["log_size"]:
                 self.read[at] = self.ids[value]
@@ -435,7 +435,7 @@ class KafkaProcesses(SlowSystem):
                     self.acknowledged[self.ids[value]] = offset
                     self._besides.append(("producer_hears", {"leader": node, "offset": offset}))
                 elif at is None and error in CODES:
-                    self._judged.append(Judged((("leader_write", {"leader": node}),), CODES[error]))
+                    self._judged.append(RequestOutcome((("leader_write", {"leader": node}),), CODES[error]))
 
     @in_time()
     def observe(self) -> Mapping[str, Value]:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from random import Random
 from typing import Final
 
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 
 MINIMUM: Final = "min-isr"
 """The name of an operator's call: the topic has another ``min.insync.replicas`` from now on."""
@@ -63,4 +63,4 @@ class Minimum:
 
 @lru_cache(64)
 def _changed(replicas: int) -> Event:
-    return Event(What.OPERATE, MINIMUM, args=(("replicas", replicas),))
+    return Event(EventKind.OPERATE, MINIMUM, args=(("replicas", replicas),))

@@ -30,7 +30,7 @@ from ....impl.wire.messages import (
     TopicPartition,
 )
 from ....impl.zk_controller import PartitionState as Quorum
-from ...simulation.events import Argument, Event, What
+from ...simulation.events import Argument, Event, EventKind
 
 _BEYOND: Final = 1 << 20
 """A leader epoch that no leader is ever in."""
@@ -44,12 +44,12 @@ _ASKED: Final = frozenset({"metadata", "list-offsets", "epoch-end", "position"})
 @lru_cache(1 << 14)
 def _probe(name: str, **args: Argument) -> Event:
     asked = name in _ASKED and args.get("replica", CONSUMER) == CONSUMER
-    return Event(What.CALL if asked else What.PROBE, name, args=tuple(sorted(args.items())))
+    return Event(EventKind.CALL if asked else EventKind.PROBE, name, args=tuple(sorted(args.items())))
 
 
 def is_probe(event: Event) -> bool:
     """Whether it is one of these."""
-    return event.what is What.PROBE or event.name in _ASKED
+    return event.what is EventKind.PROBE or event.name in _ASKED
 
 
 def broker_probes(node: int, state: PartitionState, others: list[int]) -> Iterator[Event]:

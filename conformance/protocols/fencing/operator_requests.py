@@ -12,7 +12,7 @@ from typing import Final
 
 from ....impl.wire.messages import TopicPartition
 from ....impl.zk_controller import Controller
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 from .response_rules import WrongAnswer
 
 OPERATOR: Final = "operator"
@@ -63,7 +63,7 @@ def operator_probes() -> Iterator[Event]:
 
 @lru_cache(64)
 def _probe(what: str) -> Event:
-    return Event(What.PROBE, OPERATOR, args=(("what", what),))
+    return Event(EventKind.PROBE, OPERATOR, args=(("what", what),))
 
 
 def ask_operator(what: str, controller: Controller, partition: TopicPartition, error: type[Exception]) -> None:

@@ -39,8 +39,8 @@ from ...adapters.events import is_response, plain
 from ...adapters.nodes import DUE
 from ...checks.crash_image import check_awake
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
-from ...simulation.system import Happened, Judged, Pending, Said
+from ...simulation.events import Event, EventKind
+from ...simulation.system import EnabledEvent, RequestOutcome, SenderClaim, StepResult
 from .client_ops import PROBER, READER
 from .delete_records_responses import Deletions, begins_below
 from .deleted_records import Deleted, begins_above
@@ -133,14 +133,14 @@ class RunningCluster(ShownNodes):
 
     # -- processes --------------------------------------------------------------------------------------------------
 
-    def _failures(self, address: int, node: int | None) -> Iterator[Pending]:
+    def _failures(self, address: int, node: int | None) -> Iterator[EnabledEvent]:
         if node is not None or self._controller_fails:
             yield from super()._failures(address, node)
         if node is not None and address not in self.bad:
             if address not in self.down:
-                yield plain(What.CRASH, _SHUTDOWN, node)
+                yield plain(EventKind.CRASH, _SHUTDOWN, node)
             elif address in self.nodes:
-                yield plain(What.START, _REOPEN, node)
+                yield plain(EventKind.START, _REOPEN, node)
 
     def _end(self, address: int, event: Event) -> None:
         if event.name != _SHUTDOWN:
@@ -165,7 +165,7 @@ class RunningCluster(ShownNodes):
         self._incarnations[address] += 1
         self.down.discard(address)
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """One event. Raises what a node does, and WrongAnswer for what it answers."""
         self._just_sent.clear()
         node, quorum = event.node, self.quorum
@@ -173,7 +173,7 @@ class RunningCluster(ShownNodes):
         self._before = state = None if node is None or node in self.down else self._state(node)
         self._whichever = None if node is None or node in self.down else self._replica(node)
         self._anew = False
-        happened = super().happen(event)
+        happened = super().step(event)
         if node is not None:
             self._hold(node, event, before, happened)
             if node in self.replicas and node not in self.down:
@@ -191,7 +191,7 @@ class RunningCluster(ShownNodes):
             self._sent_again(self._just_sent)
         if self._anew:
             happened = replace(happened, anew=True)
-        return replace(happened, given=self._given(event.node)) if self._deleted.deletes else happened
+        return replace(happened, inputs=self._given(event.node)) if self._deleted.deletes else happened
 
     def _given(self, node: int | None) -> frozenset[str]:
         """The cells that the model takes as they come."""
@@ -199,7 +199,7 @@ class RunningCluster(ShownNodes):
             node, self._cells, lambda each: cast(PartitionState, self._state(each)).high_watermark
         )
 
-    def _hold(self, node: int, event: Event, before: Sequence[Row], happened: Happened) -> None:
+    def _hold(self, node: int, event: Event, before: Sequence[Row], happened: StepResult) -> None:
         if node in happened.crashed | happened.started:
             self._held.ended(node, process=node not in self.nodes or (event.name != _REOPEN and node not in self.down))
             self._deletions.forget(node)
@@ -220,7 +220,7 @@ class RunningCluster(ShownNodes):
         kept = self._closed.pop(node, None) if node in happened.started else None
         if kept is not None and (state is None or (state.leader_epoch, state.end, state.high_watermark) != kept):
             raise WrongAnswer(f"after it was shut down in order with {kept}, a broker begins with {state}")
-        fired = event.name if event.what is What.TIMER else None
+        fired = event.name if event.what is EventKind.TIMER else None
         after = self._records[node]
         now = self.clock.now()
         self._held.broker(node, self.arrived, sent, state, before, after, now, fired=fired in (DUE, "produce"))
@@ -343,22 +343,22 @@ class RunningCluster(ShownNodes):
                 return tuple(("producer_hears", {"leader": source, "offset": offset}) for offset in offsets)
         return ()
 
-    def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[Said, ...]:  # noqa: ARG002 - it says so itself
+    def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[SenderClaim, ...]:  # noqa: ARG002 - it says so itself
         """What a broker's request says of it; what answers say is held against its state (``response_rules.py``)."""
         body, node = envelope.body, envelope.source
         if node < 0 or self._topics.is_foreign(envelope):
             return ()
         match body:
             case FetchRequest():
-                ends = Said((f"leo[{node}]",), body.fetch_offset)
-                return Said((f"leader_epoch[{node}]",), body.current_leader_epoch), ends
+                ends = SenderClaim((f"leo[{node}]",), body.fetch_offset)
+                return SenderClaim((f"leader_epoch[{node}]",), body.current_leader_epoch), ends
             case OffsetsForLeaderEpochRequest():
-                return (Said((f"leader_epoch[{node}]",), body.current_leader_epoch),)
+                return (SenderClaim((f"leader_epoch[{node}]",), body.current_leader_epoch),)
             case AlterIsrRequest():
-                return (Said((f"leader_epoch[{node}]",), body.leader_epoch),)
+                return (SenderClaim((f"leader_epoch[{node}]",), body.leader_epoch),)
         return ()
 
-    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:
+    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[RequestOutcome]:
         body: Any = request.body
         answered: Any = answer.body
         node, source = request.destination, request.source
@@ -369,20 +369,20 @@ class RunningCluster(ShownNodes):
             return ()
         match body:
             case LeaderAndIsrRequest() | FetchRequest() if request.source != READER:
-                return (Judged(self._steps(request, None), error),)
+                return (RequestOutcome(self._steps(request, None), error),)
             case AlterIsrRequest() if answered.error not in _UNJUDGED:
-                return (Judged(self._steps(request, None), error),)
+                return (RequestOutcome(self._steps(request, None), error),)
             case FetchRequest() if answered.error is ErrorCode.OFFSET_OUT_OF_RANGE:
                 # It may be of a topic that is deleted, and be past the end here: the model's clients never ask there.
                 return ()
             case FetchRequest():
                 offset = min(body.fetch_offset, self.constants["log_size"] - 1)
-                return (Judged((("consumer_reads", {"leader": node, "offset": offset}),), error),)
+                return (RequestOutcome((("consumer_reads", {"leader": node, "offset": offset}),), error),)
             case OffsetsForLeaderEpochRequest():
                 params = {"leader": node, "follower": source, "epoch": body.current_leader_epoch}
-                return (Judged((("become_follower", params),), error),)
+                return (RequestOutcome((("become_follower", params),), error),)
             case ProduceRequest() if answered.error in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER):
-                return (Judged((("leader_write", {"leader": node}),), error),)
+                return (RequestOutcome((("leader_write", {"leader": node}),), error),)
         return ()
 
     def _took(self, event: Event) -> Sequence[ModelStep]:
@@ -405,13 +405,13 @@ class RunningCluster(ShownNodes):
                 steps += (("leader_write_again", {"leader": node, "record": record}) for record in again)
             elif isinstance(body, LeaderAndIsrRequest) and body.leader == node:
                 steps.append(("leader_learn_isr", {"leader": node}))
-        if event.node is not None and event.what is What.TIMER and event.node not in self.down:
+        if event.node is not None and event.what is EventKind.TIMER and event.node not in self.down:
             state = self._state(event.node)
             if state is not None:
                 hw, synced = self._kept[event.node]
                 hw = state.high_watermark if event.name == "high-watermarks" else hw
                 self._kept[event.node] = hw, state.synced if event.name == "recovery-points" else synced
-        if event.what is What.TIMER and event.name in ("isr", DUE):
+        if event.what is EventKind.TIMER and event.name in ("isr", DUE):
             asks = ("leader_ask_again", "leader_ask_shrink", "leader_ask_expand")
             steps += ((name, {"leader": cast(int, event.node)}) for name in asks)
         quorum = self.quorum

@@ -29,8 +29,8 @@ from ...checks.crash_image import CopiedNodes
 from ...checks.file_inventory import AccountedNodes
 from ...checks.timers import TimedNodes
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
-from ...simulation.system import Happened, Judged, Pending
+from ...simulation.events import Event, EventKind
+from ...simulation.system import EnabledEvent, RequestOutcome, StepResult
 from .response_rules import WrongAnswer
 from .topic_deletion import CREATE_TOPIC, DELETE_TOPIC, Topics, is_of_topic, request_name, stop_name
 
@@ -109,7 +109,7 @@ class ControlledNodes(CopiedNodes, AccountedNodes, TimedNodes):
             self._contents = Contents(controller.controller_epoch, *known)
         old, new = before.partitions.get(PARTITION), self._contents.partitions.get(PARTITION)
         if old is not None and new is not None and old.topic_id == new.topic_id:
-            shrinks = event is not None and event.what is What.OPERATE and ("what", "shrink") in event.args
+            shrinks = event is not None and event.what is EventKind.OPERATE and ("what", "shrink") in event.args
             check_partition(old, new, shrinks=shrinks)
 
     def _is_stored(self, partition_epoch: int) -> None:
@@ -198,23 +198,23 @@ class ControlledNodes(CopiedNodes, AccountedNodes, TimedNodes):
         else:
             super()._lose(address, event)
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """One event."""
         self._waited = self._open.copy()
-        return super().happen(event)
+        return super().step(event)
 
     # -- what it is asked for ---------------------------------------------------------------------------------------
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """What may happen to nodes and clients, and what the controller sends again."""
         up = [node for node in self.replicas if node not in self.down]
         urgent = set(self._urgent(up))
         found = super().pending()
         if urgent:
-            found = [Pending(each.event, due=True) if each.event in urgent else each for each in found]
+            found = [EnabledEvent(each.event, due=True) if each.event in urgent else each for each in found]
         deadline = None if self.controller is None else self.controller.deadline()
         due = deadline is not None and deadline <= self.clock.now()
-        return [*found, Pending(Event(What.TIMER, RESEND), due=True)] if due else found
+        return [*found, EnabledEvent(Event(EventKind.TIMER, RESEND), due=True)] if due else found
 
     def _fire(self, event: Event) -> None:
         if event.name == RESEND:
@@ -329,7 +329,7 @@ class ControlledNodes(CopiedNodes, AccountedNodes, TimedNodes):
             error = _CODES[type(refused).__name__]
         # That a replica is marked offline is nothing that the model knows of.
         if steps and not controller.partition(PARTITION).offline:
-            self.decided.append(Judged(steps, error))
+            self.decided.append(RequestOutcome(steps, error))
 
 
 def _copied(state: PartitionState) -> PartitionState:
@@ -381,10 +381,10 @@ def check_partition(old: PartitionState, new: PartitionState, *, shrinks: bool =
 @lru_cache(4_096)
 def elect(replica: int) -> Event:
     """An election where nobody leads: no disruption."""
-    return Event(What.CALL, "elect", args=(("replica", replica),))
+    return Event(EventKind.CALL, "elect", args=(("replica", replica),))
 
 
 @lru_cache(4_096)
 def operation(what: str, replica: int, name: str = "operate") -> Event:
     """One of few kinds of call: the leader epochs that they use up are rare beside what happens in one."""
-    return Event(What.OPERATE, name, args=(("replica", replica), ("what", what)))
+    return Event(EventKind.OPERATE, name, args=(("replica", replica), ("what", what)))

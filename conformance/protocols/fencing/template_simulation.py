@@ -15,7 +15,7 @@ from typing import NamedTuple
 from fencepost.conformance.lockstep.adapter import ModelStep
 
 # Absolute, so that a copy of this file runs wherever it lies.
-from fencepost.conformance.simulation.events import Event, What
+from fencepost.conformance.simulation.events import Event, EventKind
 from fencepost.conformance.simulation.mailbox import Letter, Mailbox, MailSystem
 from fencepost.model.core.errors import BadInput
 from fencepost.traces.format import Value
@@ -364,17 +364,17 @@ class TemplateFree(MailSystem):
         """Timers, and what clients and the operator may ask for, within the model's bounds."""
         state = self.controller.state
         for node, broker in enumerate(self.brokers):
-            yield Event(What.TIMER, "fetch", node)
+            yield Event(EventKind.TIMER, "fetch", node)
             if broker.leads:
-                yield Event(What.TIMER, "shrink", node)
-            yield Event(What.TIMER, "tell", args=(("broker", node),))
+                yield Event(EventKind.TIMER, "shrink", node)
+            yield Event(EventKind.TIMER, "tell", args=(("broker", node),))
             if len(self.ids) < self.constants["max_records"]:
-                yield Event(What.CALL, "produce", args=(("broker", node),))
+                yield Event(EventKind.CALL, "produce", args=(("broker", node),))
             if state.epoch < self.constants["max_leader_epoch"]:
                 if node in state.isr and node != state.leader:
-                    yield Event(What.OPERATE, "elect", args=(("broker", node),))
+                    yield Event(EventKind.OPERATE, "elect", args=(("broker", node),))
                 if node in self.down | self.cut and (node in state.isr or node == state.leader):
-                    yield Event(What.OPERATE, "fail", args=(("broker", node),))
+                    yield Event(EventKind.OPERATE, "fail", args=(("broker", node),))
 
     def act(self, event: Event) -> Sequence[ModelStep]:
         """One of them happens; the operator's calls are steps of the model."""

@@ -1,7 +1,7 @@
 """The topic is deleted while brokers run freely, and made anew under its name (KIP-516).
 
 To the model a deleted topic is the end: what is made anew under its name begins in the model's initial state, with
-leader epochs from 0 on, and what clients are told of it is told of it alone (``Happened.anew``). Whatever was sent
+leader epochs from 0 on, and what clients are told of it is told of it alone (``StepResult.anew``). Whatever was sent
 before, or is sent by a broker that has a replica of the former topic still, stands for no step of it. Such a replica is
 a *stray*, and is shown as none; until it is gone its broker takes part in nothing. So a late message that is taken for
 one of the new topic shows as something that nobody did.
@@ -29,11 +29,11 @@ from ....impl.wire.messages import (
 )
 from ....impl.zk_controller import PartitionState as Quorum
 from ...adapters.events import is_response, kind_of
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 from .response_rules import WrongAnswer
 
-DELETE_TOPIC: Final = Event(What.OPERATE, "delete-topic")
-CREATE_TOPIC: Final = Event(What.OPERATE, "create-topic")
+DELETE_TOPIC: Final = Event(EventKind.OPERATE, "delete-topic")
+CREATE_TOPIC: Final = Event(EventKind.OPERATE, "create-topic")
 _DELETES: Final = 0.2
 """In so many runs the topic is deleted, and made anew."""
 _NAMES_IDS: Final = 0.5

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from ....impl.replica.partition import PartitionState
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 
 _HURRIED: Final = 4
 """In one of so many runs nothing is likelier."""
@@ -39,9 +39,9 @@ _LATELY: Final = 16
 """So many events are lately."""
 _IN_DOUBT: Final = 6.0
 """How likely a node fails that a leader has asked for, and that is no member yet."""
-_TROUBLES: Final = frozenset({What.CRASH, What.CUT})
+_TROUBLES: Final = frozenset({EventKind.CRASH, EventKind.CUT})
 
-CONCERNED: Final = frozenset({What.CALL, What.OPERATE, *_TROUBLES})
+CONCERNED: Final = frozenset({EventKind.CALL, EventKind.OPERATE, *_TROUBLES})
 """The classes of events of which some are likelier than others."""
 
 Weight = Callable[[Event], float]
@@ -52,7 +52,7 @@ def unhurried(_event: Event) -> float:
     return 1.0
 
 
-class Pace:
+class Workload:
     """Of one run, by its seed."""
 
     def __init__(self, seed: int) -> None:
@@ -87,21 +87,21 @@ class Pace:
 
         def weight(event: Event) -> float:
             match event.what, event.name:
-                case What.CALL, "give":
+                case EventKind.CALL, "give":
                     return _GIVES
-                case What.CALL, "delete-records":
+                case EventKind.CALL, "delete-records":
                     return _DELETES
-                case What.CALL, "produce" | "retry":
+                case EventKind.CALL, "produce" | "retry":
                     to = int(event.arg("to"))
                     if self.applies:
                         return _BESIDE
                     if to not in leaders or (event.name == "retry" and int(event.arg("batch")) in sent):
                         return _VAINLY
                     return _WRITES if begun.get(to) else _BEGINS
-                case What.OPERATE, "elect" if newest is not None:
+                case EventKind.OPERATE, "elect" if newest is not None:
                     fit = int(event.arg("replica"))
                     return _PARTS if ends.get(fit, ends[newest]) < ends[newest] else 1.0
-            if event.what is What.CRASH and event.node in lately:
+            if event.what is EventKind.CRASH and event.node in lately:
                 return _CUT
             if event.what in _TROUBLES and event.node in doubtful:
                 return _IN_DOUBT

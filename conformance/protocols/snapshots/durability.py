@@ -33,7 +33,7 @@ from ...checks.file_inventory import AccountedNodes, Folder, folder_of_quorum
 from ...checks.recovery import plan_of, started
 from ...checks.timers import Timed, TimedNodes, waits_of_quorum
 from ...faults.corrupt_file import check_damaged, damaged, is_damaged, opened_damaged, readable, told_with
-from ...simulation.system import Happened
+from ...simulation.system import StepResult
 from .appended import Content
 from .machines import BothMachines
 from .quorum import PARTITION
@@ -144,7 +144,7 @@ class LastingNodes(CopiedNodes, AccountedNodes, TimedNodes):
     _config: QuorumConfig
     _remains: SegmentReader[tuple[int, int, Content]]
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New disks, new nodes."""
         self._lasting: dict[int, tuple[int, int, Lasting]] = {}
         """By node that is up: how often its disk had changed, and what it had synced, when it was looked at last."""

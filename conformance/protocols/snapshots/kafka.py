@@ -25,9 +25,9 @@ from ....model.protocols.snapshots.kafka_spec import VARIANT, Shipped, text
 from ....traces.format import Value
 from ...kafka.process import QUORUM, DriverFailedError, Jvm, OfKafka
 from ...lockstep.adapter import Contradiction, ModelStep
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 from ...simulation.mailbox import Letter, MailSystem
-from ...simulation.system import Happened, Judged, Pending, Said
+from ...simulation.system import EnabledEvent, RequestOutcome, SenderClaim, StepResult
 from .kafka_messages import (
     EndQuorumEpoch,
     Message,
@@ -86,8 +86,8 @@ class KafkaQuorum(OfKafka, MailSystem):
         """Whose process has ended by itself in this event."""
         self._make = make or (lambda: Jvm(self.release, drives=QUORUM))
         self._jvm: Jvm | None = None
-        self._says: dict[int, tuple[Said, ...]] = {}
-        self._decisions: list[Judged] = []
+        self._says: dict[int, tuple[SenderClaim, ...]] = {}
+        self._decisions: list[RequestOutcome] = []
         self._besides: list[ModelStep] = []
 
     def build(self, constants: Mapping[str, int], random: Random) -> None:
@@ -133,7 +133,7 @@ class KafkaQuorum(OfKafka, MailSystem):
             rolls=True,
         )
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New nodes on new folders."""
         return self._told_of(super().reset(constants, seed))
 
@@ -165,7 +165,7 @@ class KafkaQuorum(OfKafka, MailSystem):
             if source != to:
                 steps = tuple(decided(request.body, to, source))
                 if steps and not (self._ends and told["error"] in _SHIPPED):
-                    self._decisions.append(Judged(steps, code_of(told), request.number))
+                    self._decisions.append(RequestOutcome(steps, code_of(told), request.number))
             letter = self.mail.send(source, to, body, request)
         if source != to:
             self._says[letter.number] = says_of(body, source, leads=self.seen[source]["role"] == "leader")
@@ -199,22 +199,22 @@ class KafkaQuorum(OfKafka, MailSystem):
                 continue
             seen = self.seen[node]
             if self._may_wait(node):
-                yield Event(What.TIMER, "elapse", node)
-                yield Event(What.TIMER, "long", node)
+                yield Event(EventKind.TIMER, "elapse", node)
+                yield Event(EventKind.TIMER, "long", node)
             if seen["role"] == "leader":
                 for name, records in _BATCHES.items():
                     if seen["end"] + records <= self.constants["log_size"]:
-                        yield Event(What.CALL, name, node)
-                yield Event(What.OPERATE, "resign", node)
+                        yield Event(EventKind.CALL, name, node)
+                yield Event(EventKind.OPERATE, "resign", node)
             latest = max((end for end, *_ in seen["snapshots"]), default=0)
             for end, _ in seen["ends"]:
                 if latest < end and seen["begin"] < end <= seen["hw"]:
-                    yield Event(What.TIMER, "snapshot", node, args=(("end", end),))
+                    yield Event(EventKind.TIMER, "snapshot", node, args=(("end", end),))
             starts = [(end, epoch) for end, epoch, *_ in seen["snapshots"] if seen["begin"] < end]
             if starts:
-                yield Event(What.TIMER, "clean", node)
+                yield Event(EventKind.TIMER, "clean", node)
             for end, epoch in starts[:-1]:
-                yield Event(What.TIMER, "delete", node, args=(("end", end), ("epoch", epoch)))
+                yield Event(EventKind.TIMER, "delete", node, args=(("end", end), ("epoch", epoch)))
 
     def may_arrive(self, letter: Letter) -> bool:
         """Not a vote by which a node comes to an epoch, or a record, for which the model has no room."""
@@ -225,18 +225,18 @@ class KafkaQuorum(OfKafka, MailSystem):
             return self._may_be_elected(node)
         return True
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """Each with how likely it is now."""
         found = []
         due = self._due() if self._peace else {}
         slow, led = self._is_slow(), self._is_led()
         for each in super().pending():
             event = each.event
-            alone = event.what is What.START and self.voters == (event.node,)
+            alone = event.what is EventKind.START and self.voters == (event.node,)
             if alone and not self._may_be_elected(self.voters[0]):
                 continue
-            is_due = event.what is What.TIMER and due.get(event.node) == event.name
-            found.append(Pending(event, each.message, is_due, self._weight(event, slow=slow, led=led)))
+            is_due = event.what is EventKind.TIMER and due.get(event.node) == event.name
+            found.append(EnabledEvent(event, each.message, is_due, self._weight(event, slow=slow, led=led)))
         return found
 
     def _due(self) -> dict[int | None, str]:
@@ -254,10 +254,10 @@ class KafkaQuorum(OfKafka, MailSystem):
         return found
 
     def _weight(self, event: Event, *, slow: bool, led: bool) -> float:
-        if slow and event.what is What.DELIVER and self._slow in (event.node, event.source):
+        if slow and event.what is EventKind.DELIVER and self._slow in (event.node, event.source):
             return _SLOW
-        if event.what is not What.TIMER or event.node is None:
-            return {What.DELIVER: 2.0, What.OPERATE: 0.02}.get(event.what, 1.0)
+        if event.what is not EventKind.TIMER or event.node is None:
+            return {EventKind.DELIVER: 2.0, EventKind.OPERATE: 0.02}.get(event.what, 1.0)
         if event.name in ("snapshot", "clean", "delete") and self._may_matter(event):
             return _MEANWHILE
         if event.name == "long" and self.seen[event.node].get("fetching", (0, 0, 0))[2] > 0:
@@ -275,9 +275,11 @@ class KafkaQuorum(OfKafka, MailSystem):
             return True
         assert event.node is not None
         mine = self.seen[event.node]
-        parted = {seen["end"] for seen in self.seen.values() if 0 < seen["last"] < mine["epoch"] and seen["end"] > 0}
+        divergence = {
+            seen["end"] for seen in self.seen.values() if 0 < seen["last"] < mine["epoch"] and seen["end"] > 0
+        }
         ends = {event.arg("end")} if event.args else {end for end, *_ in mine["snapshots"]}
-        return bool(mine["role"] == "leader" and ends & parted)
+        return bool(mine["role"] == "leader" and ends & divergence)
 
     def _is_slow(self) -> bool:
         """Until some log begins where the slow node's ends, or later, so that it may need a snapshot."""
@@ -288,11 +290,11 @@ class KafkaQuorum(OfKafka, MailSystem):
 
     # -- what happens -----------------------------------------------------------------------------------------------
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """Let it happen; ``crash``: the process ends after so many polls. Raises ``Contradiction``."""
         self._polls = _ALL if event.crash is None else event.crash
         self._besides, self._decisions, self._says = [], [], {}
-        happened, node = super().happen(event), self._ended
+        happened, node = super().step(event), self._ended
         self._ended = None
         if node is not None and node not in happened.crashed:
             self.down.add(node)
@@ -301,7 +303,7 @@ class KafkaQuorum(OfKafka, MailSystem):
             happened = replace(happened, crashed=happened.crashed | {node})
         return self._told_of(happened)
 
-    def _told_of(self, happened: Happened) -> Happened:
+    def _told_of(self, happened: StepResult) -> StepResult:
         sent = tuple(replace(each, says=self._says.get(each.number, ())) for each in happened.sent)
         judged = (*happened.judged, *self._decisions)
         return replace(happened, sent=sent, judged=judged, steps=(*happened.steps, *self._besides))
@@ -360,7 +362,7 @@ class KafkaQuorum(OfKafka, MailSystem):
         step: ModelStep = ("client_append", {"leader": node})
         self._besides.append(step)
         if self._polls == _ALL:
-            self._decisions.append(Judged((step,), None))
+            self._decisions.append(RequestOutcome((step,), None))
         self._at("append", node, records=payloads)
 
     def lose_power(self, node: int, random: Random) -> None:  # noqa: ARG002 - a process dies, and its files are there

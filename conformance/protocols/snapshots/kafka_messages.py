@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ....traces.format import Value
 from ...lockstep.adapter import ModelStep
-from ...simulation.system import Said
+from ...simulation.system import SenderClaim
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def steps_of(body: Message, source: int, to: int) -> Sequence[ModelStep]:
     return heard
 
 
-def says_of(body: Message, source: int, *, leads: bool) -> tuple[Said, ...]:
+def says_of(body: Message, source: int, *, leads: bool) -> tuple[SenderClaim, ...]:
     """What a message says of its sender: epoch, leader, log end, high watermark and log start, where it does.
 
     ``leads``: whether the sender leads; who has resigned still names itself.
@@ -175,14 +175,14 @@ def says_of(body: Message, source: int, *, leads: bool) -> tuple[Said, ...]:
     told = body.told
     if "epoch" not in told:
         return ()
-    found = [Said((f"leader_epoch[{source}]",), told["epoch"] - 1)]
+    found = [SenderClaim((f"leader_epoch[{source}]",), told["epoch"] - 1)]
     if "leader" in told:
         leader: Value = None if told["leader"] < 0 else told["leader"]
         if leader != source or leads:
-            found.append(Said((f"leader[{source}]",), leader))
+            found.append(SenderClaim((f"leader[{source}]",), leader))
     if "offset" in told:
-        found.append(Said((f"leo[{source}]",), told["offset"]))
+        found.append(SenderClaim((f"leo[{source}]",), told["offset"]))
     if told.get("hw", -1) >= 0:
-        found.append(Said((f"hw[{source}]",), told["hw"]))
-        found.append(Said((f"lbo[{source}]",), told["begin"]))
+        found.append(SenderClaim((f"hw[{source}]",), told["hw"]))
+        found.append(SenderClaim((f"lbo[{source}]",), told["begin"]))
     return tuple(found)

@@ -25,7 +25,7 @@ from ....impl.wire.quorum import (
     VoteResponse,
 )
 from ...lockstep.adapter import ModelStep
-from ...simulation.system import Said
+from ...simulation.system import SenderClaim
 
 _DECIDED: Final[Mapping[type, Callable[[int, int], tuple[ModelStep, ...]]]] = {
     VoteRequest: lambda asker, asked: (("give_vote", {"candidate": asker, "voter": asked}),),
@@ -92,7 +92,7 @@ def steps_of(envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...
             return (heard,)
 
 
-def says_of(envelope: Envelope) -> tuple[Said, ...]:
+def says_of(envelope: Envelope) -> tuple[SenderClaim, ...]:
     """What a message says of its sender: the epoch that it is in, who leads it, what it has and knows to be committed.
 
     An offline node says only that it is.
@@ -103,15 +103,15 @@ def says_of(envelope: Envelope) -> tuple[Said, ...]:
     if node < 0 or error is ErrorCode.KAFKA_STORAGE_ERROR:
         return ()
     epoch = getattr(body, "current_leader_epoch", None)
-    told = [Said((f"leader_epoch[{node}]",), body.epoch if epoch is None else epoch)]
+    told = [SenderClaim((f"leader_epoch[{node}]",), body.epoch if epoch is None else epoch)]
     if error is not None:
-        told.append(Said((f"leader[{node}]",), None if body.leader == NO_LEADER else body.leader))
+        told.append(SenderClaim((f"leader[{node}]",), None if body.leader == NO_LEADER else body.leader))
     match body:
         case QuorumFetchRequest():
-            told.append(Said((f"leo[{node}]",), body.fetch_offset))
+            told.append(SenderClaim((f"leo[{node}]",), body.fetch_offset))
         case QuorumFetchResponse() if body.high_watermark != NO_OFFSET:
-            told.append(Said((f"hw[{node}]",), body.high_watermark))
-            told.append(Said((f"lbo[{node}]",), body.log_begin_offset))
+            told.append(SenderClaim((f"hw[{node}]",), body.high_watermark))
+            told.append(SenderClaim((f"lbo[{node}]",), body.log_begin_offset))
     return tuple(told)
 
 

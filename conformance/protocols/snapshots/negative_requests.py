@@ -24,7 +24,7 @@ from ....impl.wire.quorum import (
     VoteRequest,
 )
 from ...lockstep.adapter import Contradiction
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 from .counting import CHUNK
 from .quorum import PARTITION
 
@@ -55,7 +55,7 @@ def probes(number: int, node: QuorumNode, voters: Sequence[int]) -> Iterator[Eve
         else:
             names.append("delete-records-of-follower")
         for name in names:
-            yield Event(What.PROBE, name, number)
+            yield Event(EventKind.PROBE, name, number)
 
 
 def probe(

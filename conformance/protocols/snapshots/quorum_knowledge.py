@@ -16,7 +16,7 @@ from ....impl.wire.errors import ErrorCode
 from ....impl.wire.quorum import BeginQuorumEpochRequest, QuorumFetchResponse
 from ...adapters.stores import OncePerChange, SegmentReader
 from ...lockstep.adapter import Contradiction
-from ...simulation.system import Happened
+from ...simulation.system import StepResult
 from .appended import Appended, Content, State, content_of
 from .durability import LastingNodes
 from .machines import BothMachines, kept_in
@@ -33,7 +33,7 @@ class WrongState(Contradiction):
 class KnownQuorum(LastingNodes):
     """A quorum of which it is known who was elected, what is committed, and what clients were told."""
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New disks, new nodes, and nothing is known."""
         self._machines: dict[int, BothMachines] = {}
         self._reader = SegmentReader(PARTITION, row_of)

@@ -40,8 +40,8 @@ from ...adapters.endpoints import Node
 from ...adapters.events import kind_of, offered
 from ...adapters.nodes import DUE
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
-from ...simulation.system import Happened, Judged, Pending, Said
+from ...simulation.events import Event, EventKind
+from ...simulation.system import EnabledEvent, RequestOutcome, SenderClaim, StepResult
 from .counting import CHUNK
 from .liveness import not_come
 from .machines import BothMachines
@@ -49,20 +49,20 @@ from .message_steps import TIMED, brings, decided, says_of, steps_of
 from .negative_requests import check_again, probe, probes
 from .quorum import PARTITION, ballot_of, cells_of, snapshots_in
 from .quorum_knowledge import KnownQuorum, WrongState
-from .workload import Pace, course_of
+from .workload import Workload, course_of
 
 _MAX_VOTERS: Final = 5
 """The model counts no larger majorities than those of so many."""
 _MAX_RECORDS: Final = 14
 """So many offsets fit into the last chunk of a snapshot."""
 _ACTS: Final = (
-    What.DELIVER,
-    What.REPEAT,
-    What.TIMER,
-    What.SYNC,
-    What.CALL,
-    What.OPERATE,
-    What.CRASH,
+    EventKind.DELIVER,
+    EventKind.REPEAT,
+    EventKind.TIMER,
+    EventKind.SYNC,
+    EventKind.CALL,
+    EventKind.OPERATE,
+    EventKind.CRASH,
 )
 """The events in which a node does something itself."""
 _BATCHES: Final = {"append": 1, "append-two": 2, "append-three": 3}
@@ -107,13 +107,13 @@ class FreeQuorum(KnownQuorum):
         self._correlation = 0
         self._left: dict[int, dict[str, Value]] = {}
         """What can be seen of the nodes that are down."""
-        self._said: list[Judged] = []
+        self._said: list[RequestOutcome] = []
         self._was_in = -1
         """The epoch of the node whose timer fires."""
-        self._pace = Pace(chosen)
-        self._weighed: dict[Hashable, dict[int, tuple[tuple[Pending, ...], tuple[Pending, ...]]]] = {}
+        self._pace = Workload(chosen)
+        self._weighed: dict[Hashable, dict[int, tuple[tuple[EnabledEvent, ...], tuple[EnabledEvent, ...]]]] = {}
         """By mood of the pace: what is offered, as it is and with how likely it is."""
-        self._offered: dict[Hashable, tuple[Pending, ...]] = {}
+        self._offered: dict[Hashable, tuple[EnabledEvent, ...]] = {}
         """By all that decides what may be asked of a node: what is offered there."""
         self._cells: dict[int, dict[str, Value]] = {}
         """The cells of each node that is up."""
@@ -177,7 +177,7 @@ class FreeQuorum(KnownQuorum):
             node.timers.cancel(key)
             node.fire(key)
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """What may happen, each with how likely it is now, and of answers what they bring."""
         bodies = {flight.number: flight.envelope.body for flight in self.network.in_flight()}
         voting = any(isinstance(body, VoteRequest | VoteResponse) for body in bodies.values())
@@ -185,11 +185,11 @@ class FreeQuorum(KnownQuorum):
         course = course_of(self._happened, there, self.voters, self._ends, voting=voting)
         weight = self._pace.at(course)
         weighed = self._weighed.setdefault(self._pace.mood(course), {})
-        found: list[Pending] = []
+        found: list[EnabledEvent] = []
         for group in self._groups():
             if not isinstance(group, tuple):
                 found += [
-                    Pending(
+                    EnabledEvent(
                         each.event,
                         each.message,
                         each.due,
@@ -202,12 +202,12 @@ class FreeQuorum(KnownQuorum):
             known = weighed.get(id(group))
             # Whoever is kept here has its number to itself.
             if known is None or known[0] is not group:
-                heavy = tuple(Pending(each.event, None, each.due, weight(each.event)) for each in group)
+                heavy = tuple(EnabledEvent(each.event, None, each.due, weight(each.event)) for each in group)
                 known = weighed[id(group)] = group, heavy
             found += known[1]
         return found
 
-    def _offers(self) -> Iterable[tuple[Pending, ...]]:
+    def _offers(self) -> Iterable[tuple[EnabledEvent, ...]]:
         resigns = self.clock.now() // self.times[0] % _SELDOM == 0
         for number, node in self._up():
             replica, cut = node.replica, number in self.cut
@@ -229,14 +229,14 @@ class FreeQuorum(KnownQuorum):
             replica = node.replica
             for name, records in _BATCHES.items():
                 if replica.end + records <= self.constants["log_size"]:
-                    yield Event(What.CALL, name, number)
+                    yield Event(EventKind.CALL, name, number)
             if resigns:
-                yield Event(What.OPERATE, "resign", number)
+                yield Event(EventKind.OPERATE, "resign", number)
             if number not in self.cut:
                 for lbo in sorted({replica.begin + 1, replica.snapshots.latest_end, replica.high_watermark}):
                     if replica.begin < lbo <= self.constants["log_size"]:
-                        yield Event(What.CALL, "delete-records", number, args=(("lbo", lbo),))
-        yield Event(What.CRASH, _SHUT_DOWN, number)
+                        yield Event(EventKind.CALL, "delete-records", number, args=(("lbo", lbo),))
+        yield Event(EventKind.CRASH, _SHUT_DOWN, number)
         if number not in self.cut:
             yield from probes(number, node, self.voters)
 
@@ -249,17 +249,17 @@ class FreeQuorum(KnownQuorum):
 
     # -- what happens -----------------------------------------------------------------------------------------------
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """One event. Raises what a node does, ``WrongAnswer`` where a probe is not refused, and ``WrongState``."""
         self._said = []
         self._happened += 1
         closed: dict[str, Value] = {}
-        if event.what is What.CRASH and event.name == _SHUT_DOWN and event.node is not None:
+        if event.what is EventKind.CRASH and event.name == _SHUT_DOWN and event.node is not None:
             closed = self._shut_down(self.node(event.node))
-        brought = self._flight(event).envelope.body if event.what in (What.DELIVER, What.REPEAT) else None
+        brought = self._flight(event).envelope.body if event.what in (EventKind.DELIVER, EventKind.REPEAT) else None
         log = self.node(event.node).replica if event.node is not None and event.node in self.nodes else None
         begin, end = (0, 0) if log is None else (log.begin, log.end)
-        happened = super().happen(event)
+        happened = super().step(event)
         self._touched |= happened.crashed | happened.started
         if event.node is not None:
             self._touched.add(event.node)
@@ -287,7 +287,7 @@ class FreeQuorum(KnownQuorum):
     def _call(self, event: Event) -> Sequence[ModelStep]:
         assert event.node is not None
         number, node = event.node, self.node(event.node)
-        if event.what is What.PROBE:
+        if event.what is EventKind.PROBE:
             probe(event, node, self.voters, lambda body: self._ask(number, body))
             return ()
         leads = {"leader": number}
@@ -298,7 +298,7 @@ class FreeQuorum(KnownQuorum):
                 step = ("delete_records", {**leads, "lbo": int(event.arg("lbo"))})
                 answer = self._ask(number, DeleteRecordsRequest(PARTITION, int(event.arg("lbo"))))
                 check_again(answer, int(event.arg("lbo")), node.replica.snapshots.latest_end)
-                self._said.append(Judged((step,), error_name(answer)))
+                self._said.append(RequestOutcome((step,), error_name(answer)))
                 return (step,)
             case _:
                 node.resign()
@@ -316,7 +316,7 @@ class FreeQuorum(KnownQuorum):
                 raise
             return (step,)
         self._awaited += ((number, epoch, first + each) for each in range(records))
-        self._said.append(Judged((step,), None))
+        self._said.append(RequestOutcome((step,), None))
         return (step,)
 
     def _shut_down(self, node: QuorumNode) -> dict[str, Value]:
@@ -351,16 +351,16 @@ class FreeQuorum(KnownQuorum):
         node = event.node
         if node is None or event.what not in _ACTS:
             return ()
-        if event.what is What.CRASH:
+        if event.what is EventKind.CRASH:
             return (("resign", {"leader": node}), ("sync", {"replica": node})) if event.name == _SHUT_DOWN else ()
         steps: list[ModelStep] = [("sync", {"replica": node})]
-        if event.what is What.CALL and event.crash is not None:
+        if event.what is EventKind.CALL and event.crash is not None:
             # Whoever asked for it got no answer, and yet it may have happened.
             if event.name in _BATCHES:
                 steps.append(("client_append", {"leader": node}))
             else:
                 steps.append(("delete_records", {"leader": node, "lbo": int(event.arg("lbo"))}))
-        if event.what in (What.TIMER, What.SYNC):
+        if event.what in (EventKind.TIMER, EventKind.SYNC):
             steps += ((step, {name: node}) for key, (step, name) in TIMED.items() if event.name in (key[0], DUE))
             if event.name in (ELECTION[0], DUE) and self._was_in < self._epochs[-1]:
                 steps.append(("stand", {"replica": node, "epoch": self._was_in + 1}))
@@ -372,14 +372,14 @@ class FreeQuorum(KnownQuorum):
         self._overhear(envelope.source, envelope.body)
         return steps_of(envelope, asked)
 
-    def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[Said, ...]:  # noqa: ARG002 - it says so itself
+    def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[SenderClaim, ...]:  # noqa: ARG002 - it says so itself
         return says_of(envelope)
 
-    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:
+    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[RequestOutcome]:
         if request.source >= 0:
             self._check_answer(request, answer)
             steps = decided(request.body, request.source, request.destination)
-            yield Judged(steps, error_name(cast(QuorumResponse, answer.body)))
+            yield RequestOutcome(steps, error_name(cast(QuorumResponse, answer.body)))
 
     def _check_answer(self, request: Envelope, answer: Envelope) -> None:
         """Whoever answers names its epoch, who leads it, and what it was asked, also as it refuses.

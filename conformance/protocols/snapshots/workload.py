@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from ....impl.quorum.node import QuorumNode
 from ...adapters.nodes import DUE
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 
 _HURRIED: Final = 4
 """In one of so many runs nobody waits for anything."""
@@ -98,7 +98,7 @@ def course_of(
     )
 
 
-class Pace:
+class Workload:
     """Of one run, by its seed."""
 
     def __init__(self, seed: int) -> None:
@@ -146,73 +146,75 @@ class Pace:
         """
         leads = event.node == course.leader
         match event.what:
-            case What.CALL if event.name in _APPENDS:
+            case EventKind.CALL if event.name in _APPENDS:
                 return _SPENT if _has_many(course) else 1.0 if alone else _RATHER
-            case What.CRASH | What.CUT | What.OPERATE if leads and alone and course.leader in course.spare:
+            case EventKind.CRASH | EventKind.CUT | EventKind.OPERATE if (
+                leads and alone and course.leader in course.spare
+            ):
                 # What a crash leaves of it is for the disk to say.
-                return _ALONE if event.what is What.CUT else _ALONE / 4
-            case What.CRASH | What.CUT | What.OPERATE if leads:
+                return _ALONE if event.what is EventKind.CUT else _ALONE / 4
+            case EventKind.CRASH | EventKind.CUT | EventKind.OPERATE if leads:
                 return _SPENT
-            case What.DELIVER if event.name in _BRINGING:
+            case EventKind.DELIVER if event.name in _BRINGING:
                 return _KEPT
-            case What.START | What.HEAL:
+            case EventKind.START | EventKind.HEAL:
                 return _RATHER if not course.has_majority or alone else _KEPT
-            case What.TIME:
+            case EventKind.TIME:
                 return _PATIENT
         return 1.0
 
     def _unled(self, event: Event, course: Course) -> float:
         """An election comes to its end; where none is held, time passes."""
         match event.what:
-            case What.DELIVER:
+            case EventKind.DELIVER:
                 return _RATHER if event.name in _ELECTING else _CHATTER
-            case What.TIME if course.has_majority and not course.standing:
+            case EventKind.TIME if course.has_majority and not course.standing:
                 return _RATHER if event.arg("ms") == 1_000 else _PATIENT
-            case What.TIMER if event.name != DUE:
+            case EventKind.TIMER if event.name != DUE:
                 return _CHATTER
-            case What.TIMER if course.standing:
+            case EventKind.TIMER if course.standing:
                 return _SPENT  # each candidacy is an epoch, and one is on its way
-            case What.TIMER:
+            case EventKind.TIMER:
                 there = [end for node, end in course.ends.items() if node not in course.away]
                 return 1.0 if course.ends.get(event.node or 0, 0) == max(there, default=0) else _PATIENT
-            case What.START | What.HEAL if not course.has_majority:
+            case EventKind.START | EventKind.HEAL if not course.has_majority:
                 return _RATHER
-            case What.START | What.HEAL if self._parts and event.node in _ahead(course):
+            case EventKind.START | EventKind.HEAL if self._parts and event.node in _ahead(course):
                 return _AWAY
-            case What.TIME | What.CRASH | What.CUT | What.DISK | What.PROBE:
+            case EventKind.TIME | EventKind.CRASH | EventKind.CUT | EventKind.DISK | EventKind.PROBE:
                 return _PATIENT
         return 1.0
 
     def _led(self, event: Event, course: Course, kept: Collection[int]) -> float:
         """``kept``: who is waited for to be left behind."""
         match event.what:
-            case What.CALL if event.name in _APPENDS and _is_early(course):
+            case EventKind.CALL if event.name in _APPENDS and _is_early(course):
                 return _SPENT
-            case What.CALL if event.name == "delete-records" and int(event.arg("lbo")) > course.covered:
+            case EventKind.CALL if event.name == "delete-records" and int(event.arg("lbo")) > course.covered:
                 return _PATIENT
-            case What.CRASH | What.CUT | What.OPERATE | What.DISK if event.node == course.leader:
+            case EventKind.CRASH | EventKind.CUT | EventKind.OPERATE | EventKind.DISK if event.node == course.leader:
                 if _is_new(course):
                     return _SPENT
-            case What.TIME:
+            case EventKind.TIME:
                 return _PATIENT
         return self._amid(event, course) if course.fetching else self._leaving(event, course, kept)
 
     def _leaving(self, event: Event, course: Course, kept: Collection[int]) -> float:
         match event.what:
-            case What.START | What.HEAL if event.node in course.away and course.has_majority:
+            case EventKind.START | EventKind.HEAL if event.node in course.away and course.has_majority:
                 return _AWAY if event.node in kept else _RATHER
-            case What.TIMER | What.DELIVER if event.node in kept:
+            case EventKind.TIMER | EventKind.DELIVER if event.node in kept:
                 return _AWAY
-            case What.CALL | What.TIMER if kept and event.node == course.leader and event.name in _LEAVING:
+            case EventKind.CALL | EventKind.TIMER if kept and event.node == course.leader and event.name in _LEAVING:
                 return _RATHER
         return 1.0
 
     def _amid(self, event: Event, course: Course) -> float:
         concerned = event.node == course.leader or event.node in course.fetching
         match event.what:
-            case What.OPERATE if concerned:
+            case EventKind.OPERATE if concerned:
                 return _RATHER
-            case What.TIMER if concerned and event.name == "fetch-snapshot":
+            case EventKind.TIMER if concerned and event.name == "fetch-snapshot":
                 return _RATHER
         return 1.0
 

@@ -180,7 +180,7 @@ TIERING: Final = Binding(
         for action, guards in _guards().items()
     },
     parties={variant: dict.fromkeys(OF_BROKER, lambda _: None) for variant in tiered.variants},
-    given=_AT_FIRST | GIVEN,
+    inputs=_AT_FIRST | GIVEN,
     settles=(_partition_is_led, _followers_have_all, _all_is_uploaded, _nothing_useless_is_left, _leader_serves_all),
     asks=frozenset({"produce"}),
     # What is asked, and tried, again and again moves nothing.

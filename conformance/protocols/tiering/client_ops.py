@@ -23,7 +23,7 @@ from ....impl.wire.messages import (
     ListOffsetsRequest,
     ProduceRequest,
 )
-from ...simulation.events import Argument, Event, What
+from ...simulation.events import Argument, Event, EventKind
 from .nodes import FOLLOW, PARTITION, REPLICATE, WORK
 from .producers import Producers
 from .store import BREAKS, FAILS, LATE, STORE_AWAY, STORE_BACK, WORKS
@@ -42,7 +42,7 @@ _EPOCHS_LEFT: Final = 5
 
 
 @lru_cache(1 << 12)
-def event(what: What, name: str, node: int | None = None, **args: Argument) -> Event:
+def event(what: EventKind, name: str, node: int | None = None, **args: Argument) -> Event:
     """One of these."""
     return Event(what, name, node, args=tuple(sorted(args.items())))
 
@@ -51,76 +51,76 @@ def of_store(system: FreeTiering, node: int) -> Iterator[Event]:
     """What may come of what a broker asks the store for."""
     waiting = system.jobs[node].waiting
     for number in range(min(2, len(waiting))):
-        yield event(What.SYNC, WORKS, node, request=number)
+        yield event(EventKind.SYNC, WORKS, node, request=number)
     if waiting:
         for name in (FAILS, BREAKS, LATE):
-            yield event(What.DISK, name, node, request=0)
+            yield event(EventKind.DISK, name, node, request=0)
 
 
 def offers(system: FreeTiering) -> Iterator[Event]:
     """What may be asked for now."""
-    yield event(What.SYNC, REPLICATE)
-    yield event(What.SYNC, FOLLOW)
+    yield event(EventKind.SYNC, REPLICATE)
+    yield event(EventKind.SYNC, FOLLOW)
     for node in system.up():
         yield from of_store(system, node)
         here = system.replica(node)
         if here is None:
             continue
         if here.leader is not None:
-            yield event(What.SYNC, WORK, node)
+            yield event(EventKind.SYNC, WORK, node)
             yield from _of_leader(system, node, here)
             if node not in system.cut:
                 yield from _probes(here, node)
         elif here.remote is not None and here.remote.building():
-            yield event(What.SYNC, WORK, node)
+            yield event(EventKind.SYNC, WORK, node)
     yield from _operations(system)
 
 
 def _of_leader(system: FreeTiering, node: int, here: Any) -> Iterator[Event]:
     log = here.log
     if system.may_write(here):
-        yield event(What.CALL, "produce", to=node)
+        yield event(EventKind.CALL, "produce", to=node)
         for number in range(len(system.clients.producers.retried())):
-            yield event(What.CALL, "retry", to=node, batch=number)
+            yield event(EventKind.CALL, "retry", to=node, batch=number)
     for at in {log.log_start, log.local_start - 1, here.high_watermark}:
         if at >= log.log_start:
-            yield event(What.CALL, "consume", to=node, offset=at)
+            yield event(EventKind.CALL, "consume", to=node, offset=at)
     there = {log.log_start, log.local_start - 1} if log.log_start < log.end else set()
     times = (system.written.time_at(log, at) for at in there if at >= log.log_start)
     for timestamp in (*TIMESTAMPS, *sorted({time for time in times if time is not None})):
-        yield event(What.CALL, "list-offsets", to=node, timestamp=timestamp)
+        yield event(EventKind.CALL, "list-offsets", to=node, timestamp=timestamp)
     if log.log_start < here.high_watermark and system.retention_left():
-        yield event(What.OPERATE, "delete-records", to=node, offset=log.log_start + 1)
+        yield event(EventKind.OPERATE, "delete-records", to=node, offset=log.log_start + 1)
         if log.local_start + 1 < here.high_watermark:
-            yield event(What.OPERATE, "delete-records", to=node, offset=log.local_start + 1)
+            yield event(EventKind.OPERATE, "delete-records", to=node, offset=log.local_start + 1)
 
 
 def _probes(here: Any, node: int) -> Iterator[Event]:
     """What must be refused, or change nothing."""
     log, epoch = here.log, here.leader_epoch
     if log.log_start > 0:
-        yield event(What.PROBE, "consume", to=node, offset=log.log_start - 1)
-    yield event(What.PROBE, "consume", to=node, offset=log.end + 1)
-    yield event(What.PROBE, "list-offsets", to=node, timestamp=EARLIEST_PENDING_UPLOAD, epoch=_BEYOND)
+        yield event(EventKind.PROBE, "consume", to=node, offset=log.log_start - 1)
+    yield event(EventKind.PROBE, "consume", to=node, offset=log.end + 1)
+    yield event(EventKind.PROBE, "list-offsets", to=node, timestamp=EARLIEST_PENDING_UPLOAD, epoch=_BEYOND)
     follower = next(each for each in here.request.replicas if each != node) if len(here.request.replicas) > 1 else None
     if follower is not None:
-        yield event(What.PROBE, "fetch", to=node, replica=follower, offset=log.local_start, epoch=_BEYOND)
+        yield event(EventKind.PROBE, "fetch", to=node, replica=follower, offset=log.local_start, epoch=_BEYOND)
         if epoch > 0:
-            yield event(What.PROBE, "fetch", to=node, replica=follower, offset=log.log_start, epoch=epoch - 1)
-    yield event(What.PROBE, "metadata", to=node)
+            yield event(EventKind.PROBE, "fetch", to=node, replica=follower, offset=log.log_start, epoch=epoch - 1)
+    yield event(EventKind.PROBE, "metadata", to=node)
 
 
 def _operations(system: FreeTiering) -> Iterator[Event]:
     controller = system.controller
-    yield event(What.OPERATE, STORE_BACK if system.is_store_away else STORE_AWAY)
+    yield event(EventKind.OPERATE, STORE_BACK if system.is_store_away else STORE_AWAY)
     for node in system.brokers:
         if node in system.down or node in system.cut:
             if controller.brokers[node].online:
-                yield event(What.OPERATE, "expire", broker=node)
+                yield event(EventKind.OPERATE, "expire", broker=node)
         elif not system.is_registered(node):
-            yield event(What.OPERATE, "register", broker=node)
+            yield event(EventKind.OPERATE, "register", broker=node)
         elif not controller.brokers[node].online:
-            yield event(What.OPERATE, "return", broker=node)
+            yield event(EventKind.OPERATE, "return", broker=node)
     if system.epochs_left() <= _EPOCHS_LEFT:
         return
     state, metadata = controller.partition(PARTITION), controller.partition(METADATA)
@@ -128,14 +128,14 @@ def _operations(system: FreeTiering) -> Iterator[Event]:
         if node in state.offline or not system.is_registered(node):
             continue
         if node != state.leader:
-            yield event(What.OPERATE, "elect" if node in state.isr else "elect-unclean", broker=node)
+            yield event(EventKind.OPERATE, "elect" if node in state.isr else "elect-unclean", broker=node)
         if node in metadata.isr and node != metadata.leader and node not in metadata.offline:
-            yield event(What.OPERATE, "elect-metadata", broker=node)
-        yield event(What.OPERATE, "flag", broker=node)
+            yield event(EventKind.OPERATE, "elect-metadata", broker=node)
+        yield event(EventKind.OPERATE, "flag", broker=node)
     for node in system.brokers:
         gone = node in system.down and node not in system.nodes and node not in system.bad
         if gone and node not in state.isr | metadata.isr and not system.is_counted(node):
-            yield event(What.OPERATE, "replace", broker=node)
+            yield event(EventKind.OPERATE, "replace", broker=node)
 
 
 def is_urgent(asked: Event, system: FreeTiering) -> bool:
@@ -143,13 +143,13 @@ def is_urgent(asked: Event, system: FreeTiering) -> bool:
 
     First what that one has in remote storage alone.
     """
-    if asked.what is What.CALL and asked.name == "retry":
+    if asked.what is EventKind.CALL and asked.name == "retry":
         clients, to = system.clients, int(asked.arg("to"))
         if clients.has_retried(to):
             return False
         remote = clients.remote_alone(to)
         return not remote or int(asked.arg("batch")) in remote
-    return asked.what is What.OPERATE and asked.name in ("expire", "register", "return")
+    return asked.what is EventKind.OPERATE and asked.name in ("expire", "register", "return")
 
 
 class Clients:
@@ -166,7 +166,7 @@ class Clients:
 
     def ask(self, asked: Event) -> None:
         """One of ``offers``."""
-        if asked.what is What.OPERATE:
+        if asked.what is EventKind.OPERATE:
             self._operate(asked)
             return
         to = int(asked.arg("to"))

@@ -24,9 +24,9 @@ from ...kafka.clients import Produce, ProduceAnswer
 from ...kafka.controller import Fetch, FetchAnswer
 from ...kafka.process import TIERED, Jvm
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 from ...simulation.mailbox import Letter
-from ...simulation.system import Happened, Pending
+from ...simulation.system import EnabledEvent, StepResult
 from .kafka_copies import Copies, lineage_of
 from .kafka_messages import (
     TELLS,
@@ -127,10 +127,10 @@ class KafkaTiering(BrokerSystem):
             if number == 0 and follower is not None:
                 self._at("fetch", follower)
                 self._arrive_all()
-        self.act(Event(What.TIMER, "copy", leader))
+        self.act(Event(EventKind.TIMER, "copy", leader))
         for _ in range(random.choice(_UPLOADED)):
             if self.seen[leader]["busy"]:
-                self.act(Event(What.TIMER, "go", leader))
+                self.act(Event(EventKind.TIMER, "go", leader))
         if random.random() < 0.7:
             self._at("retain", leader)
 
@@ -141,9 +141,9 @@ class KafkaTiering(BrokerSystem):
             del self.mail.in_flight[number]
             self.receive(letter)
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New logs, and whoever sees them begins with what there is."""
-        return replace(super().reset(constants, seed), given=frozenset(self._observed))
+        return replace(super().reset(constants, seed), inputs=frozenset(self._observed))
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ class KafkaTiering(BrokerSystem):
         for node in sorted(self._failing) if on else ():
             self._fails(node, fails=False)
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """What may happen, with how likely it is; nothing where the run has used up what the model has."""
         if self._peace:
             return super().pending()
@@ -243,10 +243,10 @@ class KafkaTiering(BrokerSystem):
                 yield from self._timers(node, seen)
                 yield from self._tasks(node, seen)
             elif node in self.down and node not in self.controller.isr and self._cells.get(node):
-                yield Event(What.OPERATE, "replace", args=(("broker", node),))
+                yield Event(EventKind.OPERATE, "replace", args=(("broker", node),))
             yield from self._elections(node)
             if self._left() > 0 and node not in self.controller.isr | self.down | self.cut:
-                yield Event(What.OPERATE, "elect-unclean", args=(("broker", node),))
+                yield Event(EventKind.OPERATE, "elect-unclean", args=(("broker", node),))
         yield from self._leaderless()
 
     def _timers(self, node: int, seen: Mapping[str, Any]) -> Iterable[Event]:
@@ -268,23 +268,23 @@ class KafkaTiering(BrokerSystem):
         return bool(seen["fetcher"] == "waits" and asks is not None and not isinstance(asks.body, Fetch))
 
     def _tasks(self, node: int, seen: Mapping[str, Any]) -> Iterator[Event]:
-        yield Event(What.DISK, _WORKS if node in self._failing else _FAILS, node)
+        yield Event(EventKind.DISK, _WORKS if node in self._failing else _FAILS, node)
         if seen["read"] < self.copies.view.end:
-            yield Event(What.TIMER, "learn", node)
+            yield Event(EventKind.TIMER, "learn", node)
         if not seen["hosted"]:
             return
         if seen["busy"]:
-            yield Event(What.TIMER, "go", node)
+            yield Event(EventKind.TIMER, "go", node)
         elif seen.get("leads"):
             left = self.constants["copies"] - self.copies.count - (0 if self._peace else _SPARE)
             if left > seen["end"] - seen["localStart"]:
-                yield Event(What.TIMER, "copy", node)
-            yield Event(What.TIMER, "expire", node)
+                yield Event(EventKind.TIMER, "copy", node)
+            yield Event(EventKind.TIMER, "expire", node)
         if seen["end"] - seen["localStart"] > 1:
-            yield Event(What.TIMER, "retain", node)
+            yield Event(EventKind.TIMER, "retain", node)
         unborn = sum(each.name == "Produce" for each in self.mail.in_flight.values())
         if seen.get("leads") and seen["end"] < self.constants["log_size"] and unborn < _UNBORN:
-            yield Event(What.CALL, "produce", args=(("broker", node),))
+            yield Event(EventKind.CALL, "produce", args=(("broker", node),))
 
     def may_arrive(self, letter: Letter) -> bool:
         """Not a record for which the model has no room."""
@@ -295,12 +295,12 @@ class KafkaTiering(BrokerSystem):
 
     # -- what happens -----------------------------------------------------------------------------------------------
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """Let it happen. Raises WrongRecord, WrongAnswer, and what Kafka does."""
         self._decisions = []
         # Nobody sees a process that ends while it starts.
-        self._ends = event.what is What.START and event.crash is not None
-        happened = super().happen(event)
+        self._ends = event.what is EventKind.START and event.crash is not None
+        happened = super().step(event)
         self._ends = False
         before, now = self._observed, self._picture()
         self._observed = now
@@ -308,7 +308,7 @@ class KafkaTiering(BrokerSystem):
         given = {name for name, value in now.items() if before.get(name) != value and name.partition("[")[0] in GIVEN}
         for node in happened.started:
             given |= self._recovered(node, before, now)
-        return replace(happened, steps=tuple(steps), given=frozenset(given))
+        return replace(happened, steps=tuple(steps), inputs=frozenset(given))
 
     def _recovered(self, node: int, before: Mapping[str, Value], now: Mapping[str, Value]) -> set[str]:
         """The epochs below the log start that a broker had before: its first one, if that begins there still (TK12)."""
@@ -317,7 +317,7 @@ class KafkaTiering(BrokerSystem):
         return {name for name in below if now[name] in (-1, now[f"first_epoch[{node}]"])}
 
     def _between(
-        self, before: Mapping[str, Value], now: Mapping[str, Value], event: Event, happened: Happened
+        self, before: Mapping[str, Value], now: Mapping[str, Value], event: Event, happened: StepResult
     ) -> Iterator[ModelStep]:
         """The steps that may lead from what was seen to what is."""
         for node in self.nodes:
@@ -344,8 +344,8 @@ class KafkaTiering(BrokerSystem):
 
     def _let(self, event: Event) -> Sequence[ModelStep]:
         """What a driver's command does is done at once: a process that ends in its midst ends before."""
-        if event.crash is not None and event.what is not What.START:
-            if event.what in (What.DELIVER, What.REPEAT):
+        if event.crash is not None and event.what is not EventKind.START:
+            if event.what in (EventKind.DELIVER, EventKind.REPEAT):
                 self.mail.take(event)
             return ()
         return super()._let(event)
@@ -353,9 +353,9 @@ class KafkaTiering(BrokerSystem):
     def act(self, event: Event) -> Sequence[ModelStep]:
         """A timer fires, a task goes on, or somebody asks."""
         node = event.node
-        if event.what is What.CALL:
+        if event.what is EventKind.CALL:
             self._produce(int(event.arg("broker")))
-        elif event.what is What.DISK and node is not None:
+        elif event.what is EventKind.DISK and node is not None:
             self._fails(node, fails=event.name == _FAILS)
         elif event.name == "elect-unclean":
             broker = int(event.arg("broker"))

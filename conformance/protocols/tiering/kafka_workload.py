@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from ...simulation.events import What
-from ...simulation.system import Pending
+from ...simulation.events import EventKind
+from ...simulation.system import EnabledEvent
 
 _HURRIED: Final = 6
 """In one of so many runs nothing is likelier."""
@@ -35,7 +35,9 @@ _FAILS_BUILDING: Final = 6.0
 """How likely it is that the store fails a broker that is about to read what to begin with."""
 
 
-def weighed(pending: Iterable[Pending], seed: int, nodes: int, building: Collection[int]) -> Iterator[Pending]:
+def weighed(
+    pending: Iterable[EnabledEvent], seed: int, nodes: int, building: Collection[int]
+) -> Iterator[EnabledEvent]:
     """What is pending, with how likely it is in the run with this seed: in half of them a broker lags.
 
     ``building``: who asks its leader where to begin.
@@ -45,13 +47,13 @@ def weighed(pending: Iterable[Pending], seed: int, nodes: int, building: Collect
         event = each.event
         if seed % _HURRIED == 0:
             yield each
-        elif event.node == slow and (event.name == "fetch" or event.what is What.DELIVER):
+        elif event.node == slow and (event.name == "fetch" or event.what is EventKind.DELIVER):
             yield each.weighing(_LAGS)
-        elif event.what is What.DELIVER:
+        elif event.what is EventKind.DELIVER:
             yield each.weighing(_DELIVERED)
         elif event.name == "store-fails" and event.node in building:
             yield each.weighing(_FAILS_BUILDING)
-        elif event.what is What.START:
+        elif event.what is EventKind.START:
             yield each.weighing(3.0)
         else:
             weight = _WEIGHTS.get(event.name, 1.0)

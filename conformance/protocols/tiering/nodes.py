@@ -41,8 +41,8 @@ from ...adapters.topic_ids import topic_ids
 from ...checks.crash_image import Nowhere
 from ...checks.durability import LastingBrokers
 from ...checks.timers import Timed, TimedNodes, waits_of_broker
-from ...simulation.events import Event, What
-from ...simulation.system import Happened
+from ...simulation.events import Event, EventKind
+from ...simulation.system import StepResult
 from .retention import Retention
 from .store import BREAKS, FAILS, FAR, WORKS, Bucket, EventJobs
 
@@ -209,10 +209,10 @@ class TieredNodes(LastingBrokers, TimedNodes):
     def _prepare(self) -> None:
         """Some runs have records when they begin."""
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """One event. Raises what a broker does."""
-        self._victim = event.node if event.what is What.SYNC else None
-        return super().happen(event)
+        self._victim = event.node if event.what is EventKind.SYNC else None
+        return super().step(event)
 
     def effect(self, node: int) -> None:
         """A broker is about to leave something behind. Raises ``PowerLost``."""

@@ -35,8 +35,8 @@ from ....model.protocols.tiering.impl_state import GIVEN
 from ....traces.format import Value
 from ...checks.crash_image import check_awake
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
-from ...simulation.system import Happened, Judged, Pending, changed
+from ...simulation.events import Event, EventKind
+from ...simulation.system import EnabledEvent, RequestOutcome, StepResult, changed
 from .client_ops import Clients, is_urgent, offers
 from .liveness import Owed
 from .metadata_log import NEVER, MetadataView, said_in
@@ -45,7 +45,7 @@ from .observation import Looks, rolled
 from .responses import Written, WrongAnswer, WrongRecord, check_copy, check_fetch, check_list_offsets, objects_of
 from .retained import Retained
 from .steps import steps_amid, steps_before, steps_of_broker, steps_of_copies
-from .workload import Pace
+from .workload import Workload
 
 _SPARE: Final = 6
 """So many copies are left for the end of a run."""
@@ -93,7 +93,7 @@ class FreeTiering(TieredNodes):
         """The leader epoch of the last unclean election."""
         self._chosen: int | None = None
         """Who was elected in it, as long as it has not heard of that."""
-        self._pace = Pace(self.seed)
+        self._pace = Workload(self.seed)
         return super()._set_up(constants)
 
     def _prepare(self) -> None:
@@ -123,7 +123,7 @@ class FreeTiering(TieredNodes):
     def _leave(self, node: int) -> None:
         """A broker fails, and all hear of it."""
         self._keep(node)
-        self._end(node, Event(What.CRASH, node=node))
+        self._end(node, Event(EventKind.CRASH, node=node))
         self._forget(node)
         self.controller.mark_offline(node)
         self._arrive_all()
@@ -134,10 +134,10 @@ class FreeTiering(TieredNodes):
         self._may_read.pop(node, None)
         self._deletes = {each for each in self._deletes if each[0] != node}
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New disks, new brokers."""
         happened = super().reset(constants, seed)
-        return replace(happened, given=frozenset(self._picture()))
+        return replace(happened, inputs=frozenset(self._picture()))
 
     def peace(self, *, on: bool) -> None:
         """Nothing is kept waiting in peace, and the store works."""
@@ -145,19 +145,19 @@ class FreeTiering(TieredNodes):
 
     # -- what may happen --------------------------------------------------------------------------------------------
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """What may happen, each with how likely it is now; nothing where the run has used up what the model has."""
         if not self._calm and (self._copies_left() <= _SPARE or self.epochs_left() <= _LAST_EPOCHS):
             return ()
         found = [
-            Pending(each.event, each.message, True, each.weight)
-            if is_urgent(each.event, self) or (each.event.what is What.SYNC and each.event.name == "store")
+            EnabledEvent(each.event, each.message, True, each.weight)
+            if is_urgent(each.event, self) or (each.event.what is EventKind.SYNC and each.event.name == "store")
             else each
             for each in super().pending()
         ]
         deadline = self.controller.deadline()
         if deadline is not None and deadline <= self.clock.now():
-            found.append(Pending(Event(What.TIMER, "resend"), due=True))
+            found.append(EnabledEvent(Event(EventKind.TIMER, "resend"), due=True))
         return found if self._calm else self._pace.weighed(found, self)
 
     def _calls(self) -> Iterator[Event]:
@@ -191,11 +191,11 @@ class FreeTiering(TieredNodes):
 
     # -- what happens -----------------------------------------------------------------------------------------------
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """One event. Raises what a broker does, ``WrongRecord`` and ``WrongAnswer``."""
         self._decisions = []
         before = self._cells
-        happened = super().happen(event)
+        happened = super().step(event)
         for flight in self.network.in_flight(destination=FIRST_CLIENT):
             self.network.deliver(flight)
         for node in happened.started | happened.crashed:
@@ -211,18 +211,18 @@ class FreeTiering(TieredNodes):
         self._pace.happened(event)
         given = {name for name in changed(before, now) if name.partition("[")[0] in GIVEN}
         steps = (*happened.steps, *self._decisions, *self._between(before, now, event, happened))
-        return replace(happened, steps=steps, given=frozenset(given))
+        return replace(happened, steps=steps, inputs=frozenset(given))
 
     def _change_disk(self, node: int, name: str) -> None:
         if name.startswith("store"):
-            self._serve(node, Event(What.DISK, name, node, args=(("request", 0),)))
+            self._serve(node, Event(EventKind.DISK, name, node, args=(("request", 0),)))
         else:
             super()._change_disk(node, name)
 
     def _steps(self, envelope: Envelope, asked: Envelope | None) -> tuple[ModelStep, ...]:  # noqa: ARG002 - see _notice
         return ()
 
-    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:  # noqa: ARG002 - see held.py
+    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[RequestOutcome]:  # noqa: ARG002 - see held.py
         return ()
 
     def _took(self, event: Event) -> Sequence[ModelStep]:  # noqa: ARG002 - see steps.py
@@ -372,7 +372,7 @@ class FreeTiering(TieredNodes):
         """What was written to the metadata log, once more, and late."""
         if self._last_written:
             self.clients.write_metadata(
-                self._last_written[self._crash_seed(Event(What.PROBE)) % len(self._last_written)]
+                self._last_written[self._crash_seed(Event(EventKind.PROBE)) % len(self._last_written)]
             )
 
     def elected_uncleanly(self, node: int) -> None:
@@ -480,7 +480,7 @@ class FreeTiering(TieredNodes):
         return cells
 
     def _between(
-        self, before: Mapping[str, Value], now: Mapping[str, Value], event: Event, happened: Happened
+        self, before: Mapping[str, Value], now: Mapping[str, Value], event: Event, happened: StepResult
     ) -> Iterator[ModelStep]:
         """The steps that may lead from what was seen to what is."""
         for node in self.up():

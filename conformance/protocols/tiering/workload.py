@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ...simulation.events import Event, What
-from ...simulation.system import Pending
+from ...simulation.events import Event, EventKind
+from ...simulation.system import EnabledEvent
 from .nodes import FOLLOW, REPLICATE, WORK
 from .store import STORE_AWAY, STORE_BACK
 
@@ -42,7 +42,7 @@ _READS_REMOTE: Final = 20.0
 """How likely somebody asks for what is in remote storage alone, beside who asks for anything else that is there."""
 
 
-class Pace:
+class Workload:
     """Of one run, by its seed."""
 
     def __init__(self, seed: int) -> None:
@@ -57,17 +57,19 @@ class Pace:
         if event.name == STORE_AWAY:
             self._lasts = (self._seed // 67 + self.events) % _STAYS == 0
 
-    def weighed(self, pending: Sequence[Pending], system: FreeTiering) -> Sequence[Pending]:
+    def weighed(self, pending: Sequence[EnabledEvent], system: FreeTiering) -> Sequence[EnabledEvent]:
         """What is pending, with how likely it is."""
         if not self._waits:
             return pending
         return [
-            Pending(each.event, each.message, each.due, by) if (by := self._weight(each.event, system)) != 1.0 else each
+            EnabledEvent(each.event, each.message, each.due, by)
+            if (by := self._weight(each.event, system)) != 1.0
+            else each
             for each in pending
         ]
 
     def _weight(self, event: Event, system: FreeTiering) -> float:
-        if event.what is What.START:
+        if event.what is EventKind.START:
             return 3.0
         if event.name == STORE_BACK and self._lasts:
             return _LASTS
@@ -77,7 +79,7 @@ class Pace:
 
 def is_remote(event: Event, system: FreeTiering) -> bool:
     """Whether a request is for what its leader has in remote storage alone; of a timestamp nobody knows."""
-    here = system.replica(int(event.arg("to"))) if event.what is What.CALL else None
+    here = system.replica(int(event.arg("to"))) if event.what is EventKind.CALL else None
     if here is None or here.log.log_start == here.log.local_start:
         return False
     return event.name != "consume" or int(event.arg("offset")) < here.log.local_start

@@ -34,7 +34,7 @@ from ...checks.file_inventory import AccountedNodes, folders_of
 from ...checks.recovery import plan_of, started
 from ...checks.timers import Timed, TimedNodes, waits_of_broker
 from ...faults.corrupt_file import check_on_damaged, damaged, is_damaged, opened_damaged
-from ...simulation.system import Happened
+from ...simulation.system import StepResult
 
 
 class LastingPartition(CopiedNodes, AccountedNodes, TimedNodes):
@@ -46,7 +46,7 @@ class LastingPartition(CopiedNodes, AccountedNodes, TimedNodes):
     _coordinators: BrokerConfig
     _reader: SegmentReader[Row]
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New disks, new nodes."""
         self._lasting: dict[int, tuple[tuple[int, int, int], PartitionState, tuple[Row, ...]]] = {}
         """By node that is up: how often its disk had changed, high watermark and what is synced, and all that it had,

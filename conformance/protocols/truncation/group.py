@@ -24,9 +24,9 @@ from ....impl.wire.messages import (
 from ...adapters.cluster import PARTITION
 from ...adapters.endpoints import Mailbox
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 from ...simulation.power import PowerLost
-from ...simulation.system import Happened
+from ...simulation.system import StepResult
 from .client_requests import Asking
 from .commits import MOST_METADATA, NOTHING, WRONG, Ledger, OfConsumer
 from .producer import RunningProducer
@@ -60,11 +60,11 @@ class RunningGroup(RunningProducer):
         """Whether nobody loses power in this event."""
         return nodes
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """One event. Raises what a node does, and WrongAnswer for what coordinator and consumer say of commits."""
         self._told_of.clear()
         self._stays = event.crash is None
-        happened = super().happen(event)
+        happened = super().step(event)
         self._hold_producer([each for what, each in self._told_of if what == "sent"])
         self._hold_coordinator()
         self._hold_consumer(event)
@@ -120,7 +120,7 @@ class RunningGroup(RunningProducer):
         woken = event.name in ("poll", "wake")
         self._commits.look(self.clock.now(), woken=woken)
         self._asking_leaders.look(READER, self._told_of, self._waits_for, self.clock.now(), woken=woken)
-        if event.what is What.TIME and self.pace.peace and self.coordinator not in self.down | self.cut:
+        if event.what is EventKind.TIME and self.pace.peace and self.coordinator not in self.down | self.cut:
             self._commits.time_passes()
 
     def _waits_for(self, partition: TopicPartition) -> bool:
@@ -153,9 +153,9 @@ class RunningGroup(RunningProducer):
             yield call("member_asks", key=key)
         if self.coordinator not in self.down:
             for key in range(len(_KEYS)):
-                yield Event(What.CALL, "delete_commit", self.coordinator, args=(("key", key),))
+                yield Event(EventKind.CALL, "delete_commit", self.coordinator, args=(("key", key),))
         for wrong in _WRONG:
-            yield Event(What.CALL, "member_errs", args=(("what", wrong),))
+            yield Event(EventKind.CALL, "member_errs", args=(("what", wrong),))
 
     def _operate(self, event: Event) -> Sequence[ModelStep]:
         match event.name:

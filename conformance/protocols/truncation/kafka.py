@@ -43,8 +43,8 @@ from ...adapters.endpoints import Node
 from ...kafka.process import CONSUMER as DRIVES
 from ...kafka.process import Jvm, OfKafka
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
-from ...simulation.system import Happened, Judged, Pending, Said
+from ...simulation.events import Event, EventKind
+from ...simulation.system import EnabledEvent, RequestOutcome, SenderClaim, StepResult
 from .kafka_reader import KafkaReader, ShippedBroker
 from .steps import steps_of_brokers
 from .system_partition import LEADER, READER, TIMEOUT_MS, RunningPartition, call
@@ -88,7 +88,7 @@ class KafkaConsumers(OfKafka, RunningPartition):
 
     # -- the start --------------------------------------------------------------------------------------------------
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New disks, new nodes, a new consumer; the JVM stays."""
         self._begins = True
         try:
@@ -215,7 +215,7 @@ class KafkaConsumers(OfKafka, RunningPartition):
 
     # -- what may happen --------------------------------------------------------------------------------------------
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """What may happen; of a connection's messages the first alone may move."""
         found = [each for each in super().pending() if each.message is None or self._may_move(each.message)]
         late = self._lingering() if self._lingers and not self.pace.peace else None
@@ -372,7 +372,7 @@ class KafkaConsumers(OfKafka, RunningPartition):
 
     def _took(self, event: Event) -> Sequence[ModelStep]:
         self._events += 1
-        if event.what is What.TIME:
+        if event.what is EventKind.TIME:
             self._kafka.ask("time", ms=int(event.arg("ms")))
         steps = list(super()._took(event))
         if event.name in _JUMPS:
@@ -423,21 +423,21 @@ class KafkaConsumers(OfKafka, RunningPartition):
     def _takes_late(self) -> bool:
         return bool(cast("Rules", truncation.variants[self.variant].rules).late)
 
-    def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[Said, ...]:  # noqa: ARG002 - see ``Said``
+    def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[SenderClaim, ...]:  # noqa: ARG002 - see ``SenderClaim``
         body = envelope.body
         if envelope.source == READER:
             match body:
                 case FetchRequest():
-                    return Said(("position",), body.fetch_offset), *_current(body)
+                    return SenderClaim(("position",), body.fetch_offset), *_current(body)
                 case OffsetsForLeaderEpochRequest():
-                    return Said(("last_epoch",), body.leader_epoch), *_current(body)
+                    return SenderClaim(("last_epoch",), body.leader_epoch), *_current(body)
                 case ListOffsetsRequest():
-                    return (Said(("asking",), "beginning" if body.timestamp == EARLIEST else "end"),)
+                    return (SenderClaim(("asking",), "beginning" if body.timestamp == EARLIEST else "end"),)
                 case OffsetCommitRequest():
-                    return Said(("position",), body.offset), Said(("last_epoch",), body.leader_epoch)
+                    return SenderClaim(("position",), body.offset), SenderClaim(("last_epoch",), body.leader_epoch)
         return ()
 
-    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:
+    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[RequestOutcome]:
         body, error = request.body, error_name(cast(Response, answer.body))
         if isinstance(body, OffsetCommitRequest) and error is None:
             self.acknowledged = body.offset, body.leader_epoch, body.serving_epoch
@@ -448,28 +448,28 @@ class KafkaConsumers(OfKafka, RunningPartition):
         leader = {"leader": request.destination}
         match body:
             case FetchRequest() if request.source == READER:
-                return (Judged((("read_record", leader),), error),)
+                return (RequestOutcome((("read_record", leader),), error),)
             case OffsetsForLeaderEpochRequest() if request.source == READER:
-                return (Judged((("complete_validation", leader), ("find_truncation", leader)), error),)
+                return (RequestOutcome((("complete_validation", leader), ("find_truncation", leader)), error),)
             case ListOffsetsRequest() if error not in _FENCED:
-                return (Judged((("reset_position", leader),), error),)
+                return (RequestOutcome((("reset_position", leader),), error),)
             case OffsetCommitRequest():
-                return (Judged((("store_commit", {}),), error),)
+                return (RequestOutcome((("store_commit", {}),), error),)
             case OffsetFetchRequest():
-                return (Judged((("begin_at_commit", {}),), error),)
+                return (RequestOutcome((("begin_at_commit", {}),), error),)
             case ProduceRequest() if error in _OF_PRODUCERS:
-                return (Judged((("leader_append", leader),), error),)
+                return (RequestOutcome((("leader_append", leader),), error),)
         return ()
 
 
-def _while_it_lingers(each: Pending) -> Pending:
+def _while_it_lingers(each: EnabledEvent) -> EnabledEvent:
     """Who waits for too long gives up, and who leaves does not want what comes."""
-    gives_up = each.event.what is What.TIME and int(each.event.arg("ms")) >= TIMEOUT_MS
-    leaves = each.event.name in (*_JUMPS, "commit") or each.event.what in (What.CRASH, What.DISK)
+    gives_up = each.event.what is EventKind.TIME and int(each.event.arg("ms")) >= TIMEOUT_MS
+    leaves = each.event.name in (*_JUMPS, "commit") or each.event.what in (EventKind.CRASH, EventKind.DISK)
     if gives_up or leaves:
         return each.weighing(_SELDOM)
     return each.weighing(_SOON) if each.event.name in _ELECTS else each
 
 
-def _current(body: FetchRequest | OffsetsForLeaderEpochRequest) -> tuple[Said, ...]:
-    return (Said(("current_epoch",), body.current_leader_epoch),)
+def _current(body: FetchRequest | OffsetsForLeaderEpochRequest) -> tuple[SenderClaim, ...]:
+    return (SenderClaim(("current_epoch",), body.current_leader_epoch),)

@@ -35,7 +35,7 @@ from ....impl.wire.messages import (
 from ...adapters.events import is_response
 from ...adapters.stores import SegmentReader
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 from .commits import WrongAnswer
 from .group import MEMBER, RunningGroup
 from .system_partition import BESIDE, OFFLINE, READER, Row, call, row_of
@@ -174,7 +174,7 @@ class RunningBeside(RunningGroup):
     def _took(self, event: Event) -> Sequence[ModelStep]:
         if self.pace.beside:
             node = self.coordinator
-            if event.what is What.START and event.node == node and node not in self.down:
+            if event.what is EventKind.START and event.node == node and node not in self.down:
                 self._register_coordinator()
             self._let_arrive_beside()
             self._there.update(self._beside.read(self.store.files(node)))
@@ -266,7 +266,7 @@ class RunningBeside(RunningGroup):
         now = self._reads_beside()
         if self._was is not None:
             check_move(self._was, now, self._answered_beside(), self._near)
-        if event.what is What.TIME and self.pace.peace and self.coordinator not in self.down | self.cut:
+        if event.what is EventKind.TIME and self.pace.peace and self.coordinator not in self.down | self.cut:
             same = self._was is not None and _shows(self._was) == self._at_rest
             self._rests = self._rests + 1 if same else 0
             self._at_rest = _shows(now)

@@ -13,8 +13,8 @@ from ....impl.wire.messages import CONTROLLER
 from ....impl.zk_controller import Controller
 from ...adapters.cluster import PARTITION
 from ...adapters.events import plain
-from ...simulation.events import Event, What
-from ...simulation.system import Happened, Pending
+from ...simulation.events import Event, EventKind
+from ...simulation.system import EnabledEvent, StepResult
 from .durability import LastingPartition
 
 FROM_CONTROLLER: Final = "controller"
@@ -26,7 +26,7 @@ class SeveredNodes(LastingPartition):
 
     controller: Controller
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New disks, new nodes."""
         self._partly = False
         """Whether it is the way to the controller alone that is cut, or healed, in this event."""
@@ -34,14 +34,14 @@ class SeveredNodes(LastingPartition):
         """Who is cut off from the controller alone."""
         return super().reset(constants, seed)
 
-    def _failures(self, address: int, node: int | None) -> Iterator[Pending]:
+    def _failures(self, address: int, node: int | None) -> Iterator[EnabledEvent]:
         """What befalls a node, and the ends of that; the way between the controller and its leader, too."""
         yield from super()._failures(address, node)
         if self._severed is None:
             if node is not None and node == self.controller.partition(PARTITION).leader:
-                yield plain(What.CUT, FROM_CONTROLLER, node)
+                yield plain(EventKind.CUT, FROM_CONTROLLER, node)
         elif self._severed == node:
-            yield plain(What.HEAL, FROM_CONTROLLER, node)
+            yield plain(EventKind.HEAL, FROM_CONTROLLER, node)
 
     def _part(self, node: int, *, cut: bool) -> None:
         if not self._partly:
@@ -69,10 +69,10 @@ class SeveredNodes(LastingPartition):
             return False
         return there.role.value != Role.LEADER.value or there.leader_epoch != epoch
 
-    def happen(self, event: Event) -> Happened:
+    def step(self, event: Event) -> StepResult:
         """One event. Raises what a node does."""
         self._partly = event.name == FROM_CONTROLLER
-        return super().happen(event)
+        return super().step(event)
 
     def _has_zombie(self) -> bool:
         """Whether the controller cannot reach its leader, which may lead on: it elects another soon."""

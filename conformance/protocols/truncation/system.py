@@ -39,8 +39,8 @@ from ....traces.format import Value
 from ...adapters.carrier import LIFE, error_name
 from ...adapters.cluster import PARTITION, shown_leader
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
-from ...simulation.system import Judged, Said
+from ...simulation.events import Event, EventKind
+from ...simulation.system import RequestOutcome, SenderClaim
 from .group import is_followed
 from .other_requests import RunningBeside
 from .steps import steps_of_brokers
@@ -245,11 +245,11 @@ class RunningConsumer(RunningBeside):
 
         def weight(event: Event) -> float:
             match event.what:
-                case What.CALL if event.name in _LEADS_ON and reading.leader == there != self._severed:
+                case EventKind.CALL if event.name in _LEADS_ON and reading.leader == there != self._severed:
                     return _RATHER
-                case What.TIME if reading.leader == away and reading.in_flight:
+                case EventKind.TIME if reading.leader == away and reading.in_flight:
                     return _RATHER
-                case What.DELIVER if event.name in _OF_READER and None in (event.node, event.source):
+                case EventKind.DELIVER if event.name in _OF_READER and None in (event.node, event.source):
                     node = event.node if event.source is None else event.source
                     # What it has asked for in vain it asks another for, once it has asked who leads.
                     slow = reading.leader == away if node == away else event.name in _METADATA and node != there
@@ -404,47 +404,51 @@ class RunningConsumer(RunningBeside):
                 return ("learn_commit", {}), ("learn_no_commit", {})
         return ()
 
-    def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[Said, ...]:
+    def _says(self, envelope: Envelope, asked: Envelope | None) -> tuple[SenderClaim, ...]:
         body = envelope.body
         if not is_followed(envelope, asked):
             return ()
         if envelope.source == READER:
-            to_leader = Said(("metadata_leader",), shown_leader(envelope.destination))
+            to_leader = SenderClaim(("metadata_leader",), shown_leader(envelope.destination))
             match body:
                 case FetchRequest():
-                    return to_leader, Said(("position",), body.fetch_offset), *_epochs(body, body.last_fetched_epoch)
+                    return (
+                        to_leader,
+                        SenderClaim(("position",), body.fetch_offset),
+                        *_epochs(body, body.last_fetched_epoch),
+                    )
                 case OffsetsForLeaderEpochRequest():
                     return to_leader, *_epochs(body, body.leader_epoch)
                 case ListOffsetsRequest():
-                    return to_leader, Said(("asking",), "beginning" if body.timestamp == EARLIEST else "end")
+                    return to_leader, SenderClaim(("asking",), "beginning" if body.timestamp == EARLIEST else "end")
                 case OffsetCommitRequest():
                     return _all_of(("position", "last_epoch", "seen_epoch"), body)
         elif envelope.destination == READER and asked is not None:
             return self._says_of_leader(envelope.source, cast(Response, body), asked)
         return ()
 
-    def _says_of_leader(self, node: int, body: Response, asked: Envelope) -> tuple[Said, ...]:
+    def _says_of_leader(self, node: int, body: Response, asked: Envelope) -> tuple[SenderClaim, ...]:
         """What an answer says of the leader, or of the coordinator, that gives it."""
         match body:
             case FetchResponse() if body.error is ErrorCode.NONE:
                 return (
-                    Said((f"leader_epoch[{node}]",), body.leader_epoch),
-                    Said((f"hw[{node}]",), body.high_watermark),
-                    Said((f"log_start[{node}]",), body.log_start_offset),
+                    SenderClaim((f"leader_epoch[{node}]",), body.leader_epoch),
+                    SenderClaim((f"hw[{node}]",), body.high_watermark),
+                    SenderClaim((f"log_start[{node}]",), body.log_start_offset),
                 )
             case FetchResponse() if body.leader_epoch != NO_EPOCH:
-                return (Said((f"leader_epoch[{node}]",), body.leader_epoch),)
+                return (SenderClaim((f"leader_epoch[{node}]",), body.leader_epoch),)
             case ListOffsetsResponse() if body.error is ErrorCode.NONE:
                 earliest = isinstance(asked.body, ListOffsetsRequest) and asked.body.timestamp == EARLIEST
-                bound = Said((f"{'log_start' if earliest else 'hw'}[{node}]",), body.offset)
-                return bound, Said((f"leader_epoch[{node}]",), body.answering_epoch)
+                bound = SenderClaim((f"{'log_start' if earliest else 'hw'}[{node}]",), body.offset)
+                return bound, SenderClaim((f"leader_epoch[{node}]",), body.answering_epoch)
             case OffsetsForLeaderEpochResponse() if body.answering_epoch != NO_EPOCH:
-                return (Said((f"leader_epoch[{node}]",), body.answering_epoch),)
+                return (SenderClaim((f"leader_epoch[{node}]",), body.answering_epoch),)
             case OffsetFetchResponse() if body.error is ErrorCode.NONE:
                 return _all_of(("committed", "committed_epoch", "committed_seen"), body)
         return ()
 
-    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[Judged]:
+    def _judged(self, request: Envelope, answer: Envelope) -> Iterable[RequestOutcome]:
         body, error = request.body, error_name(cast(Response, answer.body))
         if not is_followed(request, None):
             return ()
@@ -456,30 +460,30 @@ class RunningConsumer(RunningBeside):
         leader = {"leader": request.destination}
         match body:
             case FetchRequest() if body.replica_id == CONSUMER:
-                return (Judged((("fetch_record", leader),), error),)
+                return (RequestOutcome((("fetch_record", leader),), error),)
             case OffsetsForLeaderEpochRequest() if body.replica_id == CONSUMER:
-                return (Judged((("learn_divergence", leader),), error),)
+                return (RequestOutcome((("learn_divergence", leader),), error),)
             case ListOffsetsRequest():
-                return (Judged((("learn_beginning", leader), ("learn_end", leader)), error),)
+                return (RequestOutcome((("learn_beginning", leader), ("learn_end", leader)), error),)
             case OffsetCommitRequest():
-                return (Judged((("store_commit", {}),), error),)
+                return (RequestOutcome((("store_commit", {}),), error),)
             case OffsetFetchRequest():
                 return (
-                    Judged(
+                    RequestOutcome(
                         (("learn_commit", {}), ("learn_no_commit", {"target": Asking.names.index("nothing")})), error
                     ),
                 )
             case ProduceRequest() if error in _OF_PRODUCERS:
-                return (Judged((("leader_append", leader),), error),)
+                return (RequestOutcome((("leader_append", leader),), error),)
         return ()
 
 
-def _epochs(body: FetchRequest | OffsetsForLeaderEpochRequest, last: int) -> tuple[Said, ...]:
+def _epochs(body: FetchRequest | OffsetsForLeaderEpochRequest, last: int) -> tuple[SenderClaim, ...]:
     """A position's epochs: of its last record, and the latest that is known of its leaders."""
-    return Said(("last_epoch",), last), Said(("last_epoch", "seen_epoch"), body.current_leader_epoch)
+    return SenderClaim(("last_epoch",), last), SenderClaim(("last_epoch", "seen_epoch"), body.current_leader_epoch)
 
 
-def _all_of(cells: tuple[str, str, str], body: OffsetCommitRequest | OffsetFetchResponse) -> tuple[Said, ...]:
+def _all_of(cells: tuple[str, str, str], body: OffsetCommitRequest | OffsetFetchResponse) -> tuple[SenderClaim, ...]:
     """A position that is committed, or was."""
     values = body.offset, body.leader_epoch, body.serving_epoch
-    return tuple(Said((cell,), value) for cell, value in zip(cells, values, strict=True))
+    return tuple(SenderClaim((cell,), value) for cell, value in zip(cells, values, strict=True))

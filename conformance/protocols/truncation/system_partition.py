@@ -40,12 +40,12 @@ from ...adapters.nodes import DUE
 from ...adapters.stores import SegmentReader
 from ...adapters.topic_ids import topic_ids
 from ...lockstep.adapter import ModelStep
-from ...simulation.events import Event, What
-from ...simulation.system import Happened, Pending
+from ...simulation.events import Event, EventKind
+from ...simulation.system import EnabledEvent, StepResult
 from .binding_client import coordinator_of
 from .durability import in_order
 from .stale_leader import FROM_CONTROLLER, SeveredNodes
-from .workload import Pace
+from .workload import Workload
 
 PRODUCER: Final = FIRST_CLIENT
 READER: Final = FIRST_CLIENT - 1
@@ -69,7 +69,9 @@ _AT_ONCE: Final = 12
 _ELECTS: Final = frozenset({"elect", "elect_unclean"})
 _SOON: Final = 8.0
 """How likely another is elected, beside any other call, where the leader cannot be reached."""
-_WHEN_IT_IS_TIME: Final = frozenset({What.CRASH, What.DISK, What.CUT, What.HEAL, What.TIMER, What.TIME})
+_WHEN_IT_IS_TIME: Final = frozenset(
+    {EventKind.CRASH, EventKind.DISK, EventKind.CUT, EventKind.HEAL, EventKind.TIMER, EventKind.TIME}
+)
 """What happens only when the run's pace has it."""
 _EPOCHS_LEFT: Final = 2
 """Who crashes needs two leader epochs to be of use again: with fewer left no broker does."""
@@ -106,7 +108,7 @@ class RunningPartition(SeveredNodes):
         self._coordinators = self._parts.broker_config(
             log=self._parts.log_config(segment_bytes=chance.choice((300, 1 << 20)))
         )
-        self.pace = Pace(chance)
+        self.pace = Workload(chance)
         self._acks = chance.choice((1, -1))
         self.brokers = range(constants["replicas"])
         self.coordinator = coordinator_of(constants)
@@ -149,12 +151,12 @@ class RunningPartition(SeveredNodes):
             self._look(node)
         self._note_elections()
 
-    def reset(self, constants: Mapping[str, int], seed: int) -> Happened:
+    def reset(self, constants: Mapping[str, int], seed: int) -> StepResult:
         """New disks, new nodes, and a first leader."""
         begun = super().reset(constants, seed)
         elect = self.controller.elect_unclean if self.pace.alone else self.controller.elect_leader
         elect(PARTITION, seed % len(self.brokers))
-        return Happened((*begun.sent, *self._sent()), steps=tuple(self._note_elections()))
+        return StepResult((*begun.sent, *self._sent()), steps=tuple(self._note_elections()))
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -249,7 +251,7 @@ class RunningPartition(SeveredNodes):
         waits = dict(leads.progress).get(node, -1) < leads.end or leads.log_start > state.log_start
         return state.end < leads.end or waits
 
-    def pending(self) -> Sequence[Pending]:
+    def pending(self) -> Sequence[EnabledEvent]:
         """What may happen: of failures those that the run has, by turns, and none that no leader epoch is left for."""
         self._states = {node: self._state(node) for node in self.brokers if node not in self.down}
         try:
@@ -264,7 +266,7 @@ class RunningPartition(SeveredNodes):
                 found = [_weighed(each, weight(each.event)) for each in found]
             if not self.pace.peace:
                 # Where all else is kept waiting, time passes.
-                return found or [each for each in everything if each.event.what is What.TIME]
+                return found or [each for each in everything if each.event.what is EventKind.TIME]
             urgent = set(self._urgent())
         finally:
             self._states = {}
@@ -283,19 +285,19 @@ class RunningPartition(SeveredNodes):
     def _may_fail(self, event: Event) -> bool:
         coordinates = event.node == self.coordinator
         match event.what:
-            case What.CRASH:
+            case EventKind.CRASH:
                 kind = "coordinator" if coordinates else "broker"
-            case What.DISK if event.name != MENDED:
+            case EventKind.DISK if event.name != MENDED:
                 if self.pace.fragile and not coordinates:
                     return False
                 kind = "disk"
-            case What.HEAL:
+            case EventKind.HEAL:
                 return event.name != FROM_CONTROLLER or self.pace.is_time("rejoin")
-            case What.CUT:
+            case EventKind.CUT:
                 kind = "zombie" if event.name == FROM_CONTROLLER else "cut"
-            case What.TIMER if event.name == DUE and event.node is not None:
+            case EventKind.TIMER if event.name == DUE and event.node is not None:
                 return self.pace.is_time("fetch", event.node)
-            case What.TIME:
+            case EventKind.TIME:
                 return self.pace.is_time("time") or (self._waits_a_little() and event.arg("ms") == 1)
             case _:
                 return True
@@ -329,7 +331,7 @@ class RunningPartition(SeveredNodes):
                 for records in range(1, room + 1):
                     yield call("produce", to=node, records=records)
             elif room > 0:
-                yield Event(What.PROBE, "produce", args=(("records", 1), ("to", node)))
+                yield Event(EventKind.PROBE, "produce", args=(("records", 1), ("to", node)))
             deletes = self.pace.retention and self.pace.is_time("delete")
             # Retention is each replica's own affair.
             begun = leads or (state is not None and state.role.value == "follower")
@@ -406,7 +408,7 @@ class RunningPartition(SeveredNodes):
         if event.name == "delete":
             touched.add(int(event.arg("at")))
         steps = self._let_arrive(touched) + self._note_elections()
-        if event.what is What.START and event.node == self.coordinator:
+        if event.what is EventKind.START and event.node == self.coordinator:
             steps += [("find_commit", {}), ("miss_commit", {})]
         for node in sorted(touched):
             self._look(node)
@@ -484,10 +486,10 @@ class RunningPartition(SeveredNodes):
 @lru_cache(4_096)
 def call(name: str, **args: int) -> Event:
     """What somebody asks for."""
-    return Event(What.CALL, name, args=tuple(sorted(args.items())))
+    return Event(EventKind.CALL, name, args=tuple(sorted(args.items())))
 
 
-def _weighed(pending: Pending, weight: float) -> Pending:
+def _weighed(pending: EnabledEvent, weight: float) -> EnabledEvent:
     return pending if weight == 1.0 else pending.weighing(weight)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from ...simulation.events import Event, What
+from ...simulation.events import Event, EventKind
 
 ASKS: Final = ("seek_to_committed", "seek_to_beginning", "seek_to_end")
 """How an application asks for another position."""
@@ -30,7 +30,7 @@ FETCHES: Final = frozenset({"Fetch", "FetchResponse", "OffsetsForLeaderEpoch", "
 """Of followers these may arrive at once, of consumers never."""
 
 
-class Pace:
+class Workload:
     """The drawn features of one run, and when what happens not too often has happened last."""
 
     def __init__(self, chance: Random) -> None:
@@ -97,17 +97,17 @@ class Pace:
     def after(self, event: Event) -> None:
         """Count an event, and note what it was."""
         self._events += 1
-        if event.what is What.TIMER:
+        if event.what is EventKind.TIMER:
             self.happened("fetch", event.node)
-        elif event.what is What.TIME:
+        elif event.what is EventKind.TIME:
             self.happened("time")
         elif event.name in ("delete", "produce", "poll", "commit"):
             self.happened(event.name)
         elif event.name in JUMPS:
             self.happened("jump")
-        if event.what in (What.CRASH, What.DISK, What.CUT) or event.crash is not None:
+        if event.what in (EventKind.CRASH, EventKind.DISK, EventKind.CUT) or event.crash is not None:
             self.happened("failure")
-        if event.what is What.CUT:
+        if event.what is EventKind.CUT:
             self.happened("rejoin")
 
     def is_prompt(self, kind: str, *, of_client: bool) -> bool:

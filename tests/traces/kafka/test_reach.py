@@ -19,7 +19,7 @@ from fencepost.traces.kafka.ruled_out import is_ruled_out
 from fencepost.traces.kafka.statefiles import EpochEntry
 from fencepost.traces.kafka.truncation import EpochCache
 from fencepost.traces.record import check_run, run_of
-from fencepost.traces.stepper import CompiledStepper, Happened
+from fencepost.traces.stepper import CompiledStepper, TakenStep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -81,9 +81,9 @@ SYSTEM = ground(fencing.traced("kip-320"), {"replicas": 3, "log_size": 2, "max_r
 STEPPER = CompiledStepper(SYSTEM)
 
 
-def walk(choices: list[int]) -> list[Happened]:
+def walk(choices: list[int]) -> list[TakenStep]:
     """A walk through kip-320 at 3/2/2/2: the n-th number chooses among the steps of the n-th state."""
-    run: list[Happened] = []
+    run: list[TakenStep] = []
     for choice in choices:
         steps = STEPPER.every(run[-1].state if run else SYSTEM.initial)
         if not steps:
@@ -208,7 +208,7 @@ def test_epoch_cache_that_contradicts_the_log_is_no_condition() -> None:
     assert abstract({1: wrong}, 1).newest == (None,), "the entry begins below the LEO, and has no record"
 
 
-def logs_with_caches(run: list[Happened]) -> dict[int, PartitionFiles]:
+def logs_with_caches(run: list[TakenStep]) -> dict[int, PartitionFiles]:
     """The logs at the end of a run of ``SYSTEM``, with the epoch caches that Kafka's rules make along it."""
     layout = SYSTEM.layout
     caches = [EpochCache(()) for _ in range(SYSTEM.constants["replicas"])]

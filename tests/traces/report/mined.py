@@ -19,7 +19,7 @@ from fencepost.traces.mine.answer import (
     Unvisited,
 )
 from fencepost.traces.record import record
-from fencepost.traces.stepper import DirectStepper, Happened
+from fencepost.traces.stepper import DirectStepper, TakenStep
 
 CONSTANTS = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
 SOURCE = {"corpus": "CORPUS"}
@@ -39,7 +39,7 @@ ZOMBIE = (
 def trace_of(calls: Sequence[tuple[str, dict[str, int]]], *dropped: str) -> Trace:
     """A run of the safe variant without some guards, as the trace of another system."""
     stepper = DirectStepper(fencing.traced("kip-320").drop(*dropped), CONSTANTS)
-    state, run = stepper.system.initial, list[Happened]()
+    state, run = stepper.system.initial, list[TakenStep]()
     for action, params in calls:
         run.append(next(each for each in stepper.every(state) if each.action == action and dict(each.params) == params))
         state = run[-1].state

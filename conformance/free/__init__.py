@@ -1,0 +1,1 @@
+"""Former names of ``conformance.simulation``, for systems that were written against them."""
