@@ -1,6 +1,6 @@
 """What there is of each text, from its sentences to what is mined: one table, made of the registry and the harnesses.
 
-README and ARCHITECTURE.md have it in Markdown, and the first page of a check's report; the tests keep all three alike.
+The documentation site has it in Markdown, and a check's report on its first page.
 """
 
 from __future__ import annotations

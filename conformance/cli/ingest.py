@@ -78,8 +78,8 @@ def ingest(
         folder of brokers' data directories, or of clusters of them; or a folder of Parquet files in another layout.
     kafka_log
         Logs that the nodes of an Apache Kafka cluster printed, in place of SRC: a file or several of each broker and
-        controller, with the loggers on that docs/mining.md names. Each partition becomes one trace or several. If
-        --protocol names the protocol of the controllers' own log, only that log is read, and becomes one trace.
+        controller, with the loggers of docs/how-to/read-server-logs.md. Each partition becomes one trace or several.
+        If --protocol names the protocol of the controllers' own log, only that log is read, and becomes one trace.
     protocol
         Protocol of Parquet files that do not say what they hold; its constants are options too, as for explore. Place
         of the protocol of traces if it is not installed: file.py:name or module:name.
@@ -132,7 +132,11 @@ def ingest(
 
 def _no_partition(log: Path) -> BadInput:
     what = "no line in it begins the history of a partition"
-    return BadInput(what, shown_path(log), "name the logs of the brokers, with the loggers that docs/mining.md names")
+    return BadInput(
+        what,
+        shown_path(log),
+        "name the logs of the brokers, with the loggers that docs/how-to/read-server-logs.md names",
+    )
 
 
 def _no_partition_of(src: Path) -> BadInput:

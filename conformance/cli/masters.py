@@ -22,7 +22,7 @@ START_SECONDS: Final = 10.0
 """From the start of a session to its first result."""
 
 SHARE: Final = 0.9
-"""Of each core's time, what goes into the work: two take 0.51 to 0.58 of the time of one (`docs/measured.md`)."""
+"""Share of each core's time that goes into the work: two cores take 0.51 to 0.58 of the time of one."""
 
 WALKED: Final = 400_000
 """Events a second of walks of a model."""

@@ -14,7 +14,7 @@ from .output import stdout, written
 def new(name: str, *, out: Path | None = None) -> ExitCode:
     """Write a small protocol with a proof, a toy system and its tests, to be changed into yours.
 
-    Everything in it passes as it is; docs/protocols.md goes through it.
+    Everything in it passes as it is; docs/tutorials/your-own-protocol.md goes through it.
 
     Parameters
     ----------

@@ -2,7 +2,8 @@
 
 The harness asks the adapter to *try* one action of the protocol at a time, some of which the model refuses, and looks
 at the system after each. An adapter decides nothing: it sends what the action stands for, waits until the system is
-quiet, and tells what happened. ``template.py`` is one to copy, ``docs/conformance.md`` the way to write one.
+quiet, and tells what happened. ``template.py`` is one to copy, and
+``docs/how-to/test-in-lockstep.md`` explains it.
 
 Whatever an adapter raises counts as a disagreement: the system fell over, or (``Contradiction``) what is seen of it is
 not what is known. Only ``BadInput`` passes through, for what the person at the command line has to mend. All methods

@@ -2,8 +2,8 @@
 
 A system whose nodes talk in messages hands each that it sends to a ``Mailbox``, and gets it back when the harness lets
 it arrive. ``MailSystem`` is a ``SimulatedSystem`` around one, in which only what is particular to a system is left to
-write. ``conformance/protocols/fencing/template_simulation.py`` is an example of both, ``docs/conformance.md`` goes
-through it.
+write. ``conformance/protocols/fencing/template_simulation.py`` is an example of both, and
+``docs/tutorials/test-your-system.md`` explains it.
 """
 
 from __future__ import annotations

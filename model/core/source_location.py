@@ -85,7 +85,7 @@ class Reading:
         frames = _frames(trace)[1:]
         own = [(code, line) for code, line in frames if not _is_language(code)]
         if isinstance(error, ProtocolError):
-            mend = error.mend or "see docs/language.md"
+            mend = error.mend or "see docs/reference/language.md"
             raise BadText(error.what, self._where(own), mend) from error
         # The stack may overflow in the language, which the text called once too often.
         if own and (frames[-1] == own[-1] or isinstance(error, RecursionError)):

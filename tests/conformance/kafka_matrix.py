@@ -1,6 +1,6 @@
-"""``docs/kafka-matrix.md``, as the registry, the drivers' source and the tests' names have it.
+"""The reference page on Apache Kafka's classes, from the registry, the drivers' source and the tests' names.
 
-``python -m tests.conformance.kafka_matrix`` in the checkout's folder prints it.
+The documentation site calls ``page``; ``python -m tests.conformance.kafka_matrix`` in the checkout's folder prints it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from fencepost.model.core.registry import REGISTRY
 from .kafka_planted import FOUND, LATER, planted
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "kafka-matrix.md"
 OLDER = "test_kafka_release.py"
 """The tests of another release."""
 HOLES = ("H1", "H2", "H3", "A1", "A2", "A3", "A4", "A5")
@@ -143,12 +142,12 @@ def _said(*words: str) -> list[str]:
 
 def _head() -> list[str]:
     return [
-        "# Apache Kafka under the machine: what stands under which protocol",
+        "# Apache Kafka's classes, releases and planted defects",
         "",
         *_said(
-            "Written by the tests (`python -m tests.conformance.kafka_matrix`): of the registry, of the drivers'",
-            "source and of what the tests name. [DEVIATIONS](../specs/DEVIATIONS.md) has the rows,",
-            "[findings](findings.md) what was found, and [conformance](conformance.md) the commands.",
+            "Generated from the registry, the drivers' source and the tests (`tests/conformance/kafka_matrix.py`).",
+            "[DEVIATIONS](../../specs/DEVIATIONS.md) describes the rows, [Findings](../findings/index.md) the faults",
+            "on real brokers, and [Test Apache Kafka](../how-to/test-apache-kafka.md) the commands.",
         ),
         "",
     ]
@@ -158,7 +157,7 @@ def _protocols() -> list[str]:
     found = [
         "## By protocol",
         "",
-        "| protocol | Kafka's own classes | ours | held to | releases | planted and found | how fast |",
+        "| protocol | Kafka's own classes | ours | checked against | releases | planted and found | speed |",
         "|---|---|---|---|---|---|---|",
     ]
     for name in driven():
@@ -171,11 +170,10 @@ def _protocols() -> list[str]:
         *found,
         "",
         *_said(
-            "Everything that the model has a cell for is seen and judged after each event: requests, answers and their",
-            "errors, logs, epochs, high watermarks, ISRs, votes, positions and what clients were told. A CPU second is",
-            "one of Python and of the JVM together (`python benchmarks/kafka_free.py`).",
-            "Kafka's log cleaner is held against ours file by file, too",
-            "(`tests/impl/test_compaction_kafka.py`), and its record classes against our codec",
+            "After each event, Fencepost checks all cells of the model: requests, responses, errors, logs, epochs,",
+            "high watermarks, ISRs, votes and positions. A CPU second is one of Python and the JVM together (`python",
+            "benchmarks/kafka_free.py`). Tests also compare Kafka's log cleaner with ours, file by file",
+            "(`tests/impl/test_compaction_kafka.py`), and its record classes with our codec",
             "(`tests/impl/test_metadata_kafka.py`).",
         ),
         "",
@@ -194,7 +192,7 @@ def _releases() -> list[str]:
     found = [
         "## By release",
         "",
-        "The files of the tests that show a row of DEVIATIONS.md, or try a hole of a text (H, A), on a release.",
+        "The tests that show a row of DEVIATIONS, or try a hole of a KIP (H, A), by release.",
         "",
         "| row | " + " | ".join(f"{release}, in process" for release in TRIED) + " | real brokers |",
         "|---|" + "---|" * (len(TRIED) + 1),
@@ -204,8 +202,8 @@ def _releases() -> list[str]:
         found.append(f"| {row} | {' | '.join(cells)} |")
     others = {row: of_classes(source) for row, source in rows().items() if row not in by_row}
     said = {
-        "say something of Kafka's classes, and were read in their source alone": [row for row in others if others[row]],
-        "are about files and schemas, which our own readers are held to": [row for row in others if not others[row]],
+        "describe Kafka's classes, and were read in their source alone": [row for row in others if others[row]],
+        "are about files and schemas, which tests of our readers cover": [row for row in others if not others[row]],
     }
     told = [f"No test has the name of {', '.join(names)}: they {what}." for what, names in said.items() if names]
     return [*found, "", *_said(*told or ["Each row has a test."]), ""]
@@ -213,9 +211,9 @@ def _releases() -> list[str]:
 
 def _planted() -> list[str]:
     found = [
-        "## What is planted in Kafka's classes",
+        "## Planted defects",
         "",
-        "| protocol | defect | what it changes | found |",
+        "| protocol | defect | change | found |",
         "|---|---|---|---|",
     ]
     for name in driven():
@@ -225,7 +223,7 @@ def _planted() -> list[str]:
                 f"| `{name}` | `{defect}` | {said} | {'yes' if defect in FOUND[drives] else 'by longer runs'} |"
             )
     total = sum(map(len, (*FOUND.values(), *LATER.values())))
-    return [*found, "", f"All {total} are found, each by a plan that holds without it."]
+    return [*found, "", f"All {total} are found, each by a plan that holds without the defect."]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,4 @@
-"""The table of the texts says what there is, in the README, in ARCHITECTURE.md and on a report's first page.
-
-Each cell is made anew here, from what is traced and from the folders; of the mutant matrix, from what is pinned of it.
-"""
+"""The overview of the protocols on a report's first page, and the mutant matrix of the documents."""
 
 from __future__ import annotations
 
@@ -73,17 +70,12 @@ def row(name: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def test_the_table_of_the_five_texts_is_true() -> None:
+def test_overview_has_the_numbers_of_each_protocol() -> None:
     assert set(ORDER) == {name for name in REGISTRY if REGISTRY[name].package.startswith("fencepost.")}
     expected = [row(name) for name in ORDER]
     head, rule, *rows = markdown(stages())
     assert (head, rule) == (HEAD, "|---|---|---|---|---|---|---|---|---|")
     assert rows == expected
-    for file in ("README.md", "ARCHITECTURE.md"):
-        lines = (SOURCES / file).read_text(encoding="utf-8").splitlines()
-        start = lines.index(HEAD)
-        assert lines[start + 2 : start + 2 + len(ORDER)] == expected, "\n".join([file, HEAD, *expected])
-        assert not lines[start + 2 + len(ORDER)].startswith("|")
 
 
 def test_a_report_of_all_there_is_begins_with_that_table(
@@ -109,13 +101,13 @@ def test_a_report_of_somebody_s_brokers_has_no_such_table(tmp_path: Path) -> Non
     assert 'class="overview"' not in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
 
 
-MATRIX = "| | mutants | killed | equivalent | harmless | implied | proved | argued |"
+MATRIX = "| protocol and variant | mutants | killed | equivalent | harmless | implied | proved | argued |"
 JUDGED = ("killed", "equivalent", "harmless")
 REASONS = ("implied", "proved", "argued")
 
 
 def judged(name: str) -> str:
-    """What becomes of a protocol's mutants, as a row of the README, by the file that the matrix is held against."""
+    """What becomes of a protocol's mutants, as a row of the guide, by the file that the matrix is held against."""
     lines = (SOURCES / "tests" / "conformance" / f"mutants_{name}.txt").read_text(encoding="utf-8").splitlines()
     verdicts = [re.fullmatch(r"(\w+)(?: \((\w+)\))?: .*", line.split(" | ")[1]) for line in lines]
     assert lines and all(verdicts)
@@ -126,8 +118,8 @@ def judged(name: str) -> str:
     return f"| `{name}` {PROTOCOLS[name].default_variant} | {' | '.join(map(str, numbers))} |"
 
 
-def test_the_readmes_matrix_is_the_pinned_one() -> None:
-    lines = (SOURCES / "README.md").read_text(encoding="utf-8").splitlines()
+def test_matrix_of_the_guide_is_the_pinned_one() -> None:
+    lines = (SOURCES / "docs" / "how-to" / "find-missing-invariants.md").read_text(encoding="utf-8").splitlines()
     start = lines.index(MATRIX) + 2
     end = lines.index("", start)
     pinned = [path.stem.removeprefix("mutants_") for path in Path(__file__).parent.glob("mutants_*.txt")]

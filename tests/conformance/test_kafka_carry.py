@@ -23,7 +23,7 @@ from fencepost.traces.write import write_trace
 from .conftest import Fencepost
 from .kafka_jvm import needs_kafka
 
-FINDINGS = Path(__file__).resolve().parents[2] / "docs" / "findings.md"
+FINDING = Path(__file__).resolve().parents[2] / "docs" / "findings" / "k11.md"
 CONSTANTS = {"replicas": 3, "log_size": 1, "max_records": 1, "max_leader_epoch": 2}
 K11: tuple[tuple[str, Mapping[str, int]], ...] = (
     ("controller_elect_leader", {"new_leader": 0}),
@@ -188,7 +188,7 @@ def test_the_explorers_story_of_k11_breaks_its_promise_on_real_brokers(fencepost
     assert told.code == 1 and verdict.endswith("on kafka-cluster, Apache Kafka 4.4.0: violated")
     assert said[-1] == "weak_isr, strong_isr broken after step 12, in the model as on the cluster"
     assert "     the producer of r0 has been told NONE, offset 0" in said
-    assert "\n{}\n".format("\n".join(said)) in FINDINGS.read_text(encoding="utf-8")
+    assert "\n{}\n".format("\n".join(said)) in FINDING.read_text(encoding="utf-8")
 
 
 @pytest.mark.kafka

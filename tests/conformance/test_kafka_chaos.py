@@ -57,7 +57,7 @@ def test_bad_input_is_one_line(tmp_path: Path, arguments: list[str], words: str)
 @pytest.mark.kafka
 @pytest.mark.nightly(seconds=180)
 def test_k11_is_found_in_the_logs_of_brokers_under_chaos_and_nothing_else_is(tmp_path: Path) -> None:
-    """A minute of it; `docs/measured.md` has ten."""
+    """A minute of it; `docs/explanation/measurements.md` has ten."""
     with needs_kafka():
         made = Stage(keep=tmp_path / "kept", lag_ms=LAG_MS, settings=SETTINGS, options=logger_options())
     with made as stage:

@@ -1,4 +1,4 @@
-"""The findings of docs/findings.md, on Apache Kafka's own brokers as real processes, each beside its control run.
+"""The findings of docs/findings/, on Apache Kafka's own brokers as real processes, each beside its control run.
 
 One cluster for all of them, in a dozen seconds; a broker that has ended is started again, which takes as long.
 """
@@ -28,7 +28,7 @@ from .conftest import Fencepost
 from .kafka_jvm import commands_below, needs_kafka
 
 pytestmark = pytest.mark.kafka
-FINDINGS = Path(__file__).resolve().parents[2] / "docs" / "findings.md"
+FINDINGS = Path(__file__).resolve().parents[2] / "docs" / "findings"
 
 
 def staged(lag_ms: int = PATIENCE_MS) -> Iterator[Stage]:
@@ -56,9 +56,9 @@ def impatient() -> Iterator[Stage]:
 
 
 def in_the_docs(said: list[str], topic: str, as_told: str) -> bool:
-    """Whether the story stands in docs/findings.md line for line, under the topic's name there."""
+    """Whether the finding's page has these lines, under the page's name of the topic."""
     story = "\n".join(said).replace(topic, as_told)
-    return f"\n{story}\n" in FINDINGS.read_text(encoding="utf-8")
+    return f"\n{story}\n" in (FINDINGS / f"{as_told}.md").read_text(encoding="utf-8")
 
 
 def written(logs: Mapping[int, Sequence[Stored]]) -> dict[int, list[str]]:

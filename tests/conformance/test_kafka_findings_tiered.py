@@ -1,4 +1,4 @@
-"""TK1, TK4 and TK17 of docs/findings.md, on Kafka's own brokers with remote storage, each beside its control run.
+"""TK1, TK4 and TK17 of docs/findings/, on Kafka's own brokers with remote storage, each beside its control run.
 
 One cluster for all of them. The store is a folder, by a plugin of ours in the brokers' processes; the remote log
 metadata are Kafka's own topic.

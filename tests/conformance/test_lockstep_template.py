@@ -12,16 +12,16 @@ from fencepost.conformance.protocols.fencing.template import TemplateAdapter
 
 from .conftest import Fencepost
 
-TUTORIAL = Path(__file__).parents[2] / "docs" / "conformance.md"
+DOCS = Path(__file__).parents[2] / "docs"
+SIMULATION, LOCKSTEP = DOCS / "tutorials" / "test-your-system.md", DOCS / "how-to" / "test-in-lockstep.md"
 SOURCE = Path(template.__file__).read_text(encoding="utf-8")
 FREE = Path(template_simulation.__file__).read_text(encoding="utf-8")
 UNFENCED = "        self.check_epoch(mine.epoch, theirs.epoch)\n"
 
 
-def blocks(language: str, part: str | None = None) -> list[str]:
-    """The tutorial's blocks of code in one language, or those of a part of it."""
-    text = TUTORIAL.read_text(encoding="utf-8") if part is None else part
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+def blocks(language: str, page: Path) -> list[str]:
+    """The blocks of code of a page in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
@@ -34,13 +34,12 @@ def my_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_piece_of_the_tutorial_is_the_templates() -> None:
-    free, lockstep = TUTORIAL.read_text(encoding="utf-8").split("\n# Lockstep\n")
-    for part, source, least in ((free, FREE, 10), (lockstep, SOURCE, 6)):
-        pieces = blocks("python", part)
+    for page, source, least in ((SIMULATION, FREE, 10), (LOCKSTEP, SOURCE, 6)):
+        pieces = blocks("python", page)
         assert len(pieces) >= least
         for piece in pieces:
             assert piece in source
-    assert UNFENCED in blocks("python", lockstep)
+    assert UNFENCED in blocks("python", LOCKSTEP)
 
 
 def test_the_template_is_an_adapter() -> None:
@@ -60,7 +59,7 @@ def test_the_copy_conforms(fencepost: Fencepost, my_log: Path) -> None:
 def test_without_the_fencing_the_tutorials_story_is_told(fencepost: Fencepost, my_log: Path) -> None:
     assert SOURCE.count(UNFENCED) == 1
     my_log.write_text(SOURCE.replace(UNFENCED, ""))
-    (told,) = (block for block in blocks("console") if "--html" in block)
+    (told,) = (block for block in blocks("console", LOCKSTEP) if "--html" in block)
     command = told.splitlines()[0].removeprefix("$ fencepost ").split()
     said = fencepost(*command)
     assert said.code == 1 and Path("why.html").is_file()

@@ -22,7 +22,7 @@ from fencepost.traces.corpus.manifest import read_corpus
 from .conftest import Fencepost, Said
 
 ROOT = Path(__file__).parents[2]
-TUTORIAL = (ROOT / "docs" / "protocols.md").read_text(encoding="utf-8")
+TUTORIAL = (ROOT / "docs" / "tutorials" / "your-own-protocol.md").read_text(encoding="utf-8")
 NAME = "two_phase"
 PLACE = f"{NAME}.py:{NAME}"
 

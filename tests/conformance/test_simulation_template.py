@@ -14,7 +14,7 @@ from fencepost.conformance.protocols.fencing.template_simulation import Template
 from fencepost.conformance.testing import Failed, assert_runs_freely
 
 from .conftest import Fencepost
-from .test_lockstep_template import blocks
+from .test_lockstep_template import SIMULATION, blocks
 
 SOURCE = Path(template_simulation.__file__).read_text(encoding="utf-8")
 WRITE = "            self.disk.write((*self.log, Record(asked.number, self.epoch)), self.epoch)\n"
@@ -124,7 +124,7 @@ def test_a_planted_bug_is_found(my_brokers: Path, bug: str) -> None:
 def test_the_tutorials_story_is_told(fencepost: Fencepost, my_brokers: Path) -> None:
     """Every line that the tutorial shows is printed, and the schedule repeats it."""
     patch(my_brokers, UNSYNCED)
-    (told,) = (block for block in blocks("console") if "disagreement.schedule.jsonl" in block)
+    (told,) = (block for block in blocks("console", SIMULATION) if "disagreement.schedule.jsonl" in block)
     command, *shown = told.splitlines()
     said = fencepost(*command.removeprefix("$ fencepost ").split())
     assert said.code == 1

@@ -15,8 +15,9 @@ Traces that show it: {count}. The shortest story of it lies beside this file, an
 
     pytest {file}
 
-which fails until the system is mended and has left another trace of that name. With an adapter (docs/conformance.md of
-Fencepost says how one is written) the system tries the steps of the trace, in lockstep with the model:
+which fails until the system is mended and has left another trace of that name. With an adapter
+(docs/how-to/test-in-lockstep.md of Fencepost explains it) the system tries the steps of the trace, in lockstep with
+the model:
 
     FENCEPOST_IMPL=my_log.py:Adapter pytest {file}
 """

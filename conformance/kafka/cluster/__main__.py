@@ -42,7 +42,7 @@ from .v7 import Untruncated, v7
 
 app = cyclopts.App(
     name="python -m fencepost.conformance.kafka.cluster",
-    help="Carry out a finding of docs/findings.md on Apache Kafka's own brokers.",
+    help="Carry out a finding of docs/findings/ on Apache Kafka's own brokers.",
 )
 
 

@@ -6,7 +6,7 @@ what the cluster makes of it does not. A topic has its minute, then the next one
 leader epochs. What clocks drive has a few seconds here, not the ten minutes of a stage on which a story is told.
 
 Whoever was down comes back to a newer leader epoch: a broker that goes on in the one that it was in has forgotten what
-no line tells (``docs/mining.md``), so another replica is elected meanwhile.
+no line tells (``docs/how-to/read-server-logs.md``), so another replica is elected meanwhile.
 """
 
 from __future__ import annotations

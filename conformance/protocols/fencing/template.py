@@ -1,7 +1,7 @@
 """An adapter to copy, and a small system for it to drive, so that it runs as it is.
 
 ``TinyCluster`` stands for your system: three brokers' worth of KIP-320 in memory, as somebody would write it who never
-saw the model. ``TemplateAdapter`` is what you write. ``docs/conformance.md`` goes through it piece by piece.
+saw the model. ``TemplateAdapter`` is what you write. ``docs/how-to/test-in-lockstep.md`` explains it.
 """
 
 from __future__ import annotations

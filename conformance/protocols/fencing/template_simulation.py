@@ -2,7 +2,7 @@
 
 ``Broker`` and ``Controller`` stand for your system: written by somebody who never saw the model. They keep what they
 must not lose on a ``Disk``, send by a ``Mailbox``, and know no clock. ``TemplateFree`` is what you write.
-``docs/conformance.md`` goes through it piece by piece.
+``docs/tutorials/test-your-system.md`` goes through it piece by piece.
 """
 
 from __future__ import annotations

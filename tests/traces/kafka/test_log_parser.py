@@ -13,7 +13,7 @@ from fencepost.model.core.errors import BadInput
 from fencepost.model.explore.result import Verdict
 from fencepost.traces.bundled.unpacked import unpacked_archive
 from fencepost.traces.kafka.server_log import lines as lines_module
-from fencepost.traces.kafka.server_log.lines import LOGGERS, read_server_logs
+from fencepost.traces.kafka.server_log.lines import read_server_logs
 from fencepost.traces.kafka.server_log.traces import Told, traces_of_logs
 from fencepost.traces.replay import replay
 
@@ -315,7 +315,7 @@ def line(message: str, logger: str = "state.change.logger", level: str = "INFO")
         (line(LEADS.format(epoch=0, offset=0)), "FILE: the broker leads, and Partition says nothing at DEBUG in it; "),
         (
             f"{line('[Broker id=1] a')}\n{line('[UnifiedLog partition=t-0, dir=/d] b', UNIFIED)}",
-            "FILE: UnifiedLog says nothing at TRACE in it; set the loggers to the levels that docs/mining.md has",
+            "FILE: UnifiedLog says nothing at TRACE in it; set the loggers",
         ),
     ],
 )
@@ -373,9 +373,3 @@ def test_spoilt_logs_are_read_or_refused_in_one_line(tmp_path: Path) -> None:
         except BadInput as refused:
             said.append(f"seed {seed}: {refused}")
     assert said and not [each for each in said if "\n" in each]
-
-
-def test_the_loggers_are_those_that_the_page_tells_to_turn_on() -> None:
-    page = (Path(__file__).resolve().parents[3] / "docs" / "mining.md").read_text(encoding="utf-8")
-    for name, level in LOGGERS.items():
-        assert re.search(rf"name: {re.escape(name)}\n +level: {level}\n", page), name

@@ -10,7 +10,7 @@ from fencepost.model.core.errors import BadInput
 from fencepost.model.explore.result import Verdict
 from fencepost.model.protocols.snapshots.kafka_spec import VARIANT, printed
 from fencepost.traces.kafka.server_log.quorum import trace_of_quorum
-from fencepost.traces.kafka.server_log.quorum_lines import QUORUM_LOGGERS, read_quorum_logs
+from fencepost.traces.kafka.server_log.quorum_lines import read_quorum_logs
 from fencepost.traces.kafka.server_log.traces import Told
 from fencepost.traces.replay import replay
 from fencepost.traces.stepper import stepper_for
@@ -247,9 +247,3 @@ def test_bad_input_is_one_line(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(BadInput) as caught:
         read_quorum_logs([file])
     assert str(caught.value).startswith(says.replace("FILE", str(file))) and "\n" not in str(caught.value)
-
-
-def test_the_loggers_are_those_that_the_page_tells_to_turn_on() -> None:
-    page = (Path(__file__).resolve().parents[3] / "docs" / "mining.md").read_text(encoding="utf-8")
-    for name, level in QUORUM_LOGGERS.items():
-        assert re.search(rf"name: {re.escape(name)}\n +level: {level}\n", page), name

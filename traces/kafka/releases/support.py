@@ -1,4 +1,4 @@
-"""The support matrix: the table of releases as Markdown, for ``docs/releases.md``.
+"""The support matrix: the table of releases as Markdown, for ``docs/reference/releases.md``.
 
 python -m fencepost.traces.kafka.releases.support
 """

@@ -40,7 +40,7 @@ MOST: Final = 1_000_000
 """Lines of all files that report something."""
 _INTERNAL: Final = "__cluster_metadata-0"
 _OWN_LOG: Final = "name a log that a node of Kafka's printed"
-_LEVELS: Final = "set the loggers to the levels that docs/mining.md has, and record anew"
+_LEVELS: Final = "set the loggers to the levels that docs/how-to/read-server-logs.md has, and record anew"
 
 
 def logger_options(loggers: Mapping[str, str] = LOGGERS) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ QUORUM_LOGGERS: Final = {
 }
 """What is read, and how much of it must be printed."""
 _CLASSES: Final = frozenset(name.rpartition(".")[2] for name in QUORUM_LOGGERS)
-_MEND: Final = "set the loggers to the levels that docs/mining.md has, and record anew"
+_MEND: Final = "set the loggers to the levels that docs/how-to/read-server-logs.md has, and record anew"
 
 
 @dataclass(frozen=True, slots=True)
