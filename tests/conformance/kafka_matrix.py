@@ -13,6 +13,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from fencepost.conformance.harness import Harness, find_harness, held_to
+from fencepost.conformance.kafka.cluster.finding import all_findings
 from fencepost.conformance.kafka.jars import BROKERS, CLEANERS, CONSUMER, CONTROLLERS, QUORUM, TIERED, TRIED
 from fencepost.model.core.registry import REGISTRY
 
@@ -23,8 +24,10 @@ OLDER = "test_kafka_release.py"
 """The tests of another release."""
 HOLES = ("H1", "H2", "H3", "A1", "A2", "A3", "A4", "A5")
 """Of KIP-320's consumers, and of KIP-630."""
-REAL = ("test_kafka_findings.py", "test_kafka_findings_tiered.py", "test_kafka_carry.py")
+REAL = ("test_kafka_findings.py", "test_kafka_carry.py")
 """The tests of brokers that are processes."""
+FINDINGS = "test_finding_on_real_brokers"
+"""The test that executes each finding of ``conformance/kafka/cluster/findings/``."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,8 @@ def of_kafka() -> Iterator[tuple[str, str, set[str]]]:
                         r"(?<![a-z0-9])(tk\d+|[akvfhol]\d+)(?![a-z0-9])", node.name.replace("_", " ")
                     )
                 }
+                if node.name == FINDINGS:
+                    rows |= {each.id for each in all_findings().values()}
                 yield file.name, node.name, rows | set(re.findall(r"\b(TK\d+|[AKVFHOL]\d+)\b", " ".join(words)))
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fencepost.conformance.kafka.cluster.k14 import k14
+from fencepost.conformance.kafka.cluster.finding import find_finding
+from fencepost.conformance.kafka.cluster.finding_executor import execute
 from fencepost.conformance.kafka.cluster.quorum import record_late_voter, record_quorum
 from fencepost.conformance.kafka.cluster.stage import Stage
 from fencepost.model.protocols.snapshots.kafka_spec import VARIANT, printed
@@ -30,9 +31,9 @@ def test_k14_real_brokers_fence_a_follower_in_the_same_leader_epoch(tmp_path: Pa
     with needs_kafka():
         made = Stage(keep=tmp_path / "kept", options=logger_options())
     with made as stage:
-        found = k14(stage, "k14", say=said.append)
-    assert (found.acknowledged, found.error, found.lost) == (2, None, False)
-    assert not [line for roles in found.roles.values() for line in roles if "leader epoch 0" not in line]
+        result = execute(find_finding("k14"), stage, say=said.append)
+    assert result.differences() == []
+    assert not [line for roles in result.seen.roles.values() for line in roles if "leader epoch 0" not in line]
     # The controller's log has what it says of its own topics, too.
     logs = [tmp_path / "kept" / f"{name}.out" for name in NODE_NAMES.values()]
     told = {each.name: each for each in traces_of_logs(logs, "kip-320-kafka-fences")}["k14-0"]

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ....traces.kafka.cluster import BROKER_IDS, RecordingError, wait_until
 from .clients import ClientError
-from .k11 import k11
+from .finding import find_finding
+from .finding_executor import FindingResult, execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from .clients import Sent
-    from .loss_check import Lost
     from .stage import Stage, Stored
 
 LAG_MS: Final = 10_000
@@ -234,15 +234,17 @@ def load_topic(stage: Stage, topic: str, seconds: float, seed: int, say: Callabl
     return found
 
 
-def chaos(stage: Stage, seconds: float, seed: int, *, say: Callable[[str], None] = print) -> tuple[list[Loaded], Lost]:
+def chaos(
+    stage: Stage, seconds: float, seed: int, *, say: Callable[[str], None] = print
+) -> tuple[list[Loaded], FindingResult]:
     """A topic for each minute of so many seconds, and K11 on one of its own, half-way. Raises RecordingError."""
     found: list[Loaded] = []
     minutes = max(1, round(seconds / MINUTE))
-    lost: Lost | None = None
+    lost: FindingResult | None = None
     for number in range(minutes):
         found.append(load_topic(stage, f"load-{number}", seconds / minutes, seed, say))
         if lost is None and 2 * (number + 1) >= minutes:
-            lost = k11(stage, "k11", held=True, say=say)
+            lost = execute(find_finding("k11"), stage, say=say)
             stage.all_up()
     assert lost is not None
     return found, lost
