@@ -8,7 +8,9 @@ fetched, and ``MetadataLoader`` (DEBUG) what is loaded and published.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeAlias
 
 LOG: Final = "__cluster_metadata-0"
@@ -129,33 +131,50 @@ Said: TypeAlias = (
 _NODE: Final = re.compile(
     r"\[(?:RaftManager|SnapshotEmitter|MetadataLoader|SnapshotGenerator|QuorumController) id=(\d{1,9})\]"
 )
-_AT: Final = r"\[UnifiedLog partition=__cluster_metadata-0, .{0,4096}?\]"
-_BECOMES: Final = re.compile(r"\[RaftManager id=\d+\] Completed transition to (\w+)[(\[](.*)")
-_STARTS: Final = re.compile(r"\[RaftLog partition=__cluster_metadata-0\] Initialized snapshots with IDs ")
-_GROWS: Final = re.compile(rf"{_AT} Appended message set .{{0,200}}?next offset: (\d{{1,19}}),")
-_SHRINKS: Final = re.compile(rf"{_AT} Truncating to offset (\d{{1,19}})$")
-_BEGINS_ANEW: Final = re.compile(rf"{_AT} Truncate and start at offset ")
-_CLEANS: Final = re.compile(rf"{_AT} Incremented log start offset to (\d{{1,19}}) due to snapshot generated$")
-_ELSEWHERE: Final = re.compile(rf"{_AT} Incremented log start offset to ")
-_LEADERS: Final = re.compile(r"\[RaftManager id=\d+\] High watermark set to LogOffsetMetadata\(offset=(\d{1,19})")
-_FOLLOWERS: Final = re.compile(
-    r"\[RaftManager id=\d+\] High watermark set to Optional\[LogOffsetMetadata\(offset=(\d{1,19})"
-)
-_SNAPS: Final = re.compile(r"\[SnapshotEmitter id=\d+\] Successfully wrote snapshot (\d{20})-\d{10}")
+_LOG_PREFIX: Final = r"\[UnifiedLog partition=__cluster_metadata-0, .{0,4096}?\]"
+_RAFT: Final = r"\[RaftManager id=\d+\]"
 _ID: Final = r"OffsetAndEpoch[(\[]offset=(\d{1,19}), epoch=\d{1,10}[)\]]"
-_ASKS: Final = re.compile(rf"\[RaftManager id=\d+\] Fetching snapshot {_ID} from Fetch response from leader ")
-_HAS_IT: Final = re.compile(
-    rf"\[RaftManager id=\d+\] Leader \d+ returned a snapshot {_ID} in the FETCH response which "
-)
-_INSTALLS: Final = re.compile(
-    rf"\[RaftManager id=\d+\] Fully truncated the log at .{{0,200}} after downloading snapshot {_ID} from leader "
-)
-_GIVES_UP: Final = re.compile(r"\[RaftManager id=\d+\] Leader doesn't know about snapshot id ")
-_LOADS: Final = re.compile(r"\[MetadataLoader id=\d+\] handleLoadSnapshot\((\d{20})-\d{10}\): incrementing ")
-_PUBLISHES: Final = re.compile(
-    r"\[MetadataLoader id=\d+\] handleCommit: publishing new image with provenance"
-    r" MetadataProvenance[(\[]lastContainedOffset=(\d{1,19}),"
-)
+_PROVENANCE: Final = r"MetadataProvenance[(\[]lastContainedOffset=(\d{1,19}),"
+
+_STATE: Final = re.compile(rf"{_RAFT} Completed transition to (\w+)[(\[](.*)")
+
+_PATTERNS: Final[Mapping[str, Sequence[tuple[str, Callable[..., Said]]]]] = {
+    "KafkaRaftLog": [(r"\[RaftLog partition=__cluster_metadata-0\] Initialized snapshots with IDs ", Starts)],
+    "UnifiedLog": [
+        (rf"{_LOG_PREFIX} Appended message set .{{0,200}}?next offset: (\d{{1,19}}),", Grows),
+        (rf"{_LOG_PREFIX} Truncating to offset (\d{{1,19}})$", Shrinks),
+        (rf"{_LOG_PREFIX} Truncate and start at offset ", BeginsAnew),
+        (rf"{_LOG_PREFIX} Incremented log start offset to (\d{{1,19}}) due to snapshot generated$", Cleans),
+        (rf"{_LOG_PREFIX} Incremented log start offset to ", partial(Beyond, "its log begins elsewhere")),
+    ],
+    "LeaderState": [
+        (rf"{_RAFT} High watermark set to LogOffsetMetadata\(offset=(\d{{1,19}})", partial(Commits, leads=True)),
+    ],
+    "FollowerState": [
+        (
+            rf"{_RAFT} High watermark set to Optional\[LogOffsetMetadata\(offset=(\d{{1,19}})",
+            partial(Commits, leads=False),
+        ),
+    ],
+    "SnapshotEmitter": [(r"\[SnapshotEmitter id=\d+\] Successfully wrote snapshot (\d{20})-\d{10}", Snaps)],
+    "KafkaRaftClient": [
+        (rf"{_RAFT} Fetching snapshot {_ID} from Fetch response from leader ", partial(Asks, has_it=False)),
+        (rf"{_RAFT} Leader \d+ returned a snapshot {_ID} in the FETCH response which ", partial(Asks, has_it=True)),
+        (rf"{_RAFT} Fully truncated the log at .{{0,200}} after downloading snapshot {_ID} from leader ", Installs),
+        (rf"{_RAFT} Leader doesn't know about snapshot id ", GivesUp),
+    ],
+    "MetadataLoader": [
+        (r"\[MetadataLoader id=\d+\] handleLoadSnapshot\((\d{20})-\d{10}\): incrementing ", Loads),
+        (
+            rf"\[MetadataLoader id=\d+\] handleCommit: publishing new image with provenance {_PROVENANCE}",
+            lambda last: Publishes(last + 1),
+        ),
+    ],
+}
+"""By logger, the messages of 4.4.0 and what each reports of the offsets in it; the first that matches counts."""
+_COMPILED: Final = {
+    logger: [(re.compile(pattern), reports) for pattern, reports in rows] for logger, rows in _PATTERNS.items()
+}
 
 
 def node_of(message: str) -> int | None:
@@ -165,53 +184,22 @@ def node_of(message: str) -> int | None:
 
 
 def said_of_quorum(logger: str, message: str) -> Said | None:
-    """What is said of the metadata log; None for nothing. Raises ValueError for numbers that are none of Kafka's.
+    """What a message reports of the metadata log; None for nothing.
 
-    ``logger``: the last part of its name.
+    Args:
+        logger: Last part of the logger's name.
+        message: The text that Kafka logged.
+
+    Raises:
+        ValueError: A number is none of Kafka's.
     """
-    match logger:
-        case "QuorumState":
-            found = _BECOMES.match(message)
-            return None if found is None else _becomes(found[1], found[2])
-        case "KafkaRaftLog":
-            return Starts() if _STARTS.match(message) else None
-        case "UnifiedLog":
-            if found := _GROWS.match(message):
-                return Grows(_offset(found[1]))
-            if found := _SHRINKS.match(message):
-                return Shrinks(_offset(found[1]))
-            if _BEGINS_ANEW.match(message):
-                return BeginsAnew()
-            if found := _CLEANS.match(message):
-                return Cleans(_offset(found[1]))
-            return Beyond("its log begins elsewhere") if _ELSEWHERE.match(message) else None
-        case "LeaderState":
-            found = _LEADERS.match(message)
-            return None if found is None else Commits(_offset(found[1]), leads=True)
-        case "FollowerState":
-            found = _FOLLOWERS.match(message)
-            return None if found is None else Commits(_offset(found[1]), leads=False)
-        case "SnapshotEmitter":
-            found = _SNAPS.match(message)
-            return None if found is None else Snaps(_offset(found[1]))
-        case "KafkaRaftClient":
-            return _client(message)
-        case "MetadataLoader":
-            if found := _LOADS.match(message):
-                return Loads(_offset(found[1]))
-            found = _PUBLISHES.match(message)
-            return None if found is None else Publishes(_offset(found[1]) + 1)
+    if logger == "QuorumState":
+        found = _STATE.match(message)
+        return None if found is None else _becomes(found[1], found[2])
+    for pattern, reports in _COMPILED.get(logger, ()):
+        if found := pattern.match(message):
+            return reports(*map(_offset, found.groups()))
     return None
-
-
-def _client(message: str) -> Said | None:
-    if found := _ASKS.match(message):
-        return Asks(_offset(found[1]), has_it=False)
-    if found := _HAS_IT.match(message):
-        return Asks(_offset(found[1]), has_it=True)
-    if found := _INSTALLS.match(message):
-        return Installs(_offset(found[1]))
-    return GivesUp() if _GIVES_UP.match(message) else None
 
 
 def _offset(text: str) -> int:
