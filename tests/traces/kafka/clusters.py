@@ -12,6 +12,7 @@ from .encoder import (
     Partition,
     cache_of,
     config_record,
+    encode,
     log,
     metadata_partition,
     partition_record,
@@ -21,7 +22,6 @@ from .encoder import (
     unfence_broker,
     write_broker,
 )
-from .metadata_writer import written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,7 +95,7 @@ class Controller:
     def change(self, topic_id: UUID = TOPIC_ID, **fields: Any) -> Controller:
         """The controller changes partition 0; fields by the names of PartitionChangeRecord."""
         version = 2 if {"EligibleLeaderReplicas", "LastKnownElr"} & fields.keys() else 0
-        self.values.append(written("PartitionChangeRecord", version, PartitionId=0, TopicId=topic_id, **fields))
+        self.values.append(encode("PartitionChangeRecord", version, PartitionId=0, TopicId=topic_id, **fields))
         return self
 
     def elect_uncleanly(self, old: int, new: int) -> Controller:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from .metadata_writer import written
+from .encoder import encode
 
 FEATURES = {
     "metadata.version": (7, 33),
@@ -119,17 +119,17 @@ class Writer:
             "Fenced": True,
             "LogDirs": directories,
         }
-        return written("RegisterBrokerRecord", version, **{**fields, **more})
+        return encode("RegisterBrokerRecord", version, **{**fields, **more})
 
     def partition_record(self, topic: UUID, number: int, **more: Any) -> bytes:
         version = self.chance.randint(0, 2)
         fields: dict[str, Any] = {"PartitionId": number, "TopicId": topic}
-        return written("PartitionRecord", more.pop("version", version), **{**fields, **more})
+        return encode("PartitionRecord", more.pop("version", version), **{**fields, **more})
 
     def change(self, topic: UUID, number: int, **more: Any) -> bytes:
         version = self.chance.randint(0, 2)
         fields: dict[str, Any] = {"PartitionId": number, "TopicId": topic}
-        return written("PartitionChangeRecord", more.pop("version", version), **{**fields, **more})
+        return encode("PartitionChangeRecord", more.pop("version", version), **{**fields, **more})
 
     def any_partition(self) -> tuple[UUID, int, Partition] | None:
         found = [(topic, number) for topic, there in self.state.partitions.items() for number in there]
@@ -142,7 +142,7 @@ class Writer:
 
     def start(self) -> list[bytes]:
         """The beginning of every cluster: a metadata version, and brokers."""
-        records = [written("FeatureLevelRecord", Name="metadata.version", FeatureLevel=self.chance.randint(7, 33))]
+        records = [encode("FeatureLevelRecord", Name="metadata.version", FeatureLevel=self.chance.randint(7, 33))]
         for _ in range(3):
             records += self.broker()
         return records
@@ -163,7 +163,7 @@ class Writer:
     def broker(self) -> list[bytes]:
         state, broker = self.state, self.chance.randint(0, 5)
         if broker in state.brokers and self.chance.random() < 0.3:
-            record = written("UnregisterBrokerRecord", BrokerId=broker, BrokerEpoch=state.brokers.pop(broker))
+            record = encode("UnregisterBrokerRecord", BrokerId=broker, BrokerEpoch=state.brokers.pop(broker))
             del state.directories[broker]
             return [record]
         if broker in state.brokers and self.chance.random() < 0.5:
@@ -180,7 +180,7 @@ class Writer:
         broker = self.pick(self.state.brokers)
         epoch = self.state.brokers[broker]
         if self.chance.random() < 0.5:
-            return [written(self.chance.choice(["FenceBrokerRecord", "UnfenceBrokerRecord"]), Id=broker, Epoch=epoch)]
+            return [encode(self.chance.choice(["FenceBrokerRecord", "UnfenceBrokerRecord"]), Id=broker, Epoch=epoch)]
         fields: dict[str, Any] = {"Fenced": self.chance.randint(-1, 1)}
         version = self.chance.randint(0, 3)
         if version >= 1:
@@ -188,7 +188,7 @@ class Writer:
         if version >= 2 and self.chance.random() < 0.5:
             fields["LogDirs"] = self.state.directories[broker] = [self.uuid()]
         return [
-            written("BrokerRegistrationChangeRecord", version, BrokerId=broker, BrokerEpoch=epoch, **fields)
+            encode("BrokerRegistrationChangeRecord", version, BrokerId=broker, BrokerEpoch=epoch, **fields)
         ]  # fmt: skip
 
     def controller(self) -> list[bytes]:
@@ -196,14 +196,14 @@ class Writer:
         if controllers and self.chance.random() < 0.4:
             gone = self.pick(controllers)
             controllers.remove(gone)
-            return [written("UnregisterControllerRecord", ControllerId=gone)]
+            return [encode("UnregisterControllerRecord", ControllerId=gone)]
         controller = self.chance.randint(100, 103)
         controllers.add(controller)
         return [self.register_controller(controller, [self.endpoint(name="CONTROLLER")])]
 
     def register_controller(self, controller: int, endpoints: list[dict[str, Any]]) -> bytes:
         more = {"EndPoints": endpoints, "Features": self.supported(), "IncarnationId": self.uuid()}
-        return written("RegisterControllerRecord", ControllerId=controller, **more)
+        return encode("RegisterControllerRecord", ControllerId=controller, **more)
 
     def topic(self) -> list[bytes]:
         state = self.state
@@ -214,7 +214,7 @@ class Writer:
             return []
         topic = state.topics[name] = self.uuid()
         there = state.partitions[topic] = {}
-        records = [written("TopicRecord", Name=name, TopicId=topic)]
+        records = [encode("TopicRecord", Name=name, TopicId=topic)]
         for number in range(self.chance.randint(0, 3)):
             replicas = self.chance.sample(range(6), self.chance.randint(1, 4))
             version = self.chance.randint(0, 2)
@@ -257,12 +257,12 @@ class Writer:
             return []
         topic = self.state.topics.pop(self.pick(self.state.topics))
         del self.state.partitions[topic]
-        return [written("RemoveTopicRecord", TopicId=topic)]
+        return [encode("RemoveTopicRecord", TopicId=topic)]
 
     def clear_elr(self) -> list[bytes]:
         if self.fault == "topic id under another name":
             return []  # what brokers then do depends on how batches reach them
-        return [written("ClearElrRecord", TopicName=self.chance.choice(["", *sorted(self.state.topics)]))]
+        return [encode("ClearElrRecord", TopicName=self.chance.choice(["", *sorted(self.state.topics)]))]
 
     def config(self) -> list[bytes]:
         kind, resource, name = self.chance.choice(
@@ -276,65 +276,65 @@ class Writer:
             ]
         )
         value = self.chance.choice([None, "1", "2"])
-        return [written("ConfigRecord", ResourceType=kind, ResourceName=resource, Name=name, Value=value)]
+        return [encode("ConfigRecord", ResourceType=kind, ResourceName=resource, Name=name, Value=value)]
 
     def feature(self) -> list[bytes]:
         name = self.pick(FEATURES)
-        return [written("FeatureLevelRecord", Name=name, FeatureLevel=self.chance.randint(*FEATURES[name]))]
+        return [encode("FeatureLevelRecord", Name=name, FeatureLevel=self.chance.randint(*FEATURES[name]))]
 
     def quota(self) -> list[bytes]:
         entity = [{"EntityType": "user", "EntityName": self.chance.choice([None, "u"])}]
         remove = self.chance.random() < 0.3
-        return [written("ClientQuotaRecord", Entity=entity, Key="request_percentage", Value=1.5, Remove=remove)]
+        return [encode("ClientQuotaRecord", Entity=entity, Key="request_percentage", Value=1.5, Remove=remove)]
 
     def producer_ids(self) -> list[bytes]:
         self.state.next_producer_id += self.chance.randint(1, 1000)
         return [self.producer_block(self.state.next_producer_id)]
 
     def producer_block(self, next_id: int) -> bytes:
-        return written("ProducerIdsRecord", BrokerId=1, BrokerEpoch=1, NextProducerId=next_id)
+        return encode("ProducerIdsRecord", BrokerId=1, BrokerEpoch=1, NextProducerId=next_id)
 
     def entry(self) -> list[bytes]:
         entries = self.state.entries
         if entries and self.chance.random() < 0.4:
             gone = self.pick(entries)
             del entries[gone]
-            return [written("RemoveAccessControlEntryRecord", Id=gone)]
+            return [encode("RemoveAccessControlEntryRecord", Id=gone)]
         made = self.uuid()
         entries[made] = {
             "ResourceType": self.chance.randint(2, 7), "ResourceName": f"r{len(entries)}-{made}", "PatternType": 3,
             "Principal": "User:u", "Host": "*", "Operation": self.chance.randint(2, 15), "PermissionType": 3,
         }  # fmt: skip
-        return [written("AccessControlEntryRecord", Id=made, **entries[made])]
+        return [encode("AccessControlEntryRecord", Id=made, **entries[made])]
 
     def credential(self) -> list[bytes]:
         known = self.state.credentials
         if known and self.chance.random() < 0.4:
             gone = self.pick(known)
             known.remove(gone)
-            return [written("RemoveUserScramCredentialRecord", Name=gone[0], Mechanism=gone[1])]
+            return [encode("RemoveUserScramCredentialRecord", Name=gone[0], Mechanism=gone[1])]
         name, mechanism = f"u{self.chance.randint(0, 3)}", self.chance.randint(1, 2)
         known.add((name, mechanism))
         more = {"Salt": b"s", "StoredKey": b"k", "ServerKey": b"v", "Iterations": 4096}
-        return [written("UserScramCredentialRecord", Name=name, Mechanism=mechanism, **more)]
+        return [encode("UserScramCredentialRecord", Name=name, Mechanism=mechanism, **more)]
 
     def token(self) -> list[bytes]:
         tokens = self.state.tokens
         if tokens and self.chance.random() < 0.4:
             gone = self.pick(tokens)
             tokens.remove(gone)
-            return [written("RemoveDelegationTokenRecord", TokenId=gone)]
+            return [encode("RemoveDelegationTokenRecord", TokenId=gone)]
         token = f"t{self.chance.randint(0, 9)}"
         tokens.add(token)
         return [self.delegation_token(token, "User:a", ["User:b"])]
 
     def delegation_token(self, token: str, owner: str, renewers: list[str]) -> bytes:
-        return written("DelegationTokenRecord", TokenId=token, Owner=owner, Requester="User:c", Renewers=renewers)
+        return encode("DelegationTokenRecord", TokenId=token, Owner=owner, Requester="User:c", Renewers=renewers)
 
     def other(self) -> list[bytes]:
         if self.chance.random() < 0.5:
-            return [written("NoOpRecord")]
-        return [written("ZkMigrationStateRecord", ZkMigrationState=self.chance.randint(0, 4))]
+            return [encode("NoOpRecord")]
+        return [encode("ZkMigrationStateRecord", ZkMigrationState=self.chance.randint(0, 4))]
 
     # -- odd records ----------------------------------------------------------------------------------------------
 
@@ -348,7 +348,7 @@ def _topic_again(w: Writer, topic_id: UUID | None = None) -> list[bytes] | None:
     if not w.state.topics:
         return None
     name = w.pick(w.state.topics)
-    return [written("TopicRecord", Name=name, TopicId=topic_id or w.state.topics[name])]
+    return [encode("TopicRecord", Name=name, TopicId=topic_id or w.state.topics[name])]
 
 
 def _id_again(w: Writer) -> list[bytes] | None:
@@ -356,7 +356,7 @@ def _id_again(w: Writer) -> list[bytes] | None:
         return None
     topic = w.state.topics[w.pick(w.state.topics)]
     w.after_fault = [w.partition_record(topic, 0, Replicas=[1, 2], Isr=[1, 2], Leader=1)]
-    return [written("TopicRecord", Name="another.name", TopicId=topic)]
+    return [encode("TopicRecord", Name="another.name", TopicId=topic)]
 
 
 def _of_partition(
@@ -416,7 +416,7 @@ def _broker_record(name: str, *, unknown: bool, **fields: Any) -> Callable[[Writ
     def make(w: Writer, broker: int, epoch: int) -> list[bytes]:
         wrong = (99, epoch) if unknown else (broker, epoch + w.chance.choice([-1, 1, 7]))
         keys = ("Id", "Epoch") if name.endswith("fenceBrokerRecord") or name.startswith("Fence") else _BROKER_KEYS
-        return [written(name, **dict(zip(keys, wrong, strict=True)), **fields)]
+        return [encode(name, **dict(zip(keys, wrong, strict=True)), **fields)]
 
     return _of_broker(make)
 
@@ -426,7 +426,7 @@ _BROKER_KEYS = ("BrokerId", "BrokerEpoch")
 
 def _registration_change(**fields: Any) -> Callable[[Writer], list[bytes] | None]:
     def make(w: Writer, broker: int, epoch: int) -> list[bytes]:
-        return [written("BrokerRegistrationChangeRecord", 3, BrokerId=broker, BrokerEpoch=epoch, **fields)]
+        return [encode("BrokerRegistrationChangeRecord", 3, BrokerId=broker, BrokerEpoch=epoch, **fields)]
 
     return _of_broker(make)
 
@@ -444,13 +444,13 @@ def _anothers_directory(w: Writer, *, change: bool) -> list[bytes] | None:
         return [w.register(broker, w.next_epoch(), directories)]
     epoch = w.state.brokers[broker]
     return [
-        written("BrokerRegistrationChangeRecord", 2, BrokerId=broker, BrokerEpoch=epoch, LogDirs=directories)
+        encode("BrokerRegistrationChangeRecord", 2, BrokerId=broker, BrokerEpoch=epoch, LogDirs=directories)
     ]  # fmt: skip
 
 
 def _directory_twice(w: Writer) -> list[bytes]:
     directory, epoch = w.uuid(), w.next_epoch()
-    w.after_fault = [written("UnfenceBrokerRecord", Id=8, Epoch=epoch)]
+    w.after_fault = [encode("UnfenceBrokerRecord", Id=8, Epoch=epoch)]
     return [w.register(8, epoch, [directory, directory])]
 
 
@@ -465,23 +465,23 @@ def _entry_twice(w: Writer, *, overwritten: bool) -> list[bytes]:
     first, second = w.chance.sample(codes, 2) if overwritten else (codes[1], codes[w.chance.randint(1, 2)])
     ids = (one, one) if overwritten else (one, other)
     made = [
-        written("AccessControlEntryRecord", Id=each, **fields, **code)
+        encode("AccessControlEntryRecord", Id=each, **fields, **code)
         for each, code in zip(ids, (first, second), strict=True)
     ]
-    w.after_fault = [written("RemoveAccessControlEntryRecord", Id=each) for each in ids]
+    w.after_fault = [encode("RemoveAccessControlEntryRecord", Id=each) for each in ids]
     return made
 
 
 def _in_transaction(w: Writer, name: str, *, inside: bool) -> list[bytes] | None:
-    return [written(name)] if inside is (w.before_transaction is not None) else None
+    return [encode(name)] if inside is (w.before_transaction is not None) else None
 
 
 def _level(name: str, *levels: int) -> Callable[[Writer], list[bytes]]:
-    return lambda w: [written("FeatureLevelRecord", Name=name, FeatureLevel=w.chance.choice(levels))]
+    return lambda w: [encode("FeatureLevelRecord", Name=name, FeatureLevel=w.chance.choice(levels))]
 
 
 def _one(name: str, **fields: Any) -> Callable[[Writer], list[bytes]]:
-    return lambda _: [written(name, **fields)]
+    return lambda _: [encode(name, **fields)]
 
 
 _UNKNOWN = UUID(int=5)
@@ -573,9 +573,9 @@ ODD: dict[str, Callable[[Writer], list[bytes] | None]] = {
     "entry id with another entry": lambda w: _entry_twice(w, overwritten=True),
     "removal of unknown credential": _one("RemoveUserScramCredentialRecord", Name="unknown", Mechanism=1),
     "removal of unknown mechanism": lambda w: [
-        written("UserScramCredentialRecord", Name="x", Mechanism=7),
-        written("RemoveUserScramCredentialRecord", Name="x", Mechanism=-3),
-        written("RemoveUserScramCredentialRecord", Name="x", Mechanism=7),
+        encode("UserScramCredentialRecord", Name="x", Mechanism=7),
+        encode("RemoveUserScramCredentialRecord", Name="x", Mechanism=-3),
+        encode("RemoveUserScramCredentialRecord", Name="x", Mechanism=7),
     ],
     "token of a malformed owner": lambda w: [w.delegation_token("x", "nobody", [])],
     "token of a malformed renewer": lambda w: [w.delegation_token("x", "User:a", ["User:b", ""])],
@@ -583,13 +583,13 @@ ODD: dict[str, Callable[[Writer], list[bytes] | None]] = {
     "removal of unknown token": _one("RemoveDelegationTokenRecord", TokenId="unknown"),
     "removal of unknown quota": _one("ClientQuotaRecord", Entity=[], Key="unknown", Value=1.0, Remove=True),
     "broker config of no broker": lambda w: [
-        written(
+        encode(
             "ConfigRecord", ResourceType=4, Name="any.name", Value=w.chance.choice([None, "1"]),
             ResourceName=w.chance.choice(["one", "1.5", " 1", "99999999999", "1_0", "-"]),
         )
     ],
     "broker config of an odd id": lambda w: [
-        written("ConfigRecord", ResourceType=4, Name="a", Value="1", ResourceName=w.chance.choice(["-5", "+7", "007"]))
+        encode("ConfigRecord", ResourceType=4, Name="a", Value="1", ResourceName=w.chance.choice(["-5", "+7", "007"]))
     ],
     "config of unknown type": _one("ConfigRecord", ResourceType=99, ResourceName="x", Name="y", Value="z"),
     "config that is not set": _one("ConfigRecord", ResourceType=2, ResourceName="x", Name="retention.ms"),
@@ -628,8 +628,8 @@ def controller_log(seed: int) -> ControllerLog:
         if wants_fault and chance.random() < 0.1:
             kind = "transaction in a snapshot"
             name = chance.choice(["BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"])
-            records.insert(chance.randint(1, len(records)), written(name))
-        return ControllerLog([[], [written("NoOpRecord")]], records, 1000, kind)
+            records.insert(chance.randint(1, len(records)), encode(name))
+        return ControllerLog([[], [encode("NoOpRecord")]], records, 1000, kind)
     batches.append(records)
     return ControllerLog([batches[0], *(each for each in batches[1:] if each)], None, 0, kind)
 
@@ -640,16 +640,16 @@ def _transactions(writer: Writer, records: list[bytes], batches: list[list[bytes
     if writer.before_transaction is None:
         if chance.random() < 0.06:
             writer.before_transaction = copy.deepcopy(writer.state)
-            records.append(written("BeginTransactionRecord"))
+            records.append(encode("BeginTransactionRecord"))
             return chance.randint(0, 6)
         return 0
     if pending:
         return pending - 1
     if chance.random() < 0.5:
-        records.append(written("EndTransactionRecord"))
+        records.append(encode("EndTransactionRecord"))
     else:
         writer.state = writer.before_transaction
-        records.append(written("AbortTransactionRecord"))
+        records.append(encode("AbortTransactionRecord"))
         batches.append(records[:])  # a loader that goes on in the same batch keeps the aborted changes
         records.clear()
     writer.before_transaction = None

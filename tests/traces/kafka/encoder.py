@@ -7,11 +7,12 @@ import json
 import struct
 import zlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import cramjam
 import google_crc32c
+from fencepost.traces.kafka.metadata import SCHEMAS, Field, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -237,9 +238,63 @@ def metadata_value(api_key: int, body: bytes, tagged: dict[int, bytes] | None = 
     return uvarint(1) + uvarint(api_key) + uvarint(version) + body + tail
 
 
+_CODES = {"int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "uint32": ">I", "int64": ">q", "float64": ">d"}
+_KEYS = {each.name: key for key, each in SCHEMAS.items()}
+_ZEROS: dict[str, Any] = {"bool": False, "uuid": UUID(int=0), "string": "", "bytes": b"", "float64": 0.0}
+
+
+def encode(name: str, version: int = 0, **fields: Any) -> bytes:
+    """The value of a record, by the reader's table of schemas; fields that are left out have their defaults."""
+    key = _KEYS[name]
+    schema = SCHEMAS[key]
+    known = {each.name for each in (*schema.fields, *schema.tagged.values())}
+    assert fields.keys() <= known, fields.keys() - known
+    body = b"".join(
+        _value(each, fields.get(each.name, _default(each)), version) for each in schema.fields if version >= each.since
+    )
+    return uvarint(1) + uvarint(key) + uvarint(version) + body + _tags(schema, version, fields)
+
+
+def _tags(schema: Schema, version: int, fields: dict[str, Any]) -> bytes:
+    tags = [
+        (tag, _value(each, fields[each.name], version))
+        for tag, each in sorted(schema.tagged.items())
+        if each.name in fields and fields[each.name] != schema.defaults[each.name] and version >= each.since
+    ]
+    return uvarint(len(tags)) + b"".join(uvarint(tag) + uvarint(len(data)) + data for tag, data in tags)
+
+
+def _default(field: Field) -> Any:
+    if field.nullable:
+        return None
+    return [] if field.type.startswith("[]") else _ZEROS.get(field.type, 0)
+
+
+def _value(field: Field, value: Any, version: int) -> bytes:
+    if field.type in _CODES:
+        return struct.pack(_CODES[field.type], value)
+    if field.type == "bool":
+        return bytes([value])
+    if field.type == "uuid":
+        return bytes(value.bytes)
+    if value is None:
+        return uvarint(0)
+    if field.type in ("string", "bytes"):
+        raw = value.encode() if field.type == "string" else value
+        return uvarint(len(raw) + 1) + raw
+    items = b""
+    for item in value:
+        if field.items:
+            fields = (each for each in field.items if version >= each.since)
+            items += b"".join(_value(each, item.get(each.name, _default(each)), version) for each in fields) + b"\0"
+        else:
+            items += _value(Field("", field.type[2:]), item, version)
+    return uvarint(len(value) + 1) + items
+
+
 def topic_record(name: str, topic_id: UUID = TOPIC_ID) -> bytes:
     """TopicRecord."""
-    return metadata_value(2, compact_string(name) + topic_id.bytes)
+    return encode("TopicRecord", Name=name, TopicId=topic_id)
 
 
 def partition_record(
@@ -251,10 +306,10 @@ def partition_record(
     topic_id: UUID = TOPIC_ID,
 ) -> bytes:
     """PartitionRecord, version 1."""
-    body = struct.pack(">i", partition_index) + topic_id.bytes + compact_ints(replicas) + compact_ints(isr)
-    body += compact_ints([]) + compact_ints([]) + struct.pack(">iii", leader, leader_epoch, 0)
-    body += uvarint(len(replicas) + 1) + bytes(16 * len(replicas))
-    return metadata_value(3, body, version=1)
+    return encode(
+        "PartitionRecord", 1, PartitionId=partition_index, TopicId=topic_id, Replicas=replicas, Isr=isr, Leader=leader,
+        LeaderEpoch=leader_epoch, Directories=[UUID(int=0)] * len(replicas),
+    )  # fmt: skip
 
 
 def partition_change(
@@ -267,36 +322,31 @@ def partition_change(
     version: int = 0,
 ) -> bytes:
     """PartitionChangeRecord: naming a leader raises the leader epoch by one. ``eligible`` asks for version 2."""
-    tagged: dict[int, bytes] = {}
-    if isr is not None:
-        tagged[0] = compact_ints(isr)
-    if leader is not None:
-        tagged[1] = struct.pack(">i", leader)
-    if eligible is not None:
-        tagged[6] = compact_ints(eligible)
-    return metadata_value(5, struct.pack(">i", partition_index) + topic_id.bytes, tagged, version)
+    told = {"Isr": isr, "Leader": leader, "EligibleLeaderReplicas": eligible}
+    fields = {name: value for name, value in told.items() if value is not None}
+    return encode("PartitionChangeRecord", version, PartitionId=partition_index, TopicId=topic_id, **fields)
 
 
 def register_broker(broker: int, epoch: int, *, fenced: bool = True, incarnation: int = 0) -> bytes:
     """RegisterBrokerRecord, version 0, with no endpoint and no feature."""
-    body = struct.pack(">i", broker) + incarnation.to_bytes(16) + struct.pack(">q", epoch)
-    return metadata_value(0, body + compact_ints([]) + compact_ints([]) + b"\x00" + bytes([fenced]))
+    return encode(
+        "RegisterBrokerRecord", BrokerId=broker, IncarnationId=UUID(int=incarnation), BrokerEpoch=epoch, Fenced=fenced
+    )
 
 
 def unfence_broker(broker: int, epoch: int, *, fence: bool = False) -> bytes:
     """UnfenceBrokerRecord, or FenceBrokerRecord."""
-    return metadata_value(7 if fence else 8, struct.pack(">iq", broker, epoch))
+    return encode("FenceBrokerRecord" if fence else "UnfenceBrokerRecord", Id=broker, Epoch=epoch)
 
 
 def remove_topic(topic_id: UUID) -> bytes:
     """RemoveTopicRecord."""
-    return metadata_value(9, topic_id.bytes)
+    return encode("RemoveTopicRecord", TopicId=topic_id)
 
 
 def config_record(resource: str, name: str, value: str | None, *, broker: bool = False) -> bytes:
     """ConfigRecord of a topic, or of a broker (of all of them where ``resource`` is empty)."""
-    body = (b"\x04" if broker else b"\x02") + compact_string(resource) + compact_string(name)
-    return metadata_value(4, body + (b"\x00" if value is None else compact_string(value)))
+    return encode("ConfigRecord", ResourceType=4 if broker else 2, ResourceName=resource, Name=name, Value=value)
 
 
 def metadata_log(values: Sequence[bytes], *, epoch: int = 1, leader: int = 100, base: int = 0) -> bytes:

@@ -20,6 +20,7 @@ from .encoder import (
     TOPIC_ID,
     Partition,
     batch,
+    encode,
     metadata_log,
     partition_change,
     partition_record,
@@ -30,33 +31,32 @@ from .encoder import (
     unfence_broker,
     write_broker,
 )
-from .metadata_writer import written
 
 REPORTED = Path(__file__).with_name("rejected_records.tar.gz")
 LOG = "__cluster_metadata-0"
 OTHER = UUID(int=77)
 DIRECTORY = UUID(int=1234)
 FEATURES = [{"Name": "metadata.version", "MinSupportedVersion": 7, "MaxSupportedVersion": 34}]
-BEGIN, END, ABORT = (written(f"{name}TransactionRecord") for name in ("Begin", "End", "Abort"))
+BEGIN, END, ABORT = (encode(f"{name}TransactionRecord") for name in ("Begin", "End", "Abort"))
 
 
 def register(broker: int, directory: UUID = DIRECTORY) -> bytes:
     """A registration with a log directory and the levels that the broker supports."""
     fields: dict[str, Any] = {"BrokerId": broker, "BrokerEpoch": broker, "LogDirs": [directory], "Fenced": True}
-    return written("RegisterBrokerRecord", 3, Features=FEATURES, **fields)
+    return encode("RegisterBrokerRecord", 3, Features=FEATURES, **fields)
 
 
 def feature(name: str, level: int) -> bytes:
-    return written("FeatureLevelRecord", Name=name, FeatureLevel=level)
+    return encode("FeatureLevelRecord", Name=name, FeatureLevel=level)
 
 
 def entry(number: int) -> bytes:
     fields = {"ResourceType": 2, "ResourceName": "t", "PatternType": 3, "Principal": "User:u", "Host": "*"}
-    return written("AccessControlEntryRecord", Id=UUID(int=number), Operation=3, PermissionType=3, **fields)
+    return encode("AccessControlEntryRecord", Id=UUID(int=number), Operation=3, PermissionType=3, **fields)
 
 
 def producer_ids(next_id: int) -> bytes:
-    return written("ProducerIdsRecord", BrokerId=1, BrokerEpoch=1, NextProducerId=next_id)
+    return encode("ProducerIdsRecord", BrokerId=1, BrokerEpoch=1, NextProducerId=next_id)
 
 
 START = [
@@ -67,7 +67,7 @@ START = [
     partition_record([1, 2, 3], [1, 2, 3], 1, leader_epoch=5),
     producer_ids(1000),
     entry(1),
-    written("UserScramCredentialRecord", Name="u", Mechanism=1),
+    encode("UserScramCredentialRecord", Name="u", Mechanism=1),
 ]
 """Offsets 1 to 10; what comes next is at 11."""
 AT = len(START) + 1
@@ -80,11 +80,11 @@ CLEAN: dict[str, list[bytes]] = {
     "a transaction": [BEGIN, topic_record("u", OTHER), END, remove_topic(OTHER)],
     "a broker in a new epoch": [register_broker(1, 20), unfence_broker(1, 20)],
     "a directory of a broker that has left": [
-        written("UnregisterBrokerRecord", BrokerId=4, BrokerEpoch=4),
+        encode("UnregisterBrokerRecord", BrokerId=4, BrokerEpoch=4),
         register(5),
     ],
     "the next producer ids": [producer_ids(1001)],
-    "an entry": [written("RemoveAccessControlEntryRecord", Id=UUID(int=1)), entry(1)],
+    "an entry": [encode("RemoveAccessControlEntryRecord", Id=UUID(int=1)), entry(1)],
     "a level that a broker supports": [feature("metadata.version", 33)],
 }
 
@@ -105,25 +105,25 @@ REJECTED: dict[str, tuple[list[bytes], str, bool]] = {
     "removal of no topic": ([remove_topic(OTHER)], "no topic has this id", True),
     "removal twice": ([remove_topic(TOPIC_ID), remove_topic(TOPIC_ID)], "no topic has this id", True),
     "no such recovery state": (
-        [written("PartitionChangeRecord", PartitionId=0, TopicId=TOPIC_ID, LeaderRecoveryState=4)],
+        [encode("PartitionChangeRecord", PartitionId=0, TopicId=TOPIC_ID, LeaderRecoveryState=4)],
         "4 is no leader recovery state",
         True,
     ),
     "directories": (
-        [written("PartitionChangeRecord", 1, PartitionId=0, TopicId=TOPIC_ID, Directories=[DIRECTORY])],
+        [encode("PartitionChangeRecord", 1, PartitionId=0, TopicId=TOPIC_ID, Directories=[DIRECTORY])],
         "it has 1 directories for 3 replicas",
         True,
     ),
-    "eligible replicas of no topic": ([written("ClearElrRecord", TopicName="no")], "no topic has this name", True),
+    "eligible replicas of no topic": ([encode("ClearElrRecord", TopicName="no")], "no topic has this name", True),
     "fence of nobody": ([unfence_broker(9, 1, fence=True)], "broker 9 is not registered", True),
     "fence of a former process": ([unfence_broker(3, 12)], "broker 3 is registered with broker epoch 13", True),
     "change of a former process": (
-        [written("BrokerRegistrationChangeRecord", BrokerId=3, BrokerEpoch=12, Fenced=1)],
+        [encode("BrokerRegistrationChangeRecord", BrokerId=3, BrokerEpoch=12, Fenced=1)],
         "broker 3 is registered with broker epoch 13",
         True,
     ),
     "unregistration of nobody": (
-        [written("UnregisterBrokerRecord", BrokerId=9, BrokerEpoch=1)],
+        [encode("UnregisterBrokerRecord", BrokerId=9, BrokerEpoch=1)],
         "broker 9 is not registered",
         False,
     ),
@@ -133,28 +133,28 @@ REJECTED: dict[str, tuple[list[bytes], str, bool]] = {
         False,
     ),
     "unregistration of no controller": (
-        [written("UnregisterControllerRecord", ControllerId=9)],
+        [encode("UnregisterControllerRecord", ControllerId=9)],
         "controller 9 is not registered",
         False,
     ),
     "producer ids go back": ([producer_ids(1000)], "producer ids below 1000 are given out already", False),
     "removal of no entry": (
-        [written("RemoveAccessControlEntryRecord", Id=OTHER)],
+        [encode("RemoveAccessControlEntryRecord", Id=OTHER)],
         "no access control entry has this id",
         True,
     ),
     "removal of no credential": (
-        [written("RemoveUserScramCredentialRecord", Name="u", Mechanism=2)],
+        [encode("RemoveUserScramCredentialRecord", Name="u", Mechanism=2)],
         "the user has no such credential",
         False,
     ),
     "token of nobody": (
-        [written("DelegationTokenRecord", Owner="u", Requester="User:u")],
+        [encode("DelegationTokenRecord", Owner="u", Requester="User:u")],
         '"u" is no principal of the form TYPE:NAME',
         True,
     ),
     "config of no broker": (
-        [written("ConfigRecord", ResourceType=4, ResourceName="b1", Name="log.retention.ms", Value="1")],
+        [encode("ConfigRecord", ResourceType=4, ResourceName="b1", Name="log.retention.ms", Value="1")],
         "b1 is no broker id",
         False,
     ),

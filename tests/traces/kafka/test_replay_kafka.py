@@ -20,8 +20,7 @@ from fencepost.traces.kafka.rejection import Refusal
 from fencepost.traces.kafka.replay_rules import FEATURES, ReplayRules
 
 from .controller_logs import ODD, ControllerLog, controller_logs
-from .encoder import Partition, batch, metadata_log, snapshot_file, write_broker
-from .metadata_writer import written
+from .encoder import Partition, batch, encode, metadata_log, snapshot_file, write_broker
 
 pytestmark = pytest.mark.kafka
 
@@ -150,14 +149,14 @@ def test_many_generated_logs_replay_as_in_kafka(jvm: Jvm, tmp_path: Path) -> Non
 
 def test_supported_levels_are_kafkas(jvm: Jvm) -> None:
     """The lowest and the highest level of each feature replay, and those beside them do not."""
-    start = written("FeatureLevelRecord", Name="metadata.version", FeatureLevel=7)
+    start = encode("FeatureLevelRecord", Name="metadata.version", FeatureLevel=7)
     cases = [
         (name, level, low <= level <= high)
         for name, (low, high) in FEATURES.items()
         for level in {low - 1, low, high, high + 1}
     ]
     logs = [
-        ControllerLog([[], [start, written("FeatureLevelRecord", Name=name, FeatureLevel=level)]])
+        ControllerLog([[], [start, encode("FeatureLevelRecord", Name=name, FeatureLevel=level)]])
         for name, level, _ in cases
     ]
     for case, (outcome, why) in zip(cases, kafkas(jvm, logs), strict=True):
